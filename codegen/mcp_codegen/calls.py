@@ -1,0 +1,165 @@
+"""A revision goes in, what the templates print of its methods comes out: names and annotations, as Python text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+from .errors import RuleError
+from .ir import Alias, Array, Field, Map, Method, Object, Plain, Ref, Revision, Type, Union, Values
+from .names import callable_name, parameter_name, snake
+from .types_py import docstring, literal, sentence
+
+# What the runtime does by itself, by the role a method has in the lifecycle.
+_SENT_BY_RUNTIME: Final = frozenset({"open", "opened", "cancel", "progress", "log", "listen"})
+_HANDLED_BY_RUNTIME: Final = frozenset({"open", "opened", "probe", "cancel", "progress", "discover", "listen"})
+
+_ROWS: Final = {"request": "Request", "notification": "Notification", "input_request": "InputRequest"}
+_TABLES: Final = {"client_to_server": "FromClient", "server_to_client": "FromServer"}
+_PLAIN: Final = {"string": "str", "integer": "int", "number": "int | float", "boolean": "bool", "null": "None", "any": "Any"}
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """One keyword of a call; `wire` is a Python literal."""
+
+    name: str
+    wire: str
+    hint: str
+    required: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """The twin of a call, which asks for the interim result instead."""
+
+    name: str
+    result: str
+    fields: tuple[Parameter, ...]
+    whole: str
+    doc: str
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One row, ready to print: `name` sends it, `handler` receives it, `constant` is its row."""
+
+    kind: str
+    row: str
+    direction: str
+    method: str
+    name: str
+    handler: str
+    constant: str
+    params: str
+    params_required: bool
+    result: str
+    interim: tuple[str, ...]
+    answer: str
+    capability: str
+    fields: tuple[Parameter, ...]
+    whole: str
+    task: Task | None
+    doc: str
+    sent: bool
+    handled: bool
+
+
+def calls(revision: Revision) -> dict[str, tuple[Call, ...]]:
+    """The rows of both directions, by the name of their table."""
+    roles = {method: role for role, method in revision.lifecycle.roles.items()}
+    found: dict[str, tuple[Call, ...]] = {}
+    for direction, table in _TABLES.items():
+        rows = [_call(row, revision, roles) for row in revision.methods if row.direction == direction]
+        constants = [row.constant for row in rows]
+        for constant in constants:
+            if constants.count(constant) > 1:
+                raise RuleError(f"{revision.id}: two messages of one direction would be called {constant}")
+        found[table] = tuple(rows)
+    return found
+
+
+def roles(revision: Revision, tables: Mapping[str, tuple[Call, ...]]) -> list[dict[str, str]]:
+    """Each role of the lifecycle with the row of whoever sends that message first in the tables."""
+    rows = {call.method: f"{table}.{call.constant}" for table in reversed(tables) for call in tables[table]}
+    return [{"name": role, "row": rows[literal(method)]} for role, method in revision.lifecycle.roles.items()]
+
+
+def _call(row: Method, revision: Revision, roles_by_method: Mapping[str, str]) -> Call:
+    role = roles_by_method.get(row.method)
+    stem = callable_name(row.name)
+    on_client = row.direction == "server_to_client"
+    fields = _fields(row, revision)
+    plain = tuple(_parameter(field) for field in fields if field.wire != row.asks_interim)
+    whole = f"t.{row.params}" if row.params is not None and _is_union(row.params, revision) else ""
+    notification = row.kind == "notification"
+    return Call(
+        kind=row.kind,
+        row=_ROWS[row.kind],
+        direction=row.direction,
+        method=literal(row.method),
+        name=f"notify_{row.name}" if notification else stem,
+        handler=f"on_{row.name}" if notification or on_client else stem,
+        constant=row.name.upper(),
+        params=f"t.{row.params}" if row.params is not None else "None",
+        params_required=row.params_required,
+        result=f"t.{row.result}" if row.result is not None else "",
+        interim=tuple(f"t.{name}" for name in row.interim),
+        answer=" | ".join(f"t.{name}" for name in (row.result, *row.interim) if name is not None) or "None",
+        capability=literal(row.capability),
+        fields=plain,
+        whole=whole,
+        task=_task(row, stem, fields, whole),
+        doc=docstring(_sentence(row), "        "),
+        sent=role not in _SENT_BY_RUNTIME and row.kind != "input_request",
+        handled=role not in _HANDLED_BY_RUNTIME and row.kind != "input_request",
+    )
+
+
+def _sentence(row: Method) -> str:
+    text = row.doc or f"`{row.method}`."
+    return f"{text} Deprecated." if row.deprecated else text
+
+
+def _fields(row: Method, revision: Revision) -> list[Field]:
+    """The properties a caller gives, required ones first; metadata is given with the options of a call."""
+    each = revision.types[row.params] if row.params is not None else None
+    fields = [field for field in each.fields if field.wire != "_meta"] if isinstance(each, Object) else []
+    return sorted(fields, key=lambda field: not field.required)
+
+
+def _task(row: Method, stem: str, fields: list[Field], whole: str) -> Task | None:
+    """The twin that asks for the interim result: the property that asks is a required keyword there."""
+    if not row.asks_interim:
+        return None
+    parameters = tuple(_parameter(replace(field, required=field.required or field.wire == row.asks_interim)) for field in fields)
+    ordered = tuple(sorted(parameters, key=lambda parameter: not parameter.required))
+    doc = docstring(f"{_sentence(row)} Answered by a `{row.interim[0]}` first.", "        ")
+    return Task(f"{stem}_as_{snake(row.asks_interim)}", f"t.{row.interim[0]}", ordered, whole, doc)
+
+
+def _parameter(field: Field) -> Parameter:
+    return Parameter(parameter_name(field.name), literal(field.wire), annotation(field.type), field.required)
+
+
+def _is_union(name: str, revision: Revision) -> bool:
+    each = revision.types[name]
+    return isinstance(each, Alias) and isinstance(each.type, Union)
+
+
+def annotation(written: Type) -> str:
+    """A type as a Python annotation, in a module that has the types as `t`."""
+    match written:
+        case Ref(name):
+            return f"t.{name}"
+        case Plain(kind):
+            return _PLAIN[kind]
+        case Values(values):
+            return f"Literal[{', '.join(ascii(value) for value in values)}]"
+        case Array(items):
+            return f"list[{annotation(items)}]"
+        case Map(values):
+            return f"dict[str, {annotation(values)}]"
+        case Union(arms):
+            return " | ".join(annotation(arm) for arm in arms)

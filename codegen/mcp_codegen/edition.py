@@ -1,0 +1,195 @@
+"""Declarations of a schema.ts go in, our edition of schema.json comes out: the official definitions plus what they lose.
+
+What the edition adds to JSON Schema, each as an annotation that validators ignore:
+
+| key           | at         | meaning                                                                        |
+|---------------|------------|--------------------------------------------------------------------------------|
+| `x-constants` | root       | the constants of schema.ts, by name                                            |
+| `x-extends`   | definition | the interfaces it extends; their properties stand in `properties` again, first |
+| `x-omits`     | definition | the properties it leaves out of what it extends                                |
+| `x-open`      | object     | unknown properties are kept, although the official schema.json does not say so |
+| `x-known`     | string     | the values the specification names; any other string is valid too              |
+| `x-constant`  | const      | the name of the constant                                                       |
+| `x-official`  | anywhere   | what the official schema.json says here instead; `false`: it leaves this out   |
+| `x-category`  | definition | the heading under which the specification documents it                         |
+| `x-internal`  | definition | the specification does not document it on its own                              |
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from .errors import SchemaError
+from .typescript import (
+    Alias,
+    AllOf,
+    ArrayOf,
+    Constant,
+    Declaration,
+    Interface,
+    Keyword,
+    Literal,
+    Member,
+    Name,
+    ObjectLiteral,
+    TsType,
+    TypeOf,
+    UnionOf,
+)
+
+Schema = dict[str, Any]
+
+DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
+REF: Final = "#/$defs/"
+
+_NUMERIC_TAGS: Final = ("minimum", "maximum", "maxItems")
+
+
+def edition(declarations: list[Declaration], revision: str) -> Schema:
+    """Our edition of the revision's schema.json."""
+    return _Edition(declarations, revision).schema()
+
+
+class _Edition:
+    """One conversion; holds the declarations by name, because inheritance is resolved while converting."""
+
+    def __init__(self, declarations: list[Declaration], revision: str) -> None:
+        self._revision = revision
+        self._constants = {each.name: each.value for each in declarations if isinstance(each, Constant)}
+        self._types = {each.name: each for each in declarations if not isinstance(each, Constant)}
+
+    def schema(self) -> Schema:
+        return {
+            "$schema": DIALECT,
+            "title": f"Model Context Protocol {self._revision}",
+            "x-constants": self._constants,
+            "$defs": {name: self._definition(declared) for name, declared in self._types.items()},
+        }
+
+    def _definition(self, declared: Interface | Alias) -> Schema:
+        marks: Schema = {}
+        if "category" in declared.tags:
+            marks["x-category"] = declared.tags["category"].strip("`")
+        if "internal" in declared.tags:
+            marks["x-internal"] = True
+        if "deprecated" in declared.tags:
+            marks["deprecated"] = True
+        body = self._interface(declared) if isinstance(declared, Interface) else self._type(declared.type, declared.tags)
+        return marks | body
+
+    def _interface(self, declared: Interface) -> Schema:
+        extends = [self._base(base, declared.name) for base in declared.bases]
+        inherited: list[Member] = [member for base in extends for member in base[1]]
+        body = self._object(ObjectLiteral((*inherited, *declared.body.members), declared.body.index))
+        if declared.body.index is None and any(base[2] for base in extends):
+            body["x-open"] = True
+        marks: Schema = {}
+        if extends:
+            marks["x-extends"] = [base[0] for base in extends]
+        if omitted := [name for base in extends for name in base[3]]:
+            marks["x-omits"] = omitted
+        return marks | body
+
+    def _base(self, base: Name, user: str) -> tuple[str, list[Member], bool, list[str]]:
+        """A base's name, all its members (its own bases' first), whether it is open, and what is omitted."""
+        if base.name == "Omit" and isinstance(base.arguments[0], Name):
+            omitted = _literals(base.arguments[1])
+            name, members, is_open, _ = self._base(base.arguments[0], user)
+            return name, [member for member in members if member.name not in omitted], is_open, omitted
+        declared = self._types.get(base.name)
+        if isinstance(declared, Alias) and isinstance(declared.type, Name) and declared.type.name == "Record":
+            return base.name, [], True, []
+        if not isinstance(declared, Interface):
+            raise SchemaError(f"{self._revision}: {user} extends {base.name}, which is not an interface of this schema")
+        members, is_open = [], declared.body.index is not None
+        for further in declared.bases:
+            _, above, above_open, _ = self._base(further, declared.name)
+            members += above
+            is_open = is_open or above_open
+        return base.name, members + list(declared.body.members), is_open, []
+
+    def _object(self, literal: ObjectLiteral) -> Schema:
+        properties: Schema = {}
+        required: dict[str, bool] = {}
+        for member in literal.members:
+            if "deprecated" in member.tags:
+                properties[member.name] = {"deprecated": True} | self._type(member.type, member.tags)
+            else:
+                properties[member.name] = self._type(member.type, member.tags)
+            required[member.name] = not member.optional
+        body: Schema = {"type": "object"}
+        if properties or literal.index is None:
+            body["properties"] = properties
+        if any(required.values()):
+            body["required"] = [name for name, needed in required.items() if needed]
+        if literal.index is not None:
+            body["additionalProperties"] = self._type(literal.index, {})
+        return body
+
+    def _type(self, written: TsType, tags: dict[str, str]) -> Schema:
+        match written:
+            case Keyword(name):
+                schema = self._keyword(name, tags)
+            case Literal(value):
+                schema = {"type": _json_type(value), "const": value}
+            case TypeOf(constant):
+                value = self._constants[constant]
+                schema = {"type": _json_type(value), "const": value, "x-constant": constant}
+            case Name("Record", (_, values)):
+                inner = self._type(values, {})
+                schema = {"type": "object", "additionalProperties": inner} if inner else {"type": "object", "x-open": True}
+            case Name(name, ()):
+                if name not in self._types:
+                    raise SchemaError(f"{self._revision}: {name} is used but not declared")
+                schema = {"$ref": REF + name}
+            case Name(name, _):
+                raise SchemaError(f"{self._revision}: the generic type {name}<…> cannot be read here")
+            case ArrayOf(items):
+                schema = {"type": "array", "items": self._type(items, {})}
+            case UnionOf(arms):
+                schema = self._union(arms, tags)
+            case AllOf(parts):
+                schema = {"allOf": [self._type(part, {}) for part in parts]}
+            case ObjectLiteral():
+                schema = self._object(written)
+        if "format" in tags:
+            schema["format"] = tags["format"]
+        return schema | {tag: int(tags[tag]) for tag in _NUMERIC_TAGS if tag in tags}
+
+    def _keyword(self, name: str, tags: dict[str, str]) -> Schema:
+        if name in ("unknown", "any"):
+            return {}
+        if name == "object":
+            return {"type": "object", "additionalProperties": True}
+        if name == "number":
+            return {"type": tags.get("TJS-type", "integer")}
+        return {"type": name}
+
+    def _union(self, arms: tuple[TsType, ...], tags: dict[str, str]) -> Schema:
+        literals = [arm.value for arm in arms if isinstance(arm, Literal)]
+        keywords = [arm.name for arm in arms if isinstance(arm, Keyword)]
+        if len(literals) == len(arms):
+            return {"type": _json_type(literals[0]), "enum": literals}
+        if literals and len(literals) + 1 == len(arms) and keywords == ["string"]:
+            return {"type": "string", "x-known": literals}
+        schemas: list[Schema] = []
+        for arm in arms:
+            schema = self._type(arm, tags if arm == Keyword("number") else {})
+            if arm == Keyword("number") and "boolean" in keywords:
+                # A number beside a boolean is a JSON value, where the official tool's «integer» is a mistake.
+                schema = {"type": "number", "x-official": {"type": "integer"}}
+            if arm == Keyword("null") and "nullable" not in tags:
+                schema["x-official"] = False
+            schemas.append(schema)
+        if all(schema.keys() == {"type"} for schema in schemas):
+            return {"type": [schema["type"] for schema in schemas]}
+        return {"anyOf": schemas}
+
+
+def _literals(written: TsType) -> list[str]:
+    arms = written.arms if isinstance(written, UnionOf) else (written,)
+    return [str(arm.value) for arm in arms if isinstance(arm, Literal)]
+
+
+def _json_type(value: str | int) -> str:
+    return "string" if isinstance(value, str) else "integer"

@@ -1,0 +1,157 @@
+"""What the generator knows of a revision, between reading and rendering: its types, its methods, its lifecycle.
+
+Everything here is immutable and says what the protocol says; no Python syntax stands in it, only the names that
+Python will use.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+Scalar = str | int | bool
+
+
+@dataclass(frozen=True, slots=True)
+class Ref:
+    """A named type of the same revision."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Plain:
+    """A JSON type; `any` is any JSON value, `number` an integer or a fraction, each kept as it was written."""
+
+    kind: Literal["string", "integer", "number", "boolean", "null", "any"]
+    minimum: int | None = None
+    maximum: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Values:
+    """One of these values; a constant where there is one alone."""
+
+    values: tuple[Scalar, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Array:
+    items: Type
+    max_items: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Map:
+    """An object whose keys are free."""
+
+    values: Type
+
+
+@dataclass(frozen=True, slots=True)
+class Union:
+    """One of these types; `tag` is the wire name of the property that tells which, where one does."""
+
+    arms: tuple[Type, ...]
+    tag: str | None = None
+
+
+Type = Ref | Plain | Values | Array | Map | Union
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One property: `wire` on the wire, `name` in Python."""
+
+    wire: str
+    name: str
+    type: Type
+    required: bool
+    doc: str = ""
+    deprecated: bool = False
+
+    @property
+    def constant(self) -> Scalar | None:
+        """The value, where a required property can have only one."""
+        return self.type.values[0] if self.required and isinstance(self.type, Values) and len(self.type.values) == 1 else None
+
+
+@dataclass(frozen=True, slots=True)
+class Object:
+    """An object type. `fields` are all its properties, inherited ones first; `extends` as the specification says;
+    `bases` are those of them whose every property is unchanged here, so that a Python class can inherit from them."""
+
+    name: str
+    fields: tuple[Field, ...]
+    extends: tuple[str, ...] = ()
+    bases: tuple[str, ...] = ()
+    doc: str = ""
+    deprecated: bool = False
+    category: str = ""
+
+    def field(self, wire: str) -> Field | None:
+        return next((field for field in self.fields if field.wire == wire), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Alias:
+    """A name for another type."""
+
+    name: str
+    type: Type
+    doc: str = ""
+    deprecated: bool = False
+    category: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    """One row of the method table: a method in one direction.
+
+    `name` is its Python stem, `params` the params type, `result` what answers it at last and `interim` what may come
+    before that (a task, a request for input); `asks_interim` is the property of the params that asks for it, empty
+    where the other side decides. `capability` is what must have been declared, side first, empty for nothing.
+    """
+
+    kind: Literal["request", "notification", "input_request"]
+    direction: Literal["client_to_server", "server_to_client"]
+    method: str
+    name: str
+    type: str
+    params: str | None
+    params_required: bool
+    result: str | None
+    interim: tuple[str, ...]
+    asks_interim: str
+    capability: str
+    doc: str
+    deprecated: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Lifecycle:
+    """How a conversation opens; `roles` name the methods that the runtime itself has to know."""
+
+    style: str
+    roles: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Revision:
+    """One revision of the protocol, whole."""
+
+    id: str
+    constants: Mapping[str, str | int]
+    types: Mapping[str, Object | Alias]
+    methods: tuple[Method, ...]
+    lifecycle: Lifecycle
+    sha256: str
+
+    @property
+    def module(self) -> str:
+        """The name of its package: the id with `v` in front and underscores inside."""
+        return "v" + self.id.replace("-", "_").replace(".", "_")
+
+    def objects(self) -> Iterator[Object]:
+        return (each for each in self.types.values() if isinstance(each, Object))

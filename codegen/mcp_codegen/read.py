@@ -1,0 +1,186 @@
+"""Our edition of a schema goes in, named types come out: inline objects get names, unions get their tags.
+
+An inline object is named after the place that declares it (`CallToolRequest` + `params` → `CallToolRequestParams`, the
+convention the specification itself follows in its later revisions), unless the overlay has a better name for it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Final
+
+from .docs import Docs
+from .edition import REF, Schema
+from .errors import SchemaError
+from .ir import Alias, Array, Field, Map, Object, Plain, Ref, Type, Union, Values
+from .names import field_names, pascal, type_name
+from .overlay import Rows
+
+Named = dict[str, Object | Alias]
+Place = tuple[str, ...]  # A definition, then the properties that lead from it to an inline schema.
+
+_KINDS: Final = ("string", "integer", "number", "boolean", "null")
+
+
+def read_types(edition: Schema, revision: str, names: Rows, docs: Docs) -> Named:
+    """Every definition and every inline object of the edition, by Python name."""
+    return _Reader(edition, revision, names, docs).read()
+
+
+class _Reader:
+    """One reading of one edition; collects the types that get their names on the way."""
+
+    def __init__(self, edition: Schema, revision: str, names: Rows, docs: Docs) -> None:
+        definitions = edition.get("$defs")
+        if not isinstance(definitions, dict) or not definitions:
+            raise SchemaError(f"{revision}: the schema has no definitions under $defs")
+        self._definitions: Schema = definitions
+        self._revision = revision
+        self._names = names
+        self._docs = docs
+        self._python = {name: names.choose(name, type_name(name)) for name in definitions}
+        self._types: Named = {}
+
+    def read(self) -> Named:
+        for name, schema in self._definitions.items():
+            self._define(self._python[name], schema, (name,))
+        return {name: self._with_bases(each) if isinstance(each, Object) else each for name, each in self._types.items()}
+
+    def _define(self, python: str, schema: Any, place: Place) -> None:
+        """Read a definition or an inline object and record it under its name."""
+        if not isinstance(schema, dict):
+            raise self._fault(place, f"is {type(schema).__name__}, not a schema")
+        category = str(schema.get("x-category", ""))
+        doc, deprecated = self._docs.of_type(python), bool(schema.get("deprecated"))
+        if self._is_record(schema):
+            parts = [part["$ref"].removeprefix(REF) for part in schema.get("allOf", ()) if "$ref" in part]
+            extends = tuple(self._python[self._target(base, place)] for base in (*schema.get("x-extends", ()), *parts))
+            self._record(Object(python, self._fields(schema, place), extends, (), doc, deprecated, category), place)
+        else:
+            self._record(Alias(python, self._type(schema, place), doc, deprecated, category), place)
+
+    def _record(self, defined: Object | Alias, place: Place) -> None:
+        """Keep a type; the same name twice must mean the same type."""
+        if self._types.setdefault(defined.name, defined) != defined:
+            raise self._fault(place, f"would be called {defined.name}, a name that already means another type")
+
+    def _is_record(self, schema: Schema) -> bool:
+        """Whether it is an object with properties of its own, also where it is put together with allOf."""
+        if "allOf" in schema:
+            return all(self._is_record(self._resolve(part)) for part in schema["allOf"])
+        return "properties" in schema
+
+    def _resolve(self, schema: Schema) -> Schema:
+        while "$ref" in schema:
+            schema = self._definitions[self._target(schema["$ref"].removeprefix(REF), ())]
+        return schema
+
+    def _members(self, schema: Schema, place: Place) -> tuple[Schema, list[str]]:
+        """Properties and required names, those of the parts of an allOf put together in order."""
+        properties: Schema = {}
+        required: list[str] = []
+        for part in schema.get("allOf", ()):
+            inner, needed = self._members(self._resolve(part), place)
+            properties |= inner
+            required += needed
+        own, own_required = schema.get("properties", {}), schema.get("required", [])
+        if not isinstance(own, dict) or not isinstance(own_required, list):
+            raise self._fault(place, "has properties or required names that are not of the form JSON Schema gives them")
+        return properties | own, required + own_required
+
+    def _fields(self, schema: Schema, place: Place) -> tuple[Field, ...]:
+        properties, required = self._members(schema, place)
+        attributes = field_names(properties)
+        fields: list[Field] = []
+        for wire, inner in properties.items():
+            declared = self._declaring(schema, wire, place)
+            doc = self._docs.of_property(self._type_at(declared), wire)
+            deprecated = isinstance(inner, dict) and bool(inner.get("deprecated"))
+            of_type = self._type(inner, (*declared, wire))
+            fields.append(Field(wire, attributes[wire], of_type, wire in required, doc, deprecated))
+        return tuple(fields)
+
+    def _declaring(self, schema: Schema, wire: str, place: Place) -> Place:
+        """The definition that first declared this property, so that an inherited inline object has one name alone."""
+        for base in schema.get("x-extends", ()):
+            above = self._definitions.get(base, {})
+            if wire in above.get("properties", {}) and above["properties"][wire] == schema["properties"][wire]:
+                return self._declaring(above, wire, (base,))
+        return place
+
+    def _type(self, schema: Any, place: Place) -> Type:
+        if not isinstance(schema, dict):
+            raise self._fault(place, f"is {type(schema).__name__}, not a schema")
+        if "$ref" in schema:
+            return Ref(self._python[self._target(str(schema["$ref"]).removeprefix(REF), place)])
+        if self._is_record(schema):
+            python = self._type_at(place)
+            self._define(python, schema, place)
+            return Ref(python)
+        if "const" in schema or "enum" in schema:
+            values = schema["enum"] if "enum" in schema else [schema["const"]]
+            if not values or not all(isinstance(value, (str, int)) for value in values):
+                raise self._fault(place, f"has values that are neither strings nor integers: {values!r}")
+            return Values(tuple(values))
+        if "anyOf" in schema:
+            return self._union(schema["anyOf"], place)
+        return self._plain(schema, place)
+
+    def _type_at(self, place: Place) -> str:
+        """The Python name of a definition, or of the inline object that stands at this place."""
+        if len(place) == 1:
+            return self._python[place[0]]
+        return self._names.choose(".".join(place), type_name(self._type_at(place[:-1]) + pascal(place[-1])))
+
+    def _union(self, arms: list[Schema], place: Place) -> Type:
+        union = Union(tuple(self._type(arm, place) for arm in arms), self._tag(arms, place))
+        python = self._names.choose(".".join(place), "") if len(place) > 1 else ""
+        if not python:
+            return union
+        self._record(Alias(python, union, self._docs.of_type(python)), place)
+        return Ref(python)
+
+    def _tag(self, arms: list[Schema], place: Place) -> str | None:
+        """The property that tells the arms of a union apart: required, and constant with another value in each."""
+        records = [self._resolve(arm) for arm in arms if "$ref" in arm]
+        if len(records) < len(arms) or not all(map(self._is_record, records)):
+            return None
+        members = [self._members(record, place) for record in records]
+        for wire in members[0][0]:
+            values = {str(properties[wire].get("const")) for properties, needed in members if wire in needed}
+            if len(values) == len(arms) and "None" not in values:
+                return wire
+        return None
+
+    def _plain(self, schema: Schema, place: Place) -> Type:
+        kind = schema.get("type")
+        if isinstance(kind, list):
+            return Union(tuple(self._type({**schema, "type": each}, place) for each in kind))
+        if kind == "array":
+            return Array(self._type(schema.get("items", {}), (*place, "item")), schema.get("maxItems"))
+        if kind == "object":
+            values = schema.get("additionalProperties", {})
+            return Map(self._type(values, (*place, "value")) if isinstance(values, dict) else Plain("any"))
+        if kind in _KINDS:
+            return Plain(kind, schema.get("minimum"), schema.get("maximum"))
+        if kind is None and not schema.keys() & {"allOf", "oneOf", "not"}:
+            return Plain("any")
+        raise self._fault(place, f"is a schema of a form that is not read here: {', '.join(sorted(schema))}")
+
+    def _target(self, name: str, place: Place) -> str:
+        if name not in self._definitions:
+            raise self._fault(place, f"refers to {name!r}, which is not defined")
+        return name
+
+    def _with_bases(self, each: Object) -> Object:
+        """Keep as Python bases those of `extends` that nothing is overridden of."""
+        bases = [self._types[name] for name in each.extends]
+        kept = [
+            base.name
+            for base in bases
+            if isinstance(base, Object) and all(each.field(above.wire) == above for above in base.fields)
+        ]
+        return replace(each, bases=tuple(kept))
+
+    def _fault(self, place: Place, what: str) -> SchemaError:
+        return SchemaError(f"{self._revision}: {'.'.join(place) or 'a definition'} {what}")

@@ -1,0 +1,106 @@
+"""A revision goes in, the text of every file of its package comes out, formatted and checked against the revision."""
+
+from __future__ import annotations
+
+import ast
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, Final
+
+import black
+import jinja2
+
+from .calls import calls, roles
+from .errors import CodegenError
+from .guard import check_types
+from .ir import Alias, Ref, Revision
+from .types_py import docstring, literal, render_types, sentence
+
+MODE: Final = black.Mode(line_length=120, target_versions={black.TargetVersion.PY311})
+GENERATOR: Final = version("mcp-codegen")
+
+_TEMPLATES: Final = {
+    "__init__.py": "package.py.jinja2",
+    "client.py": "client.py.jinja2",
+    "methods.py": "methods.py.jinja2",
+    "server.py": "server.py.jinja2",
+    "types.py": "types.py.jinja2",
+}
+
+
+def render_revision(revision: Revision, templates: Path) -> dict[str, str]:
+    """The files of the revision's package, by name."""
+    tables = calls(revision)
+    rows = {call.row for table in tables.values() for call in table}
+    style = revision.lifecycle.style.capitalize()
+    context: dict[str, Any] = {
+        "revision": revision,
+        "revision_id": literal(revision.id),
+        "generator": GENERATOR,
+        "client_sends": tables["FromClient"],
+        "server_sends": tables["FromServer"],
+        "tables": [{"name": name, "sender": name.removeprefix("From").lower(), "calls": tables[name]} for name in tables],
+        "spec_imports": sorted({style, "Revision", *rows}),
+        "lifecycle": {"style": style, "roles": roles(revision, tables)},
+        "constants": [(literal(name), ascii(value)) for name, value in revision.constants.items()],
+        "types": _without_imports(render_types(revision, templates)),
+        "same": [_same(each) for each in revision.types.values() if isinstance(each, Alias) and isinstance(each.type, Ref)],
+    }
+    environment = _environment(templates)
+    texts = {name: environment.get_template(template).render(context) for name, template in _TEMPLATES.items()}
+    files = {name: format_module(text, f"{revision.id}: {name}") for name, text in texts.items()}
+    check_types(files["types.py"], revision)
+    return files
+
+
+def render_index(revisions: list[Revision], templates: Path) -> str:
+    """The `__init__.py` of the package that holds the revisions."""
+    rows = [(literal(revision.id), revision.module) for revision in revisions]
+    text = _environment(templates).get_template("index.py.jinja2").render(revisions=rows, generator=GENERATOR)
+    return format_module(text, "__init__.py")
+
+
+def format_module(text: str, what: str) -> str:
+    """The module without the imports it does not need, formatted by black."""
+    try:
+        return black.format_str(_without_unused(text), mode=MODE)
+    except (SyntaxError, ValueError) as fault:
+        raise CodegenError(f"{what}: what the templates give is not Python: {fault}") from fault
+
+
+@cache
+def _environment(templates: Path) -> jinja2.Environment:
+    return jinja2.Environment(
+        loader=jinja2.FileSystemLoader(templates),
+        undefined=jinja2.StrictUndefined,
+        keep_trailing_newline=True,
+        autoescape=False,  # What is printed is Python, made safe by `literal` and `docstring`.
+    )
+
+
+def _same(each: Alias) -> dict[str, str]:
+    """A type that is another one under a second name."""
+    assert isinstance(each.type, Ref)
+    return {"name": each.name, "target": each.type.name, "doc": docstring(sentence(each), "") if sentence(each) else ""}
+
+
+def _without_imports(source: str) -> str:
+    """The statements after the imports."""
+    body = ast.parse(source).body
+    last = max((node.end_lineno or 0 for node in body if isinstance(node, (ast.Import, ast.ImportFrom))), default=0)
+    return "\n".join(source.split("\n")[last:])
+
+
+def _without_unused(text: str) -> str:
+    """Drop from the `from … import …` statements what the module does not use."""
+    tree = ast.parse(text)
+    used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    lines = text.split("\n")
+    for node in reversed(tree.body):
+        if isinstance(node, ast.ImportFrom) and not any(alias.asname == alias.name for alias in node.names):
+            kept = [alias for alias in node.names if (alias.asname or alias.name) in used]
+            names = ", ".join(ast.unparse(alias) for alias in kept)
+            statement = f"from {'.' * node.level}{node.module or ''} import {names}"
+            lines[node.lineno - 1 : node.end_lineno] = [statement] if kept else []
+    return "\n".join(lines)

@@ -1,0 +1,197 @@
+"""Types of a revision and the overlay go in, its method table comes out; nothing in here knows a method by name.
+
+The rules, in the order they are applied to each member of a role union (ClientRequest, ServerNotification, …):
+
+* The method is the constant of its `method` property; the direction is that of the union.
+* The result of `XRequest` is that of `XResultResponse` where the schema has one, else `XResult`, else `EmptyResult`.
+* A further type in the response, or one that the overlay adds for what the params refer to, is an interim result.
+* The capability is the path in the declaring side's capabilities that the method's own segments spell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, Literal
+
+from .errors import RuleError
+from .ir import Alias, Lifecycle, Method, Object, Ref, Type, Union
+from .names import snake
+from .overlay import Overlay, Rows
+from .read import Named
+
+Kind = Literal["request", "notification", "input_request"]
+Direction = Literal["client_to_server", "server_to_client"]
+
+# The unions of the schema that say who sends what.
+ROLES: Final[Mapping[str, tuple[Kind, Direction]]] = {
+    "ClientRequest": ("request", "client_to_server"),
+    "ServerRequest": ("request", "server_to_client"),
+    "InputRequest": ("input_request", "server_to_client"),
+    "ClientNotification": ("notification", "client_to_server"),
+    "ServerNotification": ("notification", "server_to_client"),
+}
+_CAPABILITIES: Final = {"client": "ClientCapabilities", "server": "ServerCapabilities"}
+_SUFFIXES: Final = {"request": "Request", "input_request": "Request", "notification": "Notification"}
+
+
+def derive_methods(types: Named, revision: str, overlay: Overlay) -> tuple[Method, ...]:
+    """The rows, in the order of the role unions. Raises RuleError where something does not follow."""
+    return _Rules(types, revision, overlay).methods()
+
+
+def derive_lifecycle(methods: tuple[Method, ...], revision: str, overlay: Overlay) -> Lifecycle:
+    """The one lifecycle of the overlay whose every role is a method of this revision."""
+    known = {row.method for row in methods}
+    styles = overlay.table("lifecycle", revision)
+    fitting = [style for style, row in styles.rows.items() if set(row.use.values()) <= known]
+    if len(fitting) != 1:
+        raise RuleError(
+            f"{revision}: its methods fit {' and '.join(fitting) or 'no lifecycle'}; exactly one of "
+            f"{', '.join(styles.rows) or 'the lifecycles (overlay.toml has none)'} has to fit"
+        )
+    return Lifecycle(fitting[0], dict(styles.use(fitting[0])))
+
+
+class _Rules:
+    """The derivation for one revision."""
+
+    def __init__(self, types: Named, revision: str, overlay: Overlay) -> None:
+        self._types = types
+        self._revision = revision
+        self._capability_rows = overlay.table("capability", revision)
+        self._interim_rows: Rows = overlay.table("interim", revision)
+
+    def methods(self) -> tuple[Method, ...]:
+        rows = [
+            self._row(self._object(name), kind, direction)
+            for role, (kind, direction) in ROLES.items()
+            for name in self._arms(role)
+        ]
+        if not rows:
+            raise RuleError(f"{self._revision}: none of {', '.join(ROLES)} is defined, so no direction follows")
+        covered = {row.type for row in rows}
+        for each in self._types.values():
+            field = each.field("method") if isinstance(each, Object) else None
+            if field is not None and field.constant is not None and each.name not in covered:
+                raise RuleError(
+                    f"{self._revision}: {each.name} has the method {field.constant!r} but is in none of "
+                    f"{', '.join(ROLES)}, so its direction does not follow"
+                )
+        return tuple(rows)
+
+    def _arms(self, role: str) -> list[str]:
+        """The names a union consists of; an alias of one type is a union of one."""
+        union = self._types.get(role)
+        if union is None:
+            return []
+        if isinstance(union, Object):
+            return [role]
+        arms = union.type.arms if isinstance(union.type, Union) else (union.type,)
+        return [name for arm in arms if isinstance(arm, Ref) for name in self._unfold(arm.name)]
+
+    def _unfold(self, name: str) -> list[str]:
+        each = self._types[name]
+        return self._arms(name) if isinstance(each, Alias) and isinstance(each.type, (Ref, Union)) else [name]
+
+    def _object(self, name: str) -> Object:
+        each = self._types[name]
+        if not isinstance(each, Object):
+            raise RuleError(f"{self._revision}: {name} is in a union of messages but is not an object type")
+        return each
+
+    def _row(self, message: Object, kind: Kind, direction: Direction) -> Method:
+        constant = message.field("method")
+        method = constant.constant if constant is not None else None
+        if not isinstance(method, str):
+            raise RuleError(f"{self._revision}: {message.name} has no constant method, so it has no row")
+        stem = message.name.removesuffix(_SUFFIXES[kind])
+        params = message.field("params")
+        if params is not None and not isinstance(params.type, Ref):
+            raise RuleError(f"{self._revision}: the params of {message.name} are not an object type")
+        params_type = params.type.name if params is not None and isinstance(params.type, Ref) else None
+        result, interim = (None, []) if kind == "notification" else self._results(stem)
+        asks, asked = self._asked_interim(params_type) if result else ("", [])
+        return Method(
+            kind=kind,
+            direction=direction,
+            method=method,
+            name=snake(stem),
+            type=message.name,
+            params=params_type,
+            params_required=params is not None and params.required,
+            result=result,
+            interim=(*asked, *interim),
+            asks_interim=asks,
+            capability=self._capability(method, kind, direction),
+            doc=message.doc,
+            deprecated=message.deprecated,
+        )
+
+    def _results(self, stem: str) -> tuple[str, list[str]]:
+        """The result of a request, and what the schema lets come before it."""
+        response = self._types.get(f"{stem}ResultResponse")
+        named = f"{stem}Result" if f"{stem}Result" in self._types else "EmptyResult"
+        result = response.field("result") if isinstance(response, Object) else None
+        found = [named]
+        if result is not None:
+            arms = result.type.arms if isinstance(result.type, Union) else (result.type,)
+            found = [arm.name for arm in arms if isinstance(arm, Ref)]
+        if named not in found or named not in self._types:
+            raise RuleError(
+                f"{self._revision}: no result follows for {stem}Request: "
+                f"neither {stem}ResultResponse, {stem}Result nor EmptyResult says one"
+            )
+        return named, [name for name in found if name != named]
+
+    def _asked_interim(self, params: str | None) -> tuple[str, list[str]]:
+        """The property of the params by which a sender asks for an interim result, and that result."""
+        references = self._references(params) if params is not None else {}
+        for place, row in self._interim_rows.rows.items():
+            if place in references:
+                if row.use not in self._types:
+                    raise RuleError(f"{self._revision}: {row} adds {row.use!r}, which is not defined")
+                return references[place], [self._interim_rows.use(place)]
+        return "", []
+
+    def _references(self, name: str) -> dict[str, str]:
+        """The types that a params type, or every one of its arms, refers to, with the property that does."""
+        each = self._types[name]
+        if isinstance(each, Object):
+            return {field.type.name: field.wire for field in each.fields if isinstance(field.type, Ref)}
+        arms = each.type.arms if isinstance(each.type, Union) else ()
+        found = [self._references(arm.name) for arm in arms if isinstance(arm, Ref)]
+        return {key: found[0][key] for key in found[0] if all(key in arm for arm in found)} if found else {}
+
+    def _capability(self, method: str, kind: Kind, direction: Direction) -> str:
+        """What has to be declared before this message: by the receiver of a request, by the sender of a notification."""
+        sender, receiver = ("client", "server") if direction == "client_to_server" else ("server", "client")
+        side = sender if kind == "notification" else receiver
+        segments = [segment for segment in method.split("/") if segment != "notifications"]
+        derived = ".".join(self._declared_path(side, segments))
+        if method not in self._capability_rows and not derived:
+            raise RuleError(
+                f"{self._revision}: no capability follows for {method!r}: {_CAPABILITIES[side]} has no property "
+                f"{segments[0]!r}; add a row to [[capability]] in overlay.toml that says which one it needs, or none"
+            )
+        chosen = self._capability_rows.choose(method, derived)
+        if chosen:
+            side, *path = chosen.split(".")
+            if side not in _CAPABILITIES or len(self._declared_path(side, path)) != len(path) + 1:
+                raise RuleError(f"{self._revision}: {method!r} would need {chosen!r}, which no capabilities type has")
+        return chosen
+
+    def _declared_path(self, side: str, segments: list[str]) -> list[str]:
+        """The side and as many of the segments as its capabilities type has, one inside the other; or nothing."""
+        path = [side]
+        at: Type = Ref(_CAPABILITIES[side])
+        for segment in segments:
+            each = self._types.get(at.name) if isinstance(at, Ref) else None
+            fields = each.fields if isinstance(each, Object) else ()
+            found = next((field for field in fields if field.name == snake(segment)), None)
+            if found is None:
+                break
+            path.append(found.wire)
+            at = found.type
+        return path if len(path) > 1 else []
+
+

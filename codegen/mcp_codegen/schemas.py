@@ -1,0 +1,89 @@
+"""A folder of schemas goes in, the revisions come out, oldest first, each read only when it is asked for."""
+
+from __future__ import annotations
+
+import json
+from functools import cached_property
+from pathlib import Path
+
+from .docs import Docs, read_docs
+from .edition import Schema
+from .errors import CodegenError, SchemaError
+from .ir import Revision
+from .overlay import Overlay, read_overlay
+from .pins import Pins, digest, read_pins
+from .read import read_types
+from .rules import derive_lifecycle, derive_methods
+
+
+class Schemas:
+    """The folder schema/: a folder a revision, and overlay.toml and docs.toml for all of them."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self._read: dict[str, Revision] = {}
+
+    @cached_property
+    def pins(self) -> dict[str, Pins]:
+        """The pins of each revision, every revision after the one it follows."""
+        found = {path.parent.name: read_pins(path) for path in sorted(self.root.glob("*/pins.toml"))}
+        ordered: dict[str, Pins] = {}
+        while rest := {name: pins for name, pins in found.items() if name not in ordered}:
+            ready = {name: pins for name, pins in rest.items() if not pins.follows or pins.follows in ordered}
+            if not ready:
+                name, pins = min(rest.items())
+                raise SchemaError(f"{name}: pins.toml says it follows {pins.follows!r}, which is not in {self.root}")
+            ordered |= ready
+        return ordered
+
+    @cached_property
+    def docs(self) -> Docs:
+        return read_docs(self.root / "docs.toml")
+
+    @cached_property
+    def overlay(self) -> Overlay:
+        return read_overlay(self.root / "overlay.toml")
+
+    def known(self, revision: str) -> str:
+        """The revision itself, if there is one of that name. Raises CodegenError that names those there are."""
+        if revision not in self.pins:
+            names = ", ".join(self.pins) or f"none, {self.root} holds no revision"
+            raise CodegenError(f"unknown revision {revision!r}; the known ones are {names}")
+        return revision
+
+    def edition(self, revision: str) -> tuple[Schema, str]:
+        """Our edition of one schema, and its sha256."""
+        path = self.root / self.known(revision) / "schema.json"
+        try:
+            data = path.read_bytes()
+            schema = json.loads(data)
+        except OSError as fault:
+            raise SchemaError(f"{path}: cannot be read: {fault.strerror}") from fault
+        except (ValueError, RecursionError) as fault:
+            raise SchemaError(f"{path}: is not JSON: {fault}") from fault
+        if not isinstance(schema, dict):
+            raise SchemaError(f"{path}: is not a schema but {type(schema).__name__}")
+        return schema, digest(data)
+
+    def revision(self, revision: str) -> Revision:
+        """One revision, whole."""
+        if revision not in self._read:
+            edition, sha256 = self.edition(revision)
+            try:
+                self._read[revision] = self._derive(revision, edition, sha256)
+            except (KeyError, TypeError, AttributeError, ValueError, RecursionError) as fault:
+                # A schema is input that anybody can write: whatever it breaks in here, it gets one clear line.
+                raise SchemaError(f"{revision}: the schema is not of the form read here: {fault!r}") from fault
+        return self._read[revision]
+
+    def _derive(self, revision: str, edition: Schema, sha256: str) -> Revision:
+        types = read_types(edition, revision, self.overlay.table("name", revision), self.docs)
+        methods = derive_methods(types, revision, self.overlay)
+        lifecycle = derive_lifecycle(methods, revision, self.overlay)
+        return Revision(revision, edition.get("x-constants", {}), types, methods, lifecycle, sha256)
+
+    def check_overlay(self) -> None:
+        """Read every revision, and raise OverlayError for a row that nothing uses."""
+        for revision in self.pins:
+            self.revision(revision)
+        self.overlay.check_all_used(self.pins)

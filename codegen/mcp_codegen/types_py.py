@@ -1,0 +1,177 @@
+"""Types of a revision go in, the text of types.py comes out, through datamodel-code-generator.
+
+datamodel-code-generator decides the order of the classes, forward references and how each annotation is written. It
+never sees a string of the schema: property names, values and sentences are handed to it as tokens and put back as
+Python literals afterwards, so that no schema text can become Python syntax.
+"""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from pathlib import Path
+from typing import Any, Final, cast
+
+from datamodel_code_generator import DataModelType, Formatter, InputFileType, LiteralType, PythonVersion, generate
+from datamodel_code_generator.enums import AllOfClassHierarchy, TargetPydanticVersion
+
+from .errors import CodegenError
+from .ir import Alias, Array, Field, Map, Object, Plain, Ref, Revision, Scalar, Type, Union, Values
+
+Schema = dict[str, Any]
+
+_TOKEN: Final = re.compile(r"""(["'])mcp_token_(\d+)\1""")
+_DOCSTRING: Final = re.compile(r'^( *)"""mcp_token_(\d+)"""$', re.MULTILINE)
+_WIDTH: Final = 116
+
+
+def render_types(revision: Revision, templates: Path) -> str:
+    """The module as datamodel-code-generator gives it, with its own imports; second names of a type are left out."""
+    tokens = _Tokens(revision)
+    schema = {
+        "$defs": {
+            name: _definition(each, revision, tokens)
+            for name, each in revision.types.items()
+            if not (isinstance(each, Alias) and isinstance(each.type, Ref))
+        }
+    }
+    options = {each.name: _class_options(each) for each in revision.objects()}
+    source = generate(
+        schema,
+        input_file_type=InputFileType.JsonSchema,
+        output_model_type=DataModelType.PydanticV2BaseModel,
+        target_python_version=PythonVersion.PY_311,
+        base_class="mcp_runtime.wire.WireModel",
+        additional_imports=["mcp_runtime.wire.Opt", "mcp_runtime.wire.const", "mcp_runtime.wire.MISSING"],
+        custom_template_dir=templates / "types",
+        extra_template_data=cast("Any", options),
+        aliases=tokens.attributes,
+        allof_class_hierarchy=AllOfClassHierarchy.Always,
+        custom_class_name_generator=lambda name: name,
+        disable_future_imports=True,
+        disable_timestamp=True,
+        enum_field_as_literal=LiteralType.All,
+        formatters=[],
+        skip_root_model=True,
+        strict_refs=True,
+        target_pydantic_version=TargetPydanticVersion.V2_12,
+        use_annotated=True,
+        use_double_quotes=True,
+        use_field_description=True,
+        use_schema_description=True,
+        use_type_alias=True,
+    )
+    if not isinstance(source, str):
+        raise CodegenError(f"{revision.id}: datamodel-code-generator gave no single module")
+    return tokens.reveal(source)
+
+
+class _Tokens:
+    """The strings of a revision that are kept away from datamodel-code-generator, by number."""
+
+    def __init__(self, revision: Revision) -> None:
+        self._revision = revision
+        self._texts: list[str] = []
+        self.attributes: dict[str, str | list[str]] = {}
+
+    def hide(self, text: str) -> str:
+        self._texts.append(text)
+        return f"mcp_token_{len(self._texts) - 1}"
+
+    def hide_property(self, field: Field) -> str:
+        """A token for a property name; datamodel-code-generator is told which attribute belongs to it."""
+        if field.wire == field.name:
+            return field.name  # A name of our own making, so a harmless one.
+        token = self.hide(field.wire)
+        self.attributes[token] = field.name
+        return token
+
+    def target(self, name: str) -> str:
+        """The type itself, where this is a second name of it."""
+        each = self._revision.types[name]
+        return self.target(each.type.name) if isinstance(each, Alias) and isinstance(each.type, Ref) else name
+
+    def reveal(self, source: str) -> str:
+        source = _DOCSTRING.sub(lambda match: docstring(self._texts[int(match[2])], match[1]), source)
+        return _TOKEN.sub(lambda match: literal(self._texts[int(match[2])]), source)
+
+
+def sentence(each: Object | Alias | Field) -> str:
+    """The docstring of a type or property."""
+    return f"{each.doc} Deprecated.".strip() if each.deprecated else each.doc
+
+
+def literal(text: str) -> str:
+    """A Python string literal in ASCII: the same text whatever the text contains."""
+    return ascii(text)
+
+
+def docstring(text: str, indent: str) -> str:
+    """An indented docstring, wrapped; nothing in the text can end it."""
+    safe = text.replace("\\", "\\\\").replace('"', '\\"' if '"""' in text or text.endswith('"') else '"')
+    safe = "".join(char if char.isprintable() else " " for char in safe)
+    width = _WIDTH - len(indent)
+    if len(safe) + 6 <= width:
+        return f'{indent}"""{safe}"""'
+    lines = textwrap.wrap(safe, width, break_long_words=False, break_on_hyphens=False)
+    body = f"\n{indent}".join(lines)
+    return f'{indent}"""{body}\n{indent}"""'
+
+
+def _class_options(each: Object) -> Schema:
+    return {
+        "optional": [field.name for field in each.fields if not field.required],
+        "constant": [field.name for field in each.fields if field.constant is not None],
+        "has_constants": any(field.constant is not None for field in each.fields),
+    }
+
+
+def _definition(each: Object | Alias, revision: Revision, tokens: _Tokens) -> Schema:
+    marks = {"description": tokens.hide(sentence(each))} if sentence(each) else {}
+    if isinstance(each, Alias):
+        return marks | _type(each.type, tokens)
+    inherited = {field.wire for base in revision.objects() if base.name in each.bases for field in base.fields}
+    fields = [field for field in each.fields if field.wire not in inherited]
+    own = {tokens.hide_property(field): _property(field, tokens) for field in fields}
+    body: Schema = {"type": "object", "properties": own, "required": list(own)}
+    if each.bases:
+        return marks | {"allOf": [*({"$ref": f"#/$defs/{base}"} for base in each.bases), body]}
+    return marks | body
+
+
+def _property(field: Field, tokens: _Tokens) -> Schema:
+    marks = {"description": tokens.hide(sentence(field))} if sentence(field) else {}
+    return marks | _type(field.type, tokens)
+
+
+def _value(value: Scalar, tokens: _Tokens) -> Scalar:
+    return tokens.hide(value) if isinstance(value, str) else value
+
+
+def _type(written: Type, tokens: _Tokens) -> Schema:
+    match written:
+        case Ref(name):
+            return {"$ref": f"#/$defs/{tokens.target(name)}"}
+        case Plain(kind, minimum, maximum):
+            bounds = {"minimum": minimum, "maximum": maximum}
+            return _PLAIN[kind] | {key: value for key, value in bounds.items() if value is not None}
+        case Values(values):
+            return {"enum": [_value(value, tokens) for value in values]}
+        case Array(items, max_items):
+            bounds = {} if max_items is None else {"maxItems": max_items}
+            return {"type": "array", "items": _type(items, tokens), **bounds}
+        case Map(values):
+            return {"type": "object", "additionalProperties": _type(values, tokens) or True}
+        case Union(arms, tag):
+            marks = {} if tag is None else {"discriminator": {"propertyName": tag}}
+            return {"anyOf": [_type(arm, tokens) for arm in arms], **marks}
+
+
+_PLAIN: Final[dict[str, Schema]] = {
+    "string": {"type": "string"},
+    "integer": {"type": "integer", "customTypePath": "mcp_runtime.wire.Int"},
+    "number": {"type": "number", "customTypePath": "mcp_runtime.wire.Number"},
+    "boolean": {"type": "boolean"},
+    "null": {"type": "null"},
+    "any": {},
+}

@@ -1,0 +1,1 @@
+"""The generator: official schemas in, typed Python bindings out."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from .errors import RuleError
-from .ir import Alias, Array, Field, Map, Method, Object, Plain, Ref, Revision, Type, Union, Values
+from .ir import Alias, Array, Field, Interim, Map, Method, Object, Plain, Ref, Revision, Type, Union, Values
 from .names import callable_name, parameter_name, snake
 from .types_py import docstring, literal, sentence
 
@@ -91,9 +91,11 @@ def _call(row: Method, revision: Revision, roles_by_method: Mapping[str, str]) -
     stem = callable_name(row.name)
     on_client = row.direction == "server_to_client"
     fields = _fields(row, revision)
-    plain = tuple(_parameter(field) for field in fields if field.wire != row.asks_interim)
+    asked = next((interim for interim in row.interim if interim.value is None), None)
+    plain = tuple(_parameter(field) for field in fields if asked is None or field.wire != asked.property)
     whole = f"t.{row.params}" if row.params is not None and _is_union(row.params, revision) else ""
     notification = row.kind == "notification"
+    answers = [name for name in (row.result, *(interim.type for interim in row.interim)) if name is not None]
     return Call(
         kind=row.kind,
         row=_ROWS[row.kind],
@@ -105,12 +107,12 @@ def _call(row: Method, revision: Revision, roles_by_method: Mapping[str, str]) -
         params=f"t.{row.params}" if row.params is not None else "None",
         params_required=row.params_required,
         result=f"t.{row.result}" if row.result is not None else "",
-        interim=tuple(f"t.{name}" for name in row.interim),
-        answer=" | ".join(f"t.{name}" for name in (row.result, *row.interim) if name is not None) or "None",
+        interim=tuple(_interim(interim) for interim in row.interim),
+        answer=" | ".join(f"t.{name}" for name in answers) or "None",
         capability=literal(row.capability),
         fields=plain,
         whole=whole,
-        task=_task(row, stem, fields, whole),
+        task=None if asked is None else _task(row, stem, fields, whole, asked),
         doc=docstring(_sentence(row), "        "),
         sent=role not in _SENT_BY_RUNTIME and row.kind != "input_request",
         handled=role not in _HANDLED_BY_RUNTIME and row.kind != "input_request",
@@ -129,14 +131,17 @@ def _fields(row: Method, revision: Revision) -> list[Field]:
     return sorted(fields, key=lambda field: not field.required)
 
 
-def _task(row: Method, stem: str, fields: list[Field], whole: str) -> Task | None:
+def _task(row: Method, stem: str, fields: list[Field], whole: str, asked: Interim) -> Task:
     """The twin that asks for the interim result: the property that asks is a required keyword there."""
-    if not row.asks_interim:
-        return None
-    parameters = tuple(_parameter(replace(field, required=field.required or field.wire == row.asks_interim)) for field in fields)
-    ordered = tuple(sorted(parameters, key=lambda parameter: not parameter.required))
-    doc = docstring(f"{_sentence(row)} Answered by a `{row.interim[0]}` first.", "        ")
-    return Task(f"{stem}_as_{snake(row.asks_interim)}", f"t.{row.interim[0]}", ordered, whole, doc)
+    wanted = [replace(field, required=True) if field.wire == asked.property else field for field in fields]
+    parameters = tuple(_parameter(field) for field in sorted(wanted, key=lambda field: not field.required))
+    doc = docstring(f"{_sentence(row)} Answered by a `{asked.type}` first.", "        ")
+    return Task(f"{stem}_as_{snake(asked.property)}", f"t.{asked.type}", parameters, whole, doc)
+
+
+def _interim(interim: Interim) -> str:
+    value = "" if interim.value is None else f", {literal(interim.value)}"
+    return f"Interim(t.{interim.type}, {literal(interim.property)}{value})"
 
 
 def _parameter(field: Field) -> Parameter:

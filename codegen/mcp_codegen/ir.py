@@ -22,11 +22,13 @@ class Ref:
 
 @dataclass(frozen=True, slots=True)
 class Plain:
-    """A JSON type; `any` is any JSON value, `number` an integer or a fraction, each kept as it was written."""
+    """A JSON type; `any` is any JSON value, `number` an integer or a fraction, each kept as it was written. `known`
+    are the values of a string that the specification gives a meaning; others are valid too."""
 
     kind: Literal["string", "integer", "number", "boolean", "null", "any"]
     minimum: int | None = None
     maximum: int | None = None
+    known: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,12 +108,24 @@ class Alias:
 
 
 @dataclass(frozen=True, slots=True)
+class Interim:
+    """A type that may answer a request before its result does.
+
+    `property` tells that it does: one of the params by which the sender asked for it, or, where `value` says which
+    value it then has, one of the answer itself.
+    """
+
+    type: str
+    property: str
+    value: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Method:
     """One row of the method table: a method in one direction.
 
-    `name` is its Python stem, `params` the params type, `result` what answers it at last and `interim` what may come
-    before that (a task, a request for input); `asks_interim` is the property of the params that asks for it, empty
-    where the other side decides. `capability` is what must have been declared, side first, empty for nothing.
+    `name` is its Python stem, `params` the params type, `result` what answers it at last; `capability` is what must
+    have been declared, side first, empty for nothing.
     """
 
     kind: Literal["request", "notification", "input_request"]
@@ -122,8 +136,7 @@ class Method:
     params: str | None
     params_required: bool
     result: str | None
-    interim: tuple[str, ...]
-    asks_interim: str
+    interim: tuple[Interim, ...]
     capability: str
     doc: str
     deprecated: bool

@@ -162,7 +162,7 @@ class _Reader:
             values = schema.get("additionalProperties", {})
             return Map(self._type(values, (*place, "value")) if isinstance(values, dict) else Plain("any"))
         if kind in _KINDS:
-            return Plain(kind, schema.get("minimum"), schema.get("maximum"))
+            return Plain(kind, schema.get("minimum"), schema.get("maximum"), tuple(schema.get("x-known", ())))
         if kind is None and not schema.keys() & {"allOf", "oneOf", "not"}:
             return Plain("any")
         raise self._fault(place, f"is a schema of a form that is not read here: {', '.join(sorted(schema))}")

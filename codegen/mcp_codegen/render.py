@@ -15,7 +15,7 @@ from .calls import calls, roles
 from .errors import CodegenError
 from .guard import check_types
 from .ir import Alias, Ref, Revision
-from .types_py import docstring, literal, render_types, sentence
+from .types_py import docstring, is_second_name, literal, render_types, sentence
 
 MODE: Final = black.Mode(line_length=120, target_versions={black.TargetVersion.PY311})
 GENERATOR: Final = version("mcp-codegen")
@@ -41,11 +41,11 @@ def render_revision(revision: Revision, templates: Path) -> dict[str, str]:
         "client_sends": tables["FromClient"],
         "server_sends": tables["FromServer"],
         "tables": [{"name": name, "sender": name.removeprefix("From").lower(), "calls": tables[name]} for name in tables],
-        "spec_imports": sorted({style, "Revision", *rows}),
+        "spec_imports": sorted({style, "Interim", "Revision", *rows}),
         "lifecycle": {"style": style, "roles": roles(revision, tables)},
         "constants": [(literal(name), ascii(value)) for name, value in revision.constants.items()],
         "types": _without_imports(render_types(revision, templates)),
-        "same": [_same(each) for each in revision.types.values() if isinstance(each, Alias) and isinstance(each.type, Ref)],
+        "second_names": [_second_name(each) for each in revision.types.values() if is_second_name(each)],
     }
     environment = _environment(templates)
     texts = {name: environment.get_template(template).render(context) for name, template in _TEMPLATES.items()}
@@ -79,10 +79,9 @@ def _environment(templates: Path) -> jinja2.Environment:
     )
 
 
-def _same(each: Alias) -> dict[str, str]:
-    """A type that is another one under a second name."""
-    assert isinstance(each.type, Ref)
-    return {"name": each.name, "target": each.type.name, "doc": docstring(sentence(each), "") if sentence(each) else ""}
+def _second_name(each: Alias) -> dict[str, str]:
+    target = each.type.name if isinstance(each.type, Ref) else "dict[str, Any]"
+    return {"name": each.name, "target": target, "doc": docstring(sentence(each), "") if sentence(each) else ""}
 
 
 def _without_imports(source: str) -> str:

@@ -4,7 +4,8 @@ The rules, in the order they are applied to each member of a role union (ClientR
 
 * The method is the constant of its `method` property; the direction is that of the union.
 * The result of `XRequest` is that of `XResultResponse` where the schema has one, else `XResult`, else `EmptyResult`.
-* A further type in the response, or one that the overlay adds for what the params refer to, is an interim result.
+* A further type in the response, or one that the overlay adds for what the params refer to, is an interim result;
+  the first tells itself apart by a property whose known values have its name, the second was asked for.
 * The capability is the path in the declaring side's capabilities that the method's own segments spell.
 """
 
@@ -14,7 +15,7 @@ from collections.abc import Mapping
 from typing import Final, Literal
 
 from .errors import RuleError
-from .ir import Alias, Lifecycle, Method, Object, Ref, Type, Union
+from .ir import Alias, Field, Interim, Lifecycle, Method, Object, Plain, Ref, Type, Union
 from .names import snake
 from .overlay import Overlay, Rows
 from .read import Named
@@ -109,8 +110,7 @@ class _Rules:
         if params is not None and not isinstance(params.type, Ref):
             raise RuleError(f"{self._revision}: the params of {message.name} are not an object type")
         params_type = params.type.name if params is not None and isinstance(params.type, Ref) else None
-        result, interim = (None, []) if kind == "notification" else self._results(stem)
-        asks, asked = self._asked_interim(params_type) if result else ("", [])
+        result, interim = (None, ()) if kind == "notification" else self._results(stem, params_type)
         return Method(
             kind=kind,
             direction=direction,
@@ -120,15 +120,14 @@ class _Rules:
             params=params_type,
             params_required=params is not None and params.required,
             result=result,
-            interim=(*asked, *interim),
-            asks_interim=asks,
+            interim=interim,
             capability=self._capability(method, kind, direction),
             doc=message.doc,
             deprecated=message.deprecated,
         )
 
-    def _results(self, stem: str) -> tuple[str, list[str]]:
-        """The result of a request, and what the schema lets come before it."""
+    def _results(self, stem: str, params: str | None) -> tuple[str, tuple[Interim, ...]]:
+        """The result of a request, and what may answer it before that."""
         response = self._types.get(f"{stem}ResultResponse")
         named = f"{stem}Result" if f"{stem}Result" in self._types else "EmptyResult"
         result = response.field("result") if isinstance(response, Object) else None
@@ -141,17 +140,29 @@ class _Rules:
                 f"{self._revision}: no result follows for {stem}Request: "
                 f"neither {stem}ResultResponse, {stem}Result nor EmptyResult says one"
             )
-        return named, [name for name in found if name != named]
+        told = [self._told_interim(name) for name in found if name != named]
+        return named, (*self._asked_interim(params), *told)
 
-    def _asked_interim(self, params: str | None) -> tuple[str, list[str]]:
-        """The property of the params by which a sender asks for an interim result, and that result."""
+    def _told_interim(self, name: str) -> Interim:
+        """An interim result tells itself apart by a property that is known to take the type's own name as its value."""
+        each, value = self._types[name], snake(name.removesuffix("Result"))
+        fields = each.fields if isinstance(each, Object) else ()
+        for field in fields:
+            plain = self._types[field.type.name] if isinstance(field.type, Ref) else field
+            if isinstance(plain, (Alias, Field)) and isinstance(plain.type, Plain) and value in plain.type.known:
+                return Interim(name, field.wire, value)
+        raise RuleError(f"{self._revision}: no property of {name} is known to be {value!r}, so nothing tells it apart")
+
+    def _asked_interim(self, params: str | None) -> list[Interim]:
+        """The interim results of the overlay, where the params have the property that asks for them."""
         references = self._references(params) if params is not None else {}
+        found: list[Interim] = []
         for place, row in self._interim_rows.rows.items():
             if place in references:
                 if row.use not in self._types:
                     raise RuleError(f"{self._revision}: {row} adds {row.use!r}, which is not defined")
-                return references[place], [self._interim_rows.use(place)]
-        return "", []
+                found.append(Interim(self._interim_rows.use(place), references[place]))
+        return found
 
     def _references(self, name: str) -> dict[str, str]:
         """The types that a params type, or every one of its arms, refers to, with the property that does."""

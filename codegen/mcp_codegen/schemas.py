@@ -12,7 +12,7 @@ from .errors import CodegenError, SchemaError
 from .ir import Revision
 from .overlay import Overlay, read_overlay
 from .pins import Pins, digest, read_pins
-from .read import read_types
+from .read import Named, read_types
 from .rules import derive_lifecycle, derive_methods
 
 
@@ -77,10 +77,17 @@ class Schemas:
         return self._read[revision]
 
     def _derive(self, revision: str, edition: Schema, sha256: str) -> Revision:
-        types = read_types(edition, revision, self.overlay.table("name", revision), self.docs)
+        types = self._types(revision, edition)
         methods = derive_methods(types, revision, self.overlay)
         lifecycle = derive_lifecycle(methods, revision, self.overlay)
         return Revision(revision, edition.get("x-constants", {}), types, methods, lifecycle, sha256)
+
+    def types(self, revision: str) -> Named:
+        """The types of one revision, whether or not its methods can be derived already."""
+        return self._types(revision, self.edition(revision)[0])
+
+    def _types(self, revision: str, edition: Schema) -> Named:
+        return read_types(edition, revision, self.overlay.table("name", revision), self.docs)
 
     def check_overlay(self) -> None:
         """Read every revision, and raise OverlayError for a row that nothing uses."""

@@ -10,10 +10,11 @@ from __future__ import annotations
 import re
 import textwrap
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, Final, TypeGuard, cast
 
-from datamodel_code_generator import DataModelType, Formatter, InputFileType, LiteralType, PythonVersion, generate
-from datamodel_code_generator.enums import AllOfClassHierarchy, TargetPydanticVersion
+from datamodel_code_generator import InputFileType, LiteralType, generate
+from datamodel_code_generator.enums import AllOfClassHierarchy, DataModelType, TargetPydanticVersion
+from datamodel_code_generator.format import PythonVersion
 
 from .errors import CodegenError
 from .ir import Alias, Array, Field, Map, Object, Plain, Ref, Revision, Scalar, Type, Union, Values
@@ -21,7 +22,7 @@ from .ir import Alias, Array, Field, Map, Object, Plain, Ref, Revision, Scalar, 
 Schema = dict[str, Any]
 
 _TOKEN: Final = re.compile(r"""(["'])mcp_token_(\d+)\1""")
-_DOCSTRING: Final = re.compile(r'^( *)"""mcp_token_(\d+)"""$', re.MULTILINE)
+_DOCSTRING: Final = re.compile(r'^( *)"""\s*mcp_token_(\d+)\s*"""$', re.MULTILINE)
 _WIDTH: Final = 116
 
 
@@ -32,7 +33,7 @@ def render_types(revision: Revision, templates: Path) -> str:
         "$defs": {
             name: _definition(each, revision, tokens)
             for name, each in revision.types.items()
-            if not (isinstance(each, Alias) and isinstance(each.type, Ref))
+            if not is_second_name(each)
         }
     }
     options = {each.name: _class_options(each) for each in revision.objects()}
@@ -70,7 +71,7 @@ class _Tokens:
     """The strings of a revision that are kept away from datamodel-code-generator, by number."""
 
     def __init__(self, revision: Revision) -> None:
-        self._revision = revision
+        self.types = revision.types
         self._texts: list[str] = []
         self.attributes: dict[str, str | list[str]] = {}
 
@@ -86,14 +87,14 @@ class _Tokens:
         self.attributes[token] = field.name
         return token
 
-    def target(self, name: str) -> str:
-        """The type itself, where this is a second name of it."""
-        each = self._revision.types[name]
-        return self.target(each.type.name) if isinstance(each, Alias) and isinstance(each.type, Ref) else name
-
     def reveal(self, source: str) -> str:
         source = _DOCSTRING.sub(lambda match: docstring(self._texts[int(match[2])], match[1]), source)
         return _TOKEN.sub(lambda match: literal(self._texts[int(match[2])]), source)
+
+
+def is_second_name(each: Object | Alias) -> TypeGuard[Alias]:
+    """Whether a type is another one, or a plain dictionary, under a second name: a plain assignment says that best."""
+    return isinstance(each, Alias) and (isinstance(each.type, Ref) or each.type == Map(Plain("any")))
 
 
 def sentence(each: Object | Alias | Field) -> str:
@@ -151,7 +152,8 @@ def _value(value: Scalar, tokens: _Tokens) -> Scalar:
 def _type(written: Type, tokens: _Tokens) -> Schema:
     match written:
         case Ref(name):
-            return {"$ref": f"#/$defs/{tokens.target(name)}"}
+            each = tokens.types[name]
+            return _type(each.type, tokens) if is_second_name(each) else {"$ref": f"#/$defs/{name}"}
         case Plain(kind, minimum, maximum):
             bounds = {"minimum": minimum, "maximum": maximum}
             return _PLAIN[kind] | {key: value for key, value in bounds.items() if value is not None}

@@ -9,20 +9,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError
 
-try:
-    from pydantic import MISSING as MISSING
-except ImportError:  # pydantic 2.12 and 2.13
+if TYPE_CHECKING:
     from pydantic.experimental.missing_sentinel import MISSING as MISSING
+else:
+    try:
+        from pydantic import MISSING
+    except ImportError:  # Before pydantic 2.14 it was experimental.
+        from pydantic.experimental.missing_sentinel import MISSING
 
 T = TypeVar("T")
 
 
-def _whole(value: Any) -> Any:
-    """JSON has no integers: peers in other languages write 5 as 5.0."""
+def _whole(value: object) -> object:
+    """Let 5.0 be 5: JSON has no integers, and peers in other languages write them so."""
     return int(value) if type(value) is float and value.is_integer() else value
 
 
@@ -33,7 +38,7 @@ Number = int | float
 if TYPE_CHECKING:
 
     def const(value: T) -> T:
-        """A constant of the schema; for a type checker, a default."""
+        """A constant of the schema: required on the wire, filled in by the constructor."""
         ...
 
 else:
@@ -47,25 +52,39 @@ class WireModel(BaseModel):
 
     model_config = ConfigDict(
         extra="allow",
+        protected_namespaces=(),
         serialize_by_alias=True,
         validate_by_alias=True,
         validate_by_name=True,
-        protected_namespaces=(),
     )
-    __consts__: ClassVar[dict[str, Any]] = {}
+    __constants__: ClassVar[dict[str, Any]] = {}
 
     @classmethod
     def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:
         super().__pydantic_init_subclass__(**kwargs)
-        own = {
+        cls.__constants__ = {
             name: field.json_schema_extra["const"]
             for name, field in cls.model_fields.items()
-            if isinstance(field.json_schema_extra, dict) and "const" in field.json_schema_extra
+            if isinstance(field.json_schema_extra, dict)
         }
-        cls.__consts__ = own
 
     def __init__(self, /, **data: Any) -> None:
-        # Only direct construction comes through here; validation fills instances without calling __init__.
-        self.__pydantic_validator__.validate_python({**self.__consts__, **data}, self_instance=self)
+        self.__pydantic_validator__.validate_python({**self.__constants__, **data}, self_instance=self)
 
-    __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined]  # Tells pydantic that validation need not call it.
+    # Tells pydantic that validation need not call __init__: only direct construction fills constants in.
+    __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined]
+
+
+@cache
+def reader(shape: Any) -> Callable[[object], Any]:
+    """The function that reads parsed JSON as this type: strictly, by wire names alone. It raises ValidationError."""
+    validate = TypeAdapter[Any](shape).validator.validate_python
+    return lambda value: validate(value, strict=True, by_alias=True, by_name=False)
+
+
+def complaint(fault: ValidationError) -> str:
+    """What does not fit, in one line: the path of the first fault, what is wrong there, and how many more there are."""
+    errors = fault.errors(include_url=False, include_context=False, include_input=False)
+    path = ".".join(str(step) for step in errors[0]["loc"])
+    more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
+    return f"{path + ': ' if path else ''}{errors[0]['msg']}{more}"

@@ -1,0 +1,220 @@
+"""The command line: `mcp-codegen --revision R`, `--all`, `--check`, and the commands `list`, `import` and `verify`."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable
+from functools import wraps
+from pathlib import Path
+from typing import Final, ParamSpec
+
+import click
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.syntax import Syntax
+from rich.table import Table
+
+from .docs import undocumented
+from .errors import CodegenError
+from .homes import default_output, home
+from .ir import Object, Revision
+from .schemas import Schemas
+from .write import compare_files, write_files
+
+P = ParamSpec("P")
+
+_DIFFERENT: Final = 1
+_FAILED: Final = 2
+
+_FOLDER: Final = click.Path(path_type=Path, file_okay=False)
+_schema_option: Final = click.option(
+    "--schema", type=_FOLDER, metavar="DIR", help="Folder of schemas. Default: the one that comes with mcp-codegen."
+)
+_from_option: Final = click.option(
+    "--from", "source", type=_FOLDER, required=True, metavar="DIR", help="A checkout of the specification's repository."
+)
+
+
+def _one_line(command: Callable[P, None]) -> Callable[P, None]:
+    """Say what is wrong with the input in one line and leave with exit code 2, instead of a traceback."""
+
+    @wraps(command)
+    def run(*args: P.args, **kwargs: P.kwargs) -> None:
+        try:
+            command(*args, **kwargs)
+        except CodegenError as fault:
+            click.secho("error: ", fg="red", bold=True, nl=False, err=True)
+            click.echo(" ".join(str(fault).split()), err=True)
+            raise SystemExit(_FAILED) from None
+
+    return run
+
+
+@click.group(invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
+@click.option("--revision", "revisions", multiple=True, metavar="R", help="Generate this revision. May be repeated.")
+@click.option("--all", "every", is_flag=True, help="Generate every revision there is a schema of.")
+@click.option("--output", type=_FOLDER, metavar="DIR", help="The package to write. Default: generated/mcp_generated in a checkout, else ./mcp_generated.")
+@click.option("--check", is_flag=True, help="Write nothing: show what would change. Exit code 1 if anything would.")
+@_schema_option
+@click.version_option(package_name="mcp-codegen")
+@click.pass_context
+@_one_line
+def main(
+    context: click.Context,
+    revisions: tuple[str, ...],
+    every: bool,
+    output: Path | None,
+    check: bool,
+    schema: Path | None,
+) -> None:
+    """Typed Python bindings of the Model Context Protocol, generated from its schema.
+
+    \b
+    mcp-codegen list                    which revisions are there?
+    mcp-codegen --revision R            write the bindings of one of them
+    mcp-codegen --all --check           is everything generated up to date?
+    """
+    if context.invoked_subcommand is not None:
+        return
+    if not revisions and not every:
+        click.echo(context.get_help())
+        return
+    schemas = _schemas(schema)
+    chosen = list(schemas.pins) if every else list(dict.fromkeys(revisions))
+    files = _render(schemas, output or default_output(), chosen)
+    if not check:
+        changed = write_files(files)
+        where = click.style(str(output or default_output()), bold=True)
+        click.echo(f"{', '.join(chosen)}: {len(changed)} of {len(files)} files written to {where}")
+    elif diffs := compare_files(files):
+        _show_diff("".join(diffs))
+        words = ["mcp-codegen", *(["--all"] if every else [word for each in chosen for word in ("--revision", each)])]
+        words += ["--output", str(output)] if output else []
+        click.echo(f"{len(diffs)} files are not what their schema gives. To mend them: {shlex.join(words)}", err=True)
+        raise SystemExit(_DIFFERENT)
+    else:
+        click.echo(f"{', '.join(chosen)}: {len(files)} files, all up to date")
+
+
+def _schemas(root: Path | None) -> Schemas:
+    schemas = Schemas(root or home("schema"))
+    if not schemas.root.is_dir():
+        raise CodegenError(f"{schemas.root}: there is no such folder of schemas")
+    return schemas
+
+
+def _render(schemas: Schemas, output: Path, chosen: list[str]) -> dict[Path, str]:
+    from .generate import generate  # Loads datamodel-code-generator and black, which the other commands do without.
+
+    known = [schemas.known(revision) for revision in chosen]
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task("generating", total=len(known))
+
+        def done(revision: str) -> None:
+            progress.update(task, advance=1, description=f"generated {revision}")
+
+        return generate(schemas, home("templates"), output, known, done)
+
+
+def _show_diff(diff: str) -> None:
+    console = Console(soft_wrap=True)
+    if console.is_terminal:
+        console.print(Syntax(diff, "diff", background_color="default", word_wrap=False))
+    else:
+        click.echo(diff, nl=False)
+
+
+@main.command("list")
+@_schema_option
+@_one_line
+def list_revisions(schema: Path | None) -> None:
+    """Show the revisions: what they follow, what they hold, and what they were made from."""
+    schemas = _schemas(schema)
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    for column, side in _COLUMNS.items():
+        table.add_column(column, justify=side, no_wrap=True)
+    for revision, pins in schemas.pins.items():
+        read = schemas.revision(revision)
+        table.add_row(f"[bold]{revision}", read.lifecycle.style, *_counts(read), pins.commit[:12], pins.sha256["schema.ts"][:12])
+    console = Console()
+    console.width = max(console.width, 100)
+    console.print(table)
+
+
+_COLUMNS: Final = {
+    "revision": "left",
+    "lifecycle": "left",
+    "client asks": "right",
+    "server asks": "right",
+    "notifications": "right",
+    "types": "right",
+    "commit": "left",
+    "schema.ts sha256": "left",
+}
+
+
+def _counts(revision: Revision) -> list[str]:
+    """How many requests go each way, how many notifications, how many types."""
+    asked = [row.direction for row in revision.methods if row.kind != "notification"]
+    told = len(revision.methods) - len(asked)
+    types = sum(isinstance(each, Object) for each in revision.types.values())
+    return [str(asked.count("client_to_server")), str(asked.count("server_to_client")), str(told), str(types)]
+
+
+@main.command("import")
+@_from_option
+@click.option("--revision", "revisions", multiple=True, required=True, metavar="R", help="Import this revision. May be repeated, oldest first.")
+@click.option("--follows", metavar="R", help="The revision before it. Default: what its pins say, else the newest there is.")
+@click.option("--commit", metavar="SHA", help="The commit of the official files. Default: the one DIR has checked out.")
+@_schema_option
+@_one_line
+def import_schema(
+    source: Path, revisions: tuple[str, ...], follows: str | None, commit: str | None, schema: Path | None
+) -> None:
+    """Make our edition of an official schema.ts and schema.json, once the two are proven to agree."""
+    from .importing import commit_of, find_folder, import_revision  # Loads tree-sitter.
+
+    root = schema or home("schema")
+    for revision in revisions:
+        schemas = Schemas(root)
+        before = schemas.pins[revision].follows if revision in schemas.pins else next(reversed(schemas.pins), "")
+        known_commit = commit or commit_of(source)
+        if not known_commit:
+            raise CodegenError(f"{source}: is not a git checkout, so its commit has to be given with --commit")
+        chosen = follows if follows is not None else before
+        made = import_revision(find_folder(source, revision), revision, chosen, known_commit)
+        folder = root / revision
+        changed = write_files({folder / "schema.json": made.schema, folder / "pins.toml": made.pins})
+        agree = click.style(f"{made.definitions} of {made.definitions} definitions agree", fg="green")
+        click.echo(f"{revision}: {agree}; follows {chosen or 'nothing'}; {'written' if changed else 'unchanged'}")
+        _report_undocumented(Schemas(root), revision)
+
+
+def _report_undocumented(schemas: Schemas, revision: str) -> None:
+    missing = undocumented(schemas.types(revision), schemas.docs)
+    if missing:
+        click.echo(f"{revision}: {len(missing)} without a sentence in docs.toml: {', '.join(missing)}")
+
+
+@main.command("verify")
+@_from_option
+@click.option("--revision", "revisions", multiple=True, metavar="R", help="Verify this revision. Default: all.")
+@_schema_option
+@_one_line
+def verify(source: Path, revisions: tuple[str, ...], schema: Path | None) -> None:
+    """Say whether our edition still equals the official files, and what moved. Exit code 1 if anything did."""
+    from .importing import find_folder, verify_revision
+
+    schemas = _schemas(schema)
+    moved = False
+    for revision in revisions or schemas.pins:
+        edition, _ = schemas.edition(revision)
+        lines = verify_revision(find_folder(source, revision), edition, revision, schemas.pins[revision])
+        moved = moved or bool(lines)
+        verdict = click.style("moved", fg="red") if lines else click.style("equal", fg="green")
+        click.echo(f"{revision}: {verdict}, {len(edition['$defs'])} definitions")
+        for line in lines:
+            click.echo(f"  {line}")
+    if moved:
+        raise SystemExit(_DIFFERENT)

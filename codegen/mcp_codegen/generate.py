@@ -1,0 +1,33 @@
+"""Revisions and an output folder go in, the files of their packages come out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from .render import render_index, render_revision
+from .schemas import Schemas
+
+
+def generate(
+    schemas: Schemas,
+    templates: Path,
+    output: Path,
+    revisions: Iterable[str],
+    progress: Callable[[str], None] = lambda revision: None,
+) -> dict[Path, str]:
+    """The text of every file, by path; `progress` is told each revision when it is done. Nothing is written.
+
+    The index of the output folder names the revisions generated now and those that are there already.
+    """
+    chosen = [schemas.known(revision) for revision in revisions]
+    schemas.check_overlay()
+    files: dict[Path, str] = {}
+    for revision in chosen:
+        read = schemas.revision(revision)
+        for name, text in render_revision(read, templates).items():
+            files[output / read.module / name] = text
+        progress(revision)
+    every = [schemas.revision(revision) for revision in schemas.pins]
+    indexed = [each for each in every if each.id in chosen or (output / each.module / "__init__.py").is_file()]
+    return files | {output / "__init__.py": render_index(indexed, templates), output / "py.typed": ""}

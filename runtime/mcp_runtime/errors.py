@@ -1,0 +1,67 @@
+"""Every error this package raises, in one tree.
+
+McpError
+├── LocalError            you tried something the protocol forbids, or there is no connection to do it on
+│   ├── NotAllowed        this method, in this direction, at this moment, with what was declared
+│   ├── InvalidMessage    what you gave does not fit the schema of the revision
+│   ├── NotConnected      the connection is closed, or ended before the answer came
+│   └── TimedOut          no answer came before the deadline of the call
+├── RemoteError           the peer did something wrong, or said no
+│   ├── ErrorResponse     it answered with a JSON-RPC error
+│   └── InvalidResponse   it answered with something the schema of the revision does not allow
+└── Refusal               raised by a handler: the peer gets this JSON-RPC error as its answer
+"""
+
+from __future__ import annotations
+
+
+class McpError(Exception):
+    """The root: catch this to catch everything."""
+
+
+class LocalError(McpError):
+    """Something this side tried and must not, or cannot, do."""
+
+
+class NotAllowed(LocalError):
+    """The method is unknown here, goes the other way, comes too early, or needs what was not declared."""
+
+
+class InvalidMessage(LocalError):
+    """The params or the result given do not fit the schema."""
+
+
+class NotConnected(LocalError):
+    """There is no connection, or it ended while an answer was awaited."""
+
+
+class TimedOut(LocalError):
+    """The deadline of a call passed before its answer came."""
+
+
+class RemoteError(McpError):
+    """Something the peer did."""
+
+
+class ErrorResponse(RemoteError):
+    """A JSON-RPC error from the peer: its code, its message and its data, as they came."""
+
+    def __init__(self, code: int, message: str, data: object = None) -> None:
+        super().__init__(f"{message} (code {code})")
+        self.code = code
+        self.message = message
+        self.data = data
+
+
+class InvalidResponse(RemoteError):
+    """An answer that is not what the method's result may be."""
+
+
+class Refusal(McpError):
+    """A JSON-RPC error to answer a request with; raise it in a handler."""
+
+    def __init__(self, code: int, message: str, data: object = None) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.data = data

@@ -1,0 +1,121 @@
+"""What a generated package says of its revision: rows, a lifecycle and constants. The runtime knows no revision itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Final, Generic, Literal, TypeVar, cast
+
+from pydantic import BaseModel
+
+from .wire import reader
+
+Direction = Literal["client_to_server", "server_to_client"]
+ResultT = TypeVar("ResultT", bound=BaseModel)
+
+OPPOSITE: Final[Mapping[Direction, Direction]] = {
+    "client_to_server": "server_to_client",
+    "server_to_client": "client_to_server",
+}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Interim:
+    """A type that may answer a request before its result does: if `property` of the answer is `value`, or, where
+    there is no value, if the params had `property`."""
+
+    result: type[BaseModel]
+    property: str
+    value: str | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class _Row:
+    """What all rows have. `name` is the method of the generated class that receives the message; `params` is a model,
+    a union of models, or None; `capability` is what must have been declared, side first, empty for nothing."""
+
+    method: str = field(kw_only=False)
+    direction: Direction = field(kw_only=False)
+    name: str = field(kw_only=False)
+    params: Any = None
+    params_required: bool = True
+    capability: str = ""
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Notification(_Row):
+    """A message that is not answered; its sender must have declared the capability."""
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Request(_Row, Generic[ResultT]):
+    """A message that is answered by `result`, or by one of `interim` before that; its receiver must have declared the
+    capability."""
+
+    result: type[ResultT]
+    interim: tuple[Interim, ...] = ()
+
+    def read_result(self, value: object, params: object = None) -> BaseModel:
+        """The answer to a request with these params, as the one type it has to be. Raises ValidationError."""
+        for interim in self.interim:
+            told = value if interim.value is not None else params
+            found = told.get(interim.property) if isinstance(told, Mapping) else None
+            if found is not None and interim.value in (None, found):
+                return cast(BaseModel, reader(interim.result)(value))
+        return cast(BaseModel, reader(self.result)(value))
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class InputRequest(_Row, Generic[ResultT]):
+    """What one side asks of the other inside a result, answered in the params of the next request."""
+
+    result: type[ResultT]
+
+
+Sent = Request[Any] | Notification
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Handshake:
+    """A conversation is a session: it opens with a request and a notification, and both sides remember what was said."""
+
+    open: Request[Any]
+    opened: Notification
+    probe: Request[Any]
+    cancel: Notification
+    progress: Notification
+    log: Notification
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Stateless:
+    """Every request carries its revision and the client's capabilities; nothing is remembered between requests."""
+
+    discover: Request[Any]
+    listen: Request[Any]
+    cancel: Notification
+    progress: Notification
+    log: Notification
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Revision:
+    """One revision of the protocol: all its rows, how a conversation opens, and the constants of its schema."""
+
+    id: str
+    rows: tuple[Sent | InputRequest[Any], ...]
+    lifecycle: Handshake | Stateless
+    constants: Mapping[str, str | int]
+
+    @cached_property
+    def _tables(self) -> dict[Direction, dict[str, Sent]]:
+        tables: dict[Direction, dict[str, Sent]] = {direction: {} for direction in OPPOSITE}
+        for row in self.rows:
+            if not isinstance(row, InputRequest):
+                tables[row.direction][row.method] = row
+        return tables
+
+    def table(self, direction: Direction) -> Mapping[str, Sent]:
+        """The requests and notifications that go this way, by method."""
+        return self._tables[direction]

@@ -1,0 +1,1 @@
+"""Ways to carry whole messages: in memory and over standard input and output."""

@@ -9,7 +9,7 @@ from typing import Final
 from .errors import RuleError
 from .ir import Alias, Array, Field, Interim, Map, Method, Object, Plain, Ref, Revision, Type, Union, Values
 from .names import callable_name, parameter_name, snake
-from .types_py import docstring, literal, sentence
+from .types_py import docstring, literal
 
 # What the runtime does by itself, by the role a method has in the lifecycle.
 _SENT_BY_RUNTIME: Final = frozenset({"open", "opened", "cancel", "progress", "log", "listen"})
@@ -17,7 +17,14 @@ _HANDLED_BY_RUNTIME: Final = frozenset({"open", "opened", "probe", "cancel", "pr
 
 _ROWS: Final = {"request": "Request", "notification": "Notification", "input_request": "InputRequest"}
 _TABLES: Final = {"client_to_server": "FromClient", "server_to_client": "FromServer"}
-_PLAIN: Final = {"string": "str", "integer": "int", "number": "int | float", "boolean": "bool", "null": "None", "any": "Any"}
+_PLAIN: Final = {
+    "string": "str",
+    "integer": "int",
+    "number": "int | float",
+    "boolean": "bool",
+    "null": "None",
+    "any": "Any",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +89,7 @@ def calls(revision: Revision) -> dict[str, tuple[Call, ...]]:
 
 def roles(revision: Revision, tables: Mapping[str, tuple[Call, ...]]) -> list[dict[str, str]]:
     """Each role of the lifecycle with the row of whoever sends that message first in the tables."""
-    rows = {call.method: f"{table}.{call.constant}" for table in reversed(tables) for call in tables[table]}
+    rows = {call.method: f"{table}.{call.constant}" for table in reversed(list(tables)) for call in tables[table]}
     return [{"name": role, "row": rows[literal(method)]} for role, method in revision.lifecycle.roles.items()]
 
 

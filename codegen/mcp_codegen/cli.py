@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
-from typing import Final, ParamSpec
+from typing import Final, Literal, ParamSpec
 
 import click
 from rich.console import Console
@@ -53,7 +53,12 @@ def _one_line(command: Callable[P, None]) -> Callable[P, None]:
 @click.group(invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("--revision", "revisions", multiple=True, metavar="R", help="Generate this revision. May be repeated.")
 @click.option("--all", "every", is_flag=True, help="Generate every revision there is a schema of.")
-@click.option("--output", type=_FOLDER, metavar="DIR", help="The package to write. Default: generated/mcp_generated in a checkout, else ./mcp_generated.")
+@click.option(
+    "--output",
+    type=_FOLDER,
+    metavar="DIR",
+    help="The package to write. Default: generated/mcp_generated in a checkout, else ./mcp_generated.",
+)
 @click.option("--check", is_flag=True, help="Write nothing: show what would change. Exit code 1 if anything would.")
 @_schema_option
 @click.version_option(package_name="mcp-codegen")
@@ -136,13 +141,15 @@ def list_revisions(schema: Path | None) -> None:
         table.add_column(column, justify=side, no_wrap=True)
     for revision, pins in schemas.pins.items():
         read = schemas.revision(revision)
-        table.add_row(f"[bold]{revision}", read.lifecycle.style, *_counts(read), pins.commit[:12], pins.sha256["schema.ts"][:12])
+        table.add_row(
+            f"[bold]{revision}", read.lifecycle.style, *_counts(read), pins.commit[:12], pins.sha256["schema.ts"][:12]
+        )
     console = Console()
     console.width = max(console.width, 100)
     console.print(table)
 
 
-_COLUMNS: Final = {
+_COLUMNS: Final[dict[str, Literal["left", "right"]]] = {
     "revision": "left",
     "lifecycle": "left",
     "client asks": "right",
@@ -164,8 +171,17 @@ def _counts(revision: Revision) -> list[str]:
 
 @main.command("import")
 @_from_option
-@click.option("--revision", "revisions", multiple=True, required=True, metavar="R", help="Import this revision. May be repeated, oldest first.")
-@click.option("--follows", metavar="R", help="The revision before it. Default: what its pins say, else the newest there is.")
+@click.option(
+    "--revision",
+    "revisions",
+    multiple=True,
+    required=True,
+    metavar="R",
+    help="Import this revision. May be repeated, oldest first.",
+)
+@click.option(
+    "--follows", metavar="R", help="The revision before it. Default: what its pins say, else the newest there is."
+)
 @click.option("--commit", metavar="SHA", help="The commit of the official files. Default: the one DIR has checked out.")
 @_schema_option
 @_one_line

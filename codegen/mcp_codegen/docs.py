@@ -1,14 +1,14 @@
 """schema/docs.toml goes in, the one-sentence description of each type and property comes out.
 
-    [types]
-    CallToolResult = "What a tool call gave."
+[types]
+CallToolResult = "What a tool call gave."
 
-    [properties]
-    nextCursor = "Where the next page starts; absent on the last page."      # wherever the property occurs
-    "CallToolResult.isError" = "The tool failed; `content` says why."         # in this type
+[properties]
+nextCursor = "Where the next page starts; absent on the last page."      # wherever the property occurs
+"CallToolResult.isError" = "The tool failed; `content` says why."         # in this type
 
-    [plain]
-    names = ["name"]                                                          # need no sentence: the name says it all
+[plain]
+names = ["name"]                                                          # need no sentence: the name says it all
 """
 
 from __future__ import annotations

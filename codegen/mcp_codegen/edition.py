@@ -17,6 +17,7 @@ What the edition adds to JSON Schema, each as an annotation that validators igno
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Final
 
 from .errors import SchemaError
@@ -50,6 +51,16 @@ def edition(declarations: list[Declaration], revision: str) -> Schema:
     return _Edition(declarations, revision).schema()
 
 
+@dataclass(frozen=True, slots=True)
+class _Base:
+    """What an interface inherits: all members, further bases' first, and whether unknown properties are kept."""
+
+    name: str
+    members: tuple[Member, ...]
+    is_open: bool
+    omitted: tuple[str, ...] = ()
+
+
 class _Edition:
     """One conversion; holds the declarations by name, because inheritance is resolved while converting."""
 
@@ -74,39 +85,39 @@ class _Edition:
             marks["x-internal"] = True
         if "deprecated" in declared.tags:
             marks["deprecated"] = True
-        body = self._interface(declared) if isinstance(declared, Interface) else self._type(declared.type, declared.tags)
+        body = (
+            self._interface(declared) if isinstance(declared, Interface) else self._type(declared.type, declared.tags)
+        )
         return marks | body
 
     def _interface(self, declared: Interface) -> Schema:
-        extends = [self._base(base, declared.name) for base in declared.bases]
-        inherited: list[Member] = [member for base in extends for member in base[1]]
+        bases = [self._base(base, declared.name) for base in declared.bases]
+        inherited = [member for base in bases for member in base.members]
         body = self._object(ObjectLiteral((*inherited, *declared.body.members), declared.body.index))
-        if declared.body.index is None and any(base[2] for base in extends):
+        if declared.body.index is None and any(base.is_open for base in bases):
             body["x-open"] = True
         marks: Schema = {}
-        if extends:
-            marks["x-extends"] = [base[0] for base in extends]
-        if omitted := [name for base in extends for name in base[3]]:
+        if bases:
+            marks["x-extends"] = [base.name for base in bases]
+        if omitted := [name for base in bases for name in base.omitted]:
             marks["x-omits"] = omitted
         return marks | body
 
-    def _base(self, base: Name, user: str) -> tuple[str, list[Member], bool, list[str]]:
-        """A base's name, all its members (its own bases' first), whether it is open, and what is omitted."""
+    def _base(self, base: Name, user: str) -> _Base:
+        """What `user` inherits from one entry of its extends clause."""
         if base.name == "Omit" and isinstance(base.arguments[0], Name):
             omitted = _literals(base.arguments[1])
-            name, members, is_open, _ = self._base(base.arguments[0], user)
-            return name, [member for member in members if member.name not in omitted], is_open, omitted
+            whole = self._base(base.arguments[0], user)
+            kept = tuple(member for member in whole.members if member.name not in omitted)
+            return _Base(whole.name, kept, whole.is_open, tuple(omitted))
         declared = self._types.get(base.name)
         if isinstance(declared, Alias) and isinstance(declared.type, Name) and declared.type.name == "Record":
-            return base.name, [], True, []
+            return _Base(base.name, (), True)
         if not isinstance(declared, Interface):
             raise SchemaError(f"{self._revision}: {user} extends {base.name}, which is not an interface of this schema")
-        members, is_open = [], declared.body.index is not None
-        for further in declared.bases:
-            _, above, above_open, _ = self._base(further, declared.name)
-            members += above
-            is_open = is_open or above_open
-        return base.name, members + list(declared.body.members), is_open, []
+        above = [self._base(further, declared.name) for further in declared.bases]
+        members = (*(member for each in above for member in each.members), *declared.body.members)
+        return _Base(base.name, members, declared.body.index is not None or any(each.is_open for each in above))
 
     def _object(self, literal: ObjectLiteral) -> Schema:
         properties: Schema = {}
@@ -137,7 +148,9 @@ class _Edition:
                 schema = {"type": _json_type(value), "const": value, "x-constant": constant}
             case Name("Record", (_, values)):
                 inner = self._type(values, {})
-                schema = {"type": "object", "additionalProperties": inner} if inner else {"type": "object", "x-open": True}
+                schema = (
+                    {"type": "object", "additionalProperties": inner} if inner else {"type": "object", "x-open": True}
+                )
             case Name(name, ()):
                 if name not in self._types:
                     raise SchemaError(f"{self._revision}: {name} is used but not declared")
@@ -145,11 +158,11 @@ class _Edition:
             case Name(name, _):
                 raise SchemaError(f"{self._revision}: the generic type {name}<…> cannot be read here")
             case ArrayOf(items):
-                schema = {"type": "array", "items": self._type(items, {})}
+                schema = Schema(type="array", items=self._type(items, {}))
             case UnionOf(arms):
                 schema = self._union(arms, tags)
             case AllOf(parts):
-                schema = {"allOf": [self._type(part, {}) for part in parts]}
+                schema = Schema(allOf=[self._type(part, {}) for part in parts])
             case ObjectLiteral():
                 schema = self._object(written)
         if "format" in tags:
@@ -177,7 +190,7 @@ class _Edition:
             schema = self._type(arm, tags if arm == Keyword("number") else {})
             if arm == Keyword("number") and "boolean" in keywords:
                 # A number beside a boolean is a JSON value, where the official tool's «integer» is a mistake.
-                schema = {"type": "number", "x-official": {"type": "integer"}}
+                schema = Schema({"type": "number", "x-official": {"type": "integer"}})
             if arm == Keyword("null") and "nullable" not in tags:
                 schema["x-official"] = False
             schemas.append(schema)

@@ -13,7 +13,18 @@ from .ir import Object, Revision
 
 _CALLS: Final = frozenset({"Field", "TypeAliasType", "const"})
 _NODES: Final = (
-    *(ast.Attribute, ast.Module, ast.ImportFrom, ast.alias, ast.ClassDef, ast.AnnAssign, ast.Assign, ast.Expr, ast.Pass, ast.Call),
+    *(
+        ast.Attribute,
+        ast.Module,
+        ast.ImportFrom,
+        ast.alias,
+        ast.ClassDef,
+        ast.AnnAssign,
+        ast.Assign,
+        ast.Expr,
+        ast.Pass,
+        ast.Call,
+    ),
     *(ast.keyword, ast.Name, ast.Load, ast.Store, ast.Constant, ast.Subscript, ast.Tuple, ast.BinOp, ast.BitOr),
     *(ast.UnaryOp, ast.USub, ast.List),
 )
@@ -30,9 +41,9 @@ def check_types(source: str, revision: Revision) -> None:
     if found != wanted:
         name = min(name for name in found.keys() | wanted.keys() if found.get(name) != wanted.get(name))
         raise _fault(revision, f"{name} with {found.get(name)} instead of {wanted.get(name)}")
-    declared = found.keys() | {_target(node) for node in tree.body if isinstance(node, (ast.Assign, ast.AnnAssign))}
-    if declared != revision.types.keys():
-        raise _fault(revision, f"the names {sorted(declared ^ revision.types.keys())} on one side only")
+    declared = set(found) | {_target(node) for node in tree.body if isinstance(node, (ast.Assign, ast.AnnAssign))}
+    if surplus := declared ^ set(revision.types):
+        raise _fault(revision, f"the names {sorted(surplus)} on one side only")
 
 
 def _is_harmless(call: ast.Call, revision: Revision) -> bool:

@@ -10,6 +10,7 @@ from typing import Final
 
 from .edition import Schema, edition
 from .errors import SchemaError
+from .jsontypes import is_object
 from .official import as_official, differences, published
 from .pins import Pins, digest
 from .typescript import parse
@@ -101,6 +102,6 @@ def _json(data: bytes, path: Path) -> Schema:
         schema = json.loads(data)
     except (ValueError, RecursionError) as fault:
         raise SchemaError(f"{path}: is not JSON: {fault}") from fault
-    if not isinstance(schema, dict):
+    if not is_object(schema):
         raise SchemaError(f"{path}: is not a schema but {type(schema).__name__}")
     return schema

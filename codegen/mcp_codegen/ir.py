@@ -76,7 +76,11 @@ class Field:
     @property
     def constant(self) -> Scalar | None:
         """The value, where a required property can have only one."""
-        return self.type.values[0] if self.required and isinstance(self.type, Values) and len(self.type.values) == 1 else None
+        return (
+            self.type.values[0]
+            if self.required and isinstance(self.type, Values) and len(self.type.values) == 1
+            else None
+        )
 
 
 @dataclass(frozen=True, slots=True)

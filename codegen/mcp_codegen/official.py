@@ -10,8 +10,18 @@ import json
 from typing import Any, Final
 
 from .edition import REF, Schema
+from .jsontypes import is_list, is_object
 
-_ANNOTATIONS: Final = ("x-extends", "x-omits", "x-open", "x-known", "x-constant", "x-category", "x-internal", "deprecated")
+_ANNOTATIONS: Final = (
+    "x-extends",
+    "x-omits",
+    "x-open",
+    "x-known",
+    "x-constant",
+    "x-category",
+    "x-internal",
+    "deprecated",
+)
 
 
 def as_official(edition: Schema) -> Schema:
@@ -29,9 +39,9 @@ def published(official: Schema) -> Schema:
 
 def canonical(schema: Any, key: str = "") -> Any:
     """The same schema with every order that has no meaning made alphabetical."""
-    if isinstance(schema, dict):
+    if is_object(schema):
         return {name: canonical(schema[name], name) for name in sorted(schema)}
-    if isinstance(schema, list):
+    if is_list(schema):
         items = [canonical(item) for item in schema]
         return sorted(items, key=json.dumps) if key in ("required", "enum", "anyOf", "type") else items
     return schema
@@ -42,7 +52,7 @@ def differences(ours: Schema, theirs: Schema) -> list[str]:
     lines = [f"{name}: only in our edition" for name in sorted(ours.keys() - theirs.keys())]
     lines += [f"{name}: missing from our edition" for name in sorted(theirs.keys() - ours.keys())]
     for name in sorted(ours.keys() & theirs.keys()):
-        alias = str(ours[name].get("$ref")).removeprefix(REF) if isinstance(ours[name], dict) else ""
+        alias = str(ours[name].get("$ref")).removeprefix(REF) if is_object(ours[name]) else ""
         # The official tool prints the alias of a single message as a copy of it.
         if theirs[name] not in (ours[name], ours.get(alias)):
             lines.append(_first_difference(ours[name], theirs[name], name))
@@ -50,8 +60,10 @@ def differences(ours: Schema, theirs: Schema) -> list[str]:
 
 
 def _first_difference(ours: Any, theirs: Any, at: str) -> str:
-    if isinstance(ours, dict) and isinstance(theirs, dict) and ours.keys() == theirs.keys():
-        return next(_first_difference(ours[key], theirs[key], f"{at}.{key}") for key in ours if ours[key] != theirs[key])
+    if is_object(ours) and is_object(theirs) and ours.keys() == theirs.keys():
+        return next(
+            _first_difference(ours[key], theirs[key], f"{at}.{key}") for key in ours if ours[key] != theirs[key]
+        )
     return f"{at}: our edition says {_short(ours)}, the official schema says {_short(theirs)}"
 
 
@@ -62,14 +74,18 @@ def _short(value: Any) -> str:
 
 def _without_prose(schema: Any) -> Any:
     """Drop descriptions, but not a property that is called `description`."""
-    if isinstance(schema, dict):
-        return {key: _without_prose(value) for key, value in schema.items() if not (key == "description" and isinstance(value, str))}
-    return [_without_prose(item) for item in schema] if isinstance(schema, list) else schema
+    if is_object(schema):
+        return {
+            key: _without_prose(value)
+            for key, value in schema.items()
+            if not (key == "description" and isinstance(value, str))
+        }
+    return [_without_prose(item) for item in schema] if is_list(schema) else schema
 
 
 def _reduce(schema: Schema, definitions: Schema) -> Schema:
     official = schema.get("x-official")
-    if isinstance(official, dict):
+    if is_object(official):
         return official
     reduced = {key: _reduce_key(key, value, definitions) for key, value in schema.items() if key not in _ANNOTATIONS}
     if "anyOf" in reduced:
@@ -86,7 +102,7 @@ def _reduce_key(key: str, value: Any, definitions: Schema) -> Any:
     match key:
         case "properties":
             return {name: _reduce(schema, definitions) for name, schema in value.items()}
-        case "items" | "additionalProperties" if isinstance(value, dict):
+        case "items" | "additionalProperties" if is_object(value):
             return _reduce(value, definitions)
         case "anyOf" | "allOf":
             return [_reduce(schema, definitions) for schema in value]

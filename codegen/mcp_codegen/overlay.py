@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from .errors import OverlayError
+from .jsontypes import is_object
 
 _TABLES: Final = {"name": "at", "capability": "method", "interim": "params_use", "lifecycle": "style"}
 
@@ -34,7 +35,7 @@ class Row:
     use: Any
     derived: str | None
     only: tuple[str, ...]
-    used: set[str] = field(default_factory=set, compare=False)
+    used: set[str] = field(default_factory=set[str], compare=False)
 
     def __str__(self) -> str:
         return f"overlay.toml: [[{self.table}]] {_TABLES[self.table]} = {self.place!r}"
@@ -107,7 +108,7 @@ def _row(path: Path, table: str, entry: Any) -> Row:
         raise OverlayError(f"{path}: there is no table {table!r}; the tables are {', '.join(_TABLES)}")
     value = "roles" if table == "lifecycle" else "use"
     for key in (place, value, "reason"):
-        if not isinstance(entry, dict) or key not in entry or entry["reason"] == "":
+        if not is_object(entry) or key not in entry or entry["reason"] == "":
             raise OverlayError(f"{path}: a row of [[{table}]] has no {key}: {entry}")
     if surplus := entry.keys() - {place, value, "reason", "derived", "only"}:
         raise OverlayError(f"{path}: a row of [[{table}]] has an unknown key {min(surplus)!r}: {entry}")

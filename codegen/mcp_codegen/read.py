@@ -13,6 +13,7 @@ from .docs import Docs
 from .edition import REF, Schema
 from .errors import SchemaError
 from .ir import Alias, Array, Field, Map, Object, Plain, Ref, Type, Union, Values
+from .jsontypes import is_list, is_object
 from .names import field_names, pascal, type_name
 from .overlay import Rows
 
@@ -32,7 +33,7 @@ class _Reader:
 
     def __init__(self, edition: Schema, revision: str, names: Rows, docs: Docs) -> None:
         definitions = edition.get("$defs")
-        if not isinstance(definitions, dict) or not definitions:
+        if not is_object(definitions) or not definitions:
             raise SchemaError(f"{revision}: the schema has no definitions under $defs")
         self._definitions: Schema = definitions
         self._revision = revision
@@ -44,11 +45,13 @@ class _Reader:
     def read(self) -> Named:
         for name, schema in self._definitions.items():
             self._define(self._python[name], schema, (name,))
-        return {name: self._with_bases(each) if isinstance(each, Object) else each for name, each in self._types.items()}
+        return {
+            name: self._with_bases(each) if isinstance(each, Object) else each for name, each in self._types.items()
+        }
 
     def _define(self, python: str, schema: Any, place: Place) -> None:
         """Read a definition or an inline object and record it under its name."""
-        if not isinstance(schema, dict):
+        if not is_object(schema):
             raise self._fault(place, f"is {type(schema).__name__}, not a schema")
         category = str(schema.get("x-category", ""))
         doc, deprecated = self._docs.of_type(python), bool(schema.get("deprecated"))
@@ -84,7 +87,7 @@ class _Reader:
             properties |= inner
             required += needed
         own, own_required = schema.get("properties", {}), schema.get("required", [])
-        if not isinstance(own, dict) or not isinstance(own_required, list):
+        if not is_object(own) or not is_list(own_required):
             raise self._fault(place, "has properties or required names that are not of the form JSON Schema gives them")
         return properties | own, required + own_required
 
@@ -95,7 +98,7 @@ class _Reader:
         for wire, inner in properties.items():
             declared = self._declaring(schema, wire, place)
             doc = self._docs.of_property(self._type_at(declared), wire)
-            deprecated = isinstance(inner, dict) and bool(inner.get("deprecated"))
+            deprecated = is_object(inner) and bool(inner.get("deprecated"))
             of_type = self._type(inner, (*declared, wire))
             fields.append(Field(wire, attributes[wire], of_type, wire in required, doc, deprecated))
         return tuple(fields)
@@ -109,7 +112,7 @@ class _Reader:
         return place
 
     def _type(self, schema: Any, place: Place) -> Type:
-        if not isinstance(schema, dict):
+        if not is_object(schema):
             raise self._fault(place, f"is {type(schema).__name__}, not a schema")
         if "$ref" in schema:
             return Ref(self._python[self._target(str(schema["$ref"]).removeprefix(REF), place)])
@@ -154,13 +157,13 @@ class _Reader:
 
     def _plain(self, schema: Schema, place: Place) -> Type:
         kind = schema.get("type")
-        if isinstance(kind, list):
+        if is_list(kind):
             return Union(tuple(self._type({**schema, "type": each}, place) for each in kind))
         if kind == "array":
             return Array(self._type(schema.get("items", {}), (*place, "item")), schema.get("maxItems"))
         if kind == "object":
             values = schema.get("additionalProperties", {})
-            return Map(self._type(values, (*place, "value")) if isinstance(values, dict) else Plain("any"))
+            return Map(self._type(values, (*place, "value")) if is_object(values) else Plain("any"))
         if kind in _KINDS:
             return Plain(kind, schema.get("minimum"), schema.get("maximum"), tuple(schema.get("x-known", ())))
         if kind is None and not schema.keys() & {"allOf", "oneOf", "not"}:

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import black
 import jinja2
+from black.mode import TargetVersion
 
 from .calls import calls, roles
 from .errors import CodegenError
@@ -17,7 +18,7 @@ from .guard import check_types
 from .ir import Alias, Ref, Revision
 from .types_py import docstring, is_second_name, literal, render_types, sentence
 
-MODE: Final = black.Mode(line_length=120, target_versions={black.TargetVersion.PY311})
+MODE: Final = black.Mode(line_length=120, target_versions={TargetVersion.PY311})
 GENERATOR: Final = version("mcp-codegen")
 
 _TEMPLATES: Final = {
@@ -40,7 +41,9 @@ def render_revision(revision: Revision, templates: Path) -> dict[str, str]:
         "generator": GENERATOR,
         "client_sends": tables["FromClient"],
         "server_sends": tables["FromServer"],
-        "tables": [{"name": name, "sender": name.removeprefix("From").lower(), "calls": tables[name]} for name in tables],
+        "tables": [
+            {"name": name, "sender": name.removeprefix("From").lower(), "calls": tables[name]} for name in tables
+        ],
         "spec_imports": sorted({style, "Interim", "Revision", *rows}),
         "lifecycle": {"style": style, "roles": roles(revision, tables)},
         "constants": [(literal(name), ascii(value)) for name, value in revision.constants.items()],

@@ -204,5 +204,3 @@ class _Rules:
             path.append(found.wire)
             at = found.type
         return path if len(path) > 1 else []
-
-

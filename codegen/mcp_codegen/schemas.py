@@ -10,6 +10,7 @@ from .docs import Docs, read_docs
 from .edition import Schema
 from .errors import CodegenError, SchemaError
 from .ir import Revision
+from .jsontypes import is_object
 from .overlay import Overlay, read_overlay
 from .pins import Pins, digest, read_pins
 from .read import Named, read_types
@@ -61,7 +62,7 @@ class Schemas:
             raise SchemaError(f"{path}: cannot be read: {fault.strerror}") from fault
         except (ValueError, RecursionError) as fault:
             raise SchemaError(f"{path}: is not JSON: {fault}") from fault
-        if not isinstance(schema, dict):
+        if not is_object(schema):
             raise SchemaError(f"{path}: is not a schema but {type(schema).__name__}")
         return schema, digest(data)
 

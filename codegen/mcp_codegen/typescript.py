@@ -15,7 +15,6 @@ from tree_sitter import Node
 from .errors import SchemaError
 
 
-
 @dataclass(frozen=True, slots=True)
 class Keyword:
     """A type of the language itself, such as `string` or `unknown`."""

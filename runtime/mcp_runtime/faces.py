@@ -7,7 +7,7 @@ import inspect
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Final, Self, TypeVar, cast
+from typing import Any, ClassVar, Final, Self, TypeAlias, TypeVar, cast
 
 from pydantic import BaseModel
 
@@ -22,8 +22,8 @@ from .wire import reader
 T = TypeVar("T")
 ResultT = TypeVar("ResultT", bound=BaseModel)
 
-Answer = T | Awaitable[T]
-Params = BaseModel | Mapping[str, object]
+Answer: TypeAlias = T | Awaitable[T]
+Params: TypeAlias = BaseModel | Mapping[str, object]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,9 @@ class Caller:
     ) -> ResultT:
         answer = await self._ask(row, params, options)
         if not isinstance(answer, interim):
-            raise RemoteError(f"{row.method!r}: was answered at once, without the {interim.__name__} that was asked for")
+            raise RemoteError(
+                f"{row.method!r}: was answered at once, without the {interim.__name__} that was asked for"
+            )
         return answer
 
     async def _tell(self, row: Notification, params: Params, options: Options | None) -> None:
@@ -91,8 +93,9 @@ class Face(Caller):
             if getattr(type(self), row.name, None) is not getattr(generated, row.name, None)
         }
 
-    def _capabilities(self, model: type[BaseModel]) -> Capabilities:
-        """What the handlers declare: each the capability its method needs of this side."""
+    def _capabilities(self, message: Any) -> Capabilities:
+        """What the handlers declare, each what its method needs; `message` is the type that carries it."""
+        model: type[BaseModel] = message.model_fields["capabilities"].annotation
         capabilities: Capabilities = {}
         side = self._receives.rpartition("_")[2]
         served = self._overridden()
@@ -159,8 +162,7 @@ class BaseServer(Face):
     async def serve(self, transport: Transport) -> None:
         """Serve one conversation."""
         lifecycle = self._handshake()
-        open_fields = lifecycle.open.result.model_fields["capabilities"].annotation
-        peer = Peer(self.revision, "server", own=self._capabilities(cast("type[BaseModel]", open_fields)))
+        peer = Peer(self.revision, "server", own=self._capabilities(lifecycle.open.result))
         served = self._overridden()
 
         async def handle(event: Asked | Told) -> Any:
@@ -172,7 +174,9 @@ class BaseServer(Face):
             handler = served.get(row.method)
             if handler is None:
                 return None
-            return await _call(handler, self.context(session, event.id if isinstance(event, Asked) else None), event.params)
+            return await _call(
+                handler, self.context(session, event.id if isinstance(event, Asked) else None), event.params
+            )
 
         session = Session(peer, transport, handle)
         try:
@@ -190,7 +194,8 @@ class BaseServer(Face):
         }
         if self.instructions is not None:
             answer["instructions"] = self.instructions
-        return cast(BaseModel, reader(event.row.result)(answer))
+        result: type[BaseModel] = event.row.result
+        return cast(BaseModel, reader(result)(answer))
 
 
 class BaseClient(Face):
@@ -237,8 +242,7 @@ class BaseClient(Face):
 
     async def __aenter__(self) -> Self:
         lifecycle = self._handshake()
-        model = cast("type[BaseModel]", lifecycle.open.params.model_fields["capabilities"].annotation)
-        peer = Peer(self.revision, "client", own=self._capabilities(model))
+        peer = Peer(self.revision, "client", own=self._capabilities(lifecycle.open.params))
         transport = await self._connect()
         session = Session(peer, transport, lambda event: self._handle(event))
         running = asyncio.create_task(session.run())
@@ -260,7 +264,7 @@ class BaseClient(Face):
             "capabilities": peer.own,
             "clientInfo": {"name": self.name, "version": self.version},
         }
-        result = cast(Any, await self._ask(lifecycle.open, params, None))
+        result = await self._ask(lifecycle.open, params, None)
         if result.protocol_version != self.revision.id:
             raise NotAllowed(f"the server speaks {result.protocol_version}, this client {self.revision.id} alone")
         peer.theirs = result.capabilities.model_dump(by_alias=True)

@@ -8,6 +8,8 @@ from typing import Any, Final
 
 from pydantic_core import from_json, to_json
 
+from .wire import is_object
+
 Id = int | str
 
 PARSE_ERROR: Final = -32700
@@ -63,7 +65,7 @@ def decode(data: bytes) -> Message:
         value = from_json(data, allow_inf_nan=False)
     except ValueError as fault:
         raise Malformed(PARSE_ERROR, f"not JSON: {fault}") from None
-    if not isinstance(value, dict):
+    if not is_object(value):
         raise Malformed(INVALID_REQUEST, f"a message is an object, not {type(value).__name__}")
     return _message(value)
 
@@ -78,13 +80,13 @@ def _message(value: dict[str, Any]) -> Message:
     method = value.get("method")
     if isinstance(method, str):
         params = value.get("params")
-        if "params" in value and not isinstance(params, dict):
+        if "params" in value and not is_object(params):
             raise Malformed(INVALID_REQUEST, "params has to be an object", known)
         return NotificationMessage(method, params) if known is None else RequestMessage(known, method, params)
     if "result" in value and "error" not in value and known is not None:
         return ResultMessage(known, value["result"])
     error = value.get("error")
-    if isinstance(error, dict) and "result" not in value:
+    if is_object(error) and "result" not in value:
         code, text = error.get("code"), error.get("message")
         if type(code) is int and isinstance(text, str):
             return ErrorMessage(known, code, text, error.get("data"))

@@ -9,7 +9,7 @@ from typing import Any, Final
 from pydantic import BaseModel, ValidationError
 
 from .spec import Handshake, Sent
-from .wire import reader
+from .wire import is_object, reader
 
 Capabilities = dict[str, Any]
 
@@ -41,7 +41,7 @@ def declared(capabilities: Capabilities, path: Iterable[str]) -> bool:
     """Whether the capability is there: an object, or true."""
     at: Any = capabilities
     for step in path:
-        at = at.get(step) if isinstance(at, dict) else None
+        at = at.get(step) if is_object(at) else None
     return at is not None and at is not False
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
 from pydantic import BaseModel, ValidationError
+from pydantic_core import from_json, to_json
 
 from . import jsonrpc
 from .errors import ErrorResponse, InvalidMessage, InvalidResponse, McpError, NotAllowed
@@ -206,4 +207,4 @@ class Peer:
 
 def _plain(params: Any) -> Any:
     """The params as parsed JSON: models among them written out, so that they are judged as the peer will judge them."""
-    return jsonrpc.from_json(jsonrpc.to_json(params, by_alias=True))
+    return from_json(to_json(params, by_alias=True))

@@ -72,7 +72,7 @@ class Session:
         if self._ended:
             raise NotConnected(f"{row.method!r}: the connection is closed")
         id, data = self.peer.ask(row, params)
-        waiting = asyncio.get_running_loop().create_future()
+        waiting: asyncio.Future[BaseModel] = asyncio.get_running_loop().create_future()
         self._waiting[id] = waiting
         try:
             async with asyncio.timeout(timeout):

@@ -9,7 +9,7 @@ from typing import Any, Final, Generic, Literal, TypeVar, cast
 
 from pydantic import BaseModel
 
-from .wire import reader
+from .wire import is_object, reader
 
 Direction = Literal["client_to_server", "server_to_client"]
 ResultT = TypeVar("ResultT", bound=BaseModel)
@@ -60,7 +60,7 @@ class Request(_Row, Generic[ResultT]):
         """The answer to a request with these params, as the one type it has to be. Raises ValidationError."""
         for interim in self.interim:
             told = value if interim.value is not None else params
-            found = told.get(interim.property) if isinstance(told, Mapping) else None
+            found = told.get(interim.property) if is_object(told) else None
             if found is not None and interim.value in (None, found):
                 return cast(BaseModel, reader(interim.result)(value))
         return cast(BaseModel, reader(self.result)(value))

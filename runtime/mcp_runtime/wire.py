@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeGuard, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError
 
@@ -65,7 +65,7 @@ class WireModel(BaseModel):
         cls.__constants__ = {
             name: field.json_schema_extra["const"]
             for name, field in cls.model_fields.items()
-            if isinstance(field.json_schema_extra, dict)
+            if is_object(field.json_schema_extra)
         }
 
     def __init__(self, /, **data: Any) -> None:
@@ -73,6 +73,11 @@ class WireModel(BaseModel):
 
     # Tells pydantic that validation need not call __init__: only direct construction fills constants in.
     __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined]
+
+
+def is_object(value: object) -> TypeGuard[dict[str, Any]]:
+    """Whether parsed JSON is an object."""
+    return isinstance(value, dict)
 
 
 @cache

@@ -21,8 +21,11 @@ from .ir import Alias, Array, Field, Map, Object, Plain, Ref, Revision, Scalar, 
 
 Schema = dict[str, Any]
 
-_TOKEN: Final = re.compile(r"""(["'])mcp_token_(\d+)\1""")
-_DOCSTRING: Final = re.compile(r'^( *)"""\s*mcp_token_(\d+)\s*"""$', re.MULTILINE)
+# A docstring that is a token, or a string that is one. One expression for both, so that nothing is put back twice.
+_TOKEN: Final = re.compile(
+    r'''^(?P<indent>[ ]*)"""\s*mcp-token-(?P<sentence>\d+)\s*"""$|(?P<quote>["'])mcp-token-(?P<text>\d+)(?P=quote)''',
+    re.MULTILINE,
+)
 _WIDTH: Final = 116
 
 
@@ -76,8 +79,9 @@ class _Tokens:
         self.attributes: dict[str, str | list[str]] = {}
 
     def hide(self, text: str) -> str:
+        """A token for the text; its hyphens keep it apart from every name."""
         self._texts.append(text)
-        return f"mcp_token_{len(self._texts) - 1}"
+        return f"mcp-token-{len(self._texts) - 1}"
 
     def hide_property(self, field: Field) -> str:
         """A token for a property name; datamodel-code-generator is told which attribute belongs to it."""
@@ -88,8 +92,12 @@ class _Tokens:
         return token
 
     def reveal(self, source: str) -> str:
-        source = _DOCSTRING.sub(lambda match: docstring(self._texts[int(match[2])], match[1]), source)
-        return _TOKEN.sub(lambda match: literal(self._texts[int(match[2])]), source)
+        return _TOKEN.sub(self._put_back, source)
+
+    def _put_back(self, match: re.Match[str]) -> str:
+        if match["sentence"] is not None:
+            return docstring(self._texts[int(match["sentence"])], match["indent"])
+        return literal(self._texts[int(match["text"])])
 
 
 def is_second_name(each: Object | Alias) -> TypeGuard[Alias]:

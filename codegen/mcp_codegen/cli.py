@@ -113,7 +113,8 @@ def _render(schemas: Schemas, output: Path, chosen: list[str]) -> dict[Path, str
 
     known = [schemas.known(revision) for revision in chosen]
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+    console = Console(stderr=True)
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
         task = progress.add_task("generating", total=len(known))
 
         def done(revision: str) -> None:

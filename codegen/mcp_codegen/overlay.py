@@ -108,7 +108,7 @@ def _row(path: Path, table: str, entry: Any) -> Row:
         raise OverlayError(f"{path}: there is no table {table!r}; the tables are {', '.join(_TABLES)}")
     value = "roles" if table == "lifecycle" else "use"
     for key in (place, value, "reason"):
-        if not is_object(entry) or key not in entry or entry["reason"] == "":
+        if not is_object(entry) or key not in entry or (key == "reason" and not entry[key]):
             raise OverlayError(f"{path}: a row of [[{table}]] has no {key}: {entry}")
     if surplus := entry.keys() - {place, value, "reason", "derived", "only"}:
         raise OverlayError(f"{path}: a row of [[{table}]] has an unknown key {min(surplus)!r}: {entry}")

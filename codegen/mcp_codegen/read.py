@@ -55,7 +55,7 @@ class _Reader:
             raise self._fault(place, f"is {type(schema).__name__}, not a schema")
         category = str(schema.get("x-category", ""))
         doc, deprecated = self._docs.of_type(python), bool(schema.get("deprecated"))
-        if self._is_record(schema):
+        if self._is_record(schema, place):
             parts = [part["$ref"].removeprefix(REF) for part in schema.get("allOf", ()) if "$ref" in part]
             extends = tuple(self._python[self._target(base, place)] for base in (*schema.get("x-extends", ()), *parts))
             self._record(Object(python, self._fields(schema, place), extends, (), doc, deprecated, category), place)
@@ -67,15 +67,21 @@ class _Reader:
         if self._types.setdefault(defined.name, defined) != defined:
             raise self._fault(place, f"would be called {defined.name}, a name that already means another type")
 
-    def _is_record(self, schema: Schema) -> bool:
+    def _is_record(self, schema: Schema, place: Place) -> bool:
         """Whether it is an object with properties of its own, also where it is put together with allOf."""
         if "allOf" in schema:
-            return all(self._is_record(self._resolve(part)) for part in schema["allOf"])
+            return all(self._is_record(self._resolve(part, place), place) for part in schema["allOf"])
         return "properties" in schema
 
-    def _resolve(self, schema: Schema) -> Schema:
+    def _resolve(self, schema: Schema, place: Place) -> Schema:
+        """What a chain of references leads to."""
+        seen: list[str] = []
         while "$ref" in schema:
-            schema = self._definitions[self._target(schema["$ref"].removeprefix(REF), ())]
+            name = self._target(str(schema["$ref"]).removeprefix(REF), place)
+            if name in seen:
+                raise self._fault((name,), "refers to itself, so it means nothing")
+            seen.append(name)
+            schema = self._definitions[name]
         return schema
 
     def _members(self, schema: Schema, place: Place) -> tuple[Schema, list[str]]:
@@ -83,7 +89,7 @@ class _Reader:
         properties: Schema = {}
         required: list[str] = []
         for part in schema.get("allOf", ()):
-            inner, needed = self._members(self._resolve(part), place)
+            inner, needed = self._members(self._resolve(part, place), place)
             properties |= inner
             required += needed
         own, own_required = schema.get("properties", {}), schema.get("required", [])
@@ -115,8 +121,9 @@ class _Reader:
         if not is_object(schema):
             raise self._fault(place, f"is {type(schema).__name__}, not a schema")
         if "$ref" in schema:
+            self._resolve(schema, place)
             return Ref(self._python[self._target(str(schema["$ref"]).removeprefix(REF), place)])
-        if self._is_record(schema):
+        if self._is_record(schema, place):
             python = self._type_at(place)
             self._define(python, schema, place)
             return Ref(python)
@@ -145,8 +152,8 @@ class _Reader:
 
     def _tag(self, arms: list[Schema], place: Place) -> str | None:
         """The property that tells the arms of a union apart: required, and constant with another value in each."""
-        records = [self._resolve(arm) for arm in arms if "$ref" in arm]
-        if len(records) < len(arms) or not all(map(self._is_record, records)):
+        records = [self._resolve(arm, place) for arm in arms if "$ref" in arm]
+        if len(records) < len(arms) or not all(self._is_record(record, place) for record in records):
             return None
         members = [self._members(record, place) for record in records]
         for wire in members[0][0]:

@@ -76,6 +76,7 @@ class _Tokens:
     def __init__(self, revision: Revision) -> None:
         self.types = revision.types
         self._texts: list[str] = []
+        self._properties: dict[tuple[str, str], str] = {}
         self.attributes: dict[str, str | list[str]] = {}
 
     def hide(self, text: str) -> str:
@@ -87,9 +88,11 @@ class _Tokens:
         """A token for a property name; datamodel-code-generator is told which attribute belongs to it."""
         if field.wire == field.name:
             return field.name  # A name of our own making, so a harmless one.
-        token = self.hide(field.wire)
-        self.attributes[token] = field.name
-        return token
+        key = (field.wire, field.name)
+        if key not in self._properties:
+            self._properties[key] = self.hide(field.wire)
+            self.attributes[self._properties[key]] = field.name
+        return self._properties[key]
 
     def reveal(self, source: str) -> str:
         return _TOKEN.sub(self._put_back, source)
@@ -173,8 +176,17 @@ def _type(written: Type, tokens: _Tokens) -> Schema:
         case Map(values):
             return {"type": "object", "additionalProperties": _type(values, tokens) or True}
         case Union(arms, tag):
-            marks = {} if tag is None else {"discriminator": {"propertyName": tag}}
-            return {"anyOf": [_type(arm, tokens) for arm in arms], **marks}
+            return {"anyOf": [_type(arm, tokens) for arm in arms], **_discriminator(arms, tag, tokens)}
+
+
+def _discriminator(arms: tuple[Type, ...], tag: str | None, tokens: _Tokens) -> Schema:
+    """What tells the arms apart, where it has the same attribute name in each."""
+    if tag is None:
+        return {}
+    each = [tokens.types[arm.name] for arm in arms if isinstance(arm, Ref)]
+    found = [field for one in each if isinstance(one, Object) for field in one.fields if field.wire == tag]
+    names = {tokens.hide_property(field) for field in found}
+    return {"discriminator": {"propertyName": names.pop()}} if len(names) == 1 else {}
 
 
 _PLAIN: Final[dict[str, Schema]] = {

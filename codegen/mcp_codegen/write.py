@@ -28,8 +28,8 @@ def write_files(files: Files) -> list[Path]:
         for path, waiting in staged.items():
             waiting.replace(path)
     except OSError as fault:
-        for waiting in staged.values():
-            waiting.unlink(missing_ok=True)
+        for waiting in filter(Path.is_file, staged.values()):
+            waiting.unlink()
         for folder in folders:
             if folder.is_dir() and not any(folder.iterdir()):
                 folder.rmdir()
@@ -59,7 +59,7 @@ def _current(path: Path) -> str | None:
     """What the file says now, or None if there is none. Raises OutputError for a file that is not ours."""
     try:
         text = path.read_bytes().decode()
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return None
     except (OSError, UnicodeDecodeError) as fault:
         raise OutputError(f"{path}: is in the way and cannot be read: {fault}") from fault

@@ -19,8 +19,8 @@ _TAKEN_BY_MODELS: Final = frozenset(dir(BaseModel))
 TAKEN_BY_FACES: Final = frozenset(
     {
         *("asgi", "capabilities", "close", "connect", "context", "http", "instructions", "lifespan", "log", "memory"),
-        *("name", "options", "params", "peer", "progress", "request_id", "revision", "run", "self", "session"),
-        *("state", "stdio", "version"),
+        *("name", "options", "params", "peer", "progress", "request_id", "revision", "run", "self", "serve", "server"),
+        *("session", "state", "stdio", "version"),
     }
 )
 # Names a type cannot have, because the generated module uses them with their usual meaning.

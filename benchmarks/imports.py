@@ -1,0 +1,111 @@
+"""What importing the types of one revision costs, in time and memory, beside the official SDK's `mcp_types`.
+
+    python benchmarks/imports.py [--runs 15]
+
+Each figure is a fresh interpreter with compiled bytecode at hand; the candidates take turns, so that a machine that
+slows down slows all of them. «Over pydantic» is the figure less that of `import pydantic` with its `BaseModel`, and
+the ratio is ours to the SDK's. The table is also written to benchmarks/results/imports.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import subprocess
+import sys
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+
+from peers import environment
+from rich.console import Console
+from rich.table import Table
+
+from mcp_generated import REVISIONS
+
+SDK = "mcp-types==2.3.0"
+RESULTS = Path(__file__).resolve().parent / "results" / "imports.md"
+PROBE = """
+import time
+import resource
+start, cpu = time.perf_counter(), time.process_time()
+{statement}
+wall, cpu = time.perf_counter() - start, time.process_time() - cpu
+print(wall * 1e3, cpu * 1e3, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+"""
+BASE = "import pydantic; pydantic.BaseModel"
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """`statement` is what is imported, by the interpreter `python`."""
+
+    name: str
+    python: Path
+    statement: str
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Medians: milliseconds of wall and processor time, and MiB of resident memory at its peak."""
+
+    wall: float
+    cpu: float
+    memory: float
+
+    def over(self, base: Cost) -> Cost:
+        return Cost(self.wall - base.wall, self.cpu - base.cpu, self.memory - base.memory)
+
+
+def measure(candidates: list[Candidate], runs: int) -> dict[str, Cost]:
+    """Run each in turn, the first round uncounted."""
+    samples: dict[str, list[list[float]]] = {candidate.name: [] for candidate in candidates}
+    for number in range(runs + 1):
+        for candidate in candidates:
+            command = [candidate.python, "-c", PROBE.format(statement=candidate.statement)]
+            done = subprocess.run(command, capture_output=True, text=True, check=True)
+            if number:
+                samples[candidate.name].append([float(part) for part in done.stdout.split()])
+    return {name: Cost(*map(statistics.median, zip(*rows, strict=True))) for name, rows in samples.items()}
+
+
+def rows(candidates: list[Candidate], costs: dict[str, Cost]) -> list[list[str]]:
+    sdk_base, sdk = costs["pydantic (SDK's)"], costs["mcp_types"]
+    theirs = sdk.over(sdk_base)
+    table: list[list[str]] = []
+    for candidate in candidates:
+        cost = costs[candidate.name]
+        base = sdk_base if candidate.name == "mcp_types" else costs["pydantic"]
+        over = cost.over(base)
+        ratios = [over.wall / theirs.wall, over.cpu / theirs.cpu, over.memory / theirs.memory]
+        shown = ["", "", ""] if candidate.statement == BASE else [f"{ratio:.2f}" for ratio in ratios]
+        table.append([candidate.name, f"{cost.wall:.0f}", f"{cost.cpu:.0f}", f"{cost.memory:.1f}", *shown])
+    return table
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--runs", type=int, default=15)
+    runs = parser.parse_args().runs
+    sdk, ours = environment("mcp-types", SDK), Path(sys.executable)
+    candidates = [Candidate("pydantic", ours, BASE), Candidate("pydantic (SDK's)", sdk, BASE)]
+    for revision, module in REVISIONS.items():
+        statement = f"{BASE}; import mcp_generated.{module}.types"
+        candidates.append(Candidate(f"types of {revision}", ours, statement))
+    candidates.append(Candidate("mcp_types", sdk, f"{BASE}; import mcp_types"))
+    table = rows(candidates, measure(candidates, runs))
+    headers = ["import", "wall ms", "cpu ms", "MiB", "ratio wall", "ratio cpu", "ratio MiB"]
+    python = json.dumps(sys.version.split()[0]).strip('"')
+    caption = f"medians of {runs} runs; Python {python}, pydantic {version('pydantic')}, {SDK}; ratios over pydantic"
+    shown = Table(*headers, caption=caption)
+    for row in table:
+        shown.add_row(*row)
+    Console().print(shown)
+    lines = [headers, ["---"] * len(headers), *table]
+    text = "\n".join("| " + " | ".join(line) + " |" for line in lines)
+    RESULTS.write_text(f"# Import cost\n\n{caption}\n\n{text}\n")
+
+
+if __name__ == "__main__":
+    main()

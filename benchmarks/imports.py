@@ -10,7 +10,7 @@ the ratio is ours to the SDK's. The table is also written to benchmarks/results/
 from __future__ import annotations
 
 import argparse
-import json
+import compileall
 import statistics
 import subprocess
 import sys
@@ -22,6 +22,8 @@ from peers import environment
 from rich.console import Console
 from rich.table import Table
 
+import mcp_generated
+import mcp_runtime
 from mcp_generated import REVISIONS
 
 SDK = "mcp-types==2.3.0"
@@ -89,6 +91,8 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=15)
     runs = parser.parse_args().runs
     sdk, ours = environment("mcp-types", SDK), Path(sys.executable)
+    for folder in (Path(mcp_generated.__file__).parent, Path(mcp_runtime.__file__).parent):
+        compileall.compile_dir(folder, quiet=1)  # As pip does it for what it installs.
     candidates = [Candidate("pydantic", ours, BASE), Candidate("pydantic (SDK's)", sdk, BASE)]
     for revision, module in REVISIONS.items():
         statement = f"{BASE}; import mcp_generated.{module}.types"
@@ -96,9 +100,9 @@ def main() -> None:
     candidates.append(Candidate("mcp_types", sdk, f"{BASE}; import mcp_types"))
     table = rows(candidates, measure(candidates, runs))
     headers = ["import", "wall ms", "cpu ms", "MiB", "ratio wall", "ratio cpu", "ratio MiB"]
-    python = json.dumps(sys.version.split()[0]).strip('"')
+    python = sys.version.split()[0]
     caption = f"medians of {runs} runs; Python {python}, pydantic {version('pydantic')}, {SDK}; ratios over pydantic"
-    shown = Table(*headers, caption=caption)
+    shown = Table(*headers, caption=caption, box=None)
     for row in table:
         shown.add_row(*row)
     Console().print(shown)

@@ -15,9 +15,20 @@ PACKAGES = [ROOT / "codegen", ROOT / "runtime", ROOT / "generated"]
 def mypy(folder: Path, *targets: str, also: tuple[Path, ...] = ()) -> list[str]:
     """The errors, a line each: `file:line: error: … [code]`."""
     config = folder / "mypy-strict.ini"
-    config.write_text("[mypy]\nstrict = true\npython_version = 3.11\nexplicit_package_bases = true\nnamespace_packages = true\n")
+    config.write_text(
+        "[mypy]\nstrict = true\npython_version = 3.11\nexplicit_package_bases = true\nnamespace_packages = true\n"
+    )
     path = os.pathsep.join(map(str, [*also, *PACKAGES]))
-    command = [sys.executable, "-m", "mypy", "--config-file", str(config), "--cache-dir", str(folder / ".mypy_cache"), *targets]
+    command = [
+        sys.executable,
+        "-m",
+        "mypy",
+        "--config-file",
+        str(config),
+        "--cache-dir",
+        str(folder / ".mypy_cache"),
+        *targets,
+    ]
     done = subprocess.run(command, cwd=folder, env={**os.environ, "MYPYPATH": path}, capture_output=True, text=True)
     assert done.returncode in (0, 1), done.stdout + done.stderr
     return [line for line in done.stdout.splitlines() if ": error:" in line]
@@ -32,7 +43,16 @@ def pyright(folder: Path, *targets: str, also: tuple[Path, ...] = ()) -> list[st
         "pythonVersion": "3.11",
     }
     (folder / "pyrightconfig.json").write_text(json.dumps(config))
-    command = [sys.executable, "-m", "pyright", "--outputjson", "--project", str(folder), "--pythonpath", sys.executable]
+    command = [
+        sys.executable,
+        "-m",
+        "pyright",
+        "--outputjson",
+        "--project",
+        str(folder),
+        "--pythonpath",
+        sys.executable,
+    ]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
     report = json.loads(done.stdout)
     assert report["summary"]["filesAnalyzed"] > 0, done.stdout

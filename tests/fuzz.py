@@ -64,7 +64,9 @@ class Instances:
                 made[name] = self._make(inner, depth + 1)
         if "additionalProperties" in schema and depth < 6 and self._random.random() < 0.5:
             more = schema["additionalProperties"]
-            made[self._random.choice(["x", "com.example/key"])] = self._make(more if isinstance(more, dict) else {}, depth + 1)
+            made[self._random.choice(["x", "com.example/key"])] = self._make(
+                more if isinstance(more, dict) else {}, depth + 1
+            )
         return made
 
     def mutated(self, instance: Json) -> Json:
@@ -87,7 +89,9 @@ class Instances:
             case "drop":
                 del holder[key]
             case "extra":
-                value[self._random.choice(["unknown", "name", "type", "io.example/x"])] = self._random.choice([1, "x", None])
+                value[self._random.choice(["unknown", "name", "type", "io.example/x"])] = self._random.choice(
+                    [1, "x", None]
+                )
             case kind:
                 holder[key] = self._replacement(kind, value)
         return changed.get("root")

@@ -66,7 +66,9 @@ def union(*names: str) -> Schema:
 
 def no_capability(*methods: str) -> str:
     """Overlay rows that say so."""
-    return "".join(f"\n[[capability]]\nmethod = {json.dumps(method)}\nuse = ''\nreason = 'a test'\n" for method in methods)
+    return "".join(
+        f"\n[[capability]]\nmethod = {json.dumps(method)}\nuse = ''\nreason = 'a test'\n" for method in methods
+    )
 
 
 def folder(root: Path, schema: Schema, overlay: str = "", revision: str = "1", docs: str = "") -> Schemas:

@@ -85,7 +85,9 @@ def test_an_unknown_revision_is_told_the_known_ones() -> None:
     ],
     ids=["truncated", "list", "empty", "dangling", "number", "no-roles", "bad-union", "circle", "deep", "not-utf-8"],
 )
-def test_a_broken_schema_is_one_clear_line_and_leaves_the_old_output(tmp_path: Path, content: bytes, message: str) -> None:
+def test_a_broken_schema_is_one_clear_line_and_leaves_the_old_output(
+    tmp_path: Path, content: bytes, message: str
+) -> None:
     folder(tmp_path / "schema", skeleton())
     assert run("--all", "--schema", tmp_path / "schema", "--output", tmp_path / "out").exit_code == 0
     before = contents(tmp_path / "out")

@@ -14,7 +14,15 @@ from conftest import ROOT
 
 from mcp_generated.v2025_03_26 import Client, Context, Server
 from mcp_generated.v2025_03_26 import types as t
-from mcp_runtime.errors import ErrorResponse, InvalidMessage, InvalidResponse, NotAllowed, NotConnected, Refusal, TimedOut
+from mcp_runtime.errors import (
+    ErrorResponse,
+    InvalidMessage,
+    InvalidResponse,
+    NotAllowed,
+    NotConnected,
+    Refusal,
+    TimedOut,
+)
 from mcp_runtime.faces import Options
 
 ECHO = [sys.executable, str(ROOT / "examples" / "echo" / "server.py"), "stdio"]
@@ -111,7 +119,9 @@ class Liar(Tools):
 def test_a_wrong_answer_is_an_error_of_the_peer() -> None:
     async def conversation() -> None:
         async with Client.memory(Liar(name="liar", version="1")) as client:
-            with pytest.raises(InvalidResponse, match="'tools/call' in 2025-03-26: .*content: Input should be a valid list"):
+            with pytest.raises(
+                InvalidResponse, match="'tools/call' in 2025-03-26: .*content: Input should be a valid list"
+            ):
                 await client.call_tool(name="x")
 
     within_deadline(conversation())

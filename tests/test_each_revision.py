@@ -77,7 +77,9 @@ def test_a_type_exists_only_while_its_revision_has_it(revision: str, type_: str,
 
 
 @pytest.mark.parametrize(
-    ("content", "first"), [(TEXT, "2024-11-05"), (AUDIO, "2025-03-26"), (LINK, "2025-06-18")], ids=["text", "audio", "link"]
+    ("content", "first"),
+    [(TEXT, "2024-11-05"), (AUDIO, "2025-03-26"), (LINK, "2025-06-18")],
+    ids=["text", "audio", "link"],
 )
 def test_a_content_kind_is_refused_before_its_revision(revision: str, content: dict[str, Any], first: str) -> None:
     read = reader(package(revision, "types").CallToolResult)

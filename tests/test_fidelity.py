@@ -86,7 +86,9 @@ def verdict(revision: str, name: str, instance: Json) -> str:
         return "both refuse" if not expected else f"false reject of {name}: {json.dumps(instance)}"
     if back == instance and expected:
         return "both accept"
-    if back != instance and (without_nulls(back) != without_nulls(instance) or not judge(revision, name, ours=True).is_valid(back)):
+    if back != instance and (
+        without_nulls(back) != without_nulls(instance) or not judge(revision, name, ours=True).is_valid(back)
+    ):
         return f"lossy: {name}: {json.dumps(instance)} became {json.dumps(back)}"
     if back != instance and judge(revision, name).is_valid(back):
         return POLICIES[0]

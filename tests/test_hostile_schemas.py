@@ -27,19 +27,44 @@ HOSTILE = [
     *("{{ 7 * 7 }}", "{% raw %}", "{# #}", "{x}", "{0!r}", "%s", "$x", "#", ";", "import os", "type: ignore"),
     *("class", "None", "True", "self", "options", "params", "__init__", "__class__", "model_config", "model_fields"),
     *("schema", "json", "copy", "validate", "fooBar", "foo_bar", "foo-bar", "FooBar", "1", "_", "__", "", " ", "a b"),
-    *("Annotated", "Literal", "str", "int", "WireModel", "Opt", "mcp-token-0", '"mcp-token-1"', '"""\nmcp-token-2\n"""', "$ref", "type"),
+    *(
+        "Annotated",
+        "Literal",
+        "str",
+        "int",
+        "WireModel",
+        "Opt",
+        "mcp-token-0",
+        '"mcp-token-1"',
+        '"""\nmcp-token-2\n"""',
+        "$ref",
+        "type",
+    ),
     *(f'"""\n{CANARY}\n"""', f'"); {CANARY}  #', f"' + {CANARY} + '", f"\\\n{CANARY}", f'x" = {CANARY}; y = "'),
 ]
-texts = st.one_of(st.sampled_from(HOSTILE), st.text(max_size=12), st.lists(st.sampled_from(HOSTILE), max_size=4).map("".join))
+texts = st.one_of(
+    st.sampled_from(HOSTILE), st.text(max_size=12), st.lists(st.sampled_from(HOSTILE), max_size=4).map("".join)
+)
 names = st.lists(texts.filter(lambda text: text != "_meta"), unique=True, max_size=5)
 
 # What a generated module may call, and which kinds of syntax it may be made of.
 CALLS = {
     *("Field", "TypeAliasType", "const", "Request", "Notification", "InputRequest", "Interim", "Revision", "Handshake"),
-    *("lazy", "model_rebuild", "_ask", "_ask_for", "_tell", "_not_handled"),
+    *("lazy", "_ask", "_ask_for", "_tell", "_not_handled"),
 }
 FORBIDDEN = (
-    *(ast.Lambda, ast.Global, ast.Delete, ast.For, ast.While, ast.Try, ast.With, ast.Assert, ast.NamedExpr, ast.JoinedStr),
+    *(
+        ast.Lambda,
+        ast.Global,
+        ast.Delete,
+        ast.For,
+        ast.While,
+        ast.Try,
+        ast.With,
+        ast.Assert,
+        ast.NamedExpr,
+        ast.JoinedStr,
+    ),
     *(ast.ListComp, ast.DictComp, ast.SetComp, ast.GeneratorExp, ast.Import, ast.Starred, ast.Yield, ast.Compare),
 )
 ANNOTATED_BINARY = ast.BitOr
@@ -54,7 +79,12 @@ def assert_harmless(source: str, where: str) -> None:
             called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "?")
             assert called in CALLS, f"{where}: calls {called}"
         if isinstance(node, ast.ImportFrom):
-            assert (node.module or "").partition(".")[0] in {"typing", "typing_extensions", "pydantic", "mcp_runtime"} or node.level
+            assert (node.module or "").partition(".")[0] in {
+                "typing",
+                "typing_extensions",
+                "pydantic",
+                "mcp_runtime",
+            } or node.level
 
 
 # Without shrinking, which would take minutes: an example runs the whole generator.
@@ -65,7 +95,13 @@ def assert_harmless(source: str, where: str) -> None:
     phases=(Phase.explicit, Phase.generate),
     suppress_health_check=list(HealthCheck),
 )
-@given(properties=names, values=st.lists(texts, unique=True, min_size=1, max_size=4), method=texts, sentence=texts, kind=texts)
+@given(
+    properties=names,
+    values=st.lists(texts, unique=True, min_size=1, max_size=4),
+    method=texts,
+    sentence=texts,
+    kind=texts,
+)
 def test_no_text_of_a_schema_becomes_syntax(
     properties: list[str], values: list[str], method: str, sentence: str, kind: str
 ) -> None:
@@ -150,5 +186,3 @@ def test_every_name_is_an_ascii_identifier(text: str) -> None:
     (attribute,) = field_names([text]).values()
     for name in (attribute, type_name(text)):
         assert name.isidentifier() and name.isascii() and not name.startswith("_")
-
-

@@ -102,7 +102,18 @@ def test_a_runtime_module_imports_those_below_it_alone(path: Path) -> None:
 @pytest.mark.parametrize("module", ["peer", "jsonrpc", "framing", "lifecycle", "spec"])
 def test_the_core_does_no_io(module: str) -> None:
     seen = {each.partition(".")[0] for each in imports(ROOT / "runtime" / "mcp_runtime" / f"{module}.py")}
-    assert not seen & {"asyncio", "socket", "time", "datetime", "random", "secrets", "os", "sys", "threading", "subprocess"}
+    assert not seen & {
+        "asyncio",
+        "socket",
+        "time",
+        "datetime",
+        "random",
+        "secrets",
+        "os",
+        "sys",
+        "threading",
+        "subprocess",
+    }
 
 
 def loaded_by(statement: str) -> set[str]:

@@ -67,7 +67,10 @@ JSON = {
             "mood": {"type": "string", "description": "prose that does not count"},
             "value": {"type": ["string", "integer", "boolean"]},
             "version": {"const": "1", "type": "string"},
-            "parts": {"type": "array", "items": {"anyOf": [{"$ref": "#/definitions/Base"}, {"$ref": "#/definitions/Thing"}]}},
+            "parts": {
+                "type": "array",
+                "items": {"anyOf": [{"$ref": "#/definitions/Base"}, {"$ref": "#/definitions/Thing"}]},
+            },
             "nested": {
                 "type": "object",
                 "properties": {
@@ -152,7 +155,10 @@ def test_import_writes_edition_and_pins_once_both_files_agree(tmp_path: Path) ->
         (TS.replace("count: number", "count?: number"), "Base"),
         (TS.replace("export type Name = string;", ""), "Name is used but not declared"),
         (TS + "export type More = string;", "More: only in our edition"),
-        (TS.replace("interface Slim extends Omit<Base", "interface Slim extends Omit<Id"), "Id, which is not an interface"),
+        (
+            TS.replace("interface Slim extends Omit<Base", "interface Slim extends Omit<Id"),
+            "Id, which is not an interface",
+        ),
         (TS + "export type Odd = Partial<Base>;", "generic type Partial<…> cannot be read"),
         (TS + "export interface {", "is not TypeScript that can be parsed"),
         (TS + "export enum E { A }", "enum_declaration is not part of the TypeScript that schemas use"),

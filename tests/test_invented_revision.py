@@ -105,6 +105,10 @@ def test_it_passes_the_type_checkers(future: Path, check: object) -> None:
 def test_it_holds_a_conversation(future: Path) -> None:
     path = os.pathsep.join([str(future), str(ROOT / "runtime")])
     done = subprocess.run(
-        [sys.executable, "conversation.py"], cwd=future, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True
+        [sys.executable, "conversation.py"],
+        cwd=future,
+        env={**os.environ, "PYTHONPATH": path},
+        capture_output=True,
+        text=True,
     )
     assert done.stdout == "talked\n", done.stderr

@@ -88,7 +88,9 @@ def members(types: dict[str, Any], union: str) -> list[str]:
     if "anyOf" in types[union]:
         return [arm["$ref"].rpartition("/")[2] for arm in types[union]["anyOf"]]
     method = types[union]["properties"]["method"]
-    return [name for name, each in types.items() if name != union and each.get("properties", {}).get("method") == method]
+    return [
+        name for name, each in types.items() if name != union and each.get("properties", {}).get("method") == method
+    ]
 
 
 def params_name(types: dict[str, Any], name: str, params: Any) -> str | None:
@@ -170,7 +172,11 @@ def test_input_requests_of_2026_07_28_are_no_json_rpc_requests() -> None:
 def test_a_bad_result_is_never_taken_for_another_result(revision: str) -> None:
     """`{"content": "bad"}` fits the open result types, so only the row may decide which type it has to be."""
     rows = {row.name: row for row in package(revision, "methods").REVISION.rows if not isinstance(row, Notification)}
-    for bad in ({"content": "bad"}, {"content": "bad", "resultType": "complete"}, {"content": "bad", "resultType": "?"}):
+    for bad in (
+        {"content": "bad"},
+        {"content": "bad", "resultType": "complete"},
+        {"content": "bad", "resultType": "?"},
+    ):
         with pytest.raises(ValidationError, match="content"):
             rows["call_tool"].read_result(bad, {"name": "x"})
 

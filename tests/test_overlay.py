@@ -27,7 +27,9 @@ def test_an_inline_object_gets_the_name_of_its_place_or_of_the_row(tmp_path: Pat
 
 
 def test_the_same_inline_object_of_two_places_may_share_a_name_and_another_one_may_not(tmp_path: Path) -> None:
-    names = row("name", at="A.inner", derived="AInner", use="Inner") + row("name", at="B.inner", derived="BInner", use="Inner")
+    names = row("name", at="A.inner", derived="AInner", use="Inner") + row(
+        "name", at="B.inner", derived="BInner", use="Inner"
+    )
     assert "Inner" in folder(tmp_path / "a", skeleton(A=INLINE, B=INLINE), names).revision("1").types
     other = record({"inner": record({"b": {"type": "string"}})})
     with pytest.raises(CodegenError, match="1: B.inner would be called Inner, a name that already means another type"):
@@ -38,9 +40,15 @@ def test_the_same_inline_object_of_two_places_may_share_a_name_and_another_one_m
     ("overlay", "message"),
     [
         (row("name", at="Gone.inner", use="X"), "at = 'Gone.inner' is not used in any revision"),
-        (row("name", at="Thing.inner", derived="Old", use="X"), "expects 'Old' to be derived, the schema now gives 'ThingInner'"),
+        (
+            row("name", at="Thing.inner", derived="Old", use="X"),
+            "expects 'Old' to be derived, the schema now gives 'ThingInner'",
+        ),
         (row("name", at="Thing.inner", use="X"), "expects 'nothing' to be derived"),
-        (row("capability", method="hello", use="server.nope"), "'hello' would need 'server.nope', which no capabilities type has"),
+        (
+            row("capability", method="hello", use="server.nope"),
+            "'hello' would need 'server.nope', which no capabilities type has",
+        ),
         (row("capability", method="gone", use=""), "method = 'gone' is not used"),
         ("[[name]]\nat = 'Thing.inner'\nuse = 'X'\n", "has no reason"),
         ("[[nonsense]]\nat = 'x'\n", "there is no table 'nonsense'"),

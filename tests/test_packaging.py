@@ -69,6 +69,13 @@ def test_an_installed_wheel_generates_what_the_checkout_does(installed: Path, tm
     assert {path.name: path.read_bytes() for path in made.glob("*.py")} == {
         path.name: path.read_bytes() for path in committed.glob("*.py")
     }
-    where = [sys.executable, "-c", "import mcp_codegen, mcp_generated.v2025_06_18 as v; print(mcp_codegen.__file__, v.__file__)"]
+    where = [
+        sys.executable,
+        "-c",
+        "import mcp_codegen, mcp_generated.v2025_06_18 as v; print(mcp_codegen.__file__, v.__file__)",
+    ]
     shown = subprocess.run(where, cwd="/", env=environment, check=True, capture_output=True, text=True).stdout
-    assert shown.split() == [f"{installed}/mcp_codegen/__init__.py", f"{installed}/mcp_generated/v2025_06_18/__init__.py"]
+    assert shown.split() == [
+        f"{installed}/mcp_codegen/__init__.py",
+        f"{installed}/mcp_generated/v2025_06_18/__init__.py",
+    ]

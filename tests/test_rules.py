@@ -65,15 +65,28 @@ def test_the_capability_is_what_the_method_spells(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("definitions", "overlay", "message_"),
     [
-        ({"FetchRequest": message("fetch")}, "", "no capability follows for 'fetch': ServerCapabilities has no property"),
+        (
+            {"FetchRequest": message("fetch")},
+            "",
+            "no capability follows for 'fetch': ServerCapabilities has no property",
+        ),
         ({"LostThing": message("lost")}, "", "LostThing has the method 'lost' but is in none of ClientRequest"),
         (
-            {"FetchRequest": message("fetch"), "FetchResultResponse": record({"result": union("EmptyResult", "Other")}), "FetchResult": record({}), "Other": record({})},
+            {
+                "FetchRequest": message("fetch"),
+                "FetchResultResponse": record({"result": union("EmptyResult", "Other")}),
+                "FetchResult": record({}),
+                "Other": record({}),
+            },
             no_capability("fetch"),
             "no result follows for FetchRequest",
         ),
         ({"FetchRequest": record({"method": {"type": "string"}})}, "", "FetchRequest has no constant method"),
-        ({"FetchRequest": message("fetch", {"type": "string"})}, "", "the params of FetchRequest are not an object type"),
+        (
+            {"FetchRequest": message("fetch", {"type": "string"})},
+            "",
+            "the params of FetchRequest are not an object type",
+        ),
         ({"Thing": record({"a": {"$ref": REF + "Nowhere"}})}, "", "Thing.a refers to 'Nowhere'"),
         ({"Thing": record({"a": {"not": {}}})}, "", "Thing.a is a schema of a form that is not read here: not"),
         ({"Thing": record({"a": 7})}, "", "Thing.a is int, not a schema"),
@@ -102,10 +115,22 @@ def test_a_union_is_tagged_where_one_required_constant_tells_its_arms_apart(tmp_
     def arm(value: str, *required: str) -> Any:
         return record({"kind": {"type": "string", "const": value}}, *required)
 
-    types = folder(
-        tmp_path,
-        skeleton(A=arm("a", "kind"), B=arm("b", "kind"), C=arm("c"), D=arm("a", "kind"), Tagged=union("A", "B"), Loose=union("A", "C"), Same=union("A", "D")),
-    ).revision("1").types
+    types = (
+        folder(
+            tmp_path,
+            skeleton(
+                A=arm("a", "kind"),
+                B=arm("b", "kind"),
+                C=arm("c"),
+                D=arm("a", "kind"),
+                Tagged=union("A", "B"),
+                Loose=union("A", "C"),
+                Same=union("A", "D"),
+            ),
+        )
+        .revision("1")
+        .types
+    )
     tags = {name: types[name].type.tag for name in ("Tagged", "Loose", "Same")}  # type: ignore[union-attr]
     assert tags == {"Tagged": "kind", "Loose": None, "Same": None}
     assert isinstance(types["Tagged"].type, Union)  # type: ignore[union-attr]
@@ -117,4 +142,6 @@ def test_a_base_stays_a_python_base_only_while_nothing_of_it_is_overridden(tmp_p
     changed = record({"a": {"type": "string", "const": "x"}}, "a", **{"x-extends": ["Base"]})
     types = folder(tmp_path, skeleton(Base=base, Kept=kept, Changed=changed)).revision("1").types
     assert isinstance(types["Kept"], Object) and types["Kept"].bases == ("Base",)
-    assert isinstance(types["Changed"], Object) and types["Changed"].bases == () and types["Changed"].extends == ("Base",)
+    assert (
+        isinstance(types["Changed"], Object) and types["Changed"].bases == () and types["Changed"].extends == ("Base",)
+    )

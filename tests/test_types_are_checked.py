@@ -39,7 +39,10 @@ MISTAKES = {
     "a wrong keyword of a call": ('name="alerts", arguments', 'tool="alerts", arguments'),
     "a wrong type of an argument": ('arguments={"state": "CA"}', 'arguments="CA"'),
     "a missing argument": ('call_tool(name="alerts", ', "call_tool("),
-    "a wrong params type in a handler": ("ctx: Context, params: t.CallToolRequestParams", "ctx: Context, params: t.GetPromptRequestParams"),
+    "a wrong params type in a handler": (
+        "ctx: Context, params: t.CallToolRequestParams",
+        "ctx: Context, params: t.GetPromptRequestParams",
+    ),
     "a wrong return type of a handler": ("-> t.CallToolResult:", "-> t.ListToolsResult:"),
     "a wrong return type of a plain handler": ("-> t.ListToolsResult:", "-> t.CallToolResult:"),
     "a wrong keyword of a type": ("text=params.name", "txt=params.name"),
@@ -82,7 +85,9 @@ def test_mypy_strict_finds_nothing_in_this_repository() -> None:
 
 
 def test_pyright_strict_finds_nothing_in_this_repository() -> None:
-    done = subprocess.run([sys.executable, "-m", "pyright", "--pythonpath", sys.executable], cwd=ROOT, capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-m", "pyright", "--pythonpath", sys.executable], cwd=ROOT, capture_output=True, text=True
+    )
     assert "0 errors, 0 warnings" in done.stdout, done.stdout
 
 

@@ -34,7 +34,7 @@ def check_types(source: str, revision: Revision) -> None:
     """Raise CodegenError unless the module declares exactly the types and fields of the revision, and does nothing."""
     tree = ast.parse(source)
     for node in ast.walk(tree):
-        if not isinstance(node, _NODES) or (isinstance(node, ast.Call) and not _is_harmless(node, revision)):
+        if not isinstance(node, _NODES) or (isinstance(node, ast.Call) and not _is_harmless(node)):
             raise _fault(revision, f"a {type(node).__name__} at line {getattr(node, 'lineno', 0)}")
     found = {node.name: _fields(node) for node in tree.body if isinstance(node, ast.ClassDef)}
     wanted = {each.name: _own_fields(each, revision) for each in revision.objects()}
@@ -46,12 +46,8 @@ def check_types(source: str, revision: Revision) -> None:
         raise _fault(revision, f"the names {sorted(surplus)} on one side only")
 
 
-def _is_harmless(call: ast.Call, revision: Revision) -> bool:
-    """Whether it is one of the few calls a types.py makes; `X.model_rebuild()` resolves forward references."""
-    if isinstance(call.func, ast.Attribute):
-        owner = call.func.value
-        is_rebuild = call.func.attr == "model_rebuild" and not call.args and not call.keywords
-        return is_rebuild and isinstance(owner, ast.Name) and owner.id in revision.types
+def _is_harmless(call: ast.Call) -> bool:
+    """Whether it is one of the few calls a types.py makes."""
     return isinstance(call.func, ast.Name) and call.func.id in _CALLS
 
 

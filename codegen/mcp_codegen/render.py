@@ -47,7 +47,7 @@ def render_revision(revision: Revision, templates: Path) -> dict[str, str]:
         "spec_imports": sorted({style, "Interim", "Revision", *rows}),
         "lifecycle": {"style": style, "roles": roles(revision, tables)},
         "constants": [(literal(name), ascii(value)) for name, value in revision.constants.items()],
-        "types": _without_imports(render_types(revision, templates)),
+        "types": _declarations(render_types(revision, templates)),
         "second_names": [_second_name(each) for each in revision.types.values() if is_second_name(each)],
     }
     environment = _environment(templates)
@@ -87,11 +87,14 @@ def _second_name(each: Alias) -> dict[str, str]:
     return {"name": each.name, "target": target, "doc": docstring(sentence(each), "") if sentence(each) else ""}
 
 
-def _without_imports(source: str) -> str:
-    """The statements after the imports."""
+def _declarations(source: str) -> str:
+    """The classes and aliases, without the imports before them and the calls of model_rebuild after them, which would
+    build at once what is built when it is first used."""
     body = ast.parse(source).body
-    last = max((node.end_lineno or 0 for node in body if isinstance(node, (ast.Import, ast.ImportFrom))), default=0)
-    return "\n".join(source.split("\n")[last:])
+    first = max((node.end_lineno or 0 for node in body if isinstance(node, (ast.Import, ast.ImportFrom))), default=0)
+    lines = source.split("\n")
+    calls = (node.lineno for node in body if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call))
+    return "\n".join(lines[first : next(calls, len(lines) + 1) - 1])
 
 
 def _without_unused(text: str) -> str:

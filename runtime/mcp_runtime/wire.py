@@ -7,13 +7,13 @@
 * Properties the schema does not name are kept.
 """
 
-from __future__ import annotations
+# No `from __future__ import annotations` here: pydantic would evaluate the strings again for every generated class.
 
 from collections.abc import Callable
 from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeGuard, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 if TYPE_CHECKING:
     from pydantic.experimental.missing_sentinel import MISSING as MISSING
@@ -51,6 +51,7 @@ class WireModel(BaseModel):
     """A JSON object of the protocol."""
 
     model_config = ConfigDict(
+        defer_build=True,
         extra="allow",
         protected_namespaces=(),
         serialize_by_alias=True,
@@ -62,11 +63,13 @@ class WireModel(BaseModel):
     @classmethod
     def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:
         super().__pydantic_init_subclass__(**kwargs)
-        cls.__constants__ = {
+        constants = {
             name: field.json_schema_extra["const"]
             for name, field in cls.model_fields.items()
             if is_object(field.json_schema_extra)
         }
+        if constants:
+            cls.__constants__ = constants
 
     def __init__(self, /, **data: Any) -> None:
         self.__pydantic_validator__.validate_python({**self.__constants__, **data}, self_instance=self)
@@ -83,6 +86,8 @@ def is_object(value: object) -> TypeGuard[dict[str, Any]]:
 @cache
 def reader(shape: Any) -> Callable[[object], Any]:
     """The function that reads parsed JSON as this type: strictly, by wire names alone. It raises ValidationError."""
+    from pydantic import TypeAdapter  # Not loaded before something is read: importing types stays cheap.
+
     validate = TypeAdapter[Any](shape).validator.validate_python
     return lambda value: validate(value, strict=True, by_alias=True, by_name=False)
 

@@ -1625,20 +1625,6 @@ class ReadResourceRequestParams(ResourceRequestParams, InputResponseRequestParam
     """Which resource to read."""
 
 
-RequestMetaObject.model_rebuild()
-MissingRequiredClientCapabilityErrorObjectData.model_rebuild()
-DiscoverResult.model_rebuild()
-PaginatedRequest.model_rebuild()
-ListResourcesRequest.model_rebuild()
-ListResourceTemplatesRequest.model_rebuild()
-ReadResourceRequest.model_rebuild()
-SubscriptionsListenRequest.model_rebuild()
-ListPromptsRequest.model_rebuild()
-GetPromptRequest.model_rebuild()
-ListToolsRequest.model_rebuild()
-CallToolRequest.model_rebuild()
-CompleteRequest.model_rebuild()
-
 MetaObject: TypeAlias = dict[str, Any]
 """Metadata by key; keys may have a prefix, and those of MCP are reserved."""
 

@@ -1073,6 +1073,7 @@ ServerResult = TypeAliasType(
     | CallToolResult
     | ListToolsResult,
 )
+"""Any result that a server sends."""
 
 EmptyResult: TypeAlias = Result
 """Says that the request succeeded, and nothing else."""

@@ -1650,6 +1650,7 @@ ServerRequest = TypeAliasType(
         Field(discriminator="method"),
     ],
 )
+"""Any request that a server sends."""
 
 EmptyResult: TypeAlias = Result
 """Says that the request succeeded, and nothing else."""

@@ -86,7 +86,10 @@ def test_mypy_strict_finds_nothing_in_this_repository() -> None:
 
 def test_pyright_strict_finds_nothing_in_this_repository() -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "pyright", "--pythonpath", sys.executable], cwd=ROOT, capture_output=True, text=True
+        [sys.executable, "-m", "pyright", "--project", ".", "--pythonpath", sys.executable],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
     )
     assert "0 errors, 0 warnings" in done.stdout, done.stdout
 

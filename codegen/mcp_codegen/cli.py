@@ -146,7 +146,7 @@ def list_revisions(schema: Path | None) -> None:
             f"[bold]{revision}", read.lifecycle.style, *_counts(read), pins.commit[:12], pins.sha256["schema.ts"][:12]
         )
     console = Console()
-    console.width = max(console.width, 100)
+    console.width = max(console.width, 120)
     console.print(table)
 
 

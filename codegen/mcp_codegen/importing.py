@@ -8,6 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+import jsonschema
+from jsonschema import Draft202012Validator
+
 from .edition import Schema, edition
 from .errors import SchemaError
 from .jsontypes import is_object
@@ -36,6 +39,10 @@ def import_revision(folder: Path, revision: str, follows: str, commit: str) -> I
     if lines := differences(as_official(ours), theirs):
         more = f" (and {len(lines) - 1} more)" if len(lines) > 1 else ""
         raise SchemaError(f"{revision}: schema.ts and schema.json disagree: {lines[0]}{more}")
+    try:
+        Draft202012Validator.check_schema(ours)
+    except jsonschema.SchemaError as fault:
+        raise SchemaError(f"{revision}: what schema.ts says is not JSON Schema: {fault.message}") from fault
     pins = Pins(revision, follows, SOURCE, commit, {name: digest(data) for name, data in files.items()})
     return Imported(edition_text(ours), pins.text(), len(theirs))
 

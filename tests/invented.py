@@ -14,12 +14,13 @@ OVERLAY = """
 [[lifecycle]]
 style = "handshake"
 roles = { open = "hello", opened = "notifications/there", probe = "alive", cancel = "notifications/never", \
-progress = "notifications/so_far", log = "notifications/said" }
+progress = "notifications/so_far", log = "notifications/said", level = "level" }
 reason = "a test"
 """
 MESSAGES = {
     "HelloRequest": "hello",
     "AliveRequest": "alive",
+    "LevelRequest": "level",
     "ThereNotification": "notifications/there",
     "NeverNotification": "notifications/never",
     "SoFarNotification": "notifications/so_far",

@@ -29,13 +29,13 @@ def contents(root: Path) -> dict[str, bytes]:
 def test_what_is_committed_is_what_the_schemas_give() -> None:
     result = run("--all", "--check")
     assert result.exit_code == 0, result.output
-    assert "27 files, all up to date" in result.output
+    assert "32 files, all up to date" in result.output
 
 
 def test_one_revision_is_written_as_a_package_of_its_own(tmp_path: Path) -> None:
     result = run("--revision", "2025-03-26", "--output", tmp_path / "bindings")
     assert result.exit_code == 0, result.output
-    files = {f"v2025_03_26/{name}.py" for name in ("__init__", "client", "methods", "server", "types")}
+    files = {f"v2025_03_26/{name}.py" for name in ("__init__", "client", "methods", "server", "sync", "types")}
     assert contents(tmp_path / "bindings").keys() == {"__init__.py", "py.typed", *files}
     code = "from bindings.v2025_03_26 import Client, Server, types, methods; print(methods.REVISION.id, types.Tool.__name__)"
     environment = {"PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}/runtime", "PATH": os.environ["PATH"]}

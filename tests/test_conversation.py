@@ -23,7 +23,7 @@ from mcp_runtime.errors import (
     Refusal,
     TimedOut,
 )
-from mcp_runtime.faces import Options
+from mcp_runtime.faces.calls import Options
 
 ECHO = [sys.executable, str(ROOT / "examples" / "echo" / "server.py"), "stdio"]
 DEADLINE = 20.0

@@ -21,7 +21,7 @@ CONVERSATION = """
 import asyncio
 from future.v2099_01_01 import Client, Context, Server
 from future.v2099_01_01 import types as t
-from mcp_runtime.faces import ClientContext
+from mcp_runtime.faces.client import ClientContext
 
 
 class Notes(Server):

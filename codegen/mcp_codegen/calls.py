@@ -49,6 +49,16 @@ class Task:
 
 
 @dataclass(frozen=True, slots=True)
+class Pages:
+    """The twin of a call that gives one page: it gives every item of the list, one after the other."""
+
+    name: str
+    items: str
+    item: str
+    doc: str
+
+
+@dataclass(frozen=True, slots=True)
 class Call:
     """One row, ready to print: `name` sends it, `handler` receives it, `constant` is its row."""
 
@@ -68,6 +78,7 @@ class Call:
     fields: tuple[Parameter, ...]
     whole: str
     task: Task | None
+    pages: Pages | None
     doc: str
     sent: bool
     handled: bool
@@ -120,6 +131,7 @@ def _call(row: Method, revision: Revision, roles_by_method: Mapping[str, str]) -
         fields=plain,
         whole=whole,
         task=None if asked is None else _task(row, stem, fields, whole, asked),
+        pages=_pages(row, revision),
         doc=docstring(_sentence(row), "        "),
         sent=role not in _SENT_BY_RUNTIME and row.kind != "input_request",
         handled=role not in _HANDLED_BY_RUNTIME and row.kind != "input_request",
@@ -144,6 +156,20 @@ def _task(row: Method, stem: str, fields: list[Field], whole: str, asked: Interi
     parameters = tuple(_parameter(field) for field in sorted(wanted, key=lambda field: not field.required))
     doc = docstring(f"{_sentence(row)} Answered by a `{asked.type}` first.", "        ")
     return Task(f"{stem}_as_{snake(asked.property)}", f"t.{asked.type}", parameters, whole, doc)
+
+
+def _pages(row: Method, revision: Revision) -> Pages | None:
+    """Where params take a cursor, and the result has the next one and a single list."""
+    params, result = (revision.types[name] if name is not None else None for name in (row.params, row.result))
+    if not isinstance(params, Object) or not isinstance(result, Object):
+        return None
+    lists = [field for field in result.fields if field.required and isinstance(field.type, Array)]
+    if params.field("cursor") is None or result.field("nextCursor") is None or len(lists) != 1:
+        return None
+    (items,) = lists
+    assert isinstance(items.type, Array)
+    doc = docstring(f"Every item of `{row.name}`, page after page.", "        ")
+    return Pages(f"iter_{items.name}", items.name, annotation(items.type.items), doc)
 
 
 def _interim(interim: Interim) -> str:

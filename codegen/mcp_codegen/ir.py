@@ -64,7 +64,7 @@ Type = Ref | Plain | Values | Array | Map | Union
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One property: `wire` on the wire, `name` in Python."""
+    """One property: `wire` on the wire, `name` in Python; `fill` is its usual value, where the overlay says one."""
 
     wire: str
     name: str
@@ -72,10 +72,13 @@ class Field:
     required: bool
     doc: str = ""
     deprecated: bool = False
+    fill: Scalar | None = None
 
     @property
     def constant(self) -> Scalar | None:
-        """The value, where a required property can have only one."""
+        """The value that constructors fill in: the only one a required property can have, or the usual one."""
+        if self.fill is not None:
+            return self.fill
         return (
             self.type.values[0]
             if self.required and isinstance(self.type, Values) and len(self.type.values) == 1
@@ -163,6 +166,7 @@ class Revision:
     types: Mapping[str, Object | Alias]
     methods: tuple[Method, ...]
     lifecycle: Lifecycle
+    batches: bool
     sha256: str
 
     @property

@@ -18,8 +18,22 @@ _TAKEN_BY_MODELS: Final = frozenset(dir(BaseModel))
 # Names a generated method cannot have, because the hand-written base classes have them; a test keeps this complete.
 TAKEN_BY_FACES: Final = frozenset(
     {
-        *("asgi", "capabilities", "close", "connect", "context", "http", "instructions", "lifespan", "log", "memory"),
-        *("name", "options", "params", "peer", "progress", "request_id", "revision", "run", "self", "serve", "server"),
+        *("asgi", "capabilities", "client", "client_info", "close", "connect", "context", "http", "instructions"),
+        *("lifespan", "log", "memory", "meta", "open"),
+        *(
+            "name",
+            "options",
+            "params",
+            "peer",
+            "progress",
+            "request_id",
+            "revision",
+            "run",
+            "self",
+            "serve",
+            "server",
+            "kind",
+        ),
         *("session", "state", "stdio", "version"),
     }
 )

@@ -12,10 +12,10 @@ from typing import Any, Final
 from .docs import Docs
 from .edition import REF, Schema
 from .errors import SchemaError
-from .ir import Alias, Array, Field, Map, Object, Plain, Ref, Type, Union, Values
+from .ir import Alias, Array, Field, Map, Object, Plain, Ref, Scalar, Type, Union, Values
 from .jsontypes import is_list, is_object
 from .names import field_names, pascal, type_name
-from .overlay import Rows
+from .overlay import Overlay
 
 Named = dict[str, Object | Alias]
 Place = tuple[str, ...]  # A definition, then the properties that lead from it to an inline schema.
@@ -23,21 +23,22 @@ Place = tuple[str, ...]  # A definition, then the properties that lead from it t
 _KINDS: Final = ("string", "integer", "number", "boolean", "null")
 
 
-def read_types(edition: Schema, revision: str, names: Rows, docs: Docs) -> Named:
+def read_types(edition: Schema, revision: str, overlay: Overlay, docs: Docs) -> Named:
     """Every definition and every inline object of the edition, by Python name."""
-    return _Reader(edition, revision, names, docs).read()
+    return _Reader(edition, revision, overlay, docs).read()
 
 
 class _Reader:
     """One reading of one edition; collects the types that get their names on the way."""
 
-    def __init__(self, edition: Schema, revision: str, names: Rows, docs: Docs) -> None:
+    def __init__(self, edition: Schema, revision: str, overlay: Overlay, docs: Docs) -> None:
         definitions = edition.get("$defs")
         if not is_object(definitions) or not definitions:
             raise SchemaError(f"{revision}: the schema has no definitions under $defs")
         self._definitions: Schema = definitions
         self._revision = revision
-        self._names = names
+        self._names = names = overlay.table("name", revision)
+        self._fills = overlay.table("fill", revision)
         self._docs = docs
         self._python = {name: names.choose(name, type_name(name)) for name in definitions}
         self._types: Named = {}
@@ -106,8 +107,17 @@ class _Reader:
             doc = self._docs.of_property(self._type_at(declared), wire)
             deprecated = is_object(inner) and bool(inner.get("deprecated"))
             of_type = self._type(inner, (*declared, wire))
-            fields.append(Field(wire, attributes[wire], of_type, wire in required, doc, deprecated))
+            fill = self._fill(place, declared, wire)
+            fields.append(Field(wire, attributes[wire], of_type, wire in required, doc, deprecated, fill))
         return tuple(fields)
+
+    def _fill(self, place: Place, declared: Place, wire: str) -> Scalar | None:
+        """The usual value of a property, said for this type or for the one that declares it."""
+        for label in (".".join((*place, wire)), ".".join((*declared, wire))):
+            if label in self._fills:
+                value: Scalar = self._fills.use(label)
+                return value
+        return None
 
     def _declaring(self, schema: Schema, wire: str, place: Place) -> Place:
         """The definition that first declared this property, so that an inherited inline object has one name alone."""

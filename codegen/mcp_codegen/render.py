@@ -26,6 +26,7 @@ _TEMPLATES: Final = {
     "client.py": "client.py.jinja2",
     "methods.py": "methods.py.jinja2",
     "server.py": "server.py.jinja2",
+    "sync.py": "sync.py.jinja2",
     "types.py": "types.py.jinja2",
 }
 

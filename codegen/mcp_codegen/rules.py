@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from typing import Final, Literal
 
 from .errors import RuleError
-from .ir import Alias, Field, Interim, Lifecycle, Method, Object, Plain, Ref, Type, Union
+from .ir import Alias, Array, Field, Interim, Lifecycle, Method, Object, Plain, Ref, Type, Union
 from .names import snake
 from .overlay import Overlay, Rows
 from .read import Named
@@ -51,6 +51,14 @@ def derive_lifecycle(methods: tuple[Method, ...], revision: str, overlay: Overla
             f"{', '.join(styles.rows) or 'the lifecycles (overlay.toml has none)'} has to fit"
         )
     return Lifecycle(fitting[0], dict(styles.use(fitting[0])))
+
+
+def has_batches(types: Named) -> bool:
+    """Whether a message on the wire may be an array of messages: one of the forms of JSONRPCMessage is one."""
+    message = types.get("JSONRPCMessage")
+    arms = message.type.arms if isinstance(message, Alias) and isinstance(message.type, Union) else ()
+    forms = [types[arm.name] for arm in arms if isinstance(arm, Ref)]
+    return any(isinstance(form, Alias) and isinstance(form.type, Array) for form in forms)
 
 
 class _Rules:

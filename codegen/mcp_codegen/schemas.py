@@ -14,7 +14,7 @@ from .jsontypes import is_object
 from .overlay import Overlay, read_overlay
 from .pins import Pins, digest, read_pins
 from .read import Named, read_types
-from .rules import derive_lifecycle, derive_methods
+from .rules import derive_lifecycle, derive_methods, has_batches
 
 
 class Schemas:
@@ -81,14 +81,15 @@ class Schemas:
         types = self._types(revision, edition)
         methods = derive_methods(types, revision, self.overlay)
         lifecycle = derive_lifecycle(methods, revision, self.overlay)
-        return Revision(revision, edition.get("x-constants", {}), types, methods, lifecycle, sha256)
+        constants = edition.get("x-constants", {})
+        return Revision(revision, constants, types, methods, lifecycle, has_batches(types), sha256)
 
     def types(self, revision: str) -> Named:
         """The types of one revision, whether or not its methods can be derived already."""
         return self._types(revision, self.edition(revision)[0])
 
     def _types(self, revision: str, edition: Schema) -> Named:
-        return read_types(edition, revision, self.overlay.table("name", revision), self.docs)
+        return read_types(edition, revision, self.overlay, self.docs)
 
     def check_overlay(self) -> None:
         """Read every revision, and raise OverlayError for a row that nothing uses."""

@@ -39,7 +39,7 @@ def render_types(revision: Revision, templates: Path) -> str:
             if not is_second_name(each)
         }
     }
-    options = {each.name: _class_options(each) for each in revision.objects()}
+    options = {each.name: _class_options(each, tokens) for each in revision.objects()}
     source = generate(
         schema,
         input_file_type=InputFileType.JsonSchema,
@@ -130,11 +130,12 @@ def docstring(text: str, indent: str) -> str:
     return f'{indent}"""{body}\n{indent}"""'
 
 
-def _class_options(each: Object) -> Schema:
+def _class_options(each: Object, tokens: _Tokens) -> Schema:
     return {
         "optional": [field.name for field in each.fields if not field.required],
-        "constant": [field.name for field in each.fields if field.constant is not None],
-        "has_constants": any(field.constant is not None for field in each.fields),
+        "constants": {
+            field.name: repr(_value(field.constant, tokens)) for field in each.fields if field.constant is not None
+        },
     }
 
 

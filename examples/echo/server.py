@@ -1,40 +1,62 @@
-"""The smallest useful server: `echo` gives back its text, `slow` answers after some seconds. Run it: server.py stdio."""
+"""The smallest useful server, for clients of every revision: `echo` gives its text back, `slow` answers after a while.
+
+Run it: `python examples/echo/server.py stdio`. Each class is one revision's; a client gets the one it speaks.
+"""
+
+from __future__ import annotations
 
 import asyncio
 import sys
+from types import ModuleType
+from typing import Any
 
-from mcp_generated.v2025_03_26 import Context, Server
-from mcp_generated.v2025_03_26 import types as t
+from mcp_generated import v2024_11_05, v2025_03_26, v2025_06_18, v2025_11_25, v2026_07_28
 from mcp_runtime.errors import Refusal
+from mcp_runtime.faces.server import run
 
-TOOLS = [
-    t.Tool(
-        name="echo",
-        description="Give the text back.",
-        input_schema=t.ToolInputSchema(properties={"text": {"type": "string"}}, required=["text"]),
-    ),
-    t.Tool(
-        name="slow",
-        description="Answer after some seconds.",
-        input_schema=t.ToolInputSchema(properties={"seconds": {"type": "number"}}, required=["seconds"]),
-    ),
-]
+INVALID_PARAMS = -32602
 
 
-class Echo(Server):
-    async def list_tools(self, ctx: Context, params: t.PaginatedRequestParams) -> t.ListToolsResult:
-        return t.ListToolsResult(tools=TOOLS)
+def tools(t: Any) -> list[Any]:
+    """The tools, as the types of one revision."""
+    text = t.ToolInputSchema.model_validate(schema({"text": {"type": "string"}}, "text"))
+    seconds = t.ToolInputSchema.model_validate(schema({"seconds": {"type": "number"}}, "seconds"))
+    return [
+        t.Tool(name="echo", description="Give the text back.", input_schema=text),
+        t.Tool(name="slow", description="Answer after some seconds.", input_schema=seconds),
+    ]
 
-    async def call_tool(self, ctx: Context, params: t.CallToolRequestParams) -> t.CallToolResult:
-        match params.name, params.arguments or {}:
-            case "echo", {"text": str(text)}:
-                return t.CallToolResult(content=[t.TextContent(text=text)])
-            case "slow", {"seconds": int() | float() as seconds}:
-                await asyncio.sleep(seconds)
-                return t.CallToolResult(content=[t.TextContent(text=f"waited {seconds} s")])
-            case name, arguments:
-                raise Refusal(-32602, f"no tool takes this: {name} with {sorted(arguments)}")
+
+def schema(properties: dict[str, Any], *required: str) -> dict[str, Any]:
+    return {"type": "object", "properties": properties, "required": list(required)}
+
+
+async def answer(name: str, arguments: dict[str, Any]) -> str:
+    match name, arguments:
+        case "echo", {"text": str(text)}:
+            return text
+        case "slow", {"seconds": int() | float() as seconds}:
+            await asyncio.sleep(seconds)
+            return f"waited {seconds} s"
+        case _:
+            raise Refusal(INVALID_PARAMS, f"no tool takes this: {name} with {sorted(arguments)}")
+
+
+def echo(revision: ModuleType) -> Any:
+    """A server of one revision."""
+    t = revision.types
+
+    class Echo(revision.Server):  # type: ignore[misc, name-defined]
+        async def list_tools(self, ctx: Any, params: Any) -> Any:
+            return t.ListToolsResult(tools=tools(t))
+
+        async def call_tool(self, ctx: Any, params: Any) -> Any:
+            text = await answer(params.name, params.arguments or {})
+            return t.CallToolResult(content=[t.TextContent(text=text)])
+
+    return Echo(name="echo", version="1.0")
 
 
 if __name__ == "__main__":
-    Echo(name="echo", version="1.0").run(*sys.argv[1:])
+    every = (v2024_11_05, v2025_03_26, v2025_06_18, v2025_11_25, v2026_07_28)
+    run(*map(echo, every), transport=sys.argv[1] if len(sys.argv) > 1 else "stdio")

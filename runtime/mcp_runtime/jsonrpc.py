@@ -1,14 +1,14 @@
-"""Bytes of one message go in, a JSON-RPC 2.0 message comes out, and the other way round; nothing of MCP is in here."""
+"""Bytes of one message go in, JSON-RPC 2.0 messages come out, and the other way round; nothing of MCP is in here."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from pydantic import BaseModel
 from pydantic_core import from_json, to_json
 
-from .wire import is_object
+from .wire import is_list, is_object
 
 Id = int | str
 
@@ -17,6 +17,8 @@ INVALID_REQUEST: Final = -32600
 METHOD_NOT_FOUND: Final = -32601
 INVALID_PARAMS: Final = -32602
 INTERNAL_ERROR: Final = -32603
+
+_LONGEST_ID: Final = 1024  # Characters; an id is echoed, so a peer must not choose how much is sent back.
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,68 +50,103 @@ class ErrorMessage:
     data: Any = None
 
 
-Message = RequestMessage | NotificationMessage | ResultMessage | ErrorMessage
+@dataclass(frozen=True, slots=True)
+class Malformed:
+    """What is no JSON-RPC message. `id` is that of the message, where one can be read, and `is_answer` tells whether
+    it looks like an answer: then it belongs to a request of ours, and is not answered itself."""
+
+    code: int
+    message: str
+    id: Id | None = None
+    is_answer: bool = False
 
 
-class Malformed(Exception):
-    """Bytes that are no JSON-RPC message; `reply` is the error that says so to whoever sent them."""
-
-    def __init__(self, code: int, message: str, id: Id | None = None) -> None:
-        super().__init__(message)
-        self.reply = ErrorMessage(id, code, message)
+Message = RequestMessage | NotificationMessage | ResultMessage | ErrorMessage | Malformed
 
 
-def decode(data: bytes) -> Message:
-    """Read one message. Raises Malformed for anything else, with the id where one can be read."""
+def decode(data: bytes) -> Message | list[Message]:
+    """Read one message, or a batch of them. Never raises: what cannot be read is Malformed."""
     try:
         value = from_json(data, allow_inf_nan=False)
     except ValueError as fault:
-        raise Malformed(PARSE_ERROR, f"not JSON: {fault}") from None
+        return Malformed(PARSE_ERROR, f"not JSON: {fault}")
+    if is_list(value):
+        return [read(item) for item in value] or Malformed(INVALID_REQUEST, "a batch has to hold a message")
+    return read(value)
+
+
+def read(value: Any) -> Message:
+    """Read one parsed message."""
     if not is_object(value):
-        raise Malformed(INVALID_REQUEST, f"a message is an object, not {type(value).__name__}")
-    return _message(value)
-
-
-def _message(value: dict[str, Any]) -> Message:
+        return Malformed(INVALID_REQUEST, f"a message is an object, not {type(value).__name__}")
     id = value.get("id")
-    known = id if type(id) in (int, str) else None
+    known = id if type(id) is int or (type(id) is str and len(id) <= _LONGEST_ID) else None
+    answers = "method" not in value and ("result" in value or "error" in value)
     if value.get("jsonrpc") != "2.0":
-        raise Malformed(INVALID_REQUEST, 'jsonrpc has to be "2.0"', known)
-    if "id" in value and known is None and "error" not in value:
-        raise Malformed(INVALID_REQUEST, "id has to be a string or an integer")
-    method = value.get("method")
-    if isinstance(method, str):
-        params = value.get("params")
-        if "params" in value and not is_object(params):
-            raise Malformed(INVALID_REQUEST, "params has to be an object", known)
-        return NotificationMessage(method, params) if known is None else RequestMessage(known, method, params)
-    if "result" in value and "error" not in value and known is not None:
-        return ResultMessage(known, value["result"])
+        return Malformed(INVALID_REQUEST, 'jsonrpc has to be "2.0"', known, answers)
+    if answers:
+        return _answer(value, known)
+    method, params = value.get("method"), value.get("params")
+    if not isinstance(method, str):
+        return Malformed(INVALID_REQUEST, "method has to be a string", known)
+    if params is None and "params" in value or params is not None and not is_object(params):
+        return Malformed(INVALID_REQUEST, "params has to be an object", known)
+    if "id" not in value:
+        return NotificationMessage(method, params)
+    if known is None:
+        return Malformed(INVALID_REQUEST, f"id has to be an integer or a string of at most {_LONGEST_ID} characters")
+    return RequestMessage(known, method, params)
+
+
+def _answer(value: dict[str, Any], id: Id | None) -> Message:
     error = value.get("error")
+    if "error" not in value and id is not None:
+        return ResultMessage(id, value["result"])
     if is_object(error) and "result" not in value:
         code, text = error.get("code"), error.get("message")
         if type(code) is int and isinstance(text, str):
-            return ErrorMessage(known, code, text, error.get("data"))
-    raise Malformed(INVALID_REQUEST, "neither a request nor a notification nor a response", known)
+            return ErrorMessage(id, code, text, error.get("data"))
+    return Malformed(
+        INVALID_REQUEST, "an answer has an id, and either a result or an error with code and message", id, True
+    )
 
 
-def encode(message: Message) -> bytes:
-    """The message as one line of JSON, without a line end."""
-    return to_json(_frame(message), by_alias=True, inf_nan_mode="strings")
+# ---- writing --------------------------------------------------------------------------------------------------------
 
 
-def _frame(message: Message) -> Mapping[str, Any]:
-    match message:
-        case RequestMessage(id, method, None):
-            return {"jsonrpc": "2.0", "id": id, "method": method}
-        case RequestMessage(id, method, params):
-            return {"jsonrpc": "2.0", "id": id, "method": method, "params": params}
-        case NotificationMessage(method, None):
-            return {"jsonrpc": "2.0", "method": method}
-        case NotificationMessage(method, params):
-            return {"jsonrpc": "2.0", "method": method, "params": params}
-        case ResultMessage(id, result):
-            return {"jsonrpc": "2.0", "id": id, "result": result}
-        case ErrorMessage(id, code, text, data):
-            error = {"code": code, "message": text} | ({} if data is None else {"data": data})
-            return ({} if id is None else {"id": id}) | {"jsonrpc": "2.0", "error": error}
+def json_of(value: Any) -> bytes:
+    """A model or plain JSON as bytes. Raises ValueError for what JSON cannot say."""
+    return (
+        value.__pydantic_serializer__.to_json(value) if isinstance(value, BaseModel) else to_json(value, by_alias=True)
+    )
+
+
+def request(id: Id, method: str, params: Any) -> bytes:
+    return b'{"jsonrpc":"2.0","id":%b,"method":%b%b}' % (to_json(id), to_json(method), _member(b"params", params))
+
+
+def notification(method: str, params: Any) -> bytes:
+    return b'{"jsonrpc":"2.0","method":%b%b}' % (to_json(method), _member(b"params", params))
+
+
+def result(id: Id, value: Any) -> bytes:
+    return b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (to_json(id), json_of(value))
+
+
+def error(id: Id | None, code: int, message: str, data: Any = None) -> bytes:
+    """An error answer; without an id where none could be read."""
+    known = b"" if id is None else b'"id":%b,' % to_json(id)
+    return b'{"jsonrpc":"2.0",%b"error":{"code":%d,"message":%b%b}}' % (
+        known,
+        code,
+        to_json(message),
+        _member(b"data", data),
+    )
+
+
+def batch(messages: list[bytes]) -> bytes:
+    return b"[%b]" % b",".join(messages)
+
+
+def _member(name: bytes, value: Any) -> bytes:
+    return b"" if value is None else b',"%b":%b' % (name, json_of(value))

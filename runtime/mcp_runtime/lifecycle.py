@@ -8,33 +8,46 @@ from typing import Any, Final
 
 from pydantic import BaseModel, ValidationError
 
-from .spec import Handshake, Sent
+from .spec import Handshake, Sent, Stateless
 from .wire import is_object, reader
 
 Capabilities = dict[str, Any]
 
 
 class Phase(Enum):
-    """How far a handshake has come."""
+    """How far a handshake has come; a conversation without one is open from the start."""
 
     NEW = "before the handshake"
     OPENING = "during the handshake"
-    OPEN = "open"
-    CLOSED = "closed"
+    OPEN = "after the handshake"
 
 
-# What may be sent or received in a phase, by the role of the message; anything in OPEN, nothing in CLOSED.
-_ROLES_IN: Final[Mapping[Phase, tuple[str, ...]]] = {
+# What may be said in a phase, by the role of the message; None for anything but the opening request.
+_ROLES_IN: Final[Mapping[Phase, tuple[str, ...] | None]] = {
     Phase.NEW: ("open", "probe", "cancel"),
     Phase.OPENING: ("opened", "probe", "cancel", "log", "progress"),
+    Phase.OPEN: None,
 }
 
 
-def allowed(lifecycle: Handshake, phase: Phase, row: Sent) -> bool:
+def first_phase(lifecycle: Handshake | Stateless) -> Phase:
+    return Phase.NEW if isinstance(lifecycle, Handshake) else Phase.OPEN
+
+
+def allowed(lifecycle: Handshake | Stateless, phase: Phase, row: Sent) -> bool:
     """Whether this message may be sent or received now."""
-    if phase is Phase.OPEN:
+    if isinstance(lifecycle, Stateless):
+        return True
+    roles = _ROLES_IN[phase]
+    if roles is None:
         return row.method != lifecycle.open.method
-    return row.method in {getattr(lifecycle, role).method for role in _ROLES_IN.get(phase, ())}
+    return row.method in {getattr(lifecycle, role).method for role in roles}
+
+
+def split(capability: str) -> tuple[str, tuple[str, ...]]:
+    """`server.tools.listChanged` → the side that declares it, and the path in its capabilities."""
+    side, *path = capability.split(".")
+    return side, tuple(path)
 
 
 def declared(capabilities: Capabilities, path: Iterable[str]) -> bool:
@@ -50,6 +63,8 @@ def declare(capabilities: Capabilities, path: tuple[str, ...], model: type[BaseM
     at = capabilities
     for step in path[:-1]:
         at = at.setdefault(step, {})
+    if path[-1] in at:
+        return
     at[path[-1]] = True
     try:
         reader(model)(capabilities)
@@ -57,7 +72,11 @@ def declare(capabilities: Capabilities, path: tuple[str, ...], model: type[BaseM
         at[path[-1]] = {}
 
 
-def split(capability: str) -> tuple[str, tuple[str, ...]]:
-    """`server.tools.listChanged` → the side that declares it, and the path in its capabilities."""
-    side, *path = capability.split(".")
-    return side, tuple(path)
+def merge(into: Capabilities, more: Mapping[str, Any]) -> None:
+    """Add what is declared by hand; objects are merged."""
+    for name, value in more.items():
+        present = into.get(name)
+        if is_object(present) and is_object(value):
+            merge(present, value)
+        else:
+            into[name] = value

@@ -6,25 +6,25 @@ capability was declared, and its params fit the schema.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from pydantic import BaseModel, ValidationError
-from pydantic_core import from_json, to_json
 
 from . import jsonrpc
 from .errors import ErrorResponse, InvalidMessage, InvalidResponse, McpError, NotAllowed
 from .jsonrpc import ErrorMessage, Id, Malformed, NotificationMessage, RequestMessage, ResultMessage
-from .lifecycle import Capabilities, Phase, allowed, declared, split
+from .lifecycle import Capabilities, Phase, allowed, declared, first_phase, split
 from .spec import OPPOSITE, Direction, Handshake, Notification, Request, Revision, Sent
 from .wire import complaint, reader
 
 Side = Literal["client", "server"]
 
-_SENDS: Final[dict[Side, Direction]] = {"client": "client_to_server", "server": "server_to_client"}
+_SENDS: Final[Mapping[Side, Direction]] = {"client": "client_to_server", "server": "server_to_client"}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Asked:
     """The peer wants an answer to this request."""
 
@@ -33,7 +33,7 @@ class Asked:
     params: Any
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Told:
     """The peer sent a notification."""
 
@@ -41,7 +41,7 @@ class Told:
     params: Any
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Answered:
     """The answer to a request of ours: a result, or why there is none."""
 
@@ -49,85 +49,53 @@ class Answered:
     outcome: BaseModel | McpError
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Refused:
     """What came is not acted upon; `reply` is to be sent back, where an answer is due."""
 
     why: str
-    reply: bytes | None
+    reply: bytes | None = None
 
 
-Event = Asked | Told | Answered | Refused
+@dataclass(slots=True)
+class Batch:
+    """What came together; the answers are to be sent together."""
+
+    events: list[Event]
 
 
-@dataclass
+Event = Asked | Told | Answered | Refused | Batch
+
+
 class Peer:
     """One side. `own` and `theirs` are the capabilities the two sides have declared so far."""
 
-    revision: Revision
-    side: Side
-    phase: Phase = Phase.NEW
-    own: Capabilities = field(default_factory=dict[str, Any])
-    theirs: Capabilities = field(default_factory=dict[str, Any])
-    _waiting: dict[Id, tuple[Request[Any], Any]] = field(default_factory=dict[Id, tuple[Request[Any], Any]])
-    _next_id: int = 0
+    def __init__(self, revision: Revision, side: Side, own: Capabilities) -> None:
+        self.revision = revision
+        self.side: Side = side
+        self.own = own
+        self.theirs: Capabilities = {}
+        self.in_flight: set[Id] = set()
+        self._waiting: dict[Id, tuple[Request[Any], Any]] = {}
+        self._next_id = 0
+        self.enter(first_phase(revision.lifecycle))
 
-    @property
-    def _lifecycle(self) -> Handshake:
-        if not isinstance(self.revision.lifecycle, Handshake):
-            raise NotAllowed(f"{self.revision.id}: its lifecycle, without a handshake, is not served yet")
-        return self.revision.lifecycle
+    def enter(self, phase: Phase) -> None:
+        """Be in a phase: from now on its messages may be sent and received, as far as they were declared."""
+        self.phase = phase
+        sends = _SENDS[self.side]
+        self._sendable = {method: row for method, row in self.revision.table(sends).items() if self._may(row)}
+        receives = self.revision.table(OPPOSITE[sends])
+        self._receivable = {method: row for method, row in receives.items() if self._may(row)}
 
-    # ---- what this side says --------------------------------------------------------------------------------------
+    def agree(self, revision: Revision, theirs: Capabilities) -> None:
+        """The two sides have agreed on a revision, and this is what the other side has declared."""
+        self.revision = revision
+        self.theirs = theirs
+        self.enter(self.phase)
 
-    def ask(self, row: Request[Any], params: Any) -> tuple[Id, bytes]:
-        """The id and the bytes of a request. Raises NotAllowed or InvalidMessage."""
-        checked = self._checked(row, params)
-        self._next_id += 1
-        self._waiting[self._next_id] = (row, params)
-        return self._next_id, jsonrpc.encode(RequestMessage(self._next_id, row.method, checked))
-
-    def tell(self, row: Notification, params: Any) -> bytes:
-        """The bytes of a notification. Raises NotAllowed or InvalidMessage."""
-        data = jsonrpc.encode(NotificationMessage(row.method, self._checked(row, params)))
-        if row is self._lifecycle.opened:
-            self.phase = Phase.OPEN
-        return data
-
-    def answer(self, asked: Asked, result: Any) -> bytes:
-        """The bytes of a result. Raises InvalidMessage where it is not what the method may give."""
-        kinds = (asked.row.result, *(interim.result for interim in asked.row.interim))
-        if not isinstance(result, kinds):
-            names = " or ".join(kind.__name__ for kind in kinds)
-            raise InvalidMessage(
-                f"{asked.row.method!r} in {self.revision.id} is answered by {names}, not by {type(result).__name__}"
-            )
-        return jsonrpc.encode(ResultMessage(asked.id, result))
-
-    def refuse(self, asked: Asked, code: int, message: str, data: Any = None) -> bytes:
-        """The bytes of an error that answers a request."""
-        return jsonrpc.encode(ErrorMessage(asked.id, code, message, data))
-
-    def forget(self, id: Id) -> None:
-        """Nobody waits for this answer any more; it is dropped when it comes."""
-        self._waiting.pop(id, None)
-
-    def _checked(self, row: Sent, params: Any) -> Any:
-        """The params to send, if this may be said now."""
-        what = f"{row.method!r} in {self.revision.id}"
-        if row.direction != _SENDS[self.side]:
-            raise NotAllowed(f"{what} is not sent by the {self.side}")
-        if not allowed(self._lifecycle, self.phase, row):
-            raise NotAllowed(f"{what} cannot be sent {self.phase.value}")
-        if not self._is_declared(row):
-            raise NotAllowed(f"{what} needs the capability {row.capability!r}, which was not declared")
-        if not params and not row.params_required:
-            return None
-        try:
-            reader(row.params)(_plain(params))
-        except ValidationError as fault:
-            raise InvalidMessage(f"{what}: params: {complaint(fault)}") from None
-        return params
+    def _may(self, row: Sent) -> bool:
+        return allowed(self.revision.lifecycle, self.phase, row) and self._is_declared(row)
 
     def _is_declared(self, row: Sent) -> bool:
         if not row.capability:
@@ -135,52 +103,133 @@ class Peer:
         side, path = split(row.capability)
         return declared(self.own if side == self.side else self.theirs, path)
 
-    # ---- what the peer says ---------------------------------------------------------------------------------------
+    # ---- what this side says ----------------------------------------------------------------------------------------
+
+    def next_id(self) -> Id:
+        self._next_id += 1
+        return self._next_id
+
+    def ask(self, id: Id, row: Request[Any], params: Any) -> bytes:
+        """The bytes of a request. Raises NotAllowed or InvalidMessage."""
+        data = jsonrpc.request(id, row.method, self._checked(row, params))
+        self._waiting[id] = (row, params)
+        return data
+
+    def tell(self, row: Notification, params: Any) -> bytes:
+        """The bytes of a notification. Raises NotAllowed or InvalidMessage."""
+        data = jsonrpc.notification(row.method, self._checked(row, params))
+        lifecycle = self.revision.lifecycle
+        if isinstance(lifecycle, Handshake) and row.method == lifecycle.opened.method:
+            self.enter(Phase.OPEN)
+        return data
+
+    def answer(self, asked: Asked, result: Any) -> bytes:
+        """The bytes of a result. Raises InvalidMessage where it is not what the method may give."""
+        self.in_flight.discard(asked.id)
+        row = asked.row
+        if not isinstance(result, row.answers):
+            names = " or ".join(kind.__name__ for kind in row.answers)
+            raise InvalidMessage(
+                f"{row.method!r} in {self.revision.id} is answered by {names}, not by {type(result).__name__}"
+            )
+        return jsonrpc.result(asked.id, result)
+
+    def refuse(self, asked: Asked, code: int, message: str, data: Any = None) -> bytes:
+        """The bytes of an error that answers a request."""
+        self.in_flight.discard(asked.id)
+        return jsonrpc.error(asked.id, code, message, data)
+
+    def forget(self, id: Id) -> bool:
+        """Nobody waits for this answer any more; it is dropped when it comes. False if it has come already."""
+        return self._waiting.pop(id, None) is not None
+
+    def _checked(self, row: Sent, params: Any) -> Any:
+        """The params to send, if this may be said now."""
+        if self._sendable.get(row.method) is not row:
+            self._explain(row)
+        if not params and not row.params_required:
+            return None
+        try:
+            return reader(row.params)(params)
+        except ValidationError as fault:
+            raise InvalidMessage(f"{row.method!r} in {self.revision.id}: params: {complaint(fault)}") from None
+
+    def _explain(self, row: Sent) -> None:
+        """Raise NotAllowed with the rule that forbids this message now."""
+        what = f"{row.method!r} in {self.revision.id}"
+        if self.revision.table(_SENDS[self.side]).get(row.method) is not row:
+            raise NotAllowed(f"{what} is not sent by the {self.side}")
+        if not allowed(self.revision.lifecycle, self.phase, row):
+            raise NotAllowed(f"{what} cannot be sent {self.phase.value}")
+        raise NotAllowed(f"{what} needs the capability {row.capability!r}, which was not declared")
+
+    # ---- what the peer says -----------------------------------------------------------------------------------------
 
     def receive(self, data: bytes) -> Event:
-        """What these bytes, one message, mean."""
-        try:
-            message = jsonrpc.decode(data)
-        except Malformed as fault:
-            return Refused(str(fault), jsonrpc.encode(fault.reply))
+        """What these bytes mean: one message, or a batch of them where the revision has batches."""
+        message = jsonrpc.decode(data)
+        if not isinstance(message, list):
+            return self._received(message)
+        if not self.revision.batches:
+            why = f"{self.revision.id} has no batches"
+            return Refused(why, jsonrpc.error(None, jsonrpc.INVALID_REQUEST, why))
+        return Batch([self._received(each, in_batch=True) for each in message])
+
+    def _received(self, message: jsonrpc.Message, in_batch: bool = False) -> Event:
         match message:
             case RequestMessage():
-                return self._received_request(message)
+                return self._received_request(message, in_batch)
             case NotificationMessage():
                 return self._received_notification(message)
-            case ResultMessage() | ErrorMessage():
-                return self._received_answer(message)
+            case ResultMessage(id) | ErrorMessage(id):
+                return self._received_answer(id, message)
+            case Malformed(code, why, id, is_answer):
+                if is_answer:
+                    return self._received_answer(id, message)
+                return Refused(why, jsonrpc.error(id, code, why))
 
-    def _received_request(self, message: RequestMessage) -> Event:
-        row = self.revision.table(OPPOSITE[_SENDS[self.side]]).get(message.method)
-        if not isinstance(row, Request) or not self._is_declared(row):
-            return self._refused(message, jsonrpc.METHOD_NOT_FOUND, f"no method {message.method!r} is served here")
-        if not allowed(self._lifecycle, self.phase, row):
-            return self._refused(message, jsonrpc.INVALID_REQUEST, f"{row.method!r} cannot be asked {self.phase.value}")
+    def _received_request(self, message: RequestMessage, in_batch: bool) -> Event:
+        row = self._receivable.get(message.method)
+        if not isinstance(row, Request):
+            return self._unreceivable(message)
+        if message.id in self.in_flight:
+            return self._refused(message, jsonrpc.INVALID_REQUEST, f"id {message.id!r} is in use by another request")
+        lifecycle = self.revision.lifecycle
+        opens = isinstance(lifecycle, Handshake) and row is lifecycle.open
+        if opens and in_batch:
+            return self._refused(message, jsonrpc.INVALID_REQUEST, f"{row.method!r} cannot be in a batch")
         try:
             params = self._read_params(row, message.params)
         except ValidationError as fault:
             return self._refused(message, jsonrpc.INVALID_PARAMS, f"{row.method!r}: params: {complaint(fault)}")
-        if row is self._lifecycle.open:
-            self.phase = Phase.OPENING
+        if opens:
+            self.enter(Phase.OPENING)
+        self.in_flight.add(message.id)
         return Asked(message.id, row, params)
+
+    def _unreceivable(self, message: RequestMessage) -> Refused:
+        """Why a request is not served now."""
+        row = self.revision.table(OPPOSITE[_SENDS[self.side]]).get(message.method)
+        if isinstance(row, Request) and self._is_declared(row):
+            why = f"{row.method!r} cannot be asked {self.phase.value}"
+            return self._refused(message, jsonrpc.INVALID_REQUEST, why)
+        return self._refused(message, jsonrpc.METHOD_NOT_FOUND, f"no method {message.method!r} is served here")
 
     def _refused(self, message: RequestMessage, code: int, why: str) -> Refused:
         text = f"{why} ({self.revision.id})"
-        return Refused(text, jsonrpc.encode(ErrorMessage(message.id, code, text)))
+        return Refused(text, jsonrpc.error(message.id, code, text))
 
     def _received_notification(self, message: NotificationMessage) -> Event:
-        row = self.revision.table(OPPOSITE[_SENDS[self.side]]).get(message.method)
+        row = self._receivable.get(message.method)
         if not isinstance(row, Notification):
-            return Refused(f"no notification {message.method!r} is known here", None)
-        if not allowed(self._lifecycle, self.phase, row):
-            return Refused(f"{row.method!r} cannot be told {self.phase.value}", None)
+            return Refused(f"the notification {message.method!r} is not taken {self.phase.value}")
         try:
             params = self._read_params(row, message.params)
         except ValidationError as fault:
-            return Refused(f"{row.method!r}: params: {complaint(fault)}", None)
-        if row is self._lifecycle.opened:
-            self.phase = Phase.OPEN
+            return Refused(f"{row.method!r}: params: {complaint(fault)}")
+        lifecycle = self.revision.lifecycle
+        if isinstance(lifecycle, Handshake) and row is lifecycle.opened:
+            self.enter(Phase.OPEN)
         return Told(row, params)
 
     def _read_params(self, row: Sent, params: Any) -> Any:
@@ -189,22 +238,20 @@ class Peer:
             return None
         return reader(row.params)({} if params is None and not row.params_required else params)
 
-    def _received_answer(self, message: ResultMessage | ErrorMessage) -> Event:
-        if message.id is None or message.id not in self._waiting:
-            return Refused(f"an answer to nothing that was asked: id {message.id!r}", None)
-        row, params = self._waiting.pop(message.id)
+    def _received_answer(self, id: Id | None, message: ResultMessage | ErrorMessage | Malformed) -> Event:
+        if id is None or id not in self._waiting:
+            return Refused(f"an answer to nothing that was asked: id {id!r}")
+        row, params = self._waiting.pop(id)
         if isinstance(message, ErrorMessage):
-            return Answered(message.id, ErrorResponse(message.code, message.message, message.data))
+            return Answered(id, ErrorResponse(message.code, message.message, message.data))
+        what = f"{row.method!r} in {self.revision.id}: the answer is not what it may be"
+        if isinstance(message, Malformed):
+            return Answered(id, InvalidResponse(f"{what}: {message.message}"))
         try:
             result = row.read_result(message.result, params)
         except ValidationError as fault:
-            why = f"{row.method!r} in {self.revision.id}: the answer is not what it may be: {complaint(fault)}"
-            return Answered(message.id, InvalidResponse(why))
-        if row is self._lifecycle.open:
-            self.phase = Phase.OPENING
-        return Answered(message.id, result)
-
-
-def _plain(params: Any) -> Any:
-    """The params as parsed JSON: models among them written out, so that they are judged as the peer will judge them."""
-    return from_json(to_json(params, by_alias=True))
+            return Answered(id, InvalidResponse(f"{what}: {complaint(fault)}"))
+        lifecycle = self.revision.lifecycle
+        if isinstance(lifecycle, Handshake) and row is lifecycle.open:
+            self.enter(Phase.OPENING)
+        return Answered(id, result)

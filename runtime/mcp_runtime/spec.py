@@ -50,11 +50,15 @@ class Notification(_Row):
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Request(_Row, Generic[ResultT]):
-    """A message that is answered by `result`, or by one of `interim` before that; its receiver must have declared the
-    capability."""
+    """A message that is answered by `result`, or by one of `interim` before that (`answers` are all of these types);
+    its receiver must have declared the capability."""
 
     result: type[ResultT]
     interim: tuple[Interim, ...] = ()
+    answers: tuple[type[BaseModel], ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "answers", (self.result, *(interim.result for interim in self.interim)))
 
     def read_result(self, value: object, params: object = None) -> BaseModel:
         """The answer to a request with these params, as the one type it has to be. Raises ValidationError."""
@@ -86,6 +90,7 @@ class Handshake:
     cancel: Notification
     progress: Notification
     log: Notification
+    level: Request[Any]
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -101,11 +106,13 @@ class Stateless:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Revision:
-    """One revision of the protocol: all its rows, how a conversation opens, and the constants of its schema."""
+    """One revision of the protocol: all its rows, how a conversation opens, whether messages may come in batches, and
+    the constants of its schema."""
 
     id: str
     rows: tuple[Sent | InputRequest[Any], ...]
     lifecycle: Handshake | Stateless
+    batches: bool
     constants: Mapping[str, str | int]
 
     @cached_property

@@ -83,6 +83,11 @@ def is_object(value: object) -> TypeGuard[dict[str, Any]]:
     return isinstance(value, dict)
 
 
+def is_list(value: object) -> TypeGuard[list[Any]]:
+    """Whether parsed JSON is a list."""
+    return isinstance(value, list)
+
+
 @cache
 def reader(shape: Any) -> Callable[[object], Any]:
     """The function that reads parsed JSON as this type: strictly, by wire names alone. It raises ValidationError."""

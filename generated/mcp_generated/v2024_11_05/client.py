@@ -3,9 +3,12 @@
 # To make it again: mcp-codegen --revision 2024-11-05
 """A client that speaks 2024-11-05: a method for all it may send, and one to override for all it may receive."""
 
+from collections.abc import AsyncIterator
 from typing import Any, ClassVar
 
-from mcp_runtime.faces import Answer, BaseClient, ClientContext, Options
+from mcp_runtime.faces.calls import Options
+from mcp_runtime.faces.client import BaseClient, ClientContext
+from mcp_runtime.faces.face import Answer
 from mcp_runtime.spec import Revision
 
 from . import types as t
@@ -47,17 +50,29 @@ class Client(BaseClient):
         """Client asks for one page of the prompts."""
         return await self._ask(FromClient.LIST_PROMPTS, {"cursor": cursor}, options)
 
+    def iter_prompts(self, *, options: Options | None = None) -> AsyncIterator[t.Prompt]:
+        """Every item of `list_prompts`, page after page."""
+        return self._pages(FromClient.LIST_PROMPTS, "prompts", options)
+
     async def list_resources(
         self, *, cursor: t.Cursor | None = None, options: Options | None = None
     ) -> t.ListResourcesResult:
         """Client asks for one page of the resources."""
         return await self._ask(FromClient.LIST_RESOURCES, {"cursor": cursor}, options)
 
+    def iter_resources(self, *, options: Options | None = None) -> AsyncIterator[t.Resource]:
+        """Every item of `list_resources`, page after page."""
+        return self._pages(FromClient.LIST_RESOURCES, "resources", options)
+
     async def list_resource_templates(
         self, *, cursor: t.Cursor | None = None, options: Options | None = None
     ) -> t.ListResourceTemplatesResult:
         """Client asks for one page of the resource templates."""
         return await self._ask(FromClient.LIST_RESOURCE_TEMPLATES, {"cursor": cursor}, options)
+
+    def iter_resource_templates(self, *, options: Options | None = None) -> AsyncIterator[t.ResourceTemplate]:
+        """Every item of `list_resource_templates`, page after page."""
+        return self._pages(FromClient.LIST_RESOURCE_TEMPLATES, "resource_templates", options)
 
     async def read_resource(self, *, uri: str, options: Options | None = None) -> t.ReadResourceResult:
         """Client asks for what is in a resource."""
@@ -80,6 +95,10 @@ class Client(BaseClient):
     async def list_tools(self, *, cursor: t.Cursor | None = None, options: Options | None = None) -> t.ListToolsResult:
         """Client asks for one page of the tools."""
         return await self._ask(FromClient.LIST_TOOLS, {"cursor": cursor}, options)
+
+    def iter_tools(self, *, options: Options | None = None) -> AsyncIterator[t.Tool]:
+        """Every item of `list_tools`, page after page."""
+        return self._pages(FromClient.LIST_TOOLS, "tools", options)
 
     async def notify_roots_list_changed(self, *, options: Options | None = None) -> None:
         """Client tells that its list of roots has changed; the server may then ask for it again."""

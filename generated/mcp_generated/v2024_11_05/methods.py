@@ -236,7 +236,9 @@ REVISION: Final = Revision(
         cancel=FromClient.CANCELLED,
         progress=FromClient.PROGRESS,
         log=FromServer.LOGGING_MESSAGE,
+        level=FromClient.SET_LEVEL,
     ),
+    batches=False,
     constants={
         "LATEST_PROTOCOL_VERSION": "2024-11-05",
         "JSONRPC_VERSION": "2.0",

@@ -241,7 +241,9 @@ REVISION: Final = Revision(
         cancel=FromClient.CANCELLED,
         progress=FromClient.PROGRESS,
         log=FromServer.LOGGING_MESSAGE,
+        level=FromClient.SET_LEVEL,
     ),
+    batches=True,
     constants={
         "LATEST_PROTOCOL_VERSION": "2025-03-26",
         "JSONRPC_VERSION": "2.0",

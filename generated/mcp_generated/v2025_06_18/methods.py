@@ -250,7 +250,9 @@ REVISION: Final = Revision(
         cancel=FromClient.CANCELLED,
         progress=FromClient.PROGRESS,
         log=FromServer.LOGGING_MESSAGE,
+        level=FromClient.SET_LEVEL,
     ),
+    batches=False,
     constants={
         "LATEST_PROTOCOL_VERSION": "2025-06-18",
         "JSONRPC_VERSION": "2.0",

@@ -5,7 +5,9 @@
 
 from typing import Any, ClassVar, Literal
 
-from mcp_runtime.faces import Answer, BaseServer, Options, ServerContext
+from mcp_runtime.faces.calls import Options
+from mcp_runtime.faces.face import Answer
+from mcp_runtime.faces.server import BaseServer, ServerContext
 from mcp_runtime.spec import Revision
 
 from . import types as t

@@ -351,7 +351,9 @@ REVISION: Final = Revision(
         cancel=FromClient.CANCELLED,
         progress=FromClient.PROGRESS,
         log=FromServer.LOGGING_MESSAGE,
+        level=FromClient.SET_LEVEL,
     ),
+    batches=False,
     constants={
         "LATEST_PROTOCOL_VERSION": "2025-11-25",
         "JSONRPC_VERSION": "2.0",

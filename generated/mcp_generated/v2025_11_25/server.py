@@ -3,9 +3,12 @@
 # To make it again: mcp-codegen --revision 2025-11-25
 """A server that speaks 2025-11-25: a method to override for all it may receive, and what a handler may send."""
 
+from collections.abc import AsyncIterator
 from typing import Any, ClassVar, Literal
 
-from mcp_runtime.faces import Answer, BaseServer, Options, ServerContext
+from mcp_runtime.faces.calls import Options
+from mcp_runtime.faces.face import Answer
+from mcp_runtime.faces.server import BaseServer, ServerContext
 from mcp_runtime.spec import Revision
 
 from . import types as t
@@ -113,6 +116,10 @@ class Context(ServerContext):
     async def list_tasks(self, *, cursor: t.Cursor | None = None, options: Options | None = None) -> t.ListTasksResult:
         """The requestor asks for one page of its tasks."""
         return await self._ask(FromServer.LIST_TASKS, {"cursor": cursor}, options)
+
+    def iter_tasks(self, *, options: Options | None = None) -> AsyncIterator[t.Task]:
+        """Every item of `list_tasks`, page after page."""
+        return self._pages(FromServer.LIST_TASKS, "tasks", options)
 
     async def cancel_task(self, *, task_id: str, options: Options | None = None) -> t.CancelTaskResult:
         """The requestor asks to stop a task."""

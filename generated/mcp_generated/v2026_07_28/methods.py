@@ -208,6 +208,7 @@ REVISION: Final = Revision(
         progress=FromServer.PROGRESS,
         log=FromServer.LOGGING_MESSAGE,
     ),
+    batches=False,
     constants={
         "LATEST_PROTOCOL_VERSION": "2026-07-28",
         "JSONRPC_VERSION": "2.0",

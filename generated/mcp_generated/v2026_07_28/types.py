@@ -704,7 +704,7 @@ class Result(WireModel):
 
     meta: Annotated[Opt[ResultMetaObject], Field(alias="_meta")] = None
     """Metadata from either side beside the content; the specification reserves some of the keys."""
-    result_type: Annotated[ResultType, Field(alias="resultType")]
+    result_type: Annotated[ResultType, Field(alias="resultType")] = const("complete")
     """`complete`, or `input_required` if input is needed first; older servers leave it out and mean `complete`."""
 
 
@@ -770,9 +770,9 @@ class PaginatedResult(Result):
 class CacheableResult(Result):
     """What results that the client may cache have in common: for how long, and for whom."""
 
-    ttl_ms: Annotated[Int, Field(alias="ttlMs", ge=0)]
+    ttl_ms: Annotated[Int, Field(alias="ttlMs", ge=0)] = const(0)
     """How long the client may cache the result after it came, in milliseconds; 0 for not at all."""
-    cache_scope: Annotated[Literal["public", "private"], Field(alias="cacheScope")]
+    cache_scope: Annotated[Literal["public", "private"], Field(alias="cacheScope")] = const("private")
     """`public`: the cached result may serve anyone; `private`: only requests under the same authorization."""
 
 
@@ -803,7 +803,7 @@ class SubscriptionsListenResult(WireModel):
 
     meta: Annotated[SubscriptionsListenResultMetaObject, Field(alias="_meta")]
     """Metadata from either side beside the content; the specification reserves some of the keys."""
-    result_type: Annotated[ResultType, Field(alias="resultType")]
+    result_type: Annotated[ResultType, Field(alias="resultType")] = const("complete")
     """`complete`, or `input_required` if input is needed first; older servers leave it out and mean `complete`."""
 
 
@@ -1271,9 +1271,13 @@ InputRequests = TypeAliasType("InputRequests", dict[str, InputRequest])
 """What the server needs before it can answer, each under a key of its choice."""
 
 
-class InputRequiredResult(Result):
+class InputRequiredResult(WireModel):
     """Server cannot answer yet; the client sends the request again, with what is asked for here."""
 
+    meta: Annotated[Opt[ResultMetaObject], Field(alias="_meta")] = None
+    """Metadata from either side beside the content; the specification reserves some of the keys."""
+    result_type: Annotated[ResultType, Field(alias="resultType")] = const("input_required")
+    """`complete`, or `input_required` if input is needed first; older servers leave it out and mean `complete`."""
     input_requests: Annotated[Opt[InputRequests], Field(alias="inputRequests")] = None
     """What the client has to find out before it sends the request again, by key."""
     request_state: Annotated[Opt[str], Field(alias="requestState")] = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import TypeVar
 
 from ..errors import NotConnected
 
@@ -12,15 +13,20 @@ Queue = asyncio.Queue[bytes | None]
 class MemoryTransport:
     """One end of a pair."""
 
+    ending = "the other side ended the conversation"
+
     def __init__(self, incoming: Queue, outgoing: Queue) -> None:
         self._incoming = incoming
         self._outgoing = outgoing
         self._closed = False
 
-    async def send(self, message: bytes) -> None:
+    def send(self, message: bytes) -> None:
         if self._closed:
             raise NotConnected("the connection is closed")
         self._outgoing.put_nowait(message)
+
+    async def drained(self) -> None:
+        """Nothing is ever left to be sent."""
 
     async def receive(self) -> bytes | None:
         return None if self._closed else await self._incoming.get()
@@ -32,7 +38,10 @@ class MemoryTransport:
             self._outgoing.put_nowait(None)
 
 
-def linked() -> tuple[MemoryTransport, MemoryTransport]:
-    """Both ends."""
+End = TypeVar("End", bound=MemoryTransport)
+
+
+def linked(kind: type[End]) -> tuple[End, MemoryTransport]:
+    """Both ends, the first of them of this kind."""
     one, other = Queue(), Queue()
-    return MemoryTransport(one, other), MemoryTransport(other, one)
+    return kind(one, other), MemoryTransport(other, one)

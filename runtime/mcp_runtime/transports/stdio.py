@@ -1,112 +1,87 @@
-"""Standard input and output as a transport: this process as a server, or a child process as one."""
+"""This process as a server on its standard input and output, from the first byte to the exit of the process."""
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
+import signal
 import sys
-from asyncio.subprocess import Process
-from collections import deque
-from collections.abc import Mapping
-from typing import Final
+import threading
+from collections.abc import Awaitable, Callable, Coroutine
+from types import FrameType
+from typing import Any, Final
 
-from ..errors import NotConnected
-from ..framing import Lines, framed
+from ..session import Transport, log
+from .pipes import PipeTransport
 
-_CHUNK: Final = 1 << 16
-_GRACE: Final = 2.0  # Seconds a child gets to end by itself, and again after SIGTERM.
-_INHERITED: Final = ("HOME", "LANG", "LOGNAME", "PATH", "SHELL", "SYSTEMROOT", "TEMP", "TERM", "TMPDIR", "USER")
-
-
-class StdioServerTransport:
-    """This process's standard input and output; whatever else the process prints goes to standard error."""
-
-    def __init__(self) -> None:
-        # The descriptors are moved away, so that neither print() nor a child process can write into the protocol.
-        self._in = os.dup(0)
-        self._out = os.dup(1)
-        nothing = os.open(os.devnull, os.O_RDONLY)
-        os.dup2(nothing, 0)
-        os.close(nothing)
-        sys.stdout.flush()
-        os.dup2(2, 1)
-        self._lines = Lines()
-        self._ready: deque[bytes] = deque()
-
-    async def send(self, message: bytes) -> None:
-        try:
-            await asyncio.to_thread(_write_all, self._out, framed(message))
-        except OSError as fault:
-            raise NotConnected(f"standard output is closed: {fault.strerror}") from None
-
-    async def receive(self) -> bytes | None:
-        while not self._ready:
-            data = await asyncio.to_thread(os.read, self._in, _CHUNK)
-            if not data:
-                return None
-            self._ready.extend(self._lines.feed(data))
-        return self._ready.popleft()
-
-    async def close(self) -> None:
-        """Nothing to do: the process ends after this, and its descriptors with it."""
+_PATIENCE: Final = 1.5  # Seconds after which a process that was told to end does so, whatever its handlers do.
+_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 
 
-def _write_all(descriptor: int, data: bytes) -> None:
-    while data:
-        data = data[os.write(descriptor, data) :]
+def run_server(serve: Callable[[Transport], Awaitable[None]]) -> None:
+    """Serve one conversation over standard input and output, until its end, SIGINT or SIGTERM.
+
+    Meanwhile nothing else in the process reaches standard output: what is printed, also by children that inherit
+    the descriptors, goes to standard error.
+    """
+    incoming, outgoing = _take_descriptors()
+    loop = asyncio.new_event_loop()
+    ending = _Ending(loop)
+    try:
+        loop.run_until_complete(ending.until_told(_conversation(serve, incoming, outgoing)))
+    finally:
+        ending.leave()
 
 
-class ChildTransport:
-    """A server that runs as a child process; its standard error is this process's."""
+async def _conversation(serve: Callable[[Transport], Awaitable[None]], incoming: int, outgoing: int) -> None:
+    await serve(PipeTransport(incoming, outgoing))
 
-    def __init__(self, child: Process) -> None:
-        self._child = child
-        self._lines = Lines()
-        self._ready: deque[bytes] = deque()
 
-    @classmethod
-    async def start(cls, command: tuple[str, ...], env: Mapping[str, str] | None, cwd: str | None) -> ChildTransport:
-        """Start the command with a small environment (`env` adds to it). Raises NotConnected if it cannot start."""
-        small = {name: os.environ[name] for name in _INHERITED if name in os.environ}
-        try:
-            child = await asyncio.create_subprocess_exec(
-                *command,
-                stdin=asyncio.subprocess.PIPE,
-                stdout=asyncio.subprocess.PIPE,
-                env={**small, **(env or {})},
-                cwd=cwd,
-            )
-        except OSError as fault:
-            raise NotConnected(f"{command[0]!r} cannot be started: {fault.strerror}") from None
-        return cls(child)
+def _take_descriptors() -> tuple[int, int]:
+    """Standard input and output under new numbers; their old ones lead to nothing and to standard error."""
+    sys.stdout.flush()
+    incoming, outgoing = os.dup(0), os.dup(1)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    os.dup2(2, 1)
+    return incoming, outgoing
 
-    async def send(self, message: bytes) -> None:
-        assert self._child.stdin is not None
-        try:
-            self._child.stdin.write(framed(message))
-            await self._child.stdin.drain()
-        except (OSError, RuntimeError):
-            raise NotConnected("the server's standard input is closed") from None
 
-    async def receive(self) -> bytes | None:
-        assert self._child.stdout is not None
-        while not self._ready:
-            data = await self._child.stdout.read(_CHUNK)
-            if not data:
-                return None
-            self._ready.extend(self._lines.feed(data))
-        return self._ready.popleft()
+class _Ending:
+    """How the process ends: by itself, or told by a signal, and in both cases soon."""
 
-    async def close(self) -> None:
-        """Close its input and wait; then ask it to end, and then end it."""
-        if self._child.stdin is not None:
-            self._child.stdin.close()
-        for step in (self._child.terminate, self._child.kill):
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(_GRACE):
-                    await self._child.wait()
-                    return
-            with contextlib.suppress(ProcessLookupError):
-                step()
-        await self._child.wait()
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._main: asyncio.Task[None] | None = None
+        self._signal: int | None = None
+        self._before = {number: signal.signal(number, self._told) for number in _SIGNALS}
+
+    async def until_told(self, work: Coroutine[Any, Any, None]) -> None:
+        self._main = asyncio.ensure_future(work)
+        await asyncio.wait([self._main])
+        if not self._main.cancelled() and (fault := self._main.exception()) is not None:
+            raise fault
+
+    def _told(self, number: int, frame: FrameType | None) -> None:
+        """Runs between two instructions of the main thread, even while a handler keeps the loop from running."""
+        self._signal = number
+        watchdog = threading.Timer(_PATIENCE, os._exit, [128 + number])
+        watchdog.daemon = True
+        watchdog.start()
+        if self._main is not None:
+            self._loop.call_soon_threadsafe(self._main.cancel)
+
+    def leave(self) -> None:
+        """Close the loop; where handlers do not end, end the process without them."""
+        for number, before in self._before.items():
+            signal.signal(number, signal.SIG_DFL if self._signal is not None else before)
+        stuck = asyncio.all_tasks(self._loop)
+        if self._signal is not None:
+            sys.stderr.flush()
+            os.kill(os.getpid(), self._signal)
+        if stuck:
+            log.warning("%d handlers did not end and are left behind", len(stuck))
+            sys.stderr.flush()
+            os._exit(0)
+        self._loop.close()

@@ -1,0 +1,1 @@
+"""The base classes of the generated clients and servers: what all revisions have in common."""

@@ -1,0 +1,101 @@
+"""Sending: what a generated method gives goes in, a message of its row goes out, and its answer comes back typed."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any, Final, TypeAlias, TypeVar, cast
+
+from pydantic import BaseModel
+
+from ..errors import NotConnected, RemoteError
+from ..session import Progress, Session
+from ..spec import Notification, Request
+from ..wire import is_object
+
+ResultT = TypeVar("ResultT", bound=BaseModel)
+Params: TypeAlias = BaseModel | Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How one call is made.
+
+    `timeout`: seconds to wait for the answer; None waits for ever. `max_timeout`: where it is given, progress starts
+    the timeout again, but the call ends after this many seconds in any case. `on_progress` is called with each
+    Progress. `meta` is sent as the `_meta` of the params.
+    """
+
+    timeout: float | None = 60.0
+    max_timeout: float | None = None
+    on_progress: Callable[[Progress], None] | None = None
+    meta: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+
+DEFAULT: Final = Options()
+
+
+class Caller:
+    """Something that sends what its revision lets its side send."""
+
+    _session: Session | None
+    _own_meta: Mapping[str, Any] = {}
+
+    async def _ask(self, row: Request[ResultT], params: Params, options: Options | None) -> ResultT:
+        chosen = options or DEFAULT
+        session = self._live()
+        given = self._given(row, params, chosen)
+        answer = session.ask(row, given, chosen.timeout, chosen.on_progress, chosen.max_timeout)
+        return cast(ResultT, await answer)
+
+    async def _ask_for(
+        self, interim: type[ResultT], row: Request[Any], params: Params, options: Options | None
+    ) -> ResultT:
+        """Ask with params that ask for an interim result. Raises RemoteError where the answer comes without it."""
+        answer = await self._ask(row, params, options)
+        if not isinstance(answer, interim):
+            raise RemoteError(f"{row.method!r}: answered at once, without the {interim.__name__} that was asked for")
+        return answer
+
+    async def _tell(self, row: Notification, params: Params, options: Options | None) -> None:
+        await self._live().tell(row, self._given(row, params, options or DEFAULT))
+
+    async def _pages(self, row: Request[Any], items: str, options: Options | None) -> AsyncIterator[Any]:
+        """Every item of a list, page after page, until there is no further cursor."""
+        cursor: str | None = None
+        while True:
+            page: Any = await self._ask(row, {"cursor": cursor}, options)
+            for item in getattr(page, items):
+                yield item
+            if page.next_cursor is None:
+                return
+            if page.next_cursor == cursor:
+                raise RemoteError(f"{row.method!r}: the cursor {cursor!r} leads to itself")
+            cursor = page.next_cursor
+
+    def _live(self) -> Session:
+        if self._session is None:
+            raise NotConnected("there is no connection; use `async with`")
+        return self._session
+
+    def _given(self, row: Request[Any] | Notification, params: Params, options: Options) -> Any:
+        """The params to send: a property that is None was not given, unless the schema requires it."""
+        if isinstance(params, BaseModel):
+            if not (options.meta or self._own_meta):
+                return params
+            params = params.model_dump()
+        required = _required(row.params)
+        given = {wire: value for wire, value in params.items() if value is not None or wire in required}
+        meta = {**self._own_meta, **options.meta} if isinstance(row, Request) else options.meta
+        if meta:
+            before = given.get("_meta")
+            given["_meta"] = {**meta, **(before if is_object(before) else {})}
+        return given
+
+
+@cache
+def _required(shape: Any) -> frozenset[str]:
+    """The wire names of the properties that a params type requires."""
+    fields = getattr(shape, "model_fields", {})
+    return frozenset(field.alias or name for name, field in fields.items() if field.is_required())

@@ -1,0 +1,199 @@
+"""Clients: a way to connect goes in, and an open conversation comes out of `async with`."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
+from typing import Any, ClassVar, Final, Self
+
+from pydantic import BaseModel
+
+from ..errors import ErrorResponse, LocalError
+from ..peer import Asked, Peer, Told
+from ..session import Session, Transport
+from ..spec import Direction, Handshake, Stateless
+from .calls import DEFAULT, Options
+from .face import Context, Face
+
+_META: Final = "io.modelcontextprotocol/"
+
+Connect = Callable[[], Awaitable[Transport]]
+
+
+class ClientContext(Context):
+    """What a client's handler knows of the message it handles; `state` is the client."""
+
+
+class BaseClient(Face):
+    """A client: `async with` opens the conversation, and ends it.
+
+    `capabilities` are declared beside those that the overridden methods declare, such as
+    `{"roots": {"listChanged": True}}`. `opening` says how the opening calls are made.
+    """
+
+    _receives: ClassVar[Direction] = "server_to_client"
+
+    def __init__(
+        self,
+        connect: Connect,
+        *,
+        name: str = "mcp-codegen",
+        version: str = "0",
+        capabilities: Mapping[str, Any] | None = None,
+        opening: Options = DEFAULT,
+    ) -> None:
+        super().__init__(capabilities)
+        self.name = name
+        self.version = version
+        self.server: BaseModel | None = None
+        self._connect = connect
+        self._opening = opening
+        self._running: asyncio.Task[None] | None = None
+        lifecycle = self.revision.lifecycle
+        if isinstance(lifecycle, Handshake):
+            self.capabilities = self._capabilities(lifecycle.open.params, "capabilities")
+        else:
+            meta = lifecycle.discover.params.model_fields["meta"].annotation
+            self.capabilities = self._capabilities(meta, "client_capabilities")
+
+    @classmethod
+    def stdio(
+        cls,
+        *command: str,
+        env: Mapping[str, str] | None = None,
+        cwd: str | None = None,
+        stderr: Callable[[str], None] | None = None,
+        **settings: Any,
+    ) -> Self:
+        """A client of a server that is started as a child process.
+
+        The child gets a small environment, and `env` beside it. `stderr` gets each line of the child's standard
+        error; without it, they go to this process's. `settings` are those of the class.
+        """
+
+        async def start() -> Transport:
+            from ..transports.child import ChildTransport
+
+            return await ChildTransport.start(command, env, cwd, stderr)
+
+        return cls(start, **settings)
+
+    @classmethod
+    def memory(cls, *servers: Any, **settings: Any) -> Self:
+        """A client of server objects in the same process, for tests."""
+        from .memory import connect
+
+        return cls(connect(servers), **settings)
+
+    # ---- opening and closing ------------------------------------------------------------------------------------------
+
+    async def __aenter__(self) -> Self:
+        await self.open([self])
+        return self
+
+    async def __aexit__(self, *exception: object) -> None:
+        await self.close()
+
+    async def open(self, candidates: Sequence[BaseClient]) -> BaseClient:
+        """Connect, and open the conversation as that one of the candidates whose revision the server agrees to."""
+        transport = await self._connect()
+        session = Session(Peer(self.revision, "client", own=self.capabilities), transport, self._handle)
+        self._running = asyncio.create_task(session.run())
+        self._session = session
+        try:
+            return await self._agree(session, candidates)
+        except BaseException:
+            await self.close()
+            raise
+
+    async def close(self) -> None:
+        """End the conversation; more than once does no harm. Works from any task."""
+        session, running = self._session, self._running
+        self._session = self._running = None
+        if session is not None:
+            await session.close()
+        if running is not None:
+            with suppress(asyncio.CancelledError):
+                await asyncio.wait([running])
+
+    async def _agree(self, session: Session, candidates: Sequence[BaseClient]) -> BaseClient:
+        lifecycle = self.revision.lifecycle
+        if isinstance(lifecycle, Stateless):
+            return await self._discover(session, lifecycle, candidates)
+        return await self._shake_hands(session, lifecycle, candidates)
+
+    async def _shake_hands(
+        self, session: Session, lifecycle: Handshake, candidates: Sequence[BaseClient]
+    ) -> BaseClient:
+        """Offer this revision, and take the one the server answers with if it is one of the candidates'."""
+        offer = {
+            "protocolVersion": self.revision.id,
+            "capabilities": self.capabilities,
+            "clientInfo": {"name": self.name, "version": self.version},
+        }
+        result: Any = await self._ask(lifecycle.open, offer, self._opening)
+        agreed = next((each for each in candidates if each.revision.id == result.protocol_version), None)
+        if agreed is None:
+            ids = ", ".join(each.revision.id for each in candidates)
+            raise LocalError(f"the server speaks {result.protocol_version!r}, this client {ids}")
+        session.peer.own = agreed.capabilities
+        session.peer.agree(agreed.revision, result.capabilities.model_dump())
+        self._hand_over(agreed, result)
+        opened = agreed.revision.lifecycle
+        assert isinstance(opened, Handshake), "a handshake was answered with a revision that has none"
+        await session.tell(opened.opened, None)
+        return agreed
+
+    async def _discover(self, session: Session, lifecycle: Stateless, candidates: Sequence[BaseClient]) -> BaseClient:
+        """Ask what the server is; where it is not of this lifecycle, shake hands as the newest candidate that can."""
+        self._own_meta = {
+            f"{_META}protocolVersion": self.revision.id,
+            f"{_META}clientInfo": {"name": self.name, "version": self.version},
+            f"{_META}clientCapabilities": self.capabilities,
+        }
+        try:
+            result: Any = await self._ask(lifecycle.discover, {}, self._opening)
+        except ErrorResponse as refused:
+            older = [each for each in candidates if isinstance(each.revision.lifecycle, Handshake)]
+            if not older:
+                raise LocalError(f"the server does not speak {self.revision.id}: {refused}") from refused
+            other = older[-1]
+            self._own_meta = {}
+            session.peer = Peer(other.revision, "client", own=other.capabilities)
+            self._hand_over(other, None)
+            return await other._agree(session, older)
+        if self.revision.id not in result.supported_versions:
+            raise LocalError(
+                f"the server speaks {', '.join(result.supported_versions)}, this client {self.revision.id}"
+            )
+        session.peer.agree(self.revision, result.capabilities.model_dump())
+        self.server = result
+        return self
+
+    def _hand_over(self, agreed: BaseClient, server: BaseModel | None) -> None:
+        """Let another client of the same conversation go on with it."""
+        agreed.server = server
+        if agreed is not self:
+            agreed._session, agreed._running = self._session, self._running
+            self._session = self._running = None
+            assert agreed._session is not None
+            agreed._session.handle = agreed._handle
+
+    async def _handle(self, session: Session, message: Asked | Told) -> Any:
+        """The answer to a message: the runtime's own to a probe, else that of the handler."""
+        lifecycle, row = session.peer.revision.lifecycle, message.row
+        if isinstance(lifecycle, Handshake) and isinstance(message, Asked) and row.method == lifecycle.probe.method:
+            return message.row.result()
+        handler = self._handlers.get(row.method)
+        if handler is None:
+            return None
+        return await handler(ClientContext(session, message, self), message.params)
+
+
+async def negotiate(*clients: BaseClient) -> BaseClient:
+    """Open one conversation, over the connection of the last client, as that one whose revision the server agrees to.
+
+    Clients are given oldest revision first; the newest is offered. The client that comes back is open: close it.
+    """
+    return await clients[-1].open(clients)

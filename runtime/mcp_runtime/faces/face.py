@@ -1,0 +1,126 @@
+"""What a client and a server have in common: handlers that a subclass overrides, and what they declare."""
+
+from __future__ import annotations
+
+import inspect
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, ClassVar, Final, TypeAlias, TypeVar
+
+from pydantic import BaseModel
+
+from ..errors import Refusal
+from ..jsonrpc import METHOD_NOT_FOUND, Id
+from ..lifecycle import Capabilities, declare, merge, split
+from ..peer import Asked, Told
+from ..session import Session
+from ..spec import Direction, Request, Revision, Sent
+from ..wire import is_object
+from .calls import Caller
+from .threads import WORKERS
+
+T = TypeVar("T")
+Answer: TypeAlias = T | Awaitable[T]
+Handler = Callable[..., Any]
+
+log: Final = logging.getLogger("mcp_runtime")
+
+# Severities of log messages, least first (RFC 5424).
+LEVELS: Final = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
+
+
+class Context(Caller):
+    """What a handler knows of the message it handles, and how it reaches the other side while it does."""
+
+    def __init__(self, session: Session, message: Asked | Told, state: Any = None) -> None:
+        self._session = session
+        self._message = message
+        self.state = state
+
+    @property
+    def request_id(self) -> Id | None:
+        """The id of the request; None in the handler of a notification."""
+        return self._message.id if isinstance(self._message, Asked) else None
+
+    @property
+    def meta(self) -> dict[str, Any]:
+        """The `_meta` of the params, as it came."""
+        params = self._message.params
+        found: object = getattr(params, "meta", None)
+        if isinstance(found, BaseModel):
+            return found.model_dump()
+        # Where the schema does not name it among the params of a method, it is one of their further properties.
+        more: object = getattr(params, "model_extra", None)
+        unnamed: object = more.get("_meta") if is_object(more) else None
+        return found if is_object(found) else unnamed if is_object(unnamed) else {}
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What the other side has declared."""
+        own = self.meta.get("io.modelcontextprotocol/clientCapabilities")
+        return own if is_object(own) else self._live().peer.theirs
+
+    @property
+    def revision(self) -> Revision:
+        """The revision that the two sides have agreed on."""
+        return self._live().peer.revision
+
+    async def progress(self, progress: float, total: float | None = None, message: str | None = None) -> None:
+        """Tell how far the request is. Nothing is sent where the other side did not ask for it."""
+        token = self.meta.get("progressToken")
+        if token is None:
+            return
+        row = self.revision.lifecycle.progress
+        said = {"progressToken": token, "progress": progress, "total": total, "message": message}
+        known = {field.alias or name for name, field in row.params.model_fields.items()}
+        await self._tell(row, {wire: value for wire, value in said.items() if wire in known}, None)
+
+
+class Face(Caller):
+    """One side of a conversation, with a method for each message it may receive."""
+
+    revision: ClassVar[Revision]
+    _receives: ClassVar[Direction]
+
+    def __init__(self, capabilities: Mapping[str, Any] | None) -> None:
+        self._session = None
+        self._more: Mapping[str, Any] = capabilities or {}
+        self._handlers = self._overridden()
+
+    def _overridden(self) -> dict[str, Handler]:
+        """The handlers a subclass has, by the method they serve, each to be awaited."""
+        generated = next(cls for cls in type(self).__mro__ if "revision" in vars(cls))
+        return {
+            row.method: _awaitable(getattr(self, row.name))
+            for row in self.revision.table(self._receives).values()
+            if getattr(type(self), row.name, None) is not getattr(generated, row.name, None)
+        }
+
+    def _capabilities(self, message: Any, name: str) -> Capabilities:
+        """What the handlers declare, each what its method needs, and what was given by hand; `message` is the type
+        that carries it in its property `name`."""
+        message.model_rebuild()
+        model: type[BaseModel] = message.model_fields[name].annotation
+        capabilities: Capabilities = {}
+        side = self._receives.rpartition("_")[2]
+        for row in self.revision.table(self._receives).values():
+            owner, path = split(row.capability) if row.capability else ("", ())
+            if row.method in self._handlers and isinstance(row, Request) and owner == side:
+                declare(capabilities, path, model)
+        merge(capabilities, self._more)
+        return capabilities
+
+    def _not_handled(self, row: Sent) -> Refusal:
+        return Refusal(METHOD_NOT_FOUND, f"{row.method!r} is not served here ({self.revision.id})")
+
+
+def _awaitable(handler: Handler) -> Handler:
+    """The handler itself where it is an `async def`; a plain `def` runs in a worker thread."""
+    if inspect.iscoroutinefunction(handler):
+        return handler
+
+    async def in_thread(*arguments: Any) -> Any:
+        answer = await WORKERS.run(handler, *arguments)
+        return await answer if inspect.isawaitable(answer) else answer
+
+    return in_thread

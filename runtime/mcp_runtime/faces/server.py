@@ -1,0 +1,195 @@
+"""Servers: an object with handlers goes in, and serves any number of conversations over any transport."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, ClassVar, Final, Literal, cast
+
+from pydantic import BaseModel
+from pydantic_core import from_json
+
+from ..errors import LocalError, Refusal
+from ..framing import OVERSIZED
+from ..peer import Asked, Peer, Told
+from ..session import Session, Transport
+from ..spec import Direction, Handshake, Request, Stateless
+from ..wire import is_object, reader
+from .face import LEVELS, Context, Face, log
+
+_META: Final = "io.modelcontextprotocol/"
+_NO_CACHE: Final = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
+
+Level = Literal["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"]
+
+
+class ServerContext(Context):
+    """What a server's handler knows of the message it handles; `state` is what the server's lifespan gave."""
+
+    def __init__(self, conversation: Conversation, session: Session, message: Asked | Told) -> None:
+        super().__init__(session, message, conversation.state)
+        self._conversation = conversation
+
+    @property
+    def client_info(self) -> dict[str, Any]:
+        """What the client calls itself, as it said: never a proof of anything."""
+        said = self.meta.get(f"{_META}clientInfo")
+        return said if is_object(said) else self._conversation.client_info
+
+    async def log(self, level: Level, data: Any, logger: str | None = None) -> None:
+        """Send a log message, if the client wants messages of this level. Raises NotAllowed without the capability."""
+        wanted = self.meta.get(f"{_META}logLevel") or self._conversation.level
+        if wanted is not None and LEVELS.index(level) >= LEVELS.index(wanted):
+            said = {"level": level, "data": data, "logger": logger}
+            await self._tell(self.revision.lifecycle.log, said, None)
+
+
+class BaseServer(Face):
+    """A server: override its methods, then `run` it. One object serves any number of conversations.
+
+    `capabilities` are declared beside those that the overridden methods declare, such as
+    `{"logging": {}, "tools": {"listChanged": True}}`.
+    """
+
+    context: ClassVar[type[ServerContext]]
+    _receives: ClassVar[Direction] = "client_to_server"
+
+    def __init__(
+        self,
+        *,
+        name: str,
+        version: str,
+        instructions: str | None = None,
+        capabilities: Mapping[str, Any] | None = None,
+    ) -> None:
+        super().__init__(capabilities)
+        self.name = name
+        self.version = version
+        self.instructions = instructions
+        lifecycle = self.revision.lifecycle
+        opening = lifecycle.open if isinstance(lifecycle, Handshake) else lifecycle.discover
+        self.capabilities = self._capabilities(opening.result, "capabilities")
+
+    @asynccontextmanager
+    async def lifespan(self) -> AsyncGenerator[Any]:
+        """Override to open what the handlers share; what it yields is the `state` of their contexts."""
+        yield None
+
+    def run(self, transport: str = "stdio") -> None:
+        """Serve until the client ends the conversation, or the process is told to end."""
+        run(self, transport=transport)
+
+    async def serve(self, transport: Transport) -> None:
+        """Serve one conversation."""
+        await serve([self], transport)
+
+
+class Conversation:
+    """One client, served by that one of the servers whose revision it speaks."""
+
+    def __init__(self, servers: Sequence[BaseServer], chosen: BaseServer, state: Any) -> None:
+        self._servers = servers
+        self._server = chosen
+        self.state = state
+        self.level: str | None = LEVELS[0] if isinstance(chosen.revision.lifecycle, Handshake) else None
+        self.client_info: dict[str, Any] = {}
+
+    async def handle(self, session: Session, message: Asked | Told) -> Any:
+        """The answer to a message: the runtime's own for the lifecycle's messages, else that of the handler."""
+        lifecycle, row = session.peer.revision.lifecycle, message.row
+        if isinstance(lifecycle, Stateless) and isinstance(message, Asked):
+            self._check_version(lifecycle, message)
+            if row is lifecycle.discover:
+                return self._discovered(message.row)
+        elif isinstance(lifecycle, Handshake) and isinstance(message, Asked):
+            if row is lifecycle.open:
+                return self._opened(session.peer, message)
+            if row.method == lifecycle.probe.method:
+                return message.row.result()
+            if row.method == lifecycle.level.method:
+                self.level = message.params.level
+        handler = self._server._handlers.get(row.method)  # pyright: ignore[reportPrivateUsage]
+        if handler is None:
+            return message.row.result() if isinstance(message, Asked) else None
+        return await handler(self._server.context(self, session, message), message.params)
+
+    def _check_version(self, lifecycle: Stateless, asked: Asked) -> None:
+        """Raise the Refusal that says which revisions there are, where the request is of another one."""
+        revision = self._server.revision
+        requested = asked.params.meta.protocol_version
+        if requested != revision.id and asked.row is not lifecycle.discover:
+            data = {"supported": self._stateless_ids(), "requested": requested}
+            code = int(revision.constants["UNSUPPORTED_PROTOCOL_VERSION"])
+            raise Refusal(code, f"unsupported protocol version {requested!r}", data)
+
+    def _stateless_ids(self) -> list[str]:
+        return [each.revision.id for each in self._servers if isinstance(each.revision.lifecycle, Stateless)]
+
+    def _discovered(self, row: Request[Any]) -> BaseModel:
+        server = self._server
+        answer: dict[str, Any] = {
+            **_NO_CACHE,
+            "supportedVersions": self._stateless_ids(),
+            "capabilities": server.capabilities,
+            "_meta": {f"{_META}serverInfo": {"name": server.name, "version": server.version}},
+        }
+        return _read(row, answer | ({} if server.instructions is None else {"instructions": server.instructions}))
+
+    def _opened(self, peer: Peer, asked: Asked) -> BaseModel:
+        """The answer to the opening request: the revision that was offered, or else the newest, to take or leave."""
+        offered = [each for each in self._servers if each.revision.id == asked.params.protocol_version]
+        server = self._server = offered[0] if offered else self._server
+        self.client_info = asked.params.client_info.model_dump()
+        peer.own = server.capabilities
+        peer.agree(server.revision, asked.params.capabilities.model_dump())
+        answer: dict[str, Any] = {
+            "protocolVersion": server.revision.id,
+            "capabilities": server.capabilities,
+            "serverInfo": {"name": server.name, "version": server.version},
+        }
+        return _read(asked.row, answer | ({} if server.instructions is None else {"instructions": server.instructions}))
+
+
+def _read(row: Request[Any], answer: dict[str, Any]) -> BaseModel:
+    result: type[BaseModel] = row.result
+    return cast(BaseModel, reader(result)(answer))
+
+
+def run(*servers: BaseServer, transport: str = "stdio") -> None:
+    """Serve until the client ends the conversation; with several servers, each client gets the one whose revision it
+    speaks. Servers are given oldest revision first."""
+    if transport != "stdio":
+        raise LocalError(f"no transport is called {transport!r}; there is 'stdio'")
+    from ..transports.stdio import run_server
+
+    run_server(lambda opened: serve(servers, opened))
+
+
+async def serve(servers: Sequence[BaseServer], transport: Transport) -> None:
+    """Serve one conversation over a transport; it is closed afterwards."""
+    try:
+        first = await transport.receive()
+        if first is None:
+            return
+        chosen = _choose(servers, first)
+        async with chosen.lifespan() as state:
+            conversation = Conversation(servers, chosen, state)
+            peer = Peer(chosen.revision, "server", own=chosen.capabilities)
+            await Session(peer, transport, conversation.handle).run(first)
+    finally:
+        await transport.close()
+
+
+def _choose(servers: Sequence[BaseServer], first: bytes) -> BaseServer:
+    """The server for a conversation that begins with this message: the newest whose lifecycle it is one of."""
+    try:
+        message = from_json(first) if first is not OVERSIZED else None
+    except ValueError:
+        message = None
+    params = message.get("params") if is_object(message) else None
+    meta = params.get("_meta") if is_object(params) else None
+    style = Stateless if is_object(meta) and f"{_META}protocolVersion" in meta else Handshake
+    fitting = [each for each in servers if type(each.revision.lifecycle) is style]
+    if not fitting:
+        log.debug("the first message is of no lifecycle that is served here")
+    return (fitting or list(servers))[-1]

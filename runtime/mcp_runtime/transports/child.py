@@ -1,0 +1,145 @@
+"""A command goes in, a server runs as a child process with all that it starts, and a transport to it comes out."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from collections import deque
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import Final
+
+from ..errors import NotConnected
+from .pipes import PipeTransport
+
+_GRACE: Final = 2.0  # Seconds a child gets to end by itself once its input is closed, and again after SIGTERM.
+_STEP: Final = 0.01
+_TAIL: Final = 12  # Lines of standard error that an error message carries.
+_LONGEST: Final = 400  # Characters of each.
+_INHERITED: Final = (
+    *("APPDATA", "COMSPEC", "HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "PATHEXT", "SHELL", "SYSTEMROOT"),
+    *("TEMP", "TERM", "TMPDIR", "USER", "USERPROFILE", "VIRTUAL_ENV"),
+)
+
+OnLine = Callable[[str], None]
+
+
+class ChildTransport(PipeTransport):
+    """Lines to and from a child process. It leads a process group of its own, which ends with it."""
+
+    def __init__(self, child: subprocess.Popen[bytes], stderr: OnLine | None) -> None:
+        assert child.stdin is not None and child.stdout is not None and child.stderr is not None
+        super().__init__(os.dup(child.stdout.fileno()), os.dup(child.stdin.fileno()))
+        child.stdout.close()
+        child.stdin.close()
+        self._child = child
+        self._stderr = child.stderr
+        self._on_line = stderr or _to_our_own
+        self._tail: deque[str] = deque(maxlen=_TAIL)
+        self._part = b""
+        self._saying = True
+        self._loop.add_reader(self._stderr.fileno(), self._said)
+
+    @classmethod
+    async def start(
+        cls, command: tuple[str, ...], env: Mapping[str, str] | None, cwd: str | None, stderr: OnLine | None
+    ) -> ChildTransport:
+        """Start the command, without a shell, with a small environment. Raises NotConnected if it cannot start."""
+        small = {name: os.environ[name] for name in _INHERITED if name in os.environ}
+        pipe = subprocess.PIPE
+        try:
+            child = subprocess.Popen(
+                command,
+                stdin=pipe,
+                stdout=pipe,
+                stderr=pipe,
+                env={**small, **(env or {})},
+                cwd=cwd,
+                start_new_session=True,
+            )
+        except OSError as fault:
+            raise NotConnected(f"{command[0]!r} cannot be started: {fault.strerror}") from None
+        return cls(child, stderr)
+
+    @property
+    def ending(self) -> str:  # type: ignore[override]
+        """Why there is nothing to talk to any more, with the end of what the server said on standard error."""
+        code = self._child.returncode
+        how = (
+            "closed its output"
+            if code is None
+            else f"ended with exit code {code}" if code >= 0 else f"was ended by signal {-code}"
+        )
+        said = "\n  ".join(self._tail)
+        return f"the server {how}" + (f"; its standard error ended with:\n  {said}" if said else "")
+
+    async def receive(self) -> bytes | None:
+        line = await super().receive()
+        if line is None and not self._closed:
+            await self._ended_within(0.25)  # So that the error can say how it ended.
+        return line
+
+    async def close(self, patience: float = 0.3) -> None:
+        """Close its input and wait; then tell it to end; then end it, and all that it has started."""
+        if self._closed:
+            return
+        await super().close(patience)
+        for told in (signal.SIGTERM, signal.SIGKILL):
+            if await self._ended_within(_GRACE):
+                break
+            self._signal_group(told)
+        # It is not reaped yet, so its group cannot be somebody else's: nothing of it stays.
+        self._signal_group(signal.SIGKILL)
+        await asyncio.to_thread(self._child.wait) if self._child.poll() is None else None
+        self._hush()
+
+    async def _ended_within(self, seconds: float) -> bool:
+        """Whether the child ends in this time; it is not reaped by looking."""
+        deadline = self._loop.time() + seconds
+        while not _has_ended(self._child):
+            if self._loop.time() >= deadline:
+                return False
+            await asyncio.sleep(_STEP)
+        for _ in range(3):  # What it said last may still be in the pipe.
+            await asyncio.sleep(0)
+        return True
+
+    def _signal_group(self, number: int) -> None:
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._child.pid, number)
+
+    # ---- what it says on standard error ---------------------------------------------------------------------------------
+
+    def _said(self) -> None:
+        data = os.read(self._stderr.fileno(), 1 << 16)
+        *lines, self._part = (self._part + data).split(b"\n")
+        if not data or len(self._part) > 1 << 16:
+            lines, self._part = [*lines, self._part], b""
+        for line in filter(None, lines):
+            text = line.decode(errors="replace").rstrip("\r")
+            self._tail.append(text[:_LONGEST])
+            with suppress(Exception):  # Whoever listens must not break the conversation.
+                self._on_line(text)
+        if not data:
+            self._hush()
+
+    def _hush(self) -> None:
+        if self._saying:
+            self._saying = False
+            self._loop.remove_reader(self._stderr.fileno())
+            self._stderr.close()
+
+
+def _has_ended(child: subprocess.Popen[bytes]) -> bool:
+    if child.returncode is not None:
+        return True
+    with suppress(ChildProcessError):
+        return os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+    return True
+
+
+def _to_our_own(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)

@@ -78,15 +78,21 @@ class Call:
 class Session:
     """One conversation. `run` receives until the transport ends; `ask` and `tell` work from any task meanwhile.
 
-    `handle` runs the handler of a message and gives its result; `on_end` is called once, when the conversation ends.
+    `handle` runs the handler of a message and gives its result. `opened` answers the opening request: at once, because
+    what comes after it in the same breath is to be understood as the two sides have agreed.
     """
 
     def __init__(
-        self, peer: Peer, transport: Transport, handle: Callable[[Session, Asked | Told], Awaitable[Any]]
+        self,
+        peer: Peer,
+        transport: Transport,
+        handle: Callable[[Session, Asked | Told], Awaitable[Any]],
+        opened: Callable[[Peer, Asked], BaseModel] | None = None,
     ) -> None:
         self.peer = peer
         self.transport = transport
         self.handle = handle
+        self._opened = opened
         self._calls: dict[Id, Call] = {}
         self._serving: dict[Id, asyncio.Task[None]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
@@ -122,6 +128,8 @@ class Session:
 
     def _act(self, event: Event, reply: Reply) -> None:
         match event:
+            case Asked() if self._opened is not None and self.peer.phase is not Phase.OPEN and self._opens(event):
+                reply(self.peer.answer(event, self._opened(self.peer, event)))
             case Asked():
                 self._serving[event.id] = self._start(self._serve(event, reply))
             case Told():
@@ -134,6 +142,10 @@ class Session:
                     reply(answer)
             case Batch(events):
                 self._act_together(events)
+
+    def _opens(self, asked: Asked) -> bool:
+        lifecycle = self.peer.revision.lifecycle
+        return isinstance(lifecycle, Handshake) and asked.row is lifecycle.open
 
     def _act_together(self, events: list[Event]) -> None:
         """Serve a batch; its answers are sent in one message, once the last of them is there."""

@@ -102,8 +102,6 @@ class Conversation:
             if row is lifecycle.discover:
                 return self._discovered(message.row)
         elif isinstance(lifecycle, Handshake) and isinstance(message, Asked):
-            if row is lifecycle.open:
-                return self._opened(session.peer, message)
             if row.method == lifecycle.probe.method:
                 return message.row.result()
             if row.method == lifecycle.level.method:
@@ -135,7 +133,7 @@ class Conversation:
         }
         return _read(row, answer | ({} if server.instructions is None else {"instructions": server.instructions}))
 
-    def _opened(self, peer: Peer, asked: Asked) -> BaseModel:
+    def opened(self, peer: Peer, asked: Asked) -> BaseModel:
         """The answer to the opening request: the revision that was offered, or else the newest, to take or leave."""
         offered = [each for each in self._servers if each.revision.id == asked.params.protocol_version]
         server = self._server = offered[0] if offered else self._server
@@ -175,7 +173,7 @@ async def serve(servers: Sequence[BaseServer], transport: Transport) -> None:
         async with chosen.lifespan() as state:
             conversation = Conversation(servers, chosen, state)
             peer = Peer(chosen.revision, "server", own=chosen.capabilities)
-            await Session(peer, transport, conversation.handle).run(first)
+            await Session(peer, transport, conversation.handle, conversation.opened).run(first)
     finally:
         await transport.close()
 

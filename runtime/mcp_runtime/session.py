@@ -122,9 +122,12 @@ class Session:
                 data = await receive()
         except NotConnected as fault:
             log.debug("%s", fault)
-        finally:
+        except asyncio.CancelledError:
             self._fail_calls()
-            await self._finish_handlers()
+            await self._finish_handlers(0)
+            raise
+        self._fail_calls()
+        await self._finish_handlers(_DRAIN)
 
     def _act(self, event: Event, reply: Reply) -> None:
         match event:
@@ -220,10 +223,10 @@ class Session:
         except Exception:
             log.exception("the handler of %r failed", told.row.method)
 
-    async def _finish_handlers(self) -> None:
+    async def _finish_handlers(self, patience: float) -> None:
         """Let the handlers finish for a moment, then cancel them."""
-        if self._tasks:
-            await asyncio.wait(self._tasks, timeout=_DRAIN)
+        if self._tasks and patience:
+            await asyncio.wait(self._tasks, timeout=patience)
         for task in self._tasks:
             task.cancel()
         if self._tasks:

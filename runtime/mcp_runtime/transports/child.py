@@ -41,6 +41,7 @@ class ChildTransport(PipeTransport):
         self._tail: deque[str] = deque(maxlen=_TAIL)
         self._part = b""
         self._saying = True
+        self._code: int | None = None
         self._loop.add_reader(self._stderr.fileno(), self._said)
 
     @classmethod
@@ -67,7 +68,7 @@ class ChildTransport(PipeTransport):
     @property
     def ending(self) -> str:  # type: ignore[override]
         """Why there is nothing to talk to any more, with the end of what the server said on standard error."""
-        code = self._child.returncode
+        code = self._code
         how = (
             "closed its output"
             if code is None
@@ -93,19 +94,28 @@ class ChildTransport(PipeTransport):
             self._signal_group(told)
         # It is not reaped yet, so its group cannot be somebody else's: nothing of it stays.
         self._signal_group(signal.SIGKILL)
-        await asyncio.to_thread(self._child.wait) if self._child.poll() is None else None
+        while self._child.poll() is None:
+            await asyncio.sleep(_STEP)
         self._hush()
 
     async def _ended_within(self, seconds: float) -> bool:
         """Whether the child ends in this time; it is not reaped by looking."""
         deadline = self._loop.time() + seconds
-        while not _has_ended(self._child):
+        while not self._has_ended():
             if self._loop.time() >= deadline:
                 return False
             await asyncio.sleep(_STEP)
         for _ in range(3):  # What it said last may still be in the pipe.
             await asyncio.sleep(0)
         return True
+
+    def _has_ended(self) -> bool:
+        """Look whether it has ended, and how, without reaping it: its process group stays its own that long."""
+        if self._code is None:
+            found = os.waitid(os.P_PID, self._child.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+            if found is not None:
+                self._code = found.si_status if found.si_code == os.CLD_EXITED else -found.si_status
+        return self._code is not None
 
     def _signal_group(self, number: int) -> None:
         with suppress(ProcessLookupError, PermissionError):
@@ -131,14 +141,6 @@ class ChildTransport(PipeTransport):
             self._saying = False
             self._loop.remove_reader(self._stderr.fileno())
             self._stderr.close()
-
-
-def _has_ended(child: subprocess.Popen[bytes]) -> bool:
-    if child.returncode is not None:
-        return True
-    with suppress(ChildProcessError):
-        return os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
-    return True
 
 
 def _to_our_own(line: str) -> None:

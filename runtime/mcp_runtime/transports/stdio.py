@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
+import select
 import signal
 import sys
 import threading
+import time
 from collections.abc import Awaitable, Callable, Coroutine
 from types import FrameType
 from typing import Any, Final
@@ -27,10 +30,26 @@ def run_server(serve: Callable[[Transport], Awaitable[None]]) -> None:
     incoming, outgoing = _take_descriptors()
     loop = asyncio.new_event_loop()
     ending = _Ending(loop)
+    threading.Thread(target=_watch, args=(loop, incoming), name="mcp client watch", daemon=True).start()
     try:
         loop.run_until_complete(ending.until_told(_conversation(serve, incoming, outgoing)))
     finally:
         ending.leave()
+
+
+def _watch(loop: asyncio.AbstractEventLoop, incoming: int) -> None:
+    """Wait for the client to go away. From then on the loop has to turn: where a handler blocks it, such as by writing
+    to a standard error that nobody reads any more, nothing else would end the process."""
+    client = select.poll()
+    client.register(incoming, getattr(select, "POLLRDHUP", 0))
+    client.poll()
+    with contextlib.suppress(RuntimeError):  # The loop is closed: all is well.
+        while True:
+            turned = threading.Event()
+            loop.call_soon_threadsafe(turned.set)
+            if not turned.wait(_PATIENCE):
+                os._exit(1)
+            time.sleep(_PATIENCE / 10)
 
 
 async def _conversation(serve: Callable[[Transport], Awaitable[None]], incoming: int, outgoing: int) -> None:

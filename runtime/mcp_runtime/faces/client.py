@@ -9,10 +9,10 @@ from typing import Any, ClassVar, Final, Self
 
 from pydantic import BaseModel
 
-from ..errors import ErrorResponse, LocalError
+from ..errors import ErrorResponse, LocalError, McpError
 from ..peer import Asked, Peer, Told
 from ..session import Session, Transport
-from ..spec import Direction, Handshake, Stateless
+from ..spec import Direction, Handshake, Request, Stateless
 from .calls import DEFAULT, Options
 from .face import Context, Face
 
@@ -29,7 +29,8 @@ class BaseClient(Face):
     """A client: `async with` opens the conversation, and ends it.
 
     `capabilities` are declared beside those that the overridden methods declare, such as
-    `{"roots": {"listChanged": True}}`. `opening` says how the opening calls are made.
+    `{"roots": {"listChanged": True}}`. `opening` says how the opening calls are made. With `keep_alive`, the server is
+    asked every so many seconds whether it is still there, and the conversation ends where it does not answer in time.
     """
 
     _receives: ClassVar[Direction] = "server_to_client"
@@ -42,6 +43,7 @@ class BaseClient(Face):
         version: str = "0",
         capabilities: Mapping[str, Any] | None = None,
         opening: Options = DEFAULT,
+        keep_alive: float | None = None,
     ) -> None:
         super().__init__(capabilities)
         self.name = name
@@ -49,6 +51,8 @@ class BaseClient(Face):
         self.server: BaseModel | None = None
         self._connect = connect
         self._opening = opening
+        self._keep_alive = keep_alive
+        self._beat: asyncio.Task[None] | None = None
         self._running: asyncio.Task[None] | None = None
         lifecycle = self.revision.lifecycle
         if isinstance(lifecycle, Handshake):
@@ -102,15 +106,31 @@ class BaseClient(Face):
         self._running = asyncio.create_task(session.run())
         self._session = session
         try:
-            return await self._agree(session, candidates)
+            agreed = await self._agree(session, candidates)
         except BaseException:
             await self.close()
             raise
+        lifecycle = agreed.revision.lifecycle
+        if agreed._keep_alive is not None and isinstance(lifecycle, Handshake):
+            agreed._beat = asyncio.create_task(agreed._stay_alive(lifecycle.probe, agreed._keep_alive))
+        return agreed
+
+    async def _stay_alive(self, probe: Request[Any], seconds: float) -> None:
+        while True:
+            await asyncio.sleep(seconds)
+            try:
+                await self._ask(probe, {}, Options(timeout=seconds))
+            except McpError:
+                if self._session is not None:
+                    await self._session.close()
+                return
 
     async def close(self) -> None:
         """End the conversation; more than once does no harm. Works from any task."""
-        session, running = self._session, self._running
-        self._session = self._running = None
+        session, running, beat = self._session, self._running, self._beat
+        self._session = self._running = self._beat = None
+        if beat is not None:
+            beat.cancel()
         if session is not None:
             await session.close()
         if running is not None:

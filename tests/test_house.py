@@ -23,7 +23,19 @@ CODE = [path for path in HAND_WRITTEN if path.relative_to(ROOT).parts[0] in ("co
 GENERATED = sorted((ROOT / "generated").rglob("*.py"))
 
 # Who may import whom inside the runtime: a module those on its left alone.
-LAYERS = ["errors", "wire", "spec", "jsonrpc", "lifecycle", "peer", "framing", "session", "transports", "faces"]
+LAYERS = [
+    "errors",
+    "wire",
+    "spec",
+    "jsonrpc",
+    "lifecycle",
+    "peer",
+    "framing",
+    "exchange",
+    "session",
+    "transports",
+    "faces",
+]
 FREE = {"lazy"}
 
 

@@ -7,12 +7,14 @@ import logging
 import sys
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from functools import partial
+from typing import Any, Final, Protocol, runtime_checkable
 
 from pydantic import BaseModel
 
 from . import jsonrpc
-from .errors import InvalidMessage, McpError, NotAllowed, NotConnected, Refusal, TimedOut
+from .errors import InvalidMessage, NotAllowed, NotConnected, Refusal, TimedOut
+from .exchange import Calls, OnProgress
 from .framing import OVERSIZED
 from .jsonrpc import Id
 from .lifecycle import Phase
@@ -33,8 +35,8 @@ class Transport(Protocol):
     @property
     def ending(self) -> str: ...
 
-    def send(self, message: bytes) -> None:
-        """Take one message to be sent; never blocks. Raises NotConnected."""
+    def send(self, message: bytes, more: bool = False) -> None:
+        """Take one message to be sent; never blocks. `more` tells that others may follow at once. Raises NotConnected."""
         ...
 
     async def drained(self) -> None:
@@ -53,26 +55,23 @@ class Transport(Protocol):
 Reply = Callable[[bytes | None], None]
 
 
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """How far a request is: `progress` grows, `total` is where it ends, as far as the other side knows."""
+@runtime_checkable
+class Pushing(Protocol):
+    """A transport that can hand over each message as soon as it is there, which saves a turn of the event loop."""
 
-    progress: float
-    total: float | None = None
-    message: str | None = None
+    def push_to(self, deliver: Callable[[bytes | None], None]) -> None: ...
+
+    def pause(self) -> None: ...
+
+    def resume(self) -> None: ...
 
 
 @dataclass(slots=True)
-class Call:
-    """A request of ours that waits for its answer. Times are those of the event loop, in seconds."""
+class Serving:
+    """A request of the peer's that a handler is at work on."""
 
-    row: Request[Any]
-    waiting: asyncio.Future[BaseModel]
-    on_progress: Callable[[Progress], None] | None
-    timeout: float | None
-    latest: float | None
-    timer: asyncio.TimerHandle | None = None
-    progress: float = float("-inf")
+    asked: Asked
+    task: asyncio.Task[None] | None = None
 
 
 class Session:
@@ -93,33 +92,29 @@ class Session:
         self.transport = transport
         self.handle = handle
         self._opened = opened
-        self._calls: dict[Id, Call] = {}
-        self._serving: dict[Id, asyncio.Task[None]] = {}
+        self._calls = Calls()
+        self._serving: dict[Id, Serving] = {}
         self._tasks: set[asyncio.Task[None]] = set()
-        self._room = asyncio.Event()
         self._loop = asyncio.get_running_loop()
+        self._end: asyncio.Future[None] = self._loop.create_future()
+        self._pushing = transport if isinstance(transport, Pushing) else None
         self.ended = False
 
     # ---- receiving --------------------------------------------------------------------------------------------------
 
-    async def run(self, data: bytes | None = None) -> None:
+    async def run(self, first: bytes | None = None) -> None:
         """Receive and serve until the conversation ends; then every call still waiting fails with NotConnected.
 
-        `data` is the first message, where it has been received already.
+        `first` is the first message, where it has been received already.
         """
-        receive = self.transport.receive
+        if first is not None:
+            self._arrived(first)
         try:
-            data = data if data is not None else await receive()
-            while data is not None:
-                if data is OVERSIZED:
-                    self._send(jsonrpc.error(None, jsonrpc.INVALID_REQUEST, "the message is longer than the limit"))
-                else:
-                    self._act(self.peer.receive(data), self._send)
-                while len(self._tasks) >= _MOST_AT_ONCE:
-                    self._room.clear()
-                    await self._room.wait()
-                await self.transport.drained()
-                data = await receive()
+            if self._pushing is not None:
+                self._pushing.push_to(self._arrived)
+                await self._end
+            else:
+                await self._receive()
         except NotConnected as fault:
             log.debug("%s", fault)
         except asyncio.CancelledError:
@@ -129,16 +124,33 @@ class Session:
         self._fail_calls()
         await self._finish_handlers(_DRAIN)
 
+    async def _receive(self) -> None:
+        while (data := await self.transport.receive()) is not None:
+            self._arrived(data)
+            if len(self._tasks) >= _MOST_AT_ONCE:
+                await asyncio.wait(self._tasks, return_when=asyncio.FIRST_COMPLETED)
+            await self.transport.drained()
+
+    def _arrived(self, data: bytes | None) -> None:
+        if data is None:
+            if not self._end.done():
+                self._end.set_result(None)
+        elif data is OVERSIZED:
+            self._send(jsonrpc.error(None, jsonrpc.INVALID_REQUEST, "the message is longer than the limit"))
+        else:
+            self._act(self.peer.receive(data), self._send)
+
     def _act(self, event: Event, reply: Reply) -> None:
         match event:
             case Asked() if self._opened is not None and self.peer.phase is not Phase.OPEN and self._opens(event):
                 reply(self.peer.answer(event, self._opened(self.peer, event)))
             case Asked():
-                self._serving[event.id] = self._start(self._serve(event, reply))
+                serving = self._serving[event.id] = Serving(event)
+                serving.task = self._start(self._serve(serving, reply))
             case Told():
                 self._told(event)
             case Answered(id, outcome):
-                self._settle(id, outcome)
+                self._calls.settle(id, outcome)
             case Refused(why, answer):
                 log.debug("refused: %s", why)
                 if answer is not None:
@@ -152,22 +164,26 @@ class Session:
 
     def _act_together(self, events: list[Event]) -> None:
         """Serve a batch; its answers are sent in one message, once the last of them is there."""
-        due = sum(
-            isinstance(event, Asked) or isinstance(event, Refused) and event.reply is not None for event in events
-        )
         answers: list[bytes] = []
+        due = {number for number, event in enumerate(events) if _is_due(event)}
 
-        def collect(answer: bytes | None) -> None:
-            nonlocal due
-            if answer is None:
-                due -= 1
-            else:
+        def answer_to(number: int, answer: bytes | None) -> None:
+            if number in due and answer is not None:
                 answers.append(answer)
-            if answers and len(answers) == due:
+            due.discard(number)
+            if answers and not due:
                 self._send(jsonrpc.batch(answers))
+                answers.clear()
 
-        for event in events:
-            self._act(event, collect)
+        def ended(number: int, task: asyncio.Task[None]) -> None:
+            # A cancelled request gives no answer, and the others must not wait for it.
+            answer_to(number, None)
+
+        for number, event in enumerate(events):
+            self._act(event, partial(answer_to, number))
+            serving = self._serving.get(event.id) if isinstance(event, Asked) else None
+            if serving is not None and serving.task is not None:
+                serving.task.add_done_callback(partial(ended, number))
 
     def _start(self, work: Any) -> asyncio.Task[None]:
         """Run a coroutine beside the others: at once up to where it first waits, where Python can do that."""
@@ -179,20 +195,20 @@ class Session:
             task = self._loop.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._done)
+        if len(self._tasks) == _MOST_AT_ONCE and self._pushing is not None:
+            self._pushing.pause()
         return task
 
     def _done(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
-        self._room.set()
+        if len(self._tasks) == _MOST_AT_ONCE - 1 and self._pushing is not None:
+            self._pushing.resume()
 
-    async def _serve(self, asked: Asked, reply: Reply) -> None:
+    async def _serve(self, serving: Serving, reply: Reply) -> None:
         """Run a handler and send what it gives; its own faults never end the conversation."""
+        asked = serving.asked
         try:
             answer = self.peer.answer(asked, await self.handle(self, asked))
-        except asyncio.CancelledError:
-            self.peer.in_flight.discard(asked.id)
-            reply(None)  # Who cancelled a request wants no answer.
-            raise
         except Refusal as refusal:
             answer = self.peer.refuse(asked, refusal.code, refusal.message, refusal.data)
         except Exception as fault:
@@ -201,20 +217,26 @@ class Session:
             else:
                 log.exception("the handler of %r failed", asked.row.method)
             answer = self.peer.refuse(asked, jsonrpc.INTERNAL_ERROR, "internal error")
-        finally:
-            self._serving.pop(asked.id, None)
-        reply(answer)
+        # Who has cancelled a request wants no answer, also not that of a handler which did not care.
+        if self._serving.get(asked.id) is serving:
+            del self._serving[asked.id]
+            reply(answer)
+
+    def _cancel(self, id: Id) -> None:
+        """Stop the handler of a request; the request is over at once."""
+        # The opening request is never cancelled, and nothing else is served before it is answered.
+        serving = self._serving.pop(id, None) if self.peer.phase is Phase.OPEN else None
+        if serving is not None and serving.task is not None:
+            self.peer.in_flight.discard(id)
+            serving.task.cancel()
 
     def _told(self, told: Told) -> None:
         """Notifications that are about an exchange go to it; the others to their handler."""
         lifecycle = self.peer.revision.lifecycle
         if told.row.method == lifecycle.cancel.method:
-            task = self._serving.get(told.params.request_id)
-            # The opening request is never cancelled, and nothing else is served before it is answered.
-            if task is not None and self.peer.phase is Phase.OPEN:
-                task.cancel()
+            self._cancel(told.params.request_id)
         elif told.row.method == lifecycle.progress.method:
-            self._progressed(told.params)
+            self._calls.progressed(told.params)
         self._start(self._hear(told))
 
     async def _hear(self, told: Told) -> None:
@@ -237,7 +259,7 @@ class Session:
     def _send(self, message: bytes | None) -> None:
         try:
             if message is not None:
-                self.transport.send(message)
+                self.transport.send(message, more=bool(self._serving))
         except NotConnected as fault:
             log.debug("not sent: %s", fault)
 
@@ -246,7 +268,7 @@ class Session:
         row: Request[Any],
         params: dict[str, Any] | BaseModel,
         timeout: float | None,
-        on_progress: Callable[[Progress], None] | None = None,
+        on_progress: OnProgress | None = None,
         longest: float | None = None,
     ) -> BaseModel:
         """Send a request and wait for its answer, at most `timeout` seconds, or `timeout` after each progress but at
@@ -257,33 +279,16 @@ class Session:
         if on_progress is not None and isinstance(params, dict):
             params = {**params, "_meta": {**params.get("_meta", {}), "progressToken": id}}
         data = self.peer.ask(id, row, params)
-        now = self._loop.time()
-        latest = now + longest if longest is not None else None
-        call = Call(row, self._loop.create_future(), on_progress, timeout, latest)
-        self._calls[id] = call
-        self._set_timer(id, call)
+        call = self._calls.open(id, row, timeout, on_progress, longest)
         try:
-            self.transport.send(data)
+            self.transport.send(data, more=len(self._calls) > 1)
             return await call.waiting
         except (asyncio.CancelledError, TimedOut):
             self._give_up(id, row)
             raise
         finally:
-            self._calls.pop(id, None)
+            self._calls.close(call)
             self.peer.forget(id)
-            if call.timer is not None:
-                call.timer.cancel()
-
-    def _set_timer(self, id: Id, call: Call) -> None:
-        if call.timer is not None:
-            call.timer.cancel()
-        due = [call.latest] if call.latest is not None else []
-        due += [self._loop.time() + call.timeout] if call.timeout is not None else []
-        call.timer = self._loop.call_at(min(due), self._expire, call) if due else None
-
-    def _expire(self, call: Call) -> None:
-        if not call.waiting.done():
-            call.waiting.set_exception(TimedOut(f"{call.row.method!r}: no answer within {call.timeout:g} s"))
 
     def _give_up(self, id: Id, row: Request[Any]) -> None:
         """Tell the peer that nobody waits any more; the opening request is never cancelled."""
@@ -307,33 +312,11 @@ class Session:
         self._fail_calls()
         await self.transport.close()
 
-    # ---- exchanges --------------------------------------------------------------------------------------------------
-
-    def _settle(self, id: Id, outcome: BaseModel | McpError) -> None:
-        call = self._calls.get(id)
-        if call is None or call.waiting.done():
-            return
-        if isinstance(outcome, BaseModel):
-            call.waiting.set_result(outcome)
-        else:
-            call.waiting.set_exception(outcome)
-
-    def _progressed(self, params: Any) -> None:
-        """Progress goes to the call it is about, as long as it grows; it may give the call more time."""
-        call = self._calls.get(params.progress_token)
-        if call is None or call.on_progress is None or params.progress <= call.progress:
-            return
-        call.progress = params.progress
-        if call.latest is not None:
-            self._set_timer(params.progress_token, call)
-        total, message = params.total, getattr(params, "message", None)
-        try:
-            call.on_progress(Progress(params.progress, total, message))
-        except Exception:
-            log.exception("the progress callback of %r failed", call.row.method)
-
     def _fail_calls(self) -> None:
         self.ended = True
-        for call in self._calls.values():
-            if not call.waiting.done():
-                call.waiting.set_exception(NotConnected(f"{call.row.method!r}: {self.transport.ending}"))
+        self._calls.fail(self.transport.ending)
+
+
+def _is_due(event: Event) -> bool:
+    """Whether an event of a batch will be answered."""
+    return isinstance(event, Asked) or (isinstance(event, Refused) and event.reply is not None)

@@ -198,9 +198,9 @@ class Tap:
         inner: Any = await memory.connect((self.server,))()
         send, receive = inner.send, inner.receive
 
-        def keeping_send(message: bytes) -> None:
+        def keeping_send(message: bytes, **how: Any) -> None:
             self.sent.append(json.loads(message))
-            send(message)
+            send(message, **how)
 
         async def keeping_receive() -> bytes | None:
             message: bytes | None = await receive()

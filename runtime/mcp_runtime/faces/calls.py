@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Final, TypeAlias, TypeVar, cast
@@ -10,7 +10,8 @@ from typing import Any, Final, TypeAlias, TypeVar, cast
 from pydantic import BaseModel
 
 from ..errors import NotConnected, RemoteError
-from ..session import Progress, Session
+from ..exchange import OnProgress
+from ..session import Session
 from ..spec import Notification, Request
 from ..wire import is_object
 
@@ -29,7 +30,7 @@ class Options:
 
     timeout: float | None = 60.0
     max_timeout: float | None = None
-    on_progress: Callable[[Progress], None] | None = None
+    on_progress: OnProgress | None = None
     meta: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
 

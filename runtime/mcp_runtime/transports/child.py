@@ -77,11 +77,15 @@ class ChildTransport(PipeTransport):
         said = "\n  ".join(self._tail)
         return f"the server {how}" + (f"; its standard error ended with:\n  {said}" if said else "")
 
-    async def receive(self) -> bytes | None:
-        line = await super().receive()
-        if line is None and not self._closed:
-            await self._ended_within(0.25)  # So that the error can say how it ended.
-        return line
+    def _hand_over_end(self, deliver: Callable[[bytes | None], None]) -> None:
+        """Wait for a moment, so that errors can say how the server ended."""
+
+        async def wait() -> None:
+            if not self._closed:
+                await self._ended_within(0.25)
+            deliver(None)
+
+        self._waiting = self._loop.create_task(wait())
 
     async def close(self, patience: float = 0.3) -> None:
         """Close its input and wait; then tell it to end; then end it, and all that it has started."""

@@ -20,7 +20,7 @@ class MemoryTransport:
         self._outgoing = outgoing
         self._closed = False
 
-    def send(self, message: bytes) -> None:
+    def send(self, message: bytes, more: bool = False) -> None:
         if self._closed:
             raise NotConnected("the connection is closed")
         self._outgoing.put_nowait(message)

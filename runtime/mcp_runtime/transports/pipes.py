@@ -11,6 +11,7 @@ import os
 import select
 import threading
 from collections import deque
+from collections.abc import Callable
 from typing import Final
 
 from ..errors import NotConnected
@@ -32,36 +33,76 @@ class PipeTransport:
         self._incoming, self._outgoing = incoming, outgoing
         self._lines = Lines(limit)
         self._ready: deque[bytes] = deque()
+        self._deliver: Callable[[bytes | None], None] | None = None
         self._wake: asyncio.Future[None] | None = None
-        self._ended = False
+        self._ended = self._closed = self._broken = False
+        self._hung_up = False
+        self._held = False  # Whoever takes the messages wants no more for now.
+        self._reading = self._threaded = False
         self._taken: list[bytes] = []
         self._left = bytearray()
-        self._flushing = False
-        self._empty = asyncio.Event()
-        self._empty.set()
-        self._broken = False
-        self._closed = False
+        self._scheduled = self._flushing = False
+        self._room = asyncio.Event()
+        self._room.set()
         self._poll = select.poll()
         self._poll.register(outgoing, select.POLLOUT)
-        self._reading = False
-        self._threaded = False
-        self._read_on()
+        self._adjust_reading()
 
     # ---- in -----------------------------------------------------------------------------------------------------------
 
     async def receive(self) -> bytes | None:
         while not self._ready:
-            if self._ended or self._closed:
+            if self._ended:
                 return None
-            if not self._reading:
-                self._read_on()
             self._wake = self._loop.create_future()
             await self._wake
-        return self._ready.popleft()
+        line = self._ready.popleft()
+        self._adjust_reading()
+        return line
 
-    def _read_on(self) -> None:
-        self._reading = True
-        if self._threaded:
+    def push_to(self, deliver: Callable[[bytes | None], None]) -> None:
+        """Hand over each message as it is read, and None at the end, instead of keeping it for `receive`."""
+        self._deliver = deliver
+        self._loop.call_soon(self._hand_over)
+
+    def pause(self) -> None:
+        """Hand over nothing until `resume`."""
+        self._held = True
+        self._adjust_reading()
+
+    def resume(self) -> None:
+        self._held = False
+        self._hand_over()
+        self._adjust_reading()
+
+    def hang_up(self) -> None:
+        """The other side says nothing more: read to the end, also while it takes nothing of what is sent."""
+        self._hung_up = True
+        self._adjust_reading()
+
+    def _hand_over(self) -> None:
+        if self._deliver is None:
+            if (self._ready or self._ended) and self._wake is not None and not self._wake.done():
+                self._wake.set_result(None)
+            return
+        while self._ready and not self._held:
+            self._deliver(self._ready.popleft())
+        if self._ended and not self._ready:
+            deliver, self._deliver = self._deliver, _nothing
+            self._hand_over_end(deliver)
+
+    def _hand_over_end(self, deliver: Callable[[bytes | None], None]) -> None:
+        deliver(None)
+
+    def _adjust_reading(self) -> None:
+        """Read while somebody takes what is read, and takes what is answered."""
+        room = (self._room.is_set() or self._hung_up) and len(self._ready) <= _MOST_READY
+        wanted = not self._ended and not self._held and room
+        if wanted == self._reading or self._threaded:
+            return
+        self._reading = wanted
+        if not wanted:
+            self._loop.remove_reader(self._incoming)
             return
         try:
             self._loop.add_reader(self._incoming, self._readable)
@@ -84,64 +125,60 @@ class PipeTransport:
     def _read(self, data: bytes) -> None:
         if data:
             self._ready.extend(self._lines.feed(data))
+            self._hand_over()
+            self._adjust_reading()
         else:
             self._end()
-        if len(self._ready) > _MOST_READY and not self._threaded:
-            self._reading = False
-            self._loop.remove_reader(self._incoming)
-        if (self._ready or self._ended) and self._wake is not None and not self._wake.done():
-            self._wake.set_result(None)
 
     def _end(self) -> None:
         self._ended = True
-        if not self._threaded and self._reading:
-            self._loop.remove_reader(self._incoming)
-        if self._wake is not None and not self._wake.done():
-            self._wake.set_result(None)
+        self._adjust_reading()
+        self._hand_over()
 
     # ---- out ----------------------------------------------------------------------------------------------------------
 
-    def send(self, message: bytes) -> None:
+    def send(self, message: bytes, more: bool = False) -> None:
         if self._broken or self._closed:
             raise NotConnected(self.ending)
         self._taken.append(message)
-        if len(self._taken) == 1 and not self._flushing:
-            # All that is sent in this turn of the loop goes out in one piece.
+        if not more and not self._flushing:
+            self._flush()
+        elif not self._scheduled:
+            # More is said in this turn of the loop, so that all of it can go out in one piece.
+            self._scheduled = True
             self._loop.call_soon(self._flush)
 
     def _flush(self) -> None:
+        self._scheduled = False
         if self._taken:
             self._left += framed(self._taken)
             self._taken.clear()
-        self._write()
+        if self._left and not self._closed:
+            self._write()
 
     def _write(self) -> None:
         written = 0
-        view = memoryview(self._left)
-        try:
-            while written < len(view) and self._poll.poll(0):
-                written += os.write(self._outgoing, view[written : written + _ROOM])
-        except OSError:
-            self._broken = True
-        finally:
-            view.release()
+        with memoryview(self._left) as left:
+            try:
+                while written < len(left) and self._poll.poll(0):
+                    written += os.write(self._outgoing, left[written : written + _ROOM])
+            except OSError:
+                self._broken = True
         del self._left[: len(self._left) if self._broken else written]
-        if self._broken:
-            self._end()
         waits = bool(self._left)
         if waits and not self._flushing:
             self._loop.add_writer(self._outgoing, self._flush)
         elif not waits and self._flushing:
             self._loop.remove_writer(self._outgoing)
         self._flushing = waits
-        if len(self._left) < _HIGH:
-            self._empty.set()
-        else:
-            self._empty.clear()
+        if (len(self._left) < _HIGH) != self._room.is_set():
+            self._room.set() if len(self._left) < _HIGH else self._room.clear()
+            self._adjust_reading()
+        if self._broken:
+            self._end()
 
     async def drained(self) -> None:
-        if not self._empty.is_set():
-            await self._empty.wait()
+        await self._room.wait()
         if self._broken:
             raise NotConnected(self.ending)
 
@@ -155,11 +192,14 @@ class PipeTransport:
         deadline = self._loop.time() + patience
         while self._left and not self._broken and self._loop.time() < deadline:
             await asyncio.sleep(0.01)
-        self._closed = True
+        self._closed = self._broken = True
         self._end()
         if self._flushing:
             self._loop.remove_writer(self._outgoing)
-        self._broken = True
-        self._empty.set()
+        self._room.set()
         for descriptor in {self._incoming, self._outgoing}:
             os.close(descriptor)
+
+
+def _nothing(message: bytes | None) -> None:
+    """Takes what comes after the end."""

@@ -30,20 +30,20 @@ def run_server(serve: Callable[[Transport], Awaitable[None]]) -> None:
     incoming, outgoing = _take_descriptors()
     loop = asyncio.new_event_loop()
     ending = _Ending(loop)
-    threading.Thread(target=_watch, args=(loop, incoming), name="mcp client watch", daemon=True).start()
     try:
         loop.run_until_complete(ending.until_told(_conversation(serve, incoming, outgoing)))
     finally:
         ending.leave()
 
 
-def _watch(loop: asyncio.AbstractEventLoop, incoming: int) -> None:
+def _watch(loop: asyncio.AbstractEventLoop, incoming: int, hang_up: Callable[[], None]) -> None:
     """Wait for the client to go away. From then on the loop has to turn: where a handler blocks it, such as by writing
     to a standard error that nobody reads any more, nothing else would end the process."""
     client = select.poll()
     client.register(incoming, getattr(select, "POLLRDHUP", 0))
     client.poll()
     with contextlib.suppress(RuntimeError):  # The loop is closed: all is well.
+        loop.call_soon_threadsafe(hang_up)
         while True:
             turned = threading.Event()
             loop.call_soon_threadsafe(turned.set)
@@ -53,7 +53,10 @@ def _watch(loop: asyncio.AbstractEventLoop, incoming: int) -> None:
 
 
 async def _conversation(serve: Callable[[Transport], Awaitable[None]], incoming: int, outgoing: int) -> None:
-    await serve(PipeTransport(incoming, outgoing))
+    transport = PipeTransport(incoming, outgoing)
+    watched = (asyncio.get_running_loop(), incoming, transport.hang_up)
+    threading.Thread(target=_watch, args=watched, name="mcp client watch", daemon=True).start()
+    await serve(transport)
 
 
 def _take_descriptors() -> tuple[int, int]:

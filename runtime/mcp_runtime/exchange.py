@@ -1,0 +1,110 @@
+"""Requests of ours that wait for an answer: each is an object of its own, with its deadline and its progress."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from pydantic import BaseModel
+
+from .errors import McpError, NotConnected, TimedOut
+from .jsonrpc import Id
+from .spec import Request
+
+log: Final = logging.getLogger("mcp_runtime")
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a request is: `progress` grows, `total` is where it ends, as far as the other side knows."""
+
+    progress: float
+    total: float | None = None
+    message: str | None = None
+
+
+OnProgress = Callable[[Progress], None]
+
+
+@dataclass(slots=True)
+class Call:
+    """One of them. `timeout` is in seconds, `latest` a time of the event loop."""
+
+    id: Id
+    row: Request[Any]
+    waiting: asyncio.Future[BaseModel]
+    on_progress: OnProgress | None
+    timeout: float | None
+    latest: float | None
+    timer: asyncio.TimerHandle | None = None
+    progress: float = float("-inf")
+
+
+class Calls:
+    """All of them, of one conversation."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._open: dict[Id, Call] = {}
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def open(
+        self, id: Id, row: Request[Any], timeout: float | None, on_progress: OnProgress | None, longest: float | None
+    ) -> Call:
+        """A call that fails with TimedOut `timeout` seconds from now, or from its last progress, and at the latest
+        `longest` seconds from now."""
+        latest = None if longest is None else self._loop.time() + longest
+        call = self._open[id] = Call(id, row, self._loop.create_future(), on_progress, timeout, latest)
+        self._set_timer(call)
+        return call
+
+    def close(self, call: Call) -> None:
+        self._open.pop(call.id, None)
+        if call.timer is not None:
+            call.timer.cancel()
+
+    def settle(self, id: Id, outcome: BaseModel | McpError) -> None:
+        """Give a call its answer, or its error; one that has ended already takes neither."""
+        call = self._open.get(id)
+        if call is None or call.waiting.done():
+            return
+        if isinstance(outcome, BaseModel):
+            call.waiting.set_result(outcome)
+        else:
+            call.waiting.set_exception(outcome)
+
+    def progressed(self, params: Any) -> None:
+        """Progress goes to the call it is about, as long as it grows; it may give the call more time."""
+        call = self._open.get(params.progress_token)
+        if call is None or call.on_progress is None or params.progress <= call.progress:
+            return
+        call.progress = params.progress
+        if call.latest is not None:
+            self._set_timer(call)
+        try:
+            call.on_progress(Progress(params.progress, params.total, getattr(params, "message", None)))
+        except Exception:
+            log.exception("the progress callback of %r failed", call.row.method)
+
+    def fail(self, why: str) -> None:
+        """Fail all of them with NotConnected."""
+        for call in self._open.values():
+            if not call.waiting.done():
+                call.waiting.set_exception(NotConnected(f"{call.row.method!r}: {why}"))
+
+    def _set_timer(self, call: Call) -> None:
+        if call.timer is not None:
+            call.timer.cancel()
+        due = [call.latest] if call.latest is not None else []
+        due += [self._loop.time() + call.timeout] if call.timeout is not None else []
+        call.timer = self._loop.call_at(min(due), _expire, call) if due else None
+
+
+def _expire(call: Call) -> None:
+    if not call.waiting.done():
+        call.waiting.set_exception(TimedOut(f"{call.row.method!r}: no answer within {call.timeout:g} s"))

@@ -1,0 +1,342 @@
+"""A golden conversation goes in as a text file, and is held with a server process over raw lines; tests/golden/README.md
+describes the format. What differs is raised as AssertionError that names the line of the file."""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from conftest import package
+
+from mcp_generated import REVISIONS
+from mcp_runtime.spec import Handshake
+
+FOLDER: Final = Path(__file__).resolve().parent / "golden"
+SERVER: Final = FOLDER / "server.py"
+DEADLINE: Final = 20.0  # Seconds that an answer may take on a busy machine.
+LONGEST: Final = 60.0  # Seconds after which the server of a conversation is killed, wherever the conversation is.
+ENDS_WITHIN: Final = 2.0  # Seconds between the closed input, or the signal, and the end of the process.
+ANYTHING: Final = "..."
+HANDSHAKE: Final = [
+    revision for revision in REVISIONS if isinstance(package(revision, "methods").REVISION.lifecycle, Handshake)
+]
+STATELESS: Final = [revision for revision in REVISIONS if revision not in HANDSHAKE]
+GROUPS: Final = {"all": list(REVISIONS), "handshake": HANDSHAKE, "stateless": STATELESS}
+CLAUSES_OF: Final = {"draft": "2025-06-18"}  # The clauses of that revision were numbered while it was a draft.
+
+_STEP: Final = re.compile(r"(>[+-]?|<[~|]?|!|open|close|exit|signal)(?: (.*))?")
+
+
+@dataclass(frozen=True)
+class Step:
+    """One line of a file after its header."""
+
+    line: int
+    verb: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Golden:
+    """One file: its settings and its steps."""
+
+    name: str
+    revisions: list[str]
+    server: str
+    never: list[str]
+    clauses: list[str]
+    steps: list[Step]
+
+    def clauses_of(self, revision: str) -> list[str]:
+        """The clauses that this file proves for one revision."""
+        return [each for each in self.clauses if CLAUSES_OF.get(page := each.partition("/")[0], page) == revision]
+
+
+def read(path: Path) -> Golden:
+    """Read a file. Raises ValueError for a line that is nothing of the format."""
+    settings: dict[str, list[str]] = {"revisions": [], "server": [], "never": [], "clauses": []}
+    steps: list[Step] = []
+    for number, line in enumerate(path.read_text(encoding="utf-8").split("\n"), start=1):
+        name, colon, value = line.partition(": ")
+        if not line or line.startswith("#"):
+            continue
+        if not steps and colon and name in settings:
+            settings[name] += re.split(r",? +", value.strip()) if name != "never" else [value]
+        elif found := _STEP.fullmatch(line):
+            steps.append(Step(number, found[1], found[2] or ""))
+        else:
+            raise ValueError(f"{path.name}:{number}: not a line of a golden conversation: {line}")
+    revisions = [each for said in settings["revisions"] or ["all"] for each in GROUPS.get(said, [said])]
+    server = (settings["server"] or ["all"])[0]
+    return Golden(path.stem, revisions, server, settings["never"], settings["clauses"], steps)
+
+
+def play(golden: Golden, revision: str) -> None:
+    """Hold the conversation with a server of its own. Raises AssertionError where it goes otherwise."""
+    with tempfile.TemporaryFile() as stderr:
+        conversation = Conversation(golden, revision, stderr.fileno())
+        try:
+            for step in golden.steps:
+                conversation.take(step)
+            conversation.end()
+        except AssertionError as fault:
+            stderr.seek(0)
+            said = stderr.read().decode(errors="replace")
+            raise AssertionError(f"{fault}\n\nthe server's standard error:\n{said}") from None
+        finally:
+            conversation.kill()
+        stderr.seek(0)
+        said = stderr.read().decode()
+        for step in golden.steps:
+            assert step.verb != "!" or step.text in said, f"{golden.name}:{step.line}: not on standard error"
+
+
+class Conversation:
+    """A server process, and what was said so far."""
+
+    def __init__(self, golden: Golden, revision: str, stderr: int) -> None:
+        self._golden, self._revision = golden, revision
+        only = [revision] if golden.server == "only" else []
+        self._server = subprocess.Popen(
+            [sys.executable, str(SERVER), *only],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=stderr,
+            bufsize=0,
+        )
+        self._lines: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
+        self._unordered: list[tuple[Step, Any]] = []
+        self._unsent = b""
+        self._probes = 0
+        self._at = Step(0, "", "")
+        self._exited = False
+        threading.Thread(target=self._listen, daemon=True).start()
+        self._watchdog = threading.Timer(LONGEST, self._server.kill)
+        self._watchdog.daemon = True
+        self._watchdog.start()
+
+    def _listen(self) -> None:
+        assert self._server.stdout is not None
+        for line in open(self._server.stdout.fileno(), "rb", closefd=False):
+            self._lines.put(line)
+        self._lines.put(None)
+
+    def kill(self) -> None:
+        """Leave nothing behind."""
+        self._watchdog.cancel()
+        self._server.kill()
+        self._server.wait(DEADLINE)
+        for stream in (self._server.stdin, self._server.stdout):
+            if stream is not None:
+                stream.close()
+
+    # ---- steps --------------------------------------------------------------------------------------------------------
+
+    def take(self, step: Step) -> None:
+        """Do what one line says."""
+        self._at = step
+        if step.verb != "<~":
+            self._settle_unordered()
+        match step.verb:
+            case ">" | ">+" | ">-":
+                self._send(step)
+            case "<":
+                self._expect(self._expected(step.text))
+            case "<~":
+                self._unordered.append((step, self._expected(step.text)))
+            case "<|":
+                self._expect_nothing()
+            case "open":
+                self._open()
+            case "close":
+                self._close()
+            case "signal":
+                self._server.send_signal(signal.Signals[f"SIG{step.text}"])
+            case "exit":
+                self._expect_exit(step.text)
+
+    def end(self) -> None:
+        """A file that does not say how the server ends means: the input is closed, and it exits with 0."""
+        self._settle_unordered()
+        if not self._exited:
+            self._at = Step(self._at.line, "(the end)", "")
+            self._close()
+            self._expect_exit("0")
+
+    def _send(self, step: Step) -> None:
+        data = _bytes(filled(step.text, self._revision)) + (b"" if step.verb == ">-" else b"\n")
+        self._unsent += data
+        if step.verb != ">+":
+            self._write()
+
+    def _write(self) -> None:
+        assert self._server.stdin is not None
+        data, self._unsent = memoryview(self._unsent), b""
+        try:
+            while data:
+                data = data[os.write(self._server.stdin.fileno(), data) :]
+        except BrokenPipeError:
+            self._fail("the server has closed its input")
+
+    def _expected(self, text: str) -> Any:
+        return json.loads(filled(text, self._revision))
+
+    def _expect(self, expected: Any) -> None:
+        if fault := difference(expected, received := self._receive()):
+            self._fail(f"{fault}\nexpected {json.dumps(expected)}\nreceived {json.dumps(received)}")
+
+    def _settle_unordered(self) -> None:
+        """As many lines as a group has, each the answer to one line of it."""
+        waiting, self._unordered = self._unordered, []
+        while waiting:
+            self._at = waiting[0][0]
+            received = self._receive()
+            fitting = [pair for pair in waiting if difference(pair[1], received) is None]
+            if not fitting:
+                self._fail(f"none of the group is {json.dumps(received)}")
+            waiting.remove(fitting[0])
+
+    def _expect_nothing(self) -> None:
+        """What had come before would be read before the answer to a request that is sent now."""
+        self._probes += 1
+        probe = "ping" if self._revision in HANDSHAKE else "server/discover"
+        id = f"nothing before this {self._probes}"
+        text = '{"jsonrpc":"2.0","id":"%s","method":"%s","params":{$META}}' % (id, probe)
+        self._unsent += filled(text, self._revision).encode() + b"\n"
+        self._write()
+        received = self._receive()
+        result = received.get("result") if isinstance(received, dict) and received.get("id") == id else None
+        if not isinstance(result, dict):
+            self._fail(f"there is {json.dumps(received)}")
+
+    def _open(self) -> None:
+        """The opening that is the same in most files; a stateless revision needs none."""
+        if self._revision not in HANDSHAKE:
+            return
+        hello = '{"jsonrpc":"2.0","id":"open","method":"initialize","params":{$HELLO}}'
+        self._unsent += filled(hello, self._revision).encode() + b"\n"
+        self._write()
+        self._expect(self._expected('{"jsonrpc":"2.0","id":"open","result":{$WELCOME}}'))
+        self._unsent += b'{"jsonrpc":"2.0","method":"notifications/initialized"}\n'
+        self._write()
+
+    def _close(self) -> None:
+        assert self._server.stdin is not None
+        self._server.stdin.close()
+
+    def _expect_exit(self, code: str) -> None:
+        try:
+            returned = self._server.wait(ENDS_WITHIN)
+        except subprocess.TimeoutExpired:
+            self._fail(f"the server still runs after {ENDS_WITHIN} s")
+        self._exited = True
+        if (line := self._lines.get(timeout=DEADLINE)) is not None:
+            self._fail(f"before its end the server said {line!r}")
+        if code != ANYTHING and returned != int(code):
+            self._fail(f"the exit code is {returned}")
+
+    def _receive(self) -> Any:
+        try:
+            line = self._lines.get(timeout=DEADLINE)
+        except queue.Empty:
+            self._fail("nothing came")
+        if line is None:
+            self._fail("the server has closed its output")
+        for secret in self._golden.never:
+            if secret.encode() in line:
+                self._fail(f"{secret!r} is told: {line!r}")
+        try:
+            return json.loads(line.decode(), parse_constant=lambda name: self._fail(f"{name} is not JSON"))
+        except ValueError:
+            self._fail(f"not a message: {line!r}")
+
+    def _fail(self, why: str) -> Any:
+        at = self._at
+        raise AssertionError(f"{self._golden.name}:{at.line}: {at.verb} {at.text[:200]}\n{why}") from None
+
+
+# ---- what stands for something else -------------------------------------------------------------------------------------
+
+
+def filled(text: str, revision: str) -> str:
+    """The text with its placeholders filled in, and `@line` and `@deep` carried out."""
+    stateless = revision in STATELESS
+    newest = HANDSHAKE[-1]
+    server = '{"name":"golden","version":"1.0"}'
+    meta = (
+        f'"io.modelcontextprotocol/protocolVersion":"{revision}",'
+        '"io.modelcontextprotocol/clientInfo":{"name":"raw","version":"1"},'
+        '"io.modelcontextprotocol/clientCapabilities":{}'
+    )
+    served = '"_meta?":{"io.modelcontextprotocol/serverInfo":%s}' % server
+    capabilities = '"capabilities":{"tools":{},"resources":{}}'
+    for name, value in {
+        "HELLO": '"protocolVersion":"$REVISION","capabilities":{},"clientInfo":{"name":"raw","version":"1"}',
+        "WELCOME": f'"protocolVersion":"$REVISION",{capabilities},"serverInfo":{server}',
+        "CAPABILITIES": capabilities,
+        "META": '"_meta":{%s}' % (meta if stateless else ""),
+        "COMPLETE": f'"resultType":"complete",{served}' if stateless else '"resultType":"(absent)"',
+        "CACHED": '"ttlMs":"...","cacheScope":"..."' if stateless else '"ttlMs":"(absent)","cacheScope":"(absent)"',
+        "NO_ID": '"id":"(absent)"' if revision >= newest else '"id":"(absent or null)"',
+        "NEWEST": newest,
+        "REVISION": revision,
+    }.items():
+        text = text.replace(f"${name}", value)
+    if found := re.match(r"@(line|deep) (\d+) (.*)", text):
+        number = int(found[2])
+        if found[1] == "line":
+            return found[3].replace("$PAD", "x" * (number - len(found[3].encode()) + len("$PAD")))
+        return found[3].replace("$DEEP", "[" * number + "]" * number)
+    return text
+
+
+def _bytes(text: str) -> bytes:
+    r"""The bytes to send: \xff, which JSON does not have, is the byte 255."""
+    return re.sub(rb"\\x([0-9a-f]{2})", lambda found: bytes.fromhex(found[1].decode()), text.encode())
+
+
+def difference(expected: Any, received: Any, path: str = "the message") -> str | None:
+    """Where the two differ first, types included; None where they are the same."""
+    if expected == ANYTHING:
+        return None
+    if type(expected) is not type(received):
+        return f"{path} is {json.dumps(received)}"
+    if isinstance(expected, str):
+        pattern = ".*".join(map(re.escape, expected.split(ANYTHING)))
+        return None if re.fullmatch(pattern, received, re.DOTALL) else f"{path} is {json.dumps(received)}"
+    if isinstance(expected, list):
+        if len(expected) != len(received):
+            return f"{path} has {len(received)} items"
+        pairs = [(each, got, f"{path}[{at}]") for at, (each, got) in enumerate(zip(expected, received, strict=True))]
+        return next((fault for pair in pairs if (fault := difference(*pair))), None)
+    if isinstance(expected, dict):
+        return _difference_of_objects(expected, received, path)
+    return None if expected == received else f"{path} is {json.dumps(received)}"
+
+
+def _difference_of_objects(expected: dict[str, Any], received: dict[str, Any], path: str) -> str | None:
+    known = {key.removesuffix("?") for key in expected}
+    if unknown := sorted(received.keys() - known):
+        return f"{path} has more: {', '.join(unknown)}"
+    for key, value in expected.items():
+        name = key.removesuffix("?")
+        if value == "(absent or null)" and received.get(name) is None or name not in received and key != name:
+            continue
+        if value == "(absent)":
+            if name in received:
+                return f"{path} has {name}"
+        elif name not in received:
+            return f"{path} has no {name}"
+        elif fault := difference(value, received[name], f"{path}.{name}"):
+            return fault
+    return None

@@ -27,12 +27,24 @@ DEADLINE: Final = 20.0  # Seconds that an answer may take on a busy machine.
 LONGEST: Final = 60.0  # Seconds after which the server of a conversation is killed, wherever the conversation is.
 ENDS_WITHIN: Final = 2.0  # Seconds between the closed input, or the signal, and the end of the process.
 ANYTHING: Final = "..."
+ANY_ORDER: Final = "(any order)"
 HANDSHAKE: Final = [
     revision for revision in REVISIONS if isinstance(package(revision, "methods").REVISION.lifecycle, Handshake)
 ]
 STATELESS: Final = [revision for revision in REVISIONS if revision not in HANDSHAKE]
 GROUPS: Final = {"all": list(REVISIONS), "handshake": HANDSHAKE, "stateless": STATELESS}
 CLAUSES_OF: Final = {"draft": "2025-06-18"}  # The clauses of that revision were numbered while it was a draft.
+OPENING: Final = {  # What `open` stands for: whether there is a handshake, and how it goes.
+    True: (
+        '> {"jsonrpc":"2.0","id":"open","method":"initialize","params":{$HELLO}}',
+        '< {"jsonrpc":"2.0","id":"open","result":{$WELCOME}}',
+        '> {"jsonrpc":"2.0","method":"notifications/initialized"}',
+    ),
+    False: (
+        '> {"jsonrpc":"2.0","id":"open","method":"server/discover","params":{$META}}',
+        '< {"jsonrpc":"2.0","id":"open","result":{"supportedVersions":"...",$CAPABILITIES,$COMPLETE,$CACHED}}',
+    ),
+}
 
 _STEP: Final = re.compile(r"(>[+-]?|<[~|]?|!|open|close|exit|signal)(?: (.*))?")
 
@@ -220,15 +232,13 @@ class Conversation:
             self._fail(f"there is {json.dumps(received)}")
 
     def _open(self) -> None:
-        """The opening that is the same in most files; a stateless revision needs none."""
-        if self._revision not in HANDSHAKE:
-            return
-        hello = '{"jsonrpc":"2.0","id":"open","method":"initialize","params":{$HELLO}}'
-        self._unsent += filled(hello, self._revision).encode() + b"\n"
-        self._write()
-        self._expect(self._expected('{"jsonrpc":"2.0","id":"open","result":{$WELCOME}}'))
-        self._unsent += b'{"jsonrpc":"2.0","method":"notifications/initialized"}\n'
-        self._write()
+        """The opening that is the same in most files."""
+        for line in OPENING[self._revision in HANDSHAKE]:
+            verb, _, text = line.partition(" ")
+            if verb == ">":
+                self._send(Step(self._at.line, verb, text))
+            else:
+                self._expect(self._expected(text))
 
     def _close(self) -> None:
         assert self._server.stdin is not None
@@ -315,6 +325,8 @@ def difference(expected: Any, received: Any, path: str = "the message") -> str |
         pattern = ".*".join(map(re.escape, expected.split(ANYTHING)))
         return None if re.fullmatch(pattern, received, re.DOTALL) else f"{path} is {json.dumps(received)}"
     if isinstance(expected, list):
+        if expected[:1] == [ANY_ORDER] and isinstance(received, list):
+            return _difference_of_sets(expected[1:], received, path)
         if len(expected) != len(received):
             return f"{path} has {len(received)} items"
         pairs = [(each, got, f"{path}[{at}]") for at, (each, got) in enumerate(zip(expected, received, strict=True))]
@@ -322,6 +334,17 @@ def difference(expected: Any, received: Any, path: str = "the message") -> str |
     if isinstance(expected, dict):
         return _difference_of_objects(expected, received, path)
     return None if expected == received else f"{path} is {json.dumps(received)}"
+
+
+def _difference_of_sets(expected: list[Any], received: list[Any], path: str) -> str | None:
+    """Lists whose order means nothing; no item of a file's list fits two of the received that differ."""
+    left = list(received)
+    for each in expected:
+        fitting = next((got for got in left if difference(each, got) is None), None)
+        if fitting is None:
+            return f"{path} has no {json.dumps(each)}"
+        left.remove(fitting)
+    return f"{path} has more: {json.dumps(left)}" if left else None
 
 
 def _difference_of_objects(expected: dict[str, Any], received: dict[str, Any], path: str) -> str | None:

@@ -13,8 +13,9 @@ import os
 import sys
 import threading
 from collections.abc import AsyncIterator, Sequence
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from typing import Final
+from unicodedata import category
 
 from model import Call, Message, Model, Question, Reply, Results, Rules
 from servers import Launch, Say, Toolbox, launches, opened
@@ -94,13 +95,22 @@ async def typed() -> AsyncIterator[str]:
 
     def read() -> None:
         chunk = b"-"
-        while chunk and not loop.is_closed():
-            chunk = os.read(0, 1 << 16)
-            loop.call_soon_threadsafe(arrived.put_nowait, chunk)
+        while chunk:
+            try:
+                chunk = os.read(0, 1 << 16)
+            except OSError:  # There is no standard input, or no more: as if it had ended.
+                chunk = b""
+            with suppress(RuntimeError):  # The chat has ended meanwhile, and its loop is closed.
+                loop.call_soon_threadsafe(arrived.put_nowait, chunk)
 
     threading.Thread(target=read, daemon=True).start()
+    prompt = "> " if sys.stdin is not None and sys.stdin.isatty() else ""
     part = b""
-    while chunk := await arrived.get():
+    while True:
+        print(prompt, end="", flush=True)
+        chunk = await arrived.get()
+        if not chunk:
+            break
         *lines, part = (part + chunk).split(b"\n")
         for line in lines:
             yield line.decode(errors="replace")
@@ -110,7 +120,10 @@ async def typed() -> AsyncIterator[str]:
 
 def printed(text: str) -> None:
     """Print what others have written, without what would steer the terminal."""
-    plain = "".join(each if each.isprintable() or each in "\n\t" else "\N{REPLACEMENT CHARACTER}" for each in text)
+    text = text.replace("\r\n", "\n")
+    plain = "".join(
+        "\N{REPLACEMENT CHARACTER}" if category(each) == "Cc" and each not in "\n\t" else each for each in text
+    )
     encoding = sys.stdout.encoding or "utf-8"
     print(plain.encode(encoding, "replace").decode(encoding), flush=True)
 
@@ -121,9 +134,11 @@ def main() -> int:
     parser.add_argument("-v", "--verbose", action="store_true", help="show what the servers say on standard error")
     given = parser.parse_args()
     try:
-        return asyncio.run(run(launches(given.servers, printed), Rules(), typed(), printed, given.verbose))
+        wanted = launches(given.servers, printed)
     except ValueError as fault:
         parser.error(str(fault))
+    try:
+        return asyncio.run(run(wanted, Rules(), typed(), printed, given.verbose))
     except KeyboardInterrupt:
         return 130
 

@@ -19,7 +19,7 @@ from mcp_generated.v2025_03_26 import types as t
 from mcp_runtime.errors import McpError
 from mcp_runtime.faces.calls import Options
 from model import Call, Result, Tool
-from pydantic import BaseModel, Field, TypeAdapter, ValidationError
+from pydantic import BaseModel, Field, ValidationError
 
 PATIENCE: Final = 20.0  # Seconds a server gets to start and to list its tools.
 CALL: Final = Options(timeout=60.0)
@@ -105,7 +105,7 @@ def _configured(path: Path, say: Say) -> list[Launch]:
     found: list[Launch] = []
     for name, given in servers.items():
         try:
-            entry = TypeAdapter(_Entry).validate_python(given, strict=True)
+            entry = _Entry.model_validate(given, strict=True)
         except ValidationError as fault:
             first = fault.errors()[0]
             where = ".".join(map(str, first["loc"])) or "the entry"
@@ -168,15 +168,17 @@ class Toolbox:
 
     def __init__(self, servers: Sequence[Opened]) -> None:
         shared = Counter(tool.name for server in servers for tool in server.tools)
+        taken = {name for name, servers_with_it in shared.items() if servers_with_it == 1}
         self._homes: dict[str, tuple[Client, str]] = {}
         self.tools: list[Tool] = []
         for server in servers:
             for tool in server.tools:
-                name = tool.name if shared[tool.name] == 1 else _prefixed(server.name, tool.name)
-                name = _untaken(name, {*shared, *self._homes} - {tool.name} | self._homes.keys())
+                name = tool.name
+                if shared[name] > 1:
+                    name = _untaken(_prefixed(server.name, name), taken)
+                    taken.add(name)
                 self._homes[name] = server.client, tool.name
-                schema = tool.input_schema.model_dump()
-                self.tools.append(Tool(name, tool.description or "", schema))
+                self.tools.append(Tool(name, tool.description or "", tool.input_schema.model_dump()))
 
     async def run(self, call: Call) -> Result:
         """What a call gives. Whatever goes wrong is a result too, because the model can often mend it."""

@@ -194,12 +194,14 @@ class Session:
         else:
             task = self._loop.create_task(work)
         self._tasks.add(task)
-        task.add_done_callback(self._done)
         if len(self._tasks) == _MOST_AT_ONCE and self._pushing is not None:
             self._pushing.pause()
         return task
 
-    def _done(self, task: asyncio.Task[None]) -> None:
+    def _done(self, task: asyncio.Task[None] | None) -> None:
+        """A handler has ended. It says so itself, which saves a turn of the loop; one that never began cannot."""
+        if task is None or task not in self._tasks:
+            return
         self._tasks.discard(task)
         if len(self._tasks) == _MOST_AT_ONCE - 1 and self._pushing is not None:
             self._pushing.resume()
@@ -217,6 +219,8 @@ class Session:
             else:
                 log.exception("the handler of %r failed", asked.row.method)
             answer = self.peer.refuse(asked, jsonrpc.INTERNAL_ERROR, "internal error")
+        finally:
+            self._done(serving.task)
         # Who has cancelled a request wants no answer, also not that of a handler which did not care.
         if self._serving.get(asked.id) is serving:
             del self._serving[asked.id]
@@ -228,6 +232,7 @@ class Session:
         serving = self._serving.pop(id, None) if self.peer.phase is Phase.OPEN else None
         if serving is not None and serving.task is not None:
             self.peer.in_flight.discard(id)
+            serving.task.add_done_callback(self._done)
             serving.task.cancel()
 
     def _told(self, told: Told) -> None:
@@ -237,7 +242,7 @@ class Session:
             self._cancel(told.params.request_id)
         elif told.row.method == lifecycle.progress.method:
             self._calls.progressed(told.params)
-        self._start(self._hear(told))
+        self._start(self._hear(told)).add_done_callback(self._done)
 
     async def _hear(self, told: Told) -> None:
         try:

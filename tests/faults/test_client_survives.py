@@ -231,3 +231,24 @@ def test_only_a_small_environment_is_inherited(monkeypatch: pytest.MonkeyPatch) 
         assert "A_SECRET_TOKEN" not in extra["env"]
 
     within_deadline(conversation())
+
+
+def test_with_keep_alive_a_server_that_falls_silent_ends_the_conversation() -> None:
+    async def conversation() -> None:
+        silent = scripted("time.sleep(3600)")
+        async with Client.stdio(*silent, stderr=QUIET.append, keep_alive=0.1) as client:
+            start = time.monotonic()
+            with pytest.raises(NotConnected):
+                await client.list_tools(options=Options(timeout=None))
+            assert time.monotonic() - start < 5.0
+
+    within_deadline(conversation())
+
+
+def test_with_keep_alive_a_server_that_answers_is_left_alone() -> None:
+    async def conversation() -> None:
+        async with Client.stdio(*SERVER, stderr=QUIET.append, keep_alive=0.05) as client:
+            for _ in range(50):
+                assert await client.ping()
+
+    within_deadline(conversation())

@@ -1,0 +1,169 @@
+"""What MCP over stdio costs, in time, processor and memory: our server and client beside the official SDKs'.
+
+    python benchmarks/stdio.py [--runs 7] [--quick] [--flat]
+
+Every server has the same `echo` tool and gets the same raw lines; every client calls the same bare server. The
+candidates take turns, each time in a fresh process, so that a machine that slows down slows all of them; the first
+round does not count. Figures are medians, ratios are those of the medians. The tables are also written to
+benchmarks/results/stdio.md, except with --quick, whose few calls say only that everything works. --flat instead shows
+whether our server's memory grows over 200,000 calls.
+"""
+
+from __future__ import annotations
+
+import argparse
+import compileall
+import json
+import platform
+import shutil
+import statistics
+import subprocess
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict
+from importlib.metadata import version
+from pathlib import Path
+
+from peers import environment, node_packages
+from rich.console import Console
+from stdio_load import REVISION, Load, environ, measure, memory_over
+from stdio_table import CLIENT, OURS, SERVER, headers, markdown, rows, shown
+
+import mcp_generated
+import mcp_runtime
+
+SDK = "mcp==2.3.0"
+TYPESCRIPT = {
+    "TypeScript 1.32.2": "@modelcontextprotocol/sdk@1.32.2",
+    "TypeScript 2.4.0": "@modelcontextprotocol/server@2.4.0",
+}
+PEER = "mcp 2.3.0"
+BARE = "bare limit"
+HERE = Path(__file__).resolve().parent
+RESULTS = HERE / "results" / "stdio.md"
+
+FULL = Load(warm_up=1000, sequential=3000, pipelined=10_000)
+QUICK = Load(warm_up=100, sequential=300, pipelined=1000)
+FLAT = 200_000
+
+Command = list[str | Path]
+
+
+def in_turns(
+    candidates: Mapping[str, Command], runs: int, take: Callable[[Command], dict[str, float]]
+) -> dict[str, dict[str, float]]:
+    """The medians of each candidate; each round begins with another one, and the first does not count."""
+    samples: dict[str, list[dict[str, float]]] = {name: [] for name in candidates}
+    order = list(candidates)
+    for number in range(runs + 1):
+        for name in order:
+            sample = take(candidates[name])
+            if number:
+                samples[name].append(sample)
+        order.append(order.pop(0))
+        print(f"round {number} of {runs} is done", file=sys.stderr)
+    return {name: _medians(taken) for name, taken in samples.items()}
+
+
+def _medians(samples: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    return {name: statistics.median(sample[name] for sample in samples) for name in samples[0]}
+
+
+def servers(sdk: Path) -> tuple[dict[str, Command], list[str]]:
+    """The command of each server, and why one that should be there is not."""
+    ours = sys.executable
+    commands: dict[str, Command] = {
+        OURS: [ours, HERE / "stdio_ours_server.py"],
+        PEER: [sdk, HERE / "stdio_sdk_server.py"],
+    }
+    reasons: list[str] = []
+    for number, (name, package) in enumerate(TYPESCRIPT.items(), 1):
+        try:
+            folder = node_packages(f"typescript{number}", package)
+        except RuntimeError as fault:
+            reasons.append(f"{name} is not measured: {fault}")
+        else:
+            # Node looks for packages beside the script.
+            script = shutil.copy(HERE / f"stdio_typescript{number}_server.mjs", folder)
+            commands[name] = ["node", script]
+    commands[BARE] = [ours, HERE / "stdio_bare_server.py"]
+    return commands, reasons
+
+
+def client_sample(command: Command, load: Load) -> dict[str, float]:
+    """Run a client against the bare server."""
+    counts = [str(count) for count in (load.warm_up, load.sequential, load.pipelined)]
+    bare = [sys.executable, HERE / "stdio_bare_server.py"]
+    done = subprocess.run(
+        [*command, *counts, *bare], stdout=subprocess.PIPE, text=True, check=True, timeout=load.seconds, env=environ()
+    )
+    figures = json.loads(done.stdout)
+    sample: dict[str, float] = {}
+    for name, (calls, cpu) in figures.items():
+        sample |= {name: calls, f"{name}_cpu": cpu}
+    return sample
+
+
+def compare(runs: int, load: Load, keep: bool) -> None:
+    console = Console(width=max(Console().width, 170))
+    sdk = environment("mcp", SDK)
+    commands, reasons = servers(sdk)
+    typescript = [name for name in TYPESCRIPT if name in commands]
+    by_server = in_turns(commands, runs, lambda command: asdict(measure(command, load)))
+    clients: dict[str, Command] = {
+        OURS: [sys.executable, HERE / "stdio_ours_client.py"],
+        PEER: [sdk, HERE / "stdio_sdk_client.py"],
+    }
+    by_client = in_turns(clients, runs, lambda command: client_sample(command, load))
+    caption = _caption(runs, load, reasons)
+    tables = [
+        (f"servers, {REVISION}", headers("server", list(by_server), PEER), rows(SERVER, by_server, PEER, typescript)),
+        ("clients of the bare server", headers("client", list(by_client), PEER), rows(CLIENT, by_client, PEER, [])),
+    ]
+    text = f"# Cost of a call over stdio\n\n{caption}\n"
+    for title, heads, table in tables:
+        console.print(shown(title, heads, table), "")
+        text += f"\n## {title.capitalize()}\n\n{markdown(heads, table)}\n"
+    console.print(caption)
+    if keep:
+        RESULTS.write_text(text)
+
+
+def _caption(runs: int, load: Load, reasons: Iterable[str]) -> str:
+    node = shutil.which("node")
+    said = (
+        subprocess.run([node, "--version"], capture_output=True, text=True, timeout=30).stdout.strip() if node else "no"
+    )
+    lines = [
+        f"Medians of {runs} runs of {load.sequential:,} sequential and {load.pipelined:,} pipelined calls; "
+        f"Python {platform.python_version()}, pydantic {version('pydantic')}, Node {said}.",
+        "A ✗ marks where ours is slower or larger than the TypeScript SDK's.",
+        *reasons,
+    ]
+    return "\n".join(lines)
+
+
+def flat() -> None:
+    """Show the resident memory of our server over many calls."""
+    figures = memory_over([sys.executable, HERE / "stdio_ours_server.py"], FLAT, 1000, seconds=300)
+    for calls, memory in figures:
+        print(f"{calls:>8,} calls  RSS {memory:.2f} MiB")
+    print(f"from {figures[0][0]:,} to {figures[-1][0]:,} calls it grew by {figures[-1][1] - figures[0][1]:+.2f} MiB")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--runs", type=int, help="rounds that count (7, or 3 with --quick)")
+    parser.add_argument("--quick", action="store_true", help="few calls; writes no results")
+    parser.add_argument("--flat", action="store_true", help="only whether our server's memory grows")
+    chosen = parser.parse_args()
+    for folder in (Path(mcp_generated.__file__).parent, Path(mcp_runtime.__file__).parent):
+        compileall.compile_dir(folder, quiet=1)  # As pip does it for what it installs.
+    if chosen.flat:
+        flat()
+    else:
+        compare(chosen.runs or (3 if chosen.quick else 7), QUICK if chosen.quick else FULL, keep=not chosen.quick)
+
+
+if __name__ == "__main__":
+    main()

@@ -20,7 +20,7 @@ def environment(name: str, *requirements: str) -> Path:
     if not done.exists() or done.read_text().split() != list(requirements):
         print(f"installing {' '.join(requirements)} into build/peers/{name} …", file=sys.stderr)
         venv.create(folder, with_pip=True, clear=True)
-        command = [python, "-m", "pip", "install", "--quiet", *requirements]
+        command = [str(python), "-m", "pip", "install", "--quiet", *requirements]
         subprocess.run(command, check=True, timeout=LIMIT)
         done.write_text("\n".join(requirements))
     return python

@@ -14,6 +14,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -93,8 +94,9 @@ class Child:
 
     def write(self, data: bytes) -> None:
         left = memoryview(data)
-        while left:
-            left = left[os.write(self._in, left) :]
+        with suppress(BrokenPipeError):  # It has ended; whoever reads tells how.
+            while left:
+                left = left[os.write(self._in, left) :]
 
     def read(self, lines: int) -> bytes:
         """As much as holds so many lines. Raises BrokenServer at the end, with what was said on standard error."""
@@ -138,7 +140,7 @@ class Child:
         answers: list[bytes] = []
         start = time.perf_counter()
         for request in requests:
-            os.write(self._in, request)
+            self.write(request)
             answers.append(self.read(1))
         seconds = time.perf_counter() - start
         _check(b"".join(answers), first, count)
@@ -147,7 +149,7 @@ class Child:
     def pipelined(self, first: int, count: int) -> float:
         """Make calls without waiting, from a thread of their own; the seconds until the last answer was there."""
         requests = b"".join(_call(number) for number in range(first, first + count))
-        writer = threading.Thread(target=self._write_all, args=(requests,), daemon=True)
+        writer = threading.Thread(target=self.write, args=(requests,), daemon=True)
         start = time.perf_counter()
         writer.start()
         answers = self.read(count)
@@ -155,12 +157,6 @@ class Child:
         writer.join(_GRACE)
         _check(answers, first, count)
         return seconds
-
-    def _write_all(self, data: bytes) -> None:
-        try:
-            self.write(data)
-        except BrokenPipeError:
-            pass  # Whoever reads tells.
 
 
 def measure(command: Sequence[str | Path], load: Load) -> Sample:

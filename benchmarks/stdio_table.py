@@ -47,7 +47,7 @@ CLIENT: Final = (
 
 def headers(what: str, candidates: Sequence[str], peer: str) -> list[str]:
     others = [name for name in candidates if name not in (OURS, peer)]
-    return [what, *candidates, f"ours / {peer}", "target", "met", *(f"ours / {other}" for other in others)]
+    return [what, *candidates, f"ours/{peer}", "target", "met", *(f"ours/{other}" for other in others)]
 
 
 def rows(measures: Sequence[Measure], medians: Medians, peer: str, not_slower: Sequence[str]) -> list[list[str]]:
@@ -71,7 +71,7 @@ def rows(measures: Sequence[Measure], medians: Medians, peer: str, not_slower: S
 def shown(title: str, heads: Sequence[str], table: Sequence[Sequence[str]]) -> Table:
     made = Table(title=title, box=None, title_justify="left")
     for number, head in enumerate(heads):
-        made.add_column(head, justify="right" if number else "left")
+        made.add_column(head, justify="right" if number else "left", no_wrap=True)
     for cells in table:
         made.add_row(*cells)
     return made

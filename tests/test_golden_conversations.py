@@ -8,7 +8,8 @@ from typing import Any
 
 import golden_runner
 import pytest
-from golden_runner import FOLDER, difference, filled, play, read
+from golden.language import HANDSHAKE, difference, filled
+from golden_runner import FOLDER, play, read
 
 from mcp_generated import REVISIONS
 
@@ -86,7 +87,7 @@ def test_what_may_be_is_let_pass(expected: Any, received: Any) -> None:
         ('> {"jsonrpc":"2.0","id":1,"method":"ping"}', "before its end the server said"),
         ('> {"jsonrpc":"2.0","id":1,"method":"ping"}\n<~ {"id":2}', "none of the group"),
         ('never: result\n> {"jsonrpc":"2.0","id":1,"method":"ping"}\n< "..."', "is told"),
-        ("exit 0", "still runs"),
+        ("open\nexit 0", "still runs"),
         ("close\nexit 3", "the exit code is 0"),
         ("! a word", "not on standard error"),
     ],
@@ -95,7 +96,7 @@ def test_a_conversation_that_goes_otherwise_fails(steps: str, why: str, tmp_path
     path = tmp_path / "wrong.txt"
     path.write_text(steps)
     with pytest.raises(AssertionError, match=why):
-        play(read(path), golden_runner.HANDSHAKE[0])
+        play(read(path), HANDSHAKE[0])
 
 
 def test_a_line_that_is_nothing_of_the_format_is_refused(tmp_path: Path) -> None:
@@ -106,5 +107,5 @@ def test_a_line_that_is_nothing_of_the_format_is_refused(tmp_path: Path) -> None
 
 
 def test_lines_are_made_as_long_and_as_deep_as_they_say() -> None:
-    assert len(filled('@line 1000 {"é":"$PAD"}', golden_runner.HANDSHAKE[0]).encode()) == 1000
-    assert filled("@deep 3 $DEEP", golden_runner.HANDSHAKE[0]) == "[[[]]]"
+    assert len(filled('@line 1000 {"é":"$PAD"}', HANDSHAKE[0]).encode()) == 1000
+    assert filled("@deep 3 $DEEP", HANDSHAKE[0]) == "[[[]]]"

@@ -167,6 +167,7 @@ class Revision:
     methods: tuple[Method, ...]
     lifecycle: Lifecycle
     batches: bool
+    null_ids: bool
     sha256: str
 
     @property

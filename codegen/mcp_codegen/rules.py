@@ -61,6 +61,13 @@ def has_batches(types: Named) -> bool:
     return any(isinstance(form, Alias) and isinstance(form.type, Array) for form in forms)
 
 
+def has_null_ids(types: Named) -> bool:
+    """Whether an error always has an id, so that JSON-RPC's `null` stands where none could be read."""
+    error = types.get("JSONRPCErrorResponse") or types.get("JSONRPCError")
+    id = error.field("id") if isinstance(error, Object) else None
+    return id is not None and id.required
+
+
 class _Rules:
     """The derivation for one revision."""
 

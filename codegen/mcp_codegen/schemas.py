@@ -14,7 +14,7 @@ from .jsontypes import is_object
 from .overlay import Overlay, read_overlay
 from .pins import Pins, digest, read_pins
 from .read import Named, read_types
-from .rules import derive_lifecycle, derive_methods, has_batches
+from .rules import derive_lifecycle, derive_methods, has_batches, has_null_ids
 
 
 class Schemas:
@@ -82,7 +82,8 @@ class Schemas:
         methods = derive_methods(types, revision, self.overlay)
         lifecycle = derive_lifecycle(methods, revision, self.overlay)
         constants = edition.get("x-constants", {})
-        return Revision(revision, constants, types, methods, lifecycle, has_batches(types), sha256)
+        batches, null_ids = has_batches(types), has_null_ids(types)
+        return Revision(revision, constants, types, methods, lifecycle, batches, null_ids, sha256)
 
     def types(self, revision: str) -> Named:
         """The types of one revision, whether or not its methods can be derived already."""

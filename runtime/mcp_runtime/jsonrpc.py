@@ -117,7 +117,9 @@ def _answer(value: dict[str, Any], id: Id | None) -> Message:
 def json_of(value: Any) -> bytes:
     """A model or plain JSON as bytes. Raises ValueError for what JSON cannot say."""
     return (
-        value.__pydantic_serializer__.to_json(value) if isinstance(value, BaseModel) else to_json(value, by_alias=True)
+        value.__pydantic_serializer__.to_json(value)
+        if isinstance(value, BaseModel)
+        else to_json(value, by_alias=True, inf_nan_mode="null")
     )
 
 
@@ -133,9 +135,9 @@ def result(id: Id, value: Any) -> bytes:
     return b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (to_json(id), json_of(value))
 
 
-def error(id: Id | None, code: int, message: str, data: Any = None) -> bytes:
-    """An error answer; without an id where none could be read."""
-    known = b"" if id is None else b'"id":%b,' % to_json(id)
+def error(id: Id | None, code: int, message: str, data: Any = None, null_id: bool = False) -> bytes:
+    """An error answer; where no id could be read, without one, or with `null` for one."""
+    known = b"" if id is None and not null_id else b'"id":%b,' % to_json(id)
     return b'{"jsonrpc":"2.0",%b"error":{"code":%d,"message":%b%b}}' % (
         known,
         code,

@@ -6,7 +6,7 @@ capability was declared, and its params fit the schema.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
@@ -111,13 +111,13 @@ class Peer:
 
     def ask(self, id: Id, row: Request[Any], params: Any) -> bytes:
         """The bytes of a request. Raises NotAllowed or InvalidMessage."""
-        data = jsonrpc.request(id, row.method, self._checked(row, params))
+        data = self._written(row, jsonrpc.request, id, row.method, self._checked(row, params))
         self._waiting[id] = (row, params)
         return data
 
     def tell(self, row: Notification, params: Any) -> bytes:
         """The bytes of a notification. Raises NotAllowed or InvalidMessage."""
-        data = jsonrpc.notification(row.method, self._checked(row, params))
+        data = self._written(row, jsonrpc.notification, row.method, self._checked(row, params))
         lifecycle = self.revision.lifecycle
         if isinstance(lifecycle, Handshake) and row.method == lifecycle.opened.method:
             self.enter(Phase.OPEN)
@@ -137,7 +137,10 @@ class Peer:
     def refuse(self, asked: Asked, code: int, message: str, data: Any = None) -> bytes:
         """The bytes of an error that answers a request."""
         self.in_flight.discard(asked.id)
-        return jsonrpc.error(asked.id, code, message, data)
+        try:
+            return jsonrpc.error(asked.id, code, message, data)
+        except ValueError:  # JSON cannot say it, and the peer waits for an answer all the same.
+            return jsonrpc.error(asked.id, jsonrpc.INTERNAL_ERROR, "internal error")
 
     def forget(self, id: Id) -> bool:
         """Nobody waits for this answer any more; it is dropped when it comes. False if it has come already."""
@@ -154,6 +157,17 @@ class Peer:
         except ValidationError as fault:
             raise InvalidMessage(f"{row.method!r} in {self.revision.id}: params: {complaint(fault)}") from None
 
+    def _written(self, row: Sent, write: Callable[..., bytes], *parts: Any) -> bytes:
+        """The bytes of a message. Raises InvalidMessage for what JSON cannot say, such as half a surrogate pair."""
+        try:
+            return write(*parts)
+        except ValueError as fault:
+            raise InvalidMessage(f"{row.method!r} in {self.revision.id}: params: {fault}") from None
+
+    def _error(self, id: Id | None, code: int, why: str) -> bytes:
+        """An error about bytes that are no message; without an id where none could be read, or with null for one."""
+        return jsonrpc.error(id, code, why, null_id=self.revision.null_ids)
+
     def _explain(self, row: Sent) -> None:
         """Raise NotAllowed with the rule that forbids this message now."""
         what = f"{row.method!r} in {self.revision.id}"
@@ -165,6 +179,11 @@ class Peer:
 
     # ---- what the peer says -----------------------------------------------------------------------------------------
 
+    def oversized(self) -> Event:
+        """What a message that is longer than the limit means."""
+        why = "the message is longer than the limit"
+        return Refused(why, self._error(None, jsonrpc.INVALID_REQUEST, why))
+
     def receive(self, data: bytes) -> Event:
         """What these bytes mean: one message, or a batch of them where the revision has batches."""
         message = jsonrpc.decode(data)
@@ -172,7 +191,7 @@ class Peer:
             return self._received(message)
         if not self.revision.batches:
             why = f"{self.revision.id} has no batches"
-            return Refused(why, jsonrpc.error(None, jsonrpc.INVALID_REQUEST, why))
+            return Refused(why, self._error(None, jsonrpc.INVALID_REQUEST, why))
         return Batch([self._received(each, in_batch=True) for each in message])
 
     def _received(self, message: jsonrpc.Message, in_batch: bool = False) -> Event:
@@ -186,7 +205,7 @@ class Peer:
             case Malformed(code, why, id, is_answer):
                 if is_answer:
                     return self._received_answer(id, message)
-                return Refused(why, jsonrpc.error(id, code, why))
+                return Refused(why, self._error(id, code, why))
 
     def _received_request(self, message: RequestMessage, in_batch: bool) -> Event:
         row = self._receivable.get(message.method)

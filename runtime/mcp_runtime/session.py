@@ -136,7 +136,7 @@ class Session:
             if not self._end.done():
                 self._end.set_result(None)
         elif data is OVERSIZED:
-            self._send(jsonrpc.error(None, jsonrpc.INVALID_REQUEST, "the message is longer than the limit"))
+            self._act(self.peer.oversized(), self._send)
         else:
             self._act(self.peer.receive(data), self._send)
 

@@ -106,13 +106,14 @@ class Stateless:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Revision:
-    """One revision of the protocol: all its rows, how a conversation opens, whether messages may come in batches, and
-    the constants of its schema."""
+    """One revision of the protocol: all its rows and how a conversation opens; whether messages may come in batches,
+    and errors about a message without a readable id have `null` for it; and the constants of its schema."""
 
     id: str
     rows: tuple[Sent | InputRequest[Any], ...]
     lifecycle: Handshake | Stateless
     batches: bool
+    null_ids: bool
     constants: Mapping[str, str | int]
 
     @cached_property

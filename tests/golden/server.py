@@ -42,7 +42,11 @@ async def answer(name: str, arguments: dict[str, Any]) -> str:
         case "echo", {"text": str(text)}:
             return text
         case "slow", {"seconds": int() | float() as seconds}:
-            await asyncio.sleep(seconds)
+            try:
+                await asyncio.sleep(seconds)
+            except asyncio.CancelledError:
+                print("slow was stopped", file=sys.stderr, flush=True)
+                raise
             return f"waited {seconds} s"
         case "fail", _:
             raise ValueError(f"the password is {SECRET}")

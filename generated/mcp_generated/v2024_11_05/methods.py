@@ -239,6 +239,7 @@ REVISION: Final = Revision(
         level=FromClient.SET_LEVEL,
     ),
     batches=False,
+    null_ids=True,
     constants={
         "LATEST_PROTOCOL_VERSION": "2024-11-05",
         "JSONRPC_VERSION": "2.0",

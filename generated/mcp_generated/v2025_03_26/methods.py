@@ -244,6 +244,7 @@ REVISION: Final = Revision(
         level=FromClient.SET_LEVEL,
     ),
     batches=True,
+    null_ids=True,
     constants={
         "LATEST_PROTOCOL_VERSION": "2025-03-26",
         "JSONRPC_VERSION": "2.0",

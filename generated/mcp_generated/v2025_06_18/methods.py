@@ -253,6 +253,7 @@ REVISION: Final = Revision(
         level=FromClient.SET_LEVEL,
     ),
     batches=False,
+    null_ids=True,
     constants={
         "LATEST_PROTOCOL_VERSION": "2025-06-18",
         "JSONRPC_VERSION": "2.0",

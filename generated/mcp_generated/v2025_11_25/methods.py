@@ -354,6 +354,7 @@ REVISION: Final = Revision(
         level=FromClient.SET_LEVEL,
     ),
     batches=False,
+    null_ids=False,
     constants={
         "LATEST_PROTOCOL_VERSION": "2025-11-25",
         "JSONRPC_VERSION": "2.0",

@@ -209,6 +209,7 @@ REVISION: Final = Revision(
         log=FromServer.LOGGING_MESSAGE,
     ),
     batches=False,
+    null_ids=False,
     constants={
         "LATEST_PROTOCOL_VERSION": "2026-07-28",
         "JSONRPC_VERSION": "2.0",

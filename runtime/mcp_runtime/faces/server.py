@@ -11,11 +11,11 @@ from pydantic_core import from_json
 
 from ..errors import LocalError, Refusal
 from ..framing import OVERSIZED
-from ..peer import Asked, Peer, Told
+from ..peer import Asked, Peer, Refused, Told
 from ..session import Session, Transport
 from ..spec import Direction, Handshake, Request, Stateless
 from ..wire import is_object, reader
-from .face import LEVELS, Context, Face, log
+from .face import LEVELS, Context, Face
 
 _META: Final = "io.modelcontextprotocol/"
 _NO_CACHE: Final = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
@@ -93,12 +93,13 @@ class Conversation:
         self.state = state
         self.level: str | None = LEVELS[0] if isinstance(chosen.revision.lifecycle, Handshake) else None
         self.client_info: dict[str, Any] = {}
+        self._signature: BaseModel | None = None
 
     async def handle(self, session: Session, message: Asked | Told) -> Any:
         """The answer to a message: the runtime's own for the lifecycle's messages, else that of the handler."""
         lifecycle, row = session.peer.revision.lifecycle, message.row
         if isinstance(lifecycle, Stateless) and isinstance(message, Asked):
-            self._check_version(lifecycle, message)
+            self._check_version(message)
             if row is lifecycle.discover:
                 return self._discovered(message.row)
         elif isinstance(lifecycle, Handshake) and isinstance(message, Asked):
@@ -109,13 +110,23 @@ class Conversation:
         handler = self._server._handlers.get(row.method)  # pyright: ignore[reportPrivateUsage]
         if handler is None:
             return message.row.result() if isinstance(message, Asked) else None
-        return await handler(self._server.context(self, session, message), message.params)
+        answer = await handler(self._server.context(self, session, message), message.params)
+        return self._signed(answer) if isinstance(lifecycle, Stateless) and isinstance(message, Asked) else answer
 
-    def _check_version(self, lifecycle: Stateless, asked: Asked) -> None:
+    def _signed(self, answer: Any) -> Any:
+        """The answer with what the server calls itself in its metadata, where it has none of its own."""
+        if getattr(answer, "meta", self) is not None:
+            return answer
+        lifecycle = self._server.revision.lifecycle
+        if self._signature is None and isinstance(lifecycle, Stateless):
+            self._signature = cast(Any, self._discovered(lifecycle.discover)).meta
+        return answer.model_copy(update={"meta": self._signature})
+
+    def _check_version(self, asked: Asked) -> None:
         """Raise the Refusal that says which revisions there are, where the request is of another one."""
         revision = self._server.revision
         requested = asked.params.meta.protocol_version
-        if requested != revision.id and asked.row is not lifecycle.discover:
+        if requested != revision.id:
             data = {"supported": self._stateless_ids(), "requested": requested}
             code = int(revision.constants["UNSUPPORTED_PROTOCOL_VERSION"])
             raise Refusal(code, f"unsupported protocol version {requested!r}", data)
@@ -166,28 +177,43 @@ def run(*servers: BaseServer, transport: str = "stdio") -> None:
 async def serve(servers: Sequence[BaseServer], transport: Transport) -> None:
     """Serve one conversation over a transport; it is closed afterwards."""
     try:
-        first = await transport.receive()
-        if first is None:
-            return
-        chosen = _choose(servers, first)
-        async with chosen.lifespan() as state:
-            conversation = Conversation(servers, chosen, state)
-            peer = Peer(chosen.revision, "server", own=chosen.capabilities)
-            await Session(peer, transport, conversation.handle, conversation.opened).run(first)
+        while (first := await transport.receive()) is not None:
+            chosen = _choose(servers, first)
+            if chosen is not None:
+                async with chosen.lifespan() as state:
+                    conversation = Conversation(servers, chosen, state)
+                    peer = Peer(chosen.revision, "server", own=chosen.capabilities)
+                    await Session(peer, transport, conversation.handle, conversation.opened).run(first)
+                return
+            _turn_away(servers, transport, first)
     finally:
         await transport.close()
 
 
-def _choose(servers: Sequence[BaseServer], first: bytes) -> BaseServer:
-    """The server for a conversation that begins with this message: the newest whose lifecycle it is one of."""
+def _turn_away(servers: Sequence[BaseServer], transport: Transport, data: bytes) -> None:
+    """Answer what no conversation can begin with, as a server that waits for a handshake does."""
+    server = next(each for each in reversed(servers) if isinstance(each.revision.lifecycle, Handshake))
+    lobby = Peer(server.revision, "server", own=server.capabilities)
+    event = lobby.oversized() if data is OVERSIZED else lobby.receive(data)
+    if isinstance(event, Refused) and event.reply is not None:
+        transport.send(event.reply)
+
+
+def _choose(servers: Sequence[BaseServer], first: bytes) -> BaseServer | None:
+    """The newest server whose lifecycle a conversation opens with this message; None where it opens none."""
+    shaking = [each for each in servers if isinstance(each.revision.lifecycle, Handshake)]
+    stateless = [each for each in servers if isinstance(each.revision.lifecycle, Stateless)]
+    if not shaking or not stateless:
+        return servers[-1]
     try:
         message = from_json(first) if first is not OVERSIZED else None
     except ValueError:
         message = None
     params = message.get("params") if is_object(message) else None
     meta = params.get("_meta") if is_object(params) else None
-    style = Stateless if is_object(meta) and f"{_META}protocolVersion" in meta else Handshake
-    fitting = [each for each in servers if type(each.revision.lifecycle) is style]
-    if not fitting:
-        log.debug("the first message is of no lifecycle that is served here")
-    return (fitting or list(servers))[-1]
+    if is_object(meta) and f"{_META}protocolVersion" in meta:
+        return stateless[-1]
+    lifecycle = shaking[-1].revision.lifecycle
+    assert isinstance(lifecycle, Handshake)
+    openings = (lifecycle.open.method, lifecycle.probe.method)
+    return shaking[-1] if is_object(message) and message.get("method") in openings else None

@@ -1,0 +1,98 @@
+"""Tools that ask the client: for a message of its model, for its roots, and for the user's input."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from conversation import Call, Failed
+from mcp_runtime.errors import ErrorResponse, Refusal
+
+PAGE_TO_VISIT: Final = {
+    "mode": "url",
+    "message": "Please agree to the terms.",
+    "elicitationId": "terms",
+    "url": "https://example.com/terms",
+}
+_FORM: Final = {
+    "name": {"type": "string", "title": "Name", "minLength": 1},
+    "age": {"type": "integer", "minimum": 0, "maximum": 150},
+    "news": {"type": "boolean", "default": False},
+    "size": {"type": "string", "enum": ["s", "m", "l"], "enumNames": ["small", "medium", "large"]},
+}
+_TOPICS: Final = {"type": "array", "items": {"type": "string", "enum": ["art", "food", "music"]}, "maxItems": 2}
+_VISIT_FIRST: Final = -32042
+
+
+async def sample(call: Call) -> str:
+    """Ask the client's model."""
+    _needs(call, "sampling")
+    t = call.t
+    asked = t.SamplingMessage(role="user", content=t.TextContent(text=call.arguments["prompt"]))
+    preferences = t.ModelPreferences(hints=[t.ModelHint(name="small")], speed_priority=0.9)
+    try:
+        answer = await call.ctx.create_message(
+            messages=[asked],
+            max_tokens=call.arguments.get("max_tokens", 100),
+            model_preferences_=preferences,
+            system_prompt="Be brief.",
+            temperature=0.5,
+            stop_sequences=["END"],
+            metadata={"why": "example"},
+        )
+    except ErrorResponse as refused:
+        raise Failed(f"the client said no: {refused}") from None
+    said = answer.content if isinstance(answer.content, list) else [answer.content]
+    return f"{answer.model} ({answer.stop_reason}): " + " ".join(getattr(each, "text", each.type) for each in said)
+
+
+async def list_roots(call: Call) -> str:
+    _needs(call, "roots")
+    found = (await call.ctx.list_roots()).roots
+    return "\n".join(f"{root.name}: {root.uri}" for root in found) or "no roots"
+
+
+async def ask_user(call: Call) -> str:
+    """Ask for a form to be filled in."""
+    _needs(call, "elicitation")
+    several = "MultiSelectEnumSchema" in dir(call.t)
+    fields = {**_FORM, **({"topics": _TOPICS} if several else {})}
+    form = call.t.RequestedSchema.model_validate({"type": "object", "properties": fields, "required": ["name"]})
+    if hasattr(call.t, "ElicitRequestFormParams"):
+        params = call.t.ElicitRequestFormParams(mode="form", message="Who are you?", requested_schema=form)
+        answer = await call.ctx.elicit(params)
+    else:
+        answer = await call.ctx.elicit(message="Who are you?", requested_schema=form)
+    filled = ", ".join(f"{name}={value}" for name, value in sorted((answer.content or {}).items()))
+    return f"{answer.action}: {filled}" if filled else str(answer.action)
+
+
+async def visit_page(call: Call) -> str:
+    """Ask the user to visit a page, and tell that this is done."""
+    _needs(call, "elicitation", "url")
+    answer = await call.ctx.elicit(call.t.ElicitRequestURLParams.model_validate(PAGE_TO_VISIT))
+    if answer.action != "accept":
+        return str(answer.action)
+    call.state.visited = True
+    await call.ctx.notify_elicitation_complete(elicitation_id=PAGE_TO_VISIT["elicitationId"])
+    return "thank you"
+
+
+async def locked(call: Call) -> str:
+    """Refuse until the user has been at that page."""
+    if not call.state.visited:
+        raise Refusal(_VISIT_FIRST, "the user has to agree first", {"elicitations": [PAGE_TO_VISIT]})
+    return "open"
+
+
+def _needs(call: Call, *path: str) -> None:
+    """Raise where the client has not declared what the tool needs."""
+    at: Any = call.ctx.capabilities
+    for step in path:
+        at = at.get(step) if isinstance(at, dict) else None
+    if at is None:
+        raise Failed(f"this client does not offer {'.'.join(path)}")
+
+
+async def roots_changed(ctx: Any) -> None:
+    """Remember the client's roots, now that they have changed."""
+    ctx.state.roots = [root.uri for root in (await ctx.list_roots()).roots]

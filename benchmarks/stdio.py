@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import compileall
 import json
+import os
 import platform
 import shutil
 import statistics
@@ -107,8 +108,9 @@ def client_sample(command: Command, load: Load) -> dict[str, float]:
 
 def compare(runs: int, load: Load, keep: bool) -> None:
     console = Console(width=max(Console().width, 170))
+    busy = os.getloadavg()[0]
     sdk = environment("mcp", SDK)
-    commands, reasons = servers(sdk)
+    commands, remarks = servers(sdk)
     typescript = [name for name in TYPESCRIPT if name in commands]
     by_server = in_turns(commands, runs, lambda command: asdict(measure(command, load)))
     clients: dict[str, Command] = {
@@ -116,7 +118,10 @@ def compare(runs: int, load: Load, keep: bool) -> None:
         PEER: [sdk, HERE / "stdio_sdk_client.py"],
     }
     by_client = in_turns(clients, runs, lambda command: client_sample(command, load))
-    caption = _caption(runs, load, reasons)
+    remarks.append(
+        f"Load average before it began: {busy:.1f} on {os.cpu_count()} processors; times need a machine at rest."
+    )
+    caption = _caption(runs, load, remarks)
     tables = [
         (f"servers, {REVISION}", headers("server", list(by_server), PEER), rows(SERVER, by_server, PEER, typescript)),
         ("clients of the bare server", headers("client", list(by_client), PEER), rows(CLIENT, by_client, PEER, [])),
@@ -130,18 +135,18 @@ def compare(runs: int, load: Load, keep: bool) -> None:
         RESULTS.write_text(text)
 
 
-def _caption(runs: int, load: Load, reasons: Iterable[str]) -> str:
-    node = shutil.which("node")
-    said = (
-        subprocess.run([node, "--version"], capture_output=True, text=True, timeout=30).stdout.strip() if node else "no"
-    )
+def _caption(runs: int, load: Load, remarks: Iterable[str]) -> str:
+    node = "none"
+    if shutil.which("node") is not None:
+        asked = subprocess.run(["node", "--version"], capture_output=True, text=True, timeout=30)
+        node = asked.stdout.strip()
     lines = [
         f"Medians of {runs} runs of {load.sequential:,} sequential and {load.pipelined:,} pipelined calls, each after "
         f"{load.warm_up:,} that do not count; "
-        f"Python {platform.python_version()}, pydantic {version('pydantic')}, Node {said}.",
+        f"Python {platform.python_version()}, pydantic {version('pydantic')}, Node {node}.",
         "TS is the official TypeScript SDK on Node, bare a loop that parses and answers without any protocol. "
         "A ✗ marks where ours is slower or larger than TS.",
-        *reasons,
+        *remarks,
     ]
     return "\n".join(lines)
 

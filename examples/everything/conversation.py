@@ -22,7 +22,6 @@ class Work:
 
     told: dict[str, Any]
     running: asyncio.Task[Any]
-    telling: asyncio.Future[None] | None = None
 
 
 @dataclass

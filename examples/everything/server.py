@@ -38,8 +38,10 @@ def everything(revision: ModuleType) -> Any:
         @asynccontextmanager
         async def lifespan(self) -> AsyncGenerator[State]:
             state = State()
-            yield state
-            await tasks.end(state)
+            try:
+                yield state
+            finally:
+                await tasks.end(state)
 
         async def list_tools(self, ctx: Any, params: Any) -> Any:
             offered = tools.offered(t, ctx.state).values()

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import secrets
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any, Final
 
 from conversation import INVALID_PARAMS, PAGE, Call, State, Work
-from mcp_runtime.errors import Refusal
+from mcp_runtime.errors import McpError, Refusal
 from mcp_runtime.faces.paging import page
 from tools import called, offered
 
@@ -32,8 +33,7 @@ def started(call: Call, name: str) -> Any:
         "ttl": _KEPT,
         "poll_interval": _POLL,
     }
-    work = call.state.tasks[told["task_id"]] = Work(told, asyncio.create_task(called(call, name)))
-    work.running.add_done_callback(lambda running: _ended(call, work))
+    call.state.tasks[told["task_id"]] = Work(told, asyncio.create_task(_run(call, name, told)))
     return call.t.CreateTaskResult(task=call.t.Task(**told))
 
 
@@ -79,20 +79,20 @@ async def end(state: State) -> None:
         await asyncio.wait(running)
 
 
-def _ended(call: Call, work: Work) -> None:
-    """Write down how a task ended, and tell so."""
-    if work.running.cancelled():
+async def _run(call: Call, name: str, told: dict[str, Any]) -> Any:
+    """The tool's result; how the task ended is written down, and told."""
+    status = "failed"
+    try:
+        result = await called(call, name)
+        status = "failed" if result.is_error else "completed"
+    except asyncio.CancelledError:
         status = "cancelled"
-    elif work.running.exception() is not None or work.running.result().is_error:
-        status = "failed"
-    else:
-        status = "completed"
-    work.told.update(status=status, last_updated_at=_now())
-    work.telling = asyncio.ensure_future(_tell(call, work))
-
-
-async def _tell(call: Call, work: Work) -> None:
-    await call.ctx.notify_task_status(**work.told)
+        raise
+    finally:
+        told.update(status=status, last_updated_at=_now())
+        with suppress(McpError):  # The client may be gone.
+            await call.ctx.notify_task_status(**told)
+    return result
 
 
 def _now() -> str:

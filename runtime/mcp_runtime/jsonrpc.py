@@ -115,12 +115,10 @@ def _answer(value: dict[str, Any], id: Id | None) -> Message:
 
 
 def json_of(value: Any) -> bytes:
-    """A model or plain JSON as bytes. Raises ValueError for what JSON cannot say."""
-    return (
-        value.__pydantic_serializer__.to_json(value)
-        if isinstance(value, BaseModel)
-        else to_json(value, by_alias=True, inf_nan_mode="null")
-    )
+    """A model or plain JSON as bytes. Raises ValueError for what JSON cannot say; a float that is no number is null."""
+    if isinstance(value, BaseModel):
+        return value.__pydantic_serializer__.to_json(value)
+    return to_json(value, by_alias=True, inf_nan_mode="null")
 
 
 def request(id: Id, method: str, params: Any) -> bytes:

@@ -35,6 +35,7 @@ LAYERS = [
     "session",
     "transports",
     "faces",
+    "testing",
 ]
 FREE = {"lazy"}
 

@@ -1,0 +1,90 @@
+"""A script goes in, and plays the other side of a conversation: for tests of clients and servers.
+
+peer = ScriptedPeer()
+async with asyncio.TaskGroup() as both:
+    both.create_task(use(Client(peer.connect)))
+    await peer.welcome(REVISION, {"tools": {}})             # as a server: answer the opening of a client
+    asked = await peer.hears({"method": LIST_TOOLS.method})
+    await peer.says({"id": asked["id"], "result": {"tools": []}})
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any, Final
+
+from pydantic_core import from_json, to_json
+
+from .session import Transport
+from .spec import Handshake, Revision
+from .transports.memory import MemoryTransport, linked
+from .wire import is_list, is_object
+
+_PATIENCE: Final = 5.0  # Seconds to wait for what should be heard.
+
+
+class ScriptedPeer:
+    """One side of a conversation, said and heard message by message; `transport` is for the side that is tested."""
+
+    def __init__(self) -> None:
+        self.transport, self._own = linked(MemoryTransport)
+
+    async def connect(self) -> Transport:
+        """What a client under test connects with."""
+        return self.transport
+
+    async def says(self, message: Mapping[str, Any]) -> None:
+        """Send a message; `jsonrpc` is filled in."""
+        self._own.send(to_json({"jsonrpc": "2.0", **message}))
+
+    async def says_bytes(self, data: bytes) -> None:
+        """Send bytes that may be no message at all."""
+        self._own.send(data)
+
+    async def hears(self, expected: Mapping[str, Any], patience: float = _PATIENCE) -> dict[str, Any]:
+        """The next message, which has to contain what is expected. Raises AssertionError otherwise, or where none comes."""
+        try:
+            async with asyncio.timeout(patience):
+                data = await self._own.receive()
+        except TimeoutError:
+            raise AssertionError(f"nothing was heard within {patience:g} s; expected {dict(expected)}") from None
+        message = None if data is None else from_json(data)
+        if not is_object(message) or not _contains(message, dict(expected)):
+            raise AssertionError(f"heard {message}, expected {dict(expected)}")
+        return message
+
+    async def welcome(self, revision: Revision, capabilities: Mapping[str, Any]) -> dict[str, Any]:
+        """As a server: answer the opening request of a client, and hear that it is content. Gives that request."""
+        lifecycle = revision.lifecycle
+        assert isinstance(lifecycle, Handshake), f"{revision.id} has no handshake"
+        asked = await self.hears({"method": lifecycle.open.method})
+        info = {"name": "scripted", "version": "1"}
+        answer = {"protocolVersion": revision.id, "capabilities": dict(capabilities), "serverInfo": info}
+        await self.says({"id": asked["id"], "result": answer})
+        await self.hears({"method": lifecycle.opened.method})
+        return asked
+
+    async def introduce(self, revision: Revision, capabilities: Mapping[str, Any]) -> dict[str, Any]:
+        """As a client: open the conversation with a server. Gives its answer."""
+        lifecycle = revision.lifecycle
+        assert isinstance(lifecycle, Handshake), f"{revision.id} has no handshake"
+        info = {"name": "scripted", "version": "1"}
+        offer = {"protocolVersion": revision.id, "capabilities": dict(capabilities), "clientInfo": info}
+        await self.says({"id": "open", "method": lifecycle.open.method, "params": offer})
+        answer = await self.hears({"id": "open"})
+        await self.says({"method": lifecycle.opened.method})
+        return answer
+
+    async def leaves(self) -> None:
+        """End the conversation."""
+        await self._own.close()
+
+
+def _contains(value: Any, expected: Any) -> bool:
+    """Objects may hold more than is expected; everything else is equal, with its type."""
+    if is_object(expected):
+        return is_object(value) and all(key in value and _contains(value[key], each) for key, each in expected.items())
+    if is_list(expected):
+        return is_list(value) and len(value) == len(expected) and all(map(_contains, value, expected))
+    return type(value) is type(expected) and bool(value == expected)

@@ -39,7 +39,7 @@ def filled(text: str, revision: str) -> str:
         "META": '"_meta":{%s}' % (meta if stateless else ""),
         "COMPLETE": f'"resultType":"complete",{served}' if stateless else '"resultType":"(absent)"',
         "CACHED": '"ttlMs":"...","cacheScope":"..."' if stateless else '"ttlMs":"(absent)","cacheScope":"(absent)"',
-        "NO_ID": '"id":"(absent)"' if revision >= newest else '"id":"(absent or null)"',
+        "NO_ID": '"id":"(absent)"' if revision >= newest else '"id":null',
         "NEWEST": newest,
         "REVISION": revision,
     }.items():

@@ -186,16 +186,19 @@ async def serve(servers: Sequence[BaseServer], transport: Transport) -> None:
                     await Session(peer, transport, conversation.handle, conversation.opened).run(first)
                 return
             _turn_away(servers, transport, first)
+            await transport.drained()
     finally:
         await transport.close()
 
 
 def _turn_away(servers: Sequence[BaseServer], transport: Transport, data: bytes) -> None:
-    """Answer what no conversation can begin with, as a server that waits for a handshake does."""
+    """Answer what no conversation begins with, as a server that waits for a handshake does."""
     server = next(each for each in reversed(servers) if isinstance(each.revision.lifecycle, Handshake))
     lobby = Peer(server.revision, "server", own=server.capabilities)
     event = lobby.oversized() if data is OVERSIZED else lobby.receive(data)
-    if isinstance(event, Refused) and event.reply is not None:
+    if isinstance(event, Asked):  # A probe: nothing else is served this early.
+        transport.send(lobby.answer(event, event.row.result()))
+    elif isinstance(event, Refused) and event.reply is not None:
         transport.send(event.reply)
 
 
@@ -215,5 +218,5 @@ def _choose(servers: Sequence[BaseServer], first: bytes) -> BaseServer | None:
         return stateless[-1]
     lifecycle = shaking[-1].revision.lifecycle
     assert isinstance(lifecycle, Handshake)
-    openings = (lifecycle.open.method, lifecycle.probe.method)
-    return shaking[-1] if is_object(message) and message.get("method") in openings else None
+    opens = is_object(message) and message.get("method") == lifecycle.open.method
+    return shaking[-1] if opens else None

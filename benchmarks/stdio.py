@@ -14,7 +14,6 @@ from __future__ import annotations
 import argparse
 import compileall
 import json
-import os
 import platform
 import shutil
 import statistics
@@ -22,12 +21,14 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 
 from peers import environment, node_packages
 from rich.console import Console
 from stdio_load import REVISION, Load, environ, measure, memory_over
+from stdio_quiet import Quiet
 from stdio_table import CLIENT, OURS, SERVER, headers, markdown, rows, shown
 
 import mcp_generated
@@ -47,19 +48,20 @@ RESULTS = HERE / "results" / "stdio.md"
 FULL = Load(warm_up=5000, sequential=3000, pipelined=20_000)
 QUICK = Load(warm_up=100, sequential=300, pipelined=1000)
 FLAT = 200_000
+PATIENCE = 600  # Seconds, in all, to wait for a machine at rest, or to measure again.
 
 Command = list[str | Path]
 
 
 def in_turns(
-    candidates: Mapping[str, Command], runs: int, take: Callable[[Command], dict[str, float]]
+    candidates: Mapping[str, Command], runs: int, quiet: Quiet, measured: Callable[[Command], dict[str, float]]
 ) -> dict[str, dict[str, float]]:
     """The medians of each candidate; each round begins with another one, and the first does not count."""
     samples: dict[str, list[dict[str, float]]] = {name: [] for name in candidates}
     order = list(candidates)
     for number in range(runs + 1):
         for name in order:
-            sample = take(candidates[name])
+            sample = quiet.take(partial(measured, candidates[name]))
             if number:
                 samples[name].append(sample)
         order.append(order.pop(0))
@@ -108,19 +110,18 @@ def client_sample(command: Command, load: Load) -> dict[str, float]:
 
 def compare(runs: int, load: Load, keep: bool) -> None:
     console = Console(width=max(Console().width, 170))
-    busy = os.getloadavg()[0]
+    quiet = Quiet(PATIENCE if keep else 0)
     sdk = environment("mcp", SDK)
     commands, remarks = servers(sdk)
     typescript = [name for name in TYPESCRIPT if name in commands]
-    by_server = in_turns(commands, runs, lambda command: asdict(measure(command, load)))
+    by_server = in_turns(commands, runs, quiet, lambda command: asdict(measure(command, load)))
     clients: dict[str, Command] = {
         OURS: [sys.executable, HERE / "stdio_ours_client.py"],
         PEER: [sdk, HERE / "stdio_sdk_client.py"],
     }
-    by_client = in_turns(clients, runs, lambda command: client_sample(command, load))
-    remarks.append(
-        f"Load average before it began: {busy:.1f} on {os.cpu_count()} processors; times need a machine at rest."
-    )
+    by_client = in_turns(clients, runs, quiet, lambda command: client_sample(command, load))
+    taken = (runs + 1) * (len(commands) + len(clients))
+    remarks.append(f"Other processes disturbed {quiet.disturbed} of {taken} runs.")
     caption = _caption(runs, load, remarks)
     tables = [
         (f"servers, {REVISION}", headers("server", list(by_server), PEER), rows(SERVER, by_server, PEER, typescript)),

@@ -94,5 +94,6 @@ def _needs(call: Call, *path: str) -> None:
 
 
 async def roots_changed(ctx: Any) -> None:
-    """Remember the client's roots, now that they have changed."""
+    """Remember the client's roots, now that they have changed, and say so."""
     ctx.state.roots = [root.uri for root in (await ctx.list_roots()).roots]
+    await ctx.log("info", f"roots: {', '.join(ctx.state.roots)}", "everything")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import importlib
 import json
+import socket
+import struct
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -14,6 +16,7 @@ from typing import Any
 import pytest
 
 from mcp_generated import REVISIONS
+from mcp_runtime.errors import NotConnected
 from mcp_runtime.faces import memory
 from mcp_runtime.faces.server import serve
 from mcp_runtime.session import Transport
@@ -214,3 +217,35 @@ class Tap:
     def methods(self) -> list[str]:
         """What the client sent, by method; answers have none."""
         return [message["method"] for message in self.sent if "method" in message]
+
+
+class Prefixed:
+    """A transport that is none of the runtime's: over a socket, each message with its length before it."""
+
+    ending = "the socket was closed"
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader, self._writer = reader, writer
+
+    def send(self, message: bytes, more: bool = False) -> None:
+        if self._writer.is_closing():
+            raise NotConnected(self.ending)
+        self._writer.write(struct.pack(">I", len(message)) + message)
+
+    async def drained(self) -> None:
+        await self._writer.drain()
+
+    async def receive(self) -> bytes | None:
+        try:
+            (size,) = struct.unpack(">I", await self._reader.readexactly(4))
+            return await self._reader.readexactly(size)
+        except (asyncio.IncompleteReadError, ConnectionError):
+            return None
+
+    async def close(self) -> None:
+        self._writer.close()
+
+
+async def linked_streams() -> tuple[Prefixed, Prefixed]:
+    one, other = socket.socketpair()
+    return Prefixed(*await asyncio.open_connection(sock=one)), Prefixed(*await asyncio.open_connection(sock=other))

@@ -6,8 +6,18 @@ import asyncio
 from typing import Any
 
 import pytest
-from behaviour.support import EVERY, HANDSHAKE, METHOD_NOT_FOUND, Rev, among, clause, client_of, raw_server, server_of
-from behaviour.support import wire_to
+from behaviour.support import (
+    EVERY,
+    HANDSHAKE,
+    METHOD_NOT_FOUND,
+    Rev,
+    among,
+    clause,
+    client_of,
+    raw_server,
+    server_of,
+    wire_to,
+)
 
 from mcp_runtime.errors import NotAllowed
 
@@ -77,13 +87,6 @@ async def test_overriding_subscribe_declares_it_beside_what_is_given_by_hand(rev
     async with client_of(rev, server_of(rev, given, subscribe=subscribe)) as client:
         declared = client.server.capabilities.model_dump()
     assert declared == {"resources": {"subscribe": True, "listChanged": True}, "logging": {}}
-
-
-@among(EVERY)
-async def test_a_declared_feature_without_its_handler_is_refused_as_not_served(rev: Rev) -> None:
-    async with wire_to(server_of(rev, {"tools": {}}), opened=rev) as wire:
-        answer = await wire.ask(rev.request(1, "tools/list"))
-    assert answer["error"]["code"] == METHOD_NOT_FOUND
 
 
 @clause("2024-11-05/lifecycle/14", "2025-03-26/lifecycle/15", "draft/lifecycle/15")

@@ -5,8 +5,20 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from behaviour.support import EVERY, INTERNAL_ERROR, INVALID_PARAMS, METHOD_NOT_FOUND, Rev, among, before, clause
-from behaviour.support import client_of, server_of, since, wire_to
+from behaviour.support import (
+    EVERY,
+    INTERNAL_ERROR,
+    INVALID_PARAMS,
+    METHOD_NOT_FOUND,
+    Rev,
+    among,
+    before,
+    clause,
+    client_of,
+    server_of,
+    since,
+    wire_to,
+)
 
 from mcp_runtime.errors import ErrorResponse, NotAllowed
 

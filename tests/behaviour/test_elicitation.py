@@ -6,8 +6,20 @@ import asyncio
 from typing import Any
 
 import pytest
-from behaviour.support import INVALID_PARAMS, METHOD_NOT_FOUND, STATELESS, Rev, Tap, among, before, clause, client_of
-from behaviour.support import raw_server, server_of, since
+from behaviour.support import (
+    INVALID_PARAMS,
+    METHOD_NOT_FOUND,
+    STATELESS,
+    Rev,
+    Tap,
+    among,
+    before,
+    clause,
+    client_of,
+    raw_server,
+    server_of,
+    since,
+)
 
 from mcp_runtime.errors import NotAllowed
 from mcp_runtime.faces.calls import Options

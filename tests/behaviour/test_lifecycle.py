@@ -18,8 +18,10 @@ from behaviour.support import (
     clause,
     client_of,
     hello,
+    raw_server,
+    server_of,
+    wire_to,
 )
-from behaviour.support import raw_server, server_of, wire_to
 
 from mcp_runtime.errors import ErrorResponse, InvalidResponse, NotAllowed
 from mcp_runtime.peer import Peer

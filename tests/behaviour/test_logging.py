@@ -6,10 +6,23 @@ import asyncio
 from typing import Any
 
 import pytest
-from behaviour.support import EVERY, HANDSHAKE, INTERNAL_ERROR, INVALID_PARAMS, METHOD_NOT_FOUND, STATELESS, Rev
-from behaviour.support import Tap, among, clause, client_of, server_of, wire_to
+from behaviour.support import (
+    EVERY,
+    HANDSHAKE,
+    INTERNAL_ERROR,
+    INVALID_PARAMS,
+    METHOD_NOT_FOUND,
+    STATELESS,
+    Rev,
+    Tap,
+    among,
+    clause,
+    client_of,
+    server_of,
+    wire_to,
+)
 
-from mcp_runtime.errors import ErrorResponse, NotAllowed
+from mcp_runtime.errors import ErrorResponse, InvalidMessage, NotAllowed
 from mcp_runtime.faces.calls import Options
 
 LEVELS = ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"]
@@ -52,6 +65,23 @@ async def test_a_server_that_did_not_declare_it_cannot_log(rev: Rev) -> None:
     wants = Options(meta={"io.modelcontextprotocol/logLevel": "debug"} if rev.stateless else {})
     async with client_of(rev, server_of(rev, call_tool=call_tool)) as client:
         assert (await client.call_tool(name="x", options=wants)).content[0].text == "refused"
+
+
+@clause("2024-11-05/logging/12", "2025-03-26/logging/12", "draft/logging/12")
+@among(EVERY)
+async def test_what_json_cannot_say_is_not_logged(rev: Rev) -> None:
+    async def call_tool(ctx: Any, params: Any) -> Any:
+        for data in (object(), {"deep": [object()]}, "half a pair: \ud800"):
+            with pytest.raises(InvalidMessage, match="'notifications/message'"):
+                await ctx.log("error", data)
+        return rev.text("refused")
+
+    wants = Options(meta={"io.modelcontextprotocol/logLevel": "debug"} if rev.stateless else {})
+    heard = Heard()
+    server = server_of(rev, LOGGING, call_tool=call_tool)
+    async with client_of(rev, server, on_logging_message=heard.on_logging_message) as client:
+        assert (await client.call_tool(name="x", options=wants)).content[0].text == "refused"
+    assert heard.said == []
 
 
 @among(HANDSHAKE)

@@ -6,8 +6,21 @@ import asyncio
 from typing import Any
 
 import pytest
-from behaviour.support import EVERY, HANDSHAKE, INVALID_PARAMS, METHOD_NOT_FOUND, Rev, Tap, among, clause, client_of
-from behaviour.support import hello, raw_server, server_of, wire_to
+from behaviour.support import (
+    EVERY,
+    HANDSHAKE,
+    INVALID_PARAMS,
+    METHOD_NOT_FOUND,
+    Rev,
+    Tap,
+    among,
+    clause,
+    client_of,
+    hello,
+    raw_server,
+    server_of,
+    wire_to,
+)
 
 from mcp_runtime.errors import ErrorResponse, LocalError, NotAllowed
 from mcp_runtime.faces import memory

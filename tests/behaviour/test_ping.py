@@ -6,8 +6,19 @@ import asyncio
 from typing import Any
 
 import pytest
-from behaviour.support import HANDSHAKE, METHOD_NOT_FOUND, STATELESS, Rev, among, clause, client_of, raw_server
-from behaviour.support import server_of, wire_to
+from behaviour.support import (
+    HANDSHAKE,
+    METHOD_NOT_FOUND,
+    STATELESS,
+    Rev,
+    among,
+    clause,
+    client_of,
+    hello,
+    raw_server,
+    server_of,
+    wire_to,
+)
 
 from mcp_runtime.errors import NotConnected
 
@@ -27,8 +38,6 @@ async def test_both_sides_answer_with_an_empty_result_also_without_any_feature(r
 @clause("2024-11-05/ping/01", "2025-03-26/ping/01", "draft/ping/01")
 @among(HANDSHAKE)
 async def test_a_ping_is_answered_before_the_handshake_and_during_it(rev: Rev) -> None:
-    from behaviour.support import hello
-
     async with wire_to(server_of(rev)) as wire:
         assert (await wire.ask(rev.request(1, "ping")))["result"] == {}
         await wire.ask(hello(rev.id))

@@ -6,8 +6,19 @@ import asyncio
 from typing import Any
 
 import pytest
-from behaviour.support import HANDSHAKE, INVALID_PARAMS, METHOD_NOT_FOUND, STATELESS, Rev, Tap, among, clause, client_of
-from behaviour.support import raw_server, server_of
+from behaviour.support import (
+    HANDSHAKE,
+    INVALID_PARAMS,
+    METHOD_NOT_FOUND,
+    STATELESS,
+    Rev,
+    Tap,
+    among,
+    clause,
+    client_of,
+    raw_server,
+    server_of,
+)
 
 from mcp_runtime.errors import ErrorResponse, InvalidMessage, NotAllowed, Refusal
 

@@ -81,7 +81,7 @@ class Calls:
     def progressed(self, params: Any) -> None:
         """Progress goes to the call it is about, as long as it grows; it may give the call more time."""
         call = self._open.get(params.progress_token)
-        if call is None or call.on_progress is None or params.progress <= call.progress:
+        if call is None or call.waiting.done() or call.on_progress is None or params.progress <= call.progress:
             return
         call.progress = params.progress
         if call.latest is not None:

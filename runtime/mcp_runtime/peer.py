@@ -31,6 +31,7 @@ class Asked:
     id: Id
     row: Request[Any]
     params: Any
+    open: bool = True  # Until it is answered, refused or cancelled.
 
 
 @dataclass(slots=True)
@@ -126,6 +127,7 @@ class Peer:
     def answer(self, asked: Asked, result: Any) -> bytes:
         """The bytes of a result. Raises InvalidMessage where it is not what the method may give."""
         self.in_flight.discard(asked.id)
+        asked.open = False
         row = asked.row
         if not isinstance(result, row.answers):
             names = " or ".join(kind.__name__ for kind in row.answers)
@@ -137,10 +139,16 @@ class Peer:
     def refuse(self, asked: Asked, code: int, message: str, data: Any = None) -> bytes:
         """The bytes of an error that answers a request."""
         self.in_flight.discard(asked.id)
+        asked.open = False
         try:
             return jsonrpc.error(asked.id, code, message, data)
         except ValueError:  # JSON cannot say it, and the peer waits for an answer all the same.
             return jsonrpc.error(asked.id, jsonrpc.INTERNAL_ERROR, "internal error")
+
+    def mine(self, row: Notification) -> Notification:
+        """The row of this method that this side sends; some notifications go both ways."""
+        own = self.revision.table(_SENDS[self.side]).get(row.method)
+        return own if isinstance(own, Notification) else row
 
     def forget(self, id: Id) -> bool:
         """Nobody waits for this answer any more; it is dropped when it comes. False if it has come already."""

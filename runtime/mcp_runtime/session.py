@@ -232,6 +232,7 @@ class Session:
         serving = self._serving.pop(id, None) if self.peer.phase is Phase.OPEN else None
         if serving is not None and serving.task is not None:
             self.peer.in_flight.discard(id)
+            serving.asked.open = False
             serving.task.add_done_callback(self._done)
             serving.task.cancel()
 
@@ -239,6 +240,7 @@ class Session:
         """Notifications that are about an exchange go to it; the others to their handler."""
         lifecycle = self.peer.revision.lifecycle
         if told.row.method == lifecycle.cancel.method:
+            log.debug("the peer cancels %r: %r", told.params.request_id, told.params.reason)
             self._cancel(told.params.request_id)
         elif told.row.method == lifecycle.progress.method:
             self._calls.progressed(told.params)
@@ -301,7 +303,7 @@ class Session:
         opening = isinstance(lifecycle, Handshake) and row is lifecycle.open
         if self.peer.forget(id) and not opening and not self.ended:
             try:
-                self._send(self.peer.tell(lifecycle.cancel, {"requestId": id}))
+                self._send(self.peer.tell(self.peer.mine(lifecycle.cancel), {"requestId": id}))
             except NotAllowed:
                 log.debug("%r has no notification to cancel with", self.peer.revision.id)
 

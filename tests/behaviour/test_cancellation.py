@@ -144,3 +144,62 @@ async def test_a_cancellation_of_nothing_that_runs_is_ignored(rev: Rev) -> None:
         worker.release.set()
         answer = await wire.receive()
     assert (answer["id"], answer["result"]["content"][0]["text"]) == (1, "done") and not worker.cancelled
+
+
+@among(HANDSHAKE)
+async def test_a_handler_that_gives_up_its_question_cancels_it_at_the_client(rev: Rev) -> None:
+    started, ended = asyncio.Event(), asyncio.Event()
+
+    async def on_list_roots(ctx: Any, params: Any) -> Any:
+        started.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+
+    async def call_tool(ctx: Any, params: Any) -> Any:
+        question = asyncio.create_task(ctx.list_roots())
+        await started.wait()
+        question.cancel()
+        await asyncio.wait([question])
+        await ended.wait()
+        return rev.text(f"cancelled: {question.cancelled()}")
+
+    async with client_of(rev, server_of(rev, call_tool=call_tool), on_list_roots=on_list_roots) as client:
+        assert (await client.call_tool(name="x")).content[0].text == "cancelled: True"
+
+
+@among(HANDSHAKE)
+async def test_cancelling_a_call_cancels_what_its_handler_asks_back(rev: Rev) -> None:
+    started, ended = asyncio.Event(), asyncio.Event()
+
+    async def on_list_roots(ctx: Any, params: Any) -> Any:
+        started.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+
+    async def call_tool(ctx: Any, params: Any) -> Any:
+        await ctx.list_roots()
+
+    async with client_of(rev, server_of(rev, call_tool=call_tool), on_list_roots=on_list_roots) as client:
+        task = asyncio.create_task(client.call_tool(name="x"))
+        await started.wait()
+        task.cancel()
+        await ended.wait()
+        assert await client.ping()
+    assert task.cancelled()
+
+
+@clause("2024-11-05/cancellation/09", "2025-03-26/cancellation/09", "draft/cancellation/09")
+@among(EVERY)
+async def test_the_reason_of_a_cancellation_is_logged(rev: Rev, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("DEBUG", "mcp_runtime")
+    worker = Worker(rev)
+    async with wire_to(server_of(rev, call_tool=worker.call_tool), opened=rev) as wire:
+        wire.send(call(rev, 7, "slow"))
+        await worker.started.wait()
+        wire.send(cancelled(7, reason="changed my mind"))
+        await worker.ended.wait()
+    assert "changed my mind" in caplog.text

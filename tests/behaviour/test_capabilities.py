@@ -89,6 +89,13 @@ async def test_overriding_subscribe_declares_it_beside_what_is_given_by_hand(rev
     assert declared == {"resources": {"subscribe": True, "listChanged": True}, "logging": {}}
 
 
+@among(EVERY)
+async def test_a_declared_feature_without_its_handler_is_refused_as_not_served(rev: Rev) -> None:
+    async with wire_to(server_of(rev, {"tools": {}}), opened=rev) as wire:
+        answer = await wire.ask(rev.request(1, "tools/list"))
+    assert answer["error"]["code"] == METHOD_NOT_FOUND
+
+
 @clause("2024-11-05/lifecycle/14", "2025-03-26/lifecycle/15", "draft/lifecycle/15")
 @among(HANDSHAKE)
 async def test_a_notification_that_was_not_declared_is_not_heard(rev: Rev) -> None:

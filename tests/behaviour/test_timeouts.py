@@ -39,6 +39,26 @@ async def test_a_call_whose_time_is_over_cancels_the_handler_and_the_next_one_wo
     assert cancelled == [next(m["id"] for m in tap.sent if m["method"] == "tools/call")]
 
 
+@among(HANDSHAKE)
+async def test_a_handler_that_asks_the_client_has_timeouts_too(rev: Rev) -> None:
+    ended = asyncio.Event()
+
+    async def on_list_roots(ctx: Any, params: Any) -> Any:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+
+    async def call_tool(ctx: Any, params: Any) -> Any:
+        with pytest.raises(TimedOut):
+            await ctx.list_roots(options=Options(timeout=0.05))
+        await ended.wait()
+        return rev.text("timed out")
+
+    async with client_of(rev, server_of(rev, call_tool=call_tool), on_list_roots=on_list_roots) as client:
+        assert (await client.call_tool(name="x")).content[0].text == "timed out"
+
+
 @clause("2024-11-05/lifecycle/20")
 @among(HANDSHAKE)
 async def test_a_server_that_never_answers_the_opening_is_left(rev: Rev) -> None:

@@ -195,8 +195,8 @@ def test_nothing_is_left_of_a_server_and_what_it_started() -> None:
         while is_running(child) and time.monotonic() < deadline:
             os.sched_yield()
         assert not is_running(child)
-    assert threading.active_count() == threads
-    assert len(os.listdir("/proc/self/fd")) == descriptors
+    assert threading.active_count() <= threads
+    assert len(os.listdir("/proc/self/fd")) <= descriptors
 
 
 def is_running(pid: int) -> bool:

@@ -14,7 +14,7 @@ from ..peer import Asked, Peer, Told
 from ..session import Session, Transport
 from ..spec import Direction, Handshake, Request, Stateless
 from .calls import DEFAULT, Options
-from .face import Context, Face
+from .face import Context, Face, log
 
 _META: Final = "io.modelcontextprotocol/"
 
@@ -120,7 +120,8 @@ class BaseClient(Face):
             await asyncio.sleep(seconds)
             try:
                 await self._ask(probe, {}, Options(timeout=seconds))
-            except McpError:
+            except McpError as fault:
+                log.warning("the server does not answer: %s", fault)
                 if self._session is not None:
                     await self._session.close()
                 return
@@ -207,6 +208,8 @@ class BaseClient(Face):
             return message.row.result()
         handler = self._handlers.get(row.method)
         if handler is None:
+            if isinstance(message, Asked):
+                raise self._not_handled(row)
             return None
         return await handler(ClientContext(session, message, self), message.params)
 

@@ -36,6 +36,7 @@ class Context(Caller):
         self._session = session
         self._message = message
         self.state = state
+        self._progress = float("-inf")
 
     @property
     def request_id(self) -> Id | None:
@@ -68,9 +69,13 @@ class Context(Caller):
     async def progress(self, progress: float, total: float | None = None, message: str | None = None) -> None:
         """Tell how far the request is. Nothing is sent where the other side did not ask for it."""
         token = self.meta.get("progressToken")
-        if token is None:
+        asked = self._message
+        if type(token) not in (int, str) or not isinstance(asked, Asked) or not asked.open:
             return
-        row = self.revision.lifecycle.progress
+        if progress <= self._progress:
+            return
+        self._progress = progress
+        row = self._live().peer.mine(self.revision.lifecycle.progress)
         said = {"progressToken": token, "progress": progress, "total": total, "message": message}
         known = {field.alias or name for name, field in row.params.model_fields.items()}
         await self._tell(row, {wire: value for wire, value in said.items() if wire in known}, None)

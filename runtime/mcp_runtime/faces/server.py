@@ -109,7 +109,11 @@ class Conversation:
                 self.level = message.params.level
         handler = self._server._handlers.get(row.method)  # pyright: ignore[reportPrivateUsage]
         if handler is None:
-            return message.row.result() if isinstance(message, Asked) else None
+            if isinstance(message, Told):
+                return None
+            if isinstance(lifecycle, Handshake) and row.method == lifecycle.level.method:
+                return message.row.result()
+            raise self._server._not_handled(message.row)  # pyright: ignore[reportPrivateUsage]
         answer = await handler(self._server.context(self, session, message), message.params)
         return self._signed(answer) if isinstance(lifecycle, Stateless) and isinstance(message, Asked) else answer
 

@@ -1,0 +1,147 @@
+"""A conversation goes in, and is held with the official everything server by our client, which has every handler."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from peers import node_peer
+
+from mcp_generated import v2024_11_05, v2025_03_26, v2025_06_18, v2025_11_25, v2026_07_28
+from mcp_generated.v2025_11_25 import types as t
+from mcp_runtime.errors import Refusal
+from mcp_runtime.faces.client import ClientContext, negotiate
+
+SERVER = "@modelcontextprotocol/server-everything@2026.8.31"
+DEADLINE = 40.0  # Seconds for one conversation.
+WAIT = 20.0  # Seconds for one notification.
+CAPABILITIES = {
+    "roots": {"listChanged": True},
+    "elicitation": {"form": {}, "url": {}},
+    "tasks": {"requests": {"sampling": {"createMessage": {}}, "elicitation": {"create": {}}}},
+}
+WHEN = "2026-01-01T00:00:00Z"
+
+
+class Everything(v2025_11_25.Client):
+    """Answers what it is asked, at once or as a task, and keeps what it is told. `action` is what its user does."""
+
+    def __init__(self, *arguments: Any, **settings: Any) -> None:
+        super().__init__(*arguments, **settings)
+        self.roots = [t.Root(uri="file:///work", name="work")]
+        self.action: Any = "accept"
+        self.filled: dict[str, Any] = {}
+        self.asked: list[Any] = []
+        self._tasks: dict[str, Any] = {}
+        self._told: dict[str, asyncio.Queue[Any]] = {}
+
+    async def until(self, kind: str) -> Any:
+        """The params of the next notification of a kind, such as `log`."""
+        return await asyncio.wait_for(self.told(kind).get(), WAIT)
+
+    def told(self, kind: str) -> asyncio.Queue[Any]:
+        return self._told.setdefault(kind, asyncio.Queue())
+
+    # ---- what it is asked -------------------------------------------------------------------------------------------
+
+    async def on_list_roots(self, ctx: ClientContext, params: t.RequestParams) -> t.ListRootsResult:
+        return t.ListRootsResult(roots=self.roots)
+
+    async def on_create_message(
+        self, ctx: ClientContext, params: t.CreateMessageRequestParams
+    ) -> t.CreateMessageResult | t.CreateTaskResult:
+        self.asked.append(params)
+        content = t.TextContent(text="I am a parrot.")
+        answer = t.CreateMessageResult(role="assistant", content=content, model="parrot", stop_reason="endTurn")
+        return answer if params.task is None else self._as_task(answer)
+
+    async def on_elicit(self, ctx: ClientContext, params: t.ElicitRequestParams) -> t.ElicitResult | t.CreateTaskResult:
+        self.asked.append(params)
+        content = self.filled if self.action == "accept" and params.mode != "url" else None
+        answer = t.ElicitResult(action=self.action, content=content)
+        return answer if params.task is None else self._as_task(answer)
+
+    def _as_task(self, answer: Any) -> t.CreateTaskResult:
+        task = self._task(secrets.token_hex(4), "working")
+        self._tasks[task.task_id] = answer
+        return t.CreateTaskResult(task=task)
+
+    def _task(self, task_id: str, status: Any) -> t.Task:
+        return t.Task(task_id=task_id, status=status, created_at=WHEN, last_updated_at=WHEN, ttl=None)
+
+    async def on_get_task(self, ctx: ClientContext, params: t.GetTaskRequestParams) -> t.GetTaskResult:
+        self._answer(params.task_id)
+        return t.GetTaskResult(**self._task(params.task_id, "completed").model_dump())
+
+    async def on_get_task_payload(
+        self, ctx: ClientContext, params: t.GetTaskPayloadRequestParams
+    ) -> t.GetTaskPayloadResult:
+        return t.GetTaskPayloadResult.model_validate(self._answer(params.task_id).model_dump())
+
+    def _answer(self, task_id: str) -> Any:
+        if task_id not in self._tasks:
+            raise Refusal(-32602, "there is no such task")
+        return self._tasks[task_id]
+
+    # ---- what it is told --------------------------------------------------------------------------------------------
+
+    async def on_logging_message(self, ctx: ClientContext, params: t.LoggingMessageNotificationParams) -> None:
+        self.told("log").put_nowait(params)
+
+    async def on_resource_updated(self, ctx: ClientContext, params: t.ResourceUpdatedNotificationParams) -> None:
+        self.told("updated").put_nowait(params)
+
+    async def on_resource_list_changed(self, ctx: ClientContext, params: t.NotificationParams) -> None:
+        self.told("resources").put_nowait(params)
+
+    async def on_tool_list_changed(self, ctx: ClientContext, params: t.NotificationParams) -> None:
+        self.told("tools").put_nowait(params)
+
+    async def on_task_status(self, ctx: ClientContext, params: t.TaskStatusNotificationParams) -> None:
+        self.told("task").put_nowait(params)
+
+
+def everything_server() -> tuple[str, ...]:
+    """The command of the server, which is installed first if it is not there."""
+    name = SERVER.rpartition("@")[0]
+    return ("node", str(node_peer(SERVER) / "node_modules" / name / "dist" / "index.js"), "stdio")
+
+
+def converse(conversation: Callable[[Everything], Awaitable[None]]) -> None:
+    """Hold a conversation with a server of its own."""
+    command = everything_server()
+
+    async def opened() -> None:
+        client = await _negotiated(command)
+        try:
+            await conversation(client)
+        finally:
+            await client.close()
+
+    asyncio.run(asyncio.wait_for(opened(), DEADLINE))
+
+
+async def _negotiated(command: tuple[str, ...]) -> Everything:
+    """The client, open: all five revisions are offered, and the server takes the newest with a handshake."""
+
+    def ignore(line: str) -> None:
+        """What the server says on standard error is no part of these tests."""
+
+    client = await negotiate(
+        v2024_11_05.Client.stdio(*command, stderr=ignore),
+        v2025_03_26.Client.stdio(*command, stderr=ignore),
+        v2025_06_18.Client.stdio(*command, stderr=ignore),
+        Everything.stdio(*command, stderr=ignore, capabilities=CAPABILITIES),
+        v2026_07_28.Client.stdio(*command, stderr=ignore),
+    )
+    assert isinstance(client, Everything), f"agreed on {client.revision.id}"
+    return client
+
+
+def text(result: t.CallToolResult, number: int = 0) -> str:
+    """One of the texts of a result."""
+    content = result.content[number]
+    assert isinstance(content, t.TextContent)
+    return content.text

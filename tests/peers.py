@@ -1,0 +1,93 @@
+"""Names and exact versions of other projects' packages go in, environments of their own that hold them come out.
+
+Each is made once, under build/peers/. Where that cannot be done, the test that asks is skipped, and says why.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import venv
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import ROOT
+
+PEERS = ROOT / "build" / "peers"
+LIMIT = 300  # Seconds one installation may take.
+
+
+def python_peer(requirement: str) -> Path:
+    """The interpreter of a virtual environment that holds a package, such as `mcp==2.3.0`."""
+
+    def install(folder: Path) -> None:
+        venv.create(folder, with_pip=True, clear=True)
+        command = [str(folder / "bin" / "python"), "-m", "pip", "install", "--quiet", requirement]
+        subprocess.run(command, check=True, timeout=LIMIT, capture_output=True, text=True)
+
+    return _made(requirement, install) / "bin" / "python"
+
+
+def node_peer(requirement: str) -> Path:
+    """The folder of an npm package, such as `left-pad@1.3.0`; its own programs are in node_modules/.bin."""
+    missing = [program for program in ("node", "npm") if shutil.which(program) is None]
+    if missing:
+        pytest.skip(f"{requirement}: not on the PATH: {', '.join(missing)}")
+
+    def install(folder: Path) -> None:
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        (folder / "package.json").write_text('{"private": true}\n')  # Else npm looks for one in the folders above.
+        # What packages would run while they are installed is not needed, and is not run.
+        command = ["npm", "install", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error", requirement]
+        subprocess.run(command, cwd=folder, check=True, timeout=LIMIT, capture_output=True, text=True)
+
+    return _made(requirement, install)
+
+
+def driven(python: Path, driver: str, *arguments: str, limit: float = 60.0) -> Any:
+    """What a script of tests/peer_drivers/ prints as JSON when the peer's interpreter runs it."""
+    script = ROOT / "tests" / "peer_drivers" / driver
+    done = subprocess.run([python, script, *arguments], capture_output=True, text=True, timeout=limit, env=_clean())
+    assert done.returncode == 0, f"{driver} ended with {done.returncode}:\n{done.stderr[-4000:]}"
+    return json.loads(done.stdout)
+
+
+def _clean() -> dict[str, str]:
+    """The environment without what would let the peer import our packages instead of its own."""
+    return {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "PYTEST", "COV"))}
+
+
+def _made(requirement: str, install: Callable[[Path], None]) -> Path:
+    """The folder of a requirement, installed if it is not yet. Skips the test where installing fails."""
+    folder = PEERS / re.sub(r"[^a-zA-Z0-9.]+", "-", requirement).strip("-")
+    done = folder / "installed.txt"
+    with alone(folder):
+        if not done.exists() or done.read_text() != requirement:
+            print(f"installing {requirement} into {folder.relative_to(ROOT)} …", file=sys.stderr)
+            try:
+                install(folder)
+            except (subprocess.SubprocessError, OSError) as fault:
+                said = str(getattr(fault, "stderr", None) or fault).strip().splitlines()
+                why = f"{requirement} cannot be installed: {said[-1] if said else fault}"
+                print(why, file=sys.stderr)
+                pytest.skip(why)
+            done.write_text(requirement)
+    return folder
+
+
+@contextmanager
+def alone(path: Path) -> Iterator[None]:
+    """Keep other test processes out while this one makes something."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.with_name(f"{path.name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield

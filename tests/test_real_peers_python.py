@@ -229,6 +229,12 @@ def test_a_level_keeps_lesser_log_messages_away(seen: Seen) -> None:
     assert not messages(seen.logging["left"], "notifications/message")
 
 
+def test_progress_reaches_the_callback(seen: Seen) -> None:
+    said = [None] * 3 if seen.revision == "2024-11-05" else ["step 1", "step 2", "done"]
+    assert seen.progress["seen"] == [[step, 2, words] for step, words in enumerate(said)]
+    assert text(seen.progress["result"]) == "2 steps in 0.1 s"
+
+
 def test_a_cancelled_call_is_cancelled_in_the_server(seen: Seen) -> None:
     [status] = seen.cancellation["contents"]
     assert json.loads(status["text"])["cancelled"] == 1

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from conversation import Call, Failed
 from mcp_runtime.errors import ErrorResponse, Refusal
+from mcp_runtime.wire import is_list, is_object
 
 PAGE_TO_VISIT: Final = {
     "mode": "url",
@@ -41,7 +42,8 @@ async def sample(call: Call) -> str:
         )
     except ErrorResponse as refused:
         raise Failed(f"the client said no: {refused}") from None
-    said = answer.content if isinstance(answer.content, list) else [answer.content]
+    content: Any = answer.content
+    said: list[Any] = content if is_list(content) else [content]
     return f"{answer.model} ({answer.stop_reason}): " + " ".join(getattr(each, "text", each.type) for each in said)
 
 
@@ -62,7 +64,8 @@ async def ask_user(call: Call) -> str:
         answer = await call.ctx.elicit(params)
     else:
         answer = await call.ctx.elicit(message="Who are you?", requested_schema=form)
-    filled = ", ".join(f"{name}={value}" for name, value in sorted((answer.content or {}).items()))
+    content: dict[str, Any] = answer.content or {}
+    filled = ", ".join(f"{name}={value}" for name, value in sorted(content.items()))
     return f"{answer.action}: {filled}" if filled else str(answer.action)
 
 
@@ -88,7 +91,7 @@ def _needs(call: Call, *path: str) -> None:
     """Raise where the client has not declared what the tool needs."""
     at: Any = call.ctx.capabilities
     for step in path:
-        at = at.get(step) if isinstance(at, dict) else None
+        at = at.get(step) if is_object(at) else None
     if at is None:
         raise Failed(f"this client does not offer {'.'.join(path)}")
 

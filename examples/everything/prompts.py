@@ -87,7 +87,7 @@ def _values(params: Any) -> Sequence[str]:
     """All values of an argument, as far as what is known already leaves them open."""
     ref, argument = params.ref, params.argument.name
     of = ref.name if ref.type == "ref/prompt" else ref.uri
-    known = getattr(getattr(params, "context", None), "arguments", None) or {}
+    known: dict[str, str] = getattr(getattr(params, "context", None), "arguments", None) or {}
     match of, argument:
         case "describe", "country":
             return list(_CITIES)
@@ -101,6 +101,7 @@ def _values(params: Any) -> Sequence[str]:
             return [str(n) for n in range(NUMBERS)]
         case "note://{name}", "name":
             return []
-    if argument in _PROMPTS.get(of, {}):
-        return []  # Anything may stand there.
-    raise Refusal(INVALID_PARAMS, f"nothing is known about the argument {argument!r} of {of!r}")
+        case _ if argument in _PROMPTS.get(of, {}):
+            return []  # Anything may stand there.
+        case _:
+            raise Refusal(INVALID_PARAMS, f"nothing is known about the argument {argument!r} of {of!r}")

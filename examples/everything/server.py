@@ -6,7 +6,7 @@ Run it: `python examples/everything/server.py stdio`. Each class is one revision
 from __future__ import annotations
 
 import sys
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from types import ModuleType
 from typing import Any, Final
@@ -22,7 +22,7 @@ from mcp_runtime.faces.paging import page
 from mcp_runtime.faces.server import run
 
 INSTRUCTIONS: Final = "Call `echo` first. Notes that `write_note` writes are resources, and can be watched."
-CAPABILITIES: Final = {
+CAPABILITIES: Final[Mapping[str, Any]] = {
     "logging": {},
     "prompts": {"listChanged": True},
     "resources": {"listChanged": True},
@@ -30,91 +30,92 @@ CAPABILITIES: Final = {
 }
 
 
+class Everything:
+    """The handlers, for any revision: `t` are its types, and its own server class comes after this one."""
+
+    t: Any
+
+    @asynccontextmanager
+    async def lifespan(self) -> AsyncGenerator[State]:
+        state = State()
+        try:
+            yield state
+        finally:
+            await tasks.end(state)
+
+    async def list_tools(self, ctx: Any, params: Any) -> Any:
+        offered = tools.offered(self.t, ctx.state).values()
+        found, following = page([tools.listed(self.t, tool) for tool in offered], params.cursor, PAGE)
+        return self.t.ListToolsResult(tools=found, next_cursor=following)
+
+    async def call_tool(self, ctx: Any, params: Any) -> Any:
+        call = Call(self.t, ctx, params.arguments or {})
+        if getattr(params, "task", None) is not None:
+            return tasks.started(call, params.name)
+        return await tools.called(call, params.name)
+
+    async def list_resources(self, ctx: Any, params: Any) -> Any:
+        found, following = page(resources.listed(self.t, ctx.state), params.cursor, PAGE)
+        return self.t.ListResourcesResult(resources=found, next_cursor=following)
+
+    async def list_resource_templates(self, ctx: Any, params: Any) -> Any:
+        found, following = page(resources.templates(self.t), params.cursor, PAGE)
+        return self.t.ListResourceTemplatesResult(resource_templates=found, next_cursor=following)
+
+    async def read_resource(self, ctx: Any, params: Any) -> Any:
+        return self.t.ReadResourceResult(contents=resources.contents(self.t, ctx.state, params.uri))
+
+    async def subscribe(self, ctx: Any, params: Any) -> Any:
+        resources.exists(ctx.state, params.uri)
+        ctx.state.watched.add(params.uri)
+        return self.t.EmptyResult()
+
+    async def unsubscribe(self, ctx: Any, params: Any) -> Any:
+        ctx.state.watched.discard(params.uri)
+        return self.t.EmptyResult()
+
+    async def list_prompts(self, ctx: Any, params: Any) -> Any:
+        found, following = page(prompts.listed(self.t, ctx.state), params.cursor, PAGE)
+        return self.t.ListPromptsResult(prompts=found, next_cursor=following)
+
+    async def get_prompt(self, ctx: Any, params: Any) -> Any:
+        return prompts.filled(self.t, ctx.state, params.name, params.arguments or {})
+
+    async def complete(self, ctx: Any, params: Any) -> Any:
+        return prompts.completion(self.t, params)
+
+    async def set_level(self, ctx: Any, params: Any) -> Any:
+        return self.t.EmptyResult()  # The runtime keeps the level, and `ctx.log` sends what it lets through.
+
+    async def on_roots_list_changed(self, ctx: Any, params: Any) -> None:
+        await asking.roots_changed(ctx)
+
+
+class WithTasks(Everything):
+    """And what a revision that has tasks asks about them."""
+
+    async def get_task(self, ctx: Any, params: Any) -> Any:
+        return self.t.GetTaskResult(**tasks.found(ctx.state, params.task_id).told)
+
+    async def get_task_payload(self, ctx: Any, params: Any) -> Any:
+        return await tasks.payload(self.t, ctx.state, params.task_id)
+
+    async def list_tasks(self, ctx: Any, params: Any) -> Any:
+        return tasks.listed(self.t, ctx.state, params.cursor)
+
+    async def cancel_task(self, ctx: Any, params: Any) -> Any:
+        return await tasks.cancelled(self.t, ctx.state, params.task_id)
+
+
 def everything(revision: ModuleType) -> Any:
     """A server of one revision."""
-    t = revision.types
-
-    class Everything(revision.Server):  # type: ignore[misc, name-defined]
-        @asynccontextmanager
-        async def lifespan(self) -> AsyncGenerator[State]:
-            state = State()
-            try:
-                yield state
-            finally:
-                await tasks.end(state)
-
-        async def list_tools(self, ctx: Any, params: Any) -> Any:
-            offered = tools.offered(t, ctx.state).values()
-            found, following = page([tools.listed(t, tool) for tool in offered], params.cursor, PAGE)
-            return t.ListToolsResult(tools=found, next_cursor=following)
-
-        async def call_tool(self, ctx: Any, params: Any) -> Any:
-            call = Call(t, ctx, params.arguments or {})
-            if getattr(params, "task", None) is not None:
-                return tasks.started(call, params.name)
-            return await tools.called(call, params.name)
-
-        async def list_resources(self, ctx: Any, params: Any) -> Any:
-            found, following = page(resources.listed(t, ctx.state), params.cursor, PAGE)
-            return t.ListResourcesResult(resources=found, next_cursor=following)
-
-        async def list_resource_templates(self, ctx: Any, params: Any) -> Any:
-            found, following = page(resources.templates(t), params.cursor, PAGE)
-            return t.ListResourceTemplatesResult(resource_templates=found, next_cursor=following)
-
-        async def read_resource(self, ctx: Any, params: Any) -> Any:
-            return t.ReadResourceResult(contents=resources.contents(t, ctx.state, params.uri))
-
-        async def subscribe(self, ctx: Any, params: Any) -> Any:
-            resources.exists(ctx.state, params.uri)
-            ctx.state.watched.add(params.uri)
-            return t.EmptyResult()
-
-        async def unsubscribe(self, ctx: Any, params: Any) -> Any:
-            ctx.state.watched.discard(params.uri)
-            return t.EmptyResult()
-
-        async def list_prompts(self, ctx: Any, params: Any) -> Any:
-            found, following = page(prompts.listed(t, ctx.state), params.cursor, PAGE)
-            return t.ListPromptsResult(prompts=found, next_cursor=following)
-
-        async def get_prompt(self, ctx: Any, params: Any) -> Any:
-            return prompts.filled(t, ctx.state, params.name, params.arguments or {})
-
-        async def complete(self, ctx: Any, params: Any) -> Any:
-            return prompts.completion(t, params)
-
-        async def set_level(self, ctx: Any, params: Any) -> Any:
-            return t.EmptyResult()  # The runtime keeps the level, and `ctx.log` sends what it lets through.
-
-        async def on_roots_list_changed(self, ctx: Any, params: Any) -> None:
-            await asking.roots_changed(ctx)
-
-    capabilities: dict[str, Any] = dict(CAPABILITIES)
-    kind = Everything
+    t, capabilities = revision.types, dict(CAPABILITIES)
+    handlers: type[Everything] = Everything
     if hasattr(t, "CreateTaskResult"):
-        kind = with_tasks(t, Everything)
+        handlers = WithTasks
         capabilities["tasks"] = {"requests": {"tools": {"call": {}}}}
+    kind: Any = type("Everything", (handlers, revision.Server), {"t": t})
     return kind(name="everything", version="1.0", instructions=INSTRUCTIONS, capabilities=capabilities)
-
-
-def with_tasks(t: Any, kind: Any) -> Any:
-    """The server's class with what a revision that has tasks asks about them."""
-
-    class WithTasks(kind):  # type: ignore[misc]
-        async def get_task(self, ctx: Any, params: Any) -> Any:
-            return t.GetTaskResult(**tasks.found(ctx.state, params.task_id).told)
-
-        async def get_task_payload(self, ctx: Any, params: Any) -> Any:
-            return await tasks.payload(t, ctx.state, params.task_id)
-
-        async def list_tasks(self, ctx: Any, params: Any) -> Any:
-            return tasks.listed(t, ctx.state, params.cursor)
-
-        async def cancel_task(self, ctx: Any, params: Any) -> Any:
-            return await tasks.cancelled(t, ctx.state, params.task_id)
-
-    return WithTasks
 
 
 if __name__ == "__main__":

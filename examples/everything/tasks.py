@@ -24,16 +24,16 @@ def started(call: Call, name: str) -> Any:
     tool = offered(call.t, call.state).get(name)
     if tool is None or not tool.as_task:
         raise Refusal(_METHOD_NOT_FOUND, f"{name!r} is no tool that can run as a task")
-    now = _now()
-    told = {
-        "task_id": secrets.token_hex(8),
+    now, task_id = _now(), secrets.token_hex(8)
+    told: dict[str, Any] = {
+        "task_id": task_id,
         "status": "working",
         "created_at": now,
         "last_updated_at": now,
         "ttl": _KEPT,
         "poll_interval": _POLL,
     }
-    call.state.tasks[told["task_id"]] = Work(told, asyncio.create_task(_run(call, name, told)))
+    call.state.tasks[task_id] = Work(told, asyncio.create_task(_run(call, name, told)))
     return call.t.CreateTaskResult(task=call.t.Task(**told))
 
 

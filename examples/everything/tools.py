@@ -10,7 +10,6 @@ from typing import Any, Final
 import asking
 from conversation import INVALID_PARAMS, PNG, WAV, Call, Failed, State, make
 from jsonschema import Draft202012Validator
-from jsonschema.exceptions import best_match
 from mcp_runtime.errors import Refusal
 from resources import contents, link
 
@@ -196,20 +195,27 @@ async def called(call: Call, name: str) -> Any:
     tool = offered(call.t, call.state).get(name)
     if tool is None:
         raise Refusal(INVALID_PARAMS, f"unknown tool: {name}")
-    fault = best_match(Draft202012Validator(tool.input_schema()).iter_errors(dict(call.arguments)))
+    fault = _fault(tool, call.arguments)
     if fault is not None and call.revision < "2025-11-25":
-        raise Refusal(INVALID_PARAMS, f"{name}: {fault.message}")
+        raise Refusal(INVALID_PARAMS, f"{name}: {fault}")
     try:
         if fault is not None:
-            raise Failed(f"{name}: {fault.message}")
+            raise Failed(f"{name}: {fault}")
         given = await tool.run(call)
     except Failed as failed:
         return call.t.CallToolResult(content=[call.t.TextContent(text=str(failed))], is_error=True)
     match given:
         case str():
             return call.t.CallToolResult(content=[call.t.TextContent(text=given)])
-        case dict():
+        case list():
+            return call.t.CallToolResult(content=given)
+        case _:
             text = ", ".join(f"{key}: {value}" for key, value in given.items())
             return call.t.CallToolResult(content=[call.t.TextContent(text=text)], structured_content=given)
-        case _:
-            return call.t.CallToolResult(content=given)
+
+
+def _fault(tool: Tool, arguments: Mapping[str, Any]) -> str | None:
+    """What is wrong with the arguments of a call, in one line."""
+    validator: Any = Draft202012Validator(tool.input_schema())
+    fault = next(validator.iter_errors(dict(arguments)), None)
+    return None if fault is None else str(fault.message)

@@ -92,6 +92,22 @@ class ChildTransport(PipeTransport):
         if self._closed:
             return
         await super().close(patience)
+        self._loop.add_reader(self._incoming, self._drop)
+        try:
+            await self._end_child()
+        finally:
+            self._loop.remove_reader(self._incoming)
+            os.close(self._incoming)
+
+    def _release(self) -> None:
+        """Close its input alone: what it says while it ends is read, because writing to nobody would break it."""
+        os.close(self._outgoing)
+
+    def _drop(self) -> None:
+        if not os.read(self._incoming, 1 << 16):
+            self._loop.remove_reader(self._incoming)
+
+    async def _end_child(self) -> None:
         for told in (signal.SIGTERM, signal.SIGKILL):
             if await self._ended_within(_GRACE):
                 break

@@ -197,6 +197,10 @@ class PipeTransport:
         if self._flushing:
             self._loop.remove_writer(self._outgoing)
         self._room.set()
+        self._release()
+
+    def _release(self) -> None:
+        """Close both descriptors."""
         for descriptor in {self._incoming, self._outgoing}:
             os.close(descriptor)
 

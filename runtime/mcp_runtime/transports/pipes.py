@@ -42,6 +42,7 @@ class PipeTransport:
         self._taken: list[bytes] = []
         self._left = bytearray()
         self._scheduled = self._flushing = False
+        self._handing = False  # Messages are being handed over; what is said meanwhile goes out together after them.
         self._room = asyncio.Event()
         self._room.set()
         self._poll = select.poll()
@@ -85,8 +86,14 @@ class PipeTransport:
             if (self._ready or self._ended) and self._wake is not None and not self._wake.done():
                 self._wake.set_result(None)
             return
-        while self._ready and not self._held:
-            self._deliver(self._ready.popleft())
+        outermost, self._handing = not self._handing, True
+        try:
+            while self._ready and not self._held:
+                self._deliver(self._ready.popleft())
+        finally:
+            self._handing = not outermost
+        if outermost and self._taken and not self._flushing and not self._scheduled:
+            self._flush()
         if self._ended and not self._ready:
             deliver, self._deliver = self._deliver, _nothing
             self._hand_over_end(deliver)
@@ -141,6 +148,8 @@ class PipeTransport:
         if self._broken or self._closed:
             raise NotConnected(self.ending)
         self._taken.append(message)
+        if self._handing:
+            return
         if not more and not self._flushing:
             self._flush()
         elif not self._scheduled:

@@ -49,7 +49,18 @@ names = st.lists(texts.filter(lambda text: text != "_meta"), unique=True, max_si
 
 # What a generated module may call, and which kinds of syntax it may be made of.
 CALLS = {
-    *("Field", "TypeAliasType", "const", "Request", "Notification", "InputRequest", "Interim", "Revision", "Handshake"),
+    *(
+        "Field",
+        "TypeAliasType",
+        "const",
+        "fill",
+        "Request",
+        "Notification",
+        "InputRequest",
+        "Interim",
+        "Revision",
+        "Handshake",
+    ),
     *("lazy", "_ask", "_ask_for", "_tell", "_pages", "_wait", "_each", "_not_handled"),
 }
 FORBIDDEN = (

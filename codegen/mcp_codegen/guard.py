@@ -11,7 +11,7 @@ from typing import Final
 from .errors import CodegenError
 from .ir import Object, Revision
 
-_CALLS: Final = frozenset({"Field", "TypeAliasType", "const"})
+_CALLS: Final = frozenset({"Field", "TypeAliasType", "const", "fill"})
 _NODES: Final = (
     *(
         ast.Attribute,

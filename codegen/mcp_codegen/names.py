@@ -40,7 +40,7 @@ TAKEN_BY_FACES: Final = frozenset(
 # Names a type cannot have, because the generated module uses them with their usual meaning.
 _TAKEN_BY_MODULE: Final = frozenset(dir(builtins)) - {"ConnectionError"} | {
     *("Annotated", "Any", "ClassVar", "Const", "Field", "Int", "Literal", "MISSING", "Number", "Opt", "TypeAliasType"),
-    *("Union", "WireModel", "const", "TypeAlias", "Optional", "Dict", "List", "BaseModel", "ConfigDict"),
+    *("Union", "WireModel", "const", "fill", "TypeAlias", "Optional", "Dict", "List", "BaseModel", "ConfigDict"),
 }
 
 

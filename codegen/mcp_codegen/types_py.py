@@ -132,6 +132,7 @@ def docstring(text: str, indent: str) -> str:
 
 def _class_options(each: Object, tokens: _Tokens) -> Schema:
     return {
+        "fills": [field.name for field in each.fields if field.fill is not None],
         "optional": [field.name for field in each.fields if not field.required],
         "constants": {
             field.name: repr(_value(field.constant, tokens)) for field in each.fields if field.constant is not None

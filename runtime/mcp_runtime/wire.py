@@ -11,7 +11,7 @@
 
 from collections.abc import Callable
 from functools import cache
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeGuard, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeGuard, TypeVar, get_args, get_origin
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
@@ -41,10 +41,17 @@ if TYPE_CHECKING:
         """A constant of the schema: required on the wire, filled in by the constructor."""
         ...
 
+    def fill(value: T) -> T:
+        """The usual value of a property: required on the wire, filled in by the constructor."""
+        ...
+
 else:
 
     def const(value):
-        return Field(json_schema_extra={"const": value})
+        return ...  # The type says the value; a FieldInfo for each would cost every import.
+
+    def fill(value):
+        return Field(json_schema_extra={"fill": value})
 
 
 class WireModel(BaseModel):
@@ -58,24 +65,24 @@ class WireModel(BaseModel):
         validate_by_alias=True,
         validate_by_name=True,
     )
-    __constants__: ClassVar[dict[str, Any]] = {}
-
-    @classmethod
-    def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:
-        super().__pydantic_init_subclass__(**kwargs)
-        constants = {
-            name: field.json_schema_extra["const"]
-            for name, field in cls.model_fields.items()
-            if is_object(field.json_schema_extra)
-        }
-        if constants:
-            cls.__constants__ = constants
 
     def __init__(self, /, **data: Any) -> None:
-        self.__pydantic_validator__.validate_python({**self.__constants__, **data}, self_instance=self)
+        self.__pydantic_validator__.validate_python({**_filled_in(type(self)), **data}, self_instance=self)
 
     # Tells pydantic that validation need not call __init__: only direct construction fills constants in.
     __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined]
+
+
+@cache
+def _filled_in(cls: type[BaseModel]) -> dict[str, Any]:
+    """What the constructor of a model fills in: constants and usual values, by attribute."""
+    values: dict[str, Any] = {}
+    for name, field in cls.model_fields.items():
+        if is_object(field.json_schema_extra):
+            values[name] = field.json_schema_extra["fill"]
+        elif field.is_required() and get_origin(field.annotation) is Literal and len(get_args(field.annotation)) == 1:
+            values[name] = get_args(field.annotation)[0]
+    return values
 
 
 def is_object(value: object) -> TypeGuard[dict[str, Any]]:

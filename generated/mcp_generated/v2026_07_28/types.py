@@ -5,7 +5,7 @@
 
 from typing import Annotated, Any, Literal, Optional, TypeAlias, Union
 
-from mcp_runtime.wire import MISSING, Int, Number, Opt, WireModel, const
+from mcp_runtime.wire import MISSING, Int, Number, Opt, WireModel, const, fill
 from pydantic import Field
 from typing_extensions import TypeAliasType
 
@@ -704,7 +704,7 @@ class Result(WireModel):
 
     meta: Annotated[Opt[ResultMetaObject], Field(alias="_meta")] = None
     """Metadata from either side beside the content; the specification reserves some of the keys."""
-    result_type: Annotated[ResultType, Field(alias="resultType")] = const("complete")
+    result_type: Annotated[ResultType, Field(alias="resultType")] = fill("complete")
     """`complete`, or `input_required` if input is needed first; older servers leave it out and mean `complete`."""
 
 
@@ -770,9 +770,9 @@ class PaginatedResult(Result):
 class CacheableResult(Result):
     """What results that the client may cache have in common: for how long, and for whom."""
 
-    ttl_ms: Annotated[Int, Field(alias="ttlMs", ge=0)] = const(0)
+    ttl_ms: Annotated[Int, Field(alias="ttlMs", ge=0)] = fill(0)
     """How long the client may cache the result after it came, in milliseconds; 0 for not at all."""
-    cache_scope: Annotated[Literal["public", "private"], Field(alias="cacheScope")] = const("private")
+    cache_scope: Annotated[Literal["public", "private"], Field(alias="cacheScope")] = fill("private")
     """`public`: the cached result may serve anyone; `private`: only requests under the same authorization."""
 
 
@@ -803,7 +803,7 @@ class SubscriptionsListenResult(WireModel):
 
     meta: Annotated[SubscriptionsListenResultMetaObject, Field(alias="_meta")]
     """Metadata from either side beside the content; the specification reserves some of the keys."""
-    result_type: Annotated[ResultType, Field(alias="resultType")] = const("complete")
+    result_type: Annotated[ResultType, Field(alias="resultType")] = fill("complete")
     """`complete`, or `input_required` if input is needed first; older servers leave it out and mean `complete`."""
 
 
@@ -1276,7 +1276,7 @@ class InputRequiredResult(WireModel):
 
     meta: Annotated[Opt[ResultMetaObject], Field(alias="_meta")] = None
     """Metadata from either side beside the content; the specification reserves some of the keys."""
-    result_type: Annotated[ResultType, Field(alias="resultType")] = const("input_required")
+    result_type: Annotated[ResultType, Field(alias="resultType")] = fill("input_required")
     """`complete`, or `input_required` if input is needed first; older servers leave it out and mean `complete`."""
     input_requests: Annotated[Opt[InputRequests], Field(alias="inputRequests")] = None
     """What the client has to find out before it sends the request again, by key."""

@@ -9,7 +9,7 @@ import ast
 from typing import Final
 
 from .errors import CodegenError
-from .ir import Object, Revision
+from .ir import Revision
 
 _CALLS: Final = frozenset({"Field", "TypeAliasType", "const", "fill"})
 _NODES: Final = (
@@ -37,7 +37,7 @@ def check_types(source: str, revision: Revision) -> None:
         if not isinstance(node, _NODES) or (isinstance(node, ast.Call) and not _is_harmless(node)):
             raise _fault(revision, f"a {type(node).__name__} at line {getattr(node, 'lineno', 0)}")
     found = {node.name: _fields(node) for node in tree.body if isinstance(node, ast.ClassDef)}
-    wanted = {each.name: _own_fields(each, revision) for each in revision.objects()}
+    wanted = {each.name: {field.name for field in revision.own_fields(each)} for each in revision.objects()}
     if found != wanted:
         name = min(name for name in found.keys() | wanted.keys() if found.get(name) != wanted.get(name))
         raise _fault(revision, f"{name} with {found.get(name)} instead of {wanted.get(name)}")
@@ -53,11 +53,6 @@ def _is_harmless(call: ast.Call) -> bool:
 
 def _fields(node: ast.ClassDef) -> set[str]:
     return {_target(line) for line in node.body if isinstance(line, ast.AnnAssign)}
-
-
-def _own_fields(each: Object, revision: Revision) -> set[str]:
-    inherited = {field.wire for base in revision.objects() if base.name in each.bases for field in base.fields}
-    return {field.name for field in each.fields if field.wire not in inherited}
 
 
 def _target(node: ast.Assign | ast.AnnAssign) -> str:

@@ -175,5 +175,11 @@ class Revision:
         """The name of its package: the id with `v` in front and underscores inside."""
         return "v" + self.id.replace("-", "_").replace(".", "_")
 
+    def own_fields(self, each: Object) -> list[Field]:
+        """The fields that no Python base of the object has already."""
+        bases = (self.types[name] for name in each.bases)
+        inherited = {field.wire for base in bases if isinstance(base, Object) for field in base.fields}
+        return [field for field in each.fields if field.wire not in inherited]
+
     def objects(self) -> Iterator[Object]:
         return (each for each in self.types.values() if isinstance(each, Object))

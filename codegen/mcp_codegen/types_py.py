@@ -144,9 +144,7 @@ def _definition(each: Object | Alias, revision: Revision, tokens: _Tokens) -> Sc
     marks = {"description": tokens.hide(sentence(each))} if sentence(each) else {}
     if isinstance(each, Alias):
         return marks | _type(each.type, tokens)
-    inherited = {field.wire for base in revision.objects() if base.name in each.bases for field in base.fields}
-    fields = [field for field in each.fields if field.wire not in inherited]
-    own = {tokens.hide_property(field): _property(field, tokens) for field in fields}
+    own = {tokens.hide_property(field): _property(field, tokens) for field in revision.own_fields(each)}
     body: Schema = {"type": "object", "properties": own, "required": list(own)}
     if each.bases:
         return marks | {"allOf": [*({"$ref": f"#/$defs/{base}"} for base in each.bases), body]}

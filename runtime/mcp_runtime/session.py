@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import sys
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -14,14 +13,12 @@ from pydantic import BaseModel
 
 from . import jsonrpc
 from .errors import InvalidMessage, NotAllowed, NotConnected, Refusal, TimedOut
-from .exchange import Calls, OnProgress
+from .exchange import Calls, OnProgress, log
 from .framing import OVERSIZED
 from .jsonrpc import Id
 from .lifecycle import Phase
 from .peer import Answered, Asked, Batch, Event, Peer, Refused, Told
 from .spec import Handshake, Notification, Request
-
-log: Final = logging.getLogger("mcp_runtime")
 
 _DRAIN: Final = 1.0  # Seconds that handlers get to finish once the peer has ended the conversation.
 _CANCEL: Final = 0.4  # And again to take note that they are cancelled.

@@ -5,18 +5,17 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, ClassVar, Final, Self
+from typing import Any, ClassVar, Self
 
 from pydantic import BaseModel
 
 from ..errors import ErrorResponse, LocalError, McpError
+from ..exchange import log
 from ..peer import Asked, Peer, Told
 from ..session import Session, Transport
 from ..spec import Direction, Handshake, Request, Stateless
 from .calls import DEFAULT, Options
-from .face import Context, Face, log
-
-_META: Final = "io.modelcontextprotocol/"
+from .face import META, Context, Face
 
 Connect = Callable[[], Awaitable[Transport]]
 
@@ -169,9 +168,9 @@ class BaseClient(Face):
     async def _discover(self, session: Session, lifecycle: Stateless, candidates: Sequence[BaseClient]) -> BaseClient:
         """Ask what the server is; where it is not of this lifecycle, shake hands as the newest candidate that can."""
         self._own_meta = {
-            f"{_META}protocolVersion": self.revision.id,
-            f"{_META}clientInfo": {"name": self.name, "version": self.version},
-            f"{_META}clientCapabilities": self.capabilities,
+            f"{META}protocolVersion": self.revision.id,
+            f"{META}clientInfo": {"name": self.name, "version": self.version},
+            f"{META}clientCapabilities": self.capabilities,
         }
         try:
             result: Any = await self._ask(lifecycle.discover, {}, self._opening)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import logging
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, ClassVar, Final, TypeAlias, TypeVar
 
@@ -23,7 +22,8 @@ T = TypeVar("T")
 Answer: TypeAlias = T | Awaitable[T]
 Handler = Callable[..., Any]
 
-log: Final = logging.getLogger("mcp_runtime")
+# The namespace of the protocol's own keys in metadata.
+META: Final = "io.modelcontextprotocol/"
 
 # Severities of log messages, least first (RFC 5424).
 LEVELS: Final = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
@@ -58,7 +58,7 @@ class Context(Caller):
     @property
     def capabilities(self) -> Capabilities:
         """What the other side has declared."""
-        own = self.meta.get("io.modelcontextprotocol/clientCapabilities")
+        own = self.meta.get(f"{META}clientCapabilities")
         return own if is_object(own) else self._live().peer.theirs
 
     @property

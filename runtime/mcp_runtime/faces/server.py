@@ -15,9 +15,8 @@ from ..peer import Asked, Peer, Refused, Told
 from ..session import Session, Transport
 from ..spec import Direction, Handshake, Request, Stateless
 from ..wire import is_object, reader
-from .face import LEVELS, Context, Face
+from .face import LEVELS, META, Context, Face
 
-_META: Final = "io.modelcontextprotocol/"
 _NO_CACHE: Final = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
 
 Level = Literal["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"]
@@ -33,12 +32,12 @@ class ServerContext(Context):
     @property
     def client_info(self) -> dict[str, Any]:
         """What the client calls itself, as it said: never a proof of anything."""
-        said = self.meta.get(f"{_META}clientInfo")
+        said = self.meta.get(f"{META}clientInfo")
         return said if is_object(said) else self._conversation.client_info
 
     async def log(self, level: Level, data: Any, logger: str | None = None) -> None:
         """Send a log message, if the client wants messages of this level. Raises NotAllowed without the capability."""
-        wanted = self.meta.get(f"{_META}logLevel") or self._conversation.level
+        wanted = self.meta.get(f"{META}logLevel") or self._conversation.level
         if wanted is not None and LEVELS.index(level) >= LEVELS.index(wanted):
             said = {"level": level, "data": data, "logger": logger}
             await self._tell(self.revision.lifecycle.log, said, None)
@@ -144,7 +143,7 @@ class Conversation:
             **_NO_CACHE,
             "supportedVersions": self._stateless_ids(),
             "capabilities": server.capabilities,
-            "_meta": {f"{_META}serverInfo": {"name": server.name, "version": server.version}},
+            "_meta": {f"{META}serverInfo": {"name": server.name, "version": server.version}},
         }
         return _read(row, answer | ({} if server.instructions is None else {"instructions": server.instructions}))
 
@@ -218,7 +217,7 @@ def _choose(servers: Sequence[BaseServer], first: bytes) -> BaseServer | None:
         message = None
     params = message.get("params") if is_object(message) else None
     meta = params.get("_meta") if is_object(params) else None
-    if is_object(meta) and f"{_META}protocolVersion" in meta:
+    if is_object(meta) and f"{META}protocolVersion" in meta:
         return stateless[-1]
     lifecycle = shaking[-1].revision.lifecycle
     assert isinstance(lifecycle, Handshake)

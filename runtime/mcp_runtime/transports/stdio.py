@@ -14,7 +14,8 @@ from collections.abc import Awaitable, Callable, Coroutine
 from types import FrameType
 from typing import Any, Final
 
-from ..session import Transport, log
+from ..exchange import log
+from ..session import Transport
 from .pipes import PipeTransport
 
 _PATIENCE: Final = 1.5  # Seconds after which a process that was told to end does so, whatever its handlers do.

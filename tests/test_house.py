@@ -31,6 +31,8 @@ LAYERS = [
     "lifecycle",
     "peer",
     "framing",
+    "sse",
+    "http",
     "exchange",
     "session",
     "transports",

@@ -104,6 +104,21 @@ def roles(revision: Revision, tables: Mapping[str, tuple[Call, ...]]) -> list[di
     return [{"name": role, "row": rows[literal(method)]} for role, method in revision.lifecycle.roles.items()]
 
 
+def http(revision: Revision, tables: Mapping[str, tuple[Call, ...]]) -> list[tuple[str, str]]:
+    """The keywords of the revision's Http record, with their values."""
+    said = revision.http
+    rows = {call.method: f"FromClient.{call.constant}" for call in tables["FromClient"]}
+    names = ", ".join(f"{literal(method)}: {literal(name)}" for method, name in said.names.items())
+    try:
+        statuses = ", ".join(f"{int(revision.constants[name])}: {status}" for name, status in said.statuses.items())
+    except KeyError as fault:
+        raise RuleError(f"{revision.id}: overlay.toml gives a status to {fault}, which is no constant of it") from None
+    found = [("streamable", ascii(said.streamable)), ("version_header", ascii(said.version_header))]
+    found += [("primed", ascii(said.primed)), ("names", f"{{{names}}}"), ("statuses", f"{{{statuses}}}")]
+    found += [(key, rows[literal(getattr(said, key))]) for key in ("schemas", "arguments") if getattr(said, key)]
+    return found
+
+
 def _call(row: Method, revision: Revision, roles_by_method: Mapping[str, str]) -> Call:
     role = roles_by_method.get(row.method)
     stem = callable_name(row.name)

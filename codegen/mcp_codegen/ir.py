@@ -158,6 +158,22 @@ class Lifecycle:
 
 
 @dataclass(frozen=True, slots=True)
+class Http:
+    """How its messages travel over HTTP: over the one streamable endpoint; with a header that names the revision once
+    it is agreed; with an empty event that begins a stream. `names` is the property of the params that a header
+    repeats, by method; `statuses` the status that goes with an error code, by its name; `schemas` and `arguments` the
+    methods whose result says, and whose params hold, what further headers repeat; empty for none."""
+
+    streamable: bool
+    version_header: bool
+    primed: bool
+    names: Mapping[str, str]
+    statuses: Mapping[str, int]
+    schemas: str = ""
+    arguments: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Revision:
     """One revision of the protocol, whole."""
 
@@ -166,6 +182,7 @@ class Revision:
     types: Mapping[str, Object | Alias]
     methods: tuple[Method, ...]
     lifecycle: Lifecycle
+    http: Http
     batches: bool
     null_ids: bool
     sha256: str

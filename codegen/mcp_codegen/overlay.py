@@ -11,6 +11,8 @@ that nothing uses, or whose `derived` is no longer what the schema gives, fails 
 | `fill`       | `at`         | the usual value of a required property, which constructors fill in                 |
 | `interim`    | `params_use` | a type that may answer before the result, where the params refer to this type      |
 | `lifecycle`  | `style`      | `roles`: the methods the runtime has to know, by what it knows them as             |
+| `http`       | `style`      | how messages of this style of lifecycle travel over HTTP                           |
+| `http_without` | `feature`  | false: what `http` says of the style does not hold for some revisions              |
 """
 
 from __future__ import annotations
@@ -24,7 +26,15 @@ from typing import Any, Final
 from .errors import OverlayError
 from .jsontypes import is_object
 
-_TABLES: Final = {"name": "at", "capability": "method", "fill": "at", "interim": "params_use", "lifecycle": "style"}
+_TABLES: Final = {
+    "name": "at",
+    "capability": "method",
+    "fill": "at",
+    "interim": "params_use",
+    "lifecycle": "style",
+    "http": "style",
+    "http_without": "feature",
+}
 
 
 @dataclass(frozen=True)

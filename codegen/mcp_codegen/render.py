@@ -12,7 +12,7 @@ import black
 import jinja2
 from black.mode import TargetVersion
 
-from .calls import calls, roles
+from .calls import calls, http, roles
 from .errors import CodegenError
 from .guard import check_types
 from .ir import Alias, Ref, Revision
@@ -45,8 +45,9 @@ def render_revision(revision: Revision, templates: Path) -> dict[str, str]:
         "tables": [
             {"name": name, "sender": name.removeprefix("From").lower(), "calls": tables[name]} for name in tables
         ],
-        "spec_imports": sorted({style, "Interim", "Revision", *rows}),
+        "spec_imports": sorted({style, "Http", "Interim", "Revision", *rows}),
         "lifecycle": {"style": style, "roles": roles(revision, tables)},
+        "http": http(revision, tables),
         "constants": [(literal(name), ascii(value)) for name, value in revision.constants.items()],
         "types": _declarations(render_types(revision, templates)),
         "second_names": [_second_name(each) for each in revision.types.values() if is_second_name(each)],

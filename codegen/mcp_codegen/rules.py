@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from typing import Final, Literal
 
 from .errors import RuleError
-from .ir import Alias, Array, Field, Interim, Lifecycle, Method, Object, Plain, Ref, Type, Union
+from .ir import Alias, Array, Field, Http, Interim, Lifecycle, Method, Object, Plain, Ref, Type, Union
 from .names import snake
 from .overlay import Overlay, Rows
 from .read import Named
@@ -51,6 +51,23 @@ def derive_lifecycle(methods: tuple[Method, ...], revision: str, overlay: Overla
             f"{', '.join(styles.rows) or 'the lifecycles (overlay.toml has none)'} has to fit"
         )
     return Lifecycle(fitting[0], dict(styles.use(fitting[0])))
+
+
+def derive_http(methods: tuple[Method, ...], lifecycle: Lifecycle, revision: str, overlay: Overlay) -> Http:
+    """What the overlay says of the style, less what it says this revision is without."""
+    styles, without = overlay.table("http", revision), overlay.table("http_without", revision)
+    if lifecycle.style not in styles:
+        raise RuleError(f"{revision}: overlay.toml has no [[http]] row for the style {lifecycle.style!r}")
+    found = dict(styles.use(lifecycle.style))
+    for feature in without.rows:
+        if feature not in found:
+            raise RuleError(f"{revision}: {without.rows[feature]} is nothing that [[http]] says of {lifecycle.style!r}")
+        found[feature] = without.use(feature)
+    known = {row.method for row in methods}
+    named = {*found["names"], *(found[key] for key in ("schemas", "arguments") if key in found)}
+    if unknown := named - known:
+        raise RuleError(f"{revision}: {styles.rows[lifecycle.style]} names {min(unknown)!r}, which is no method of it")
+    return Http(**found)
 
 
 def has_batches(types: Named) -> bool:

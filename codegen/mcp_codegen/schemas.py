@@ -14,7 +14,7 @@ from .jsontypes import is_object
 from .overlay import Overlay, read_overlay
 from .pins import Pins, digest, read_pins
 from .read import Named, read_types
-from .rules import derive_lifecycle, derive_methods, has_batches, has_null_ids
+from .rules import derive_http, derive_lifecycle, derive_methods, has_batches, has_null_ids
 
 
 class Schemas:
@@ -81,9 +81,10 @@ class Schemas:
         types = self._types(revision, edition)
         methods = derive_methods(types, revision, self.overlay)
         lifecycle = derive_lifecycle(methods, revision, self.overlay)
+        http = derive_http(methods, lifecycle, revision, self.overlay)
         constants = edition.get("x-constants", {})
         batches, null_ids = has_batches(types), has_null_ids(types)
-        return Revision(revision, constants, types, methods, lifecycle, batches, null_ids, sha256)
+        return Revision(revision, constants, types, methods, lifecycle, http, batches, null_ids, sha256)
 
     def types(self, revision: str) -> Named:
         """The types of one revision, whether or not its methods can be derived already."""

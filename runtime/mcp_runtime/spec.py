@@ -104,14 +104,34 @@ class Stateless:
     log: Notification
 
 
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Http:
+    """How the messages of a revision travel over HTTP: over the one streamable endpoint, or over the older pair alone;
+    with a header that names the revision once it is agreed; with an empty event that begins each stream.
+
+    `names` is the property of the params that a header repeats, by method; `statuses` the HTTP status that goes with
+    an error code, 200 for the others. Further headers repeat arguments: `schemas` is the request whose result says
+    which, `arguments` the one that has them.
+    """
+
+    streamable: bool
+    version_header: bool
+    primed: bool
+    names: Mapping[str, str] = field(default_factory=dict[str, str])
+    statuses: Mapping[int, int] = field(default_factory=dict[int, int])
+    schemas: Request[Any] | None = None
+    arguments: Request[Any] | None = None
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Revision:
-    """One revision of the protocol: all its rows and how a conversation opens; whether messages may come in batches,
+    """One revision of the protocol: all its rows, how a conversation opens and how it travels over HTTP; whether messages may come in batches,
     and errors about a message without a readable id have `null` for it; and the constants of its schema."""
 
     id: str
     rows: tuple[Sent | InputRequest[Any], ...]
     lifecycle: Handshake | Stateless
+    http: Http
     batches: bool
     null_ids: bool
     constants: Mapping[str, str | int]

@@ -5,7 +5,7 @@
 
 from typing import Final
 
-from mcp_runtime.spec import Handshake, Notification, Request, Revision
+from mcp_runtime.spec import Handshake, Http, Notification, Request, Revision
 
 from . import types as t
 
@@ -237,6 +237,13 @@ REVISION: Final = Revision(
         progress=FromClient.PROGRESS,
         log=FromServer.LOGGING_MESSAGE,
         level=FromClient.SET_LEVEL,
+    ),
+    http=Http(
+        streamable=False,
+        version_header=False,
+        primed=False,
+        names={},
+        statuses={},
     ),
     batches=False,
     null_ids=True,

@@ -5,7 +5,7 @@
 
 from typing import Final
 
-from mcp_runtime.spec import Handshake, Interim, Notification, Request, Revision
+from mcp_runtime.spec import Handshake, Http, Interim, Notification, Request, Revision
 
 from . import types as t
 
@@ -352,6 +352,13 @@ REVISION: Final = Revision(
         progress=FromClient.PROGRESS,
         log=FromServer.LOGGING_MESSAGE,
         level=FromClient.SET_LEVEL,
+    ),
+    http=Http(
+        streamable=True,
+        version_header=True,
+        primed=True,
+        names={},
+        statuses={},
     ),
     batches=False,
     null_ids=False,

@@ -5,7 +5,7 @@
 
 from typing import Final
 
-from mcp_runtime.spec import InputRequest, Interim, Notification, Request, Revision, Stateless
+from mcp_runtime.spec import Http, InputRequest, Interim, Notification, Request, Revision, Stateless
 
 from . import types as t
 
@@ -207,6 +207,15 @@ REVISION: Final = Revision(
         cancel=FromClient.CANCELLED,
         progress=FromServer.PROGRESS,
         log=FromServer.LOGGING_MESSAGE,
+    ),
+    http=Http(
+        streamable=True,
+        version_header=True,
+        primed=False,
+        names={"tools/call": "name", "prompts/get": "name", "resources/read": "uri"},
+        statuses={-32700: 400, -32600: 400, -32601: 404, -32602: 400, -32020: 400, -32021: 400, -32022: 400},
+        schemas=FromClient.LIST_TOOLS,
+        arguments=FromClient.CALL_TOOL,
     ),
     batches=False,
     null_ids=False,

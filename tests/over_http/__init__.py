@@ -1,0 +1,1 @@
+"""HTTP: the rules without I/O, the application in process, and servers and clients over real sockets."""

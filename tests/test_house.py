@@ -34,6 +34,7 @@ LAYERS = [
     "sse",
     "http",
     "exchange",
+    "eager",
     "session",
     "transports",
     "faces",

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, Protocol, runtime_checkable
@@ -12,6 +11,7 @@ from typing import Any, Final, Protocol, runtime_checkable
 from pydantic import BaseModel
 
 from . import jsonrpc
+from .eager import Starter
 from .errors import InvalidMessage, NotAllowed, NotConnected, Refusal, TimedOut
 from .exchange import Calls, OnProgress, log
 from .framing import OVERSIZED
@@ -23,7 +23,6 @@ from .spec import Handshake, Notification, Request
 _DRAIN: Final = 1.0  # Seconds that handlers get to finish once the peer has ended the conversation.
 _CANCEL: Final = 0.4  # And again to take note that they are cancelled.
 _MOST_AT_ONCE: Final = 1024  # Handlers running at once; what comes beyond waits unread.
-_EAGER: Final = sys.version_info >= (3, 12)
 
 
 class Transport(Protocol):
@@ -93,6 +92,7 @@ class Session:
         self._serving: dict[Id, Serving] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._loop = asyncio.get_running_loop()
+        self._starter = Starter(self._loop)
         self._end: asyncio.Future[None] = self._loop.create_future()
         self._pushing = transport if isinstance(transport, Pushing) else None
         self.ended = False
@@ -182,14 +182,11 @@ class Session:
             if serving is not None and serving.task is not None:
                 serving.task.add_done_callback(partial(ended, number))
 
-    def _start(self, work: Any) -> asyncio.Task[None]:
-        """Run a coroutine beside the others: at once up to where it first waits, where Python can do that."""
-        if _EAGER:
-            task: asyncio.Task[None] = asyncio.Task(work, loop=self._loop, eager_start=True)  # type: ignore[call-arg]
-            if task.done():
-                return task
-        else:
-            task = self._loop.create_task(work)
+    def _start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None] | None:
+        """Run a coroutine beside the others, at once up to where it first waits; its task, or None where it ended."""
+        task = self._starter.start(work)
+        if task is None or task.done():
+            return task
         self._tasks.add(task)
         if len(self._tasks) == _MOST_AT_ONCE and self._pushing is not None:
             self._pushing.pause()
@@ -241,7 +238,9 @@ class Session:
             self._cancel(told.params.request_id)
         elif told.row.method == lifecycle.progress.method:
             self._calls.progressed(told.params)
-        self._start(self._hear(told)).add_done_callback(self._done)
+        task = self._start(self._hear(told))
+        if task is not None:
+            task.add_done_callback(self._done)
 
     async def _hear(self, told: Told) -> None:
         try:
@@ -257,6 +256,7 @@ class Session:
             task.cancel()
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=_CANCEL)
+        await self._starter.close()
 
     # ---- sending ----------------------------------------------------------------------------------------------------
 

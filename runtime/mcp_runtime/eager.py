@@ -1,0 +1,140 @@
+"""A coroutine goes in, and has run up to where it first waits when its task comes out, or None where it has ended.
+
+Python 3.12 can do that by itself. Before, a spare task stands ready: the first step runs in its name, so that
+`asyncio.current_task()`, timeouts and cancel scopes know no difference, and what then waits goes on inside it. What
+ends in its first step, as most handlers do, costs neither a task nor a turn of the event loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import weakref
+from asyncio.tasks import _enter_task, _leave_task  # pyright: ignore[reportPrivateUsage]
+from collections.abc import Coroutine, Generator
+from contextvars import Context, copy_context
+from typing import Any, Final
+
+Work = Coroutine[Any, Any, None]
+
+_BUILT_IN: Final = sys.version_info >= (3, 12)
+
+
+class Starter:
+    """Starts coroutines in one event loop, from inside or outside of a task."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._spare: _Spare | None = None
+
+    def start(self, work: Work) -> asyncio.Task[None] | None:
+        """Run a coroutine: at once up to where it first waits, or as an ordinary task where no spare is ready."""
+        if _BUILT_IN:
+            return asyncio.Task(work, loop=self._loop, eager_start=True)  # type: ignore[call-arg]
+        spare = self._spare
+        if spare is None or not spare.parked:
+            if spare is None or spare.done():
+                self._spare = _Spare(self._loop)
+            return self._loop.create_task(work)
+        known = sys.getrefcount(spare), weakref.getweakrefcount(spare)
+        ended = self._step(spare, work)
+        if ended and not spare.marked and known == (sys.getrefcount(spare), weakref.getweakrefcount(spare)):
+            return None
+        if ended:  # Somebody knows this task: it must not come back as that of another coroutine.
+            spare.end(None)
+        self._spare = _Spare(self._loop)
+        return None if ended else spare
+
+    def _step(self, spare: _Spare, work: Work) -> bool:
+        """Whether the coroutine ends with its first step; else the spare task goes on with it, or fails as it did."""
+        context = copy_context()
+        outer = asyncio.current_task(self._loop)
+        if outer is not None:
+            _leave_task(self._loop, outer)
+        _enter_task(self._loop, spare)
+        try:
+            waits_for = context.run(work.send, None)
+        except StopIteration:
+            return True
+        except (KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException as fault:
+            spare.end(fault)
+        else:
+            spare.take_over(work, context, waits_for)
+        finally:
+            _leave_task(self._loop, spare)
+            if outer is not None:
+                _enter_task(self._loop, outer)
+        return False
+
+    async def close(self) -> None:
+        """End the spare task."""
+        if self._spare is not None:
+            self._spare.cancel()
+            await asyncio.wait([self._spare])
+
+
+class _Spare(asyncio.Task[None]):
+    """A task that waits until it is given something to do. `marked` tells that somebody has left a trace on it."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.parked = self.marked = False
+        self._call: asyncio.Future[None] = loop.create_future()
+        self._given: tuple[Work, Context, Any] | None = None
+        super().__init__(self._park(), loop=loop)
+
+    def add_done_callback(self, *arguments: Any, **named: Any) -> None:
+        self.marked = True
+        super().add_done_callback(*arguments, **named)
+
+    def cancel(self, msg: Any = None) -> bool:
+        self.marked = True
+        return super().cancel(msg)
+
+    def take_over(self, work: Work, context: Context, waits_for: Any) -> None:
+        """Go on with a coroutine, in its own context, once there is what it waits for."""
+        self._given = work, context, waits_for
+        self.end(None)
+
+    def end(self, fault: BaseException | None) -> None:
+        """Wait no longer; without anything to go on with, be done, with this fault if there is one."""
+        self.parked = False
+        if self._call.done():  # It was cancelled meanwhile.
+            return
+        if isinstance(fault, asyncio.CancelledError):
+            self._call.cancel()
+        elif fault is not None:
+            self._call.set_exception(fault)
+        else:
+            self._call.set_result(None)
+
+    def _park(self) -> Generator[Any, None, None]:
+        self.parked = True
+        cancelled: asyncio.CancelledError | None = None
+        try:
+            yield from self._call
+        except asyncio.CancelledError as fault:
+            cancelled = fault
+        self.parked = False
+        if self._given is not None:
+            yield from _rest(*self._given, cancelled)
+        elif cancelled is not None:
+            raise cancelled
+
+
+def _rest(work: Work, context: Context, waits_for: Any, fault: BaseException | None) -> Generator[Any, None, None]:
+    """What a task does with a coroutine after its first step; a cancellation that is due goes where it waits."""
+    if fault is not None and asyncio.isfuture(waits_for) and waits_for.cancel(*fault.args):
+        fault = None
+    while True:
+        if fault is None:
+            try:
+                yield waits_for
+            except BaseException as raised:
+                fault = raised
+        try:
+            waits_for = context.run(work.send, None) if fault is None else context.run(work.throw, fault)
+        except StopIteration:
+            return
+        fault = None

@@ -26,6 +26,7 @@ GENERATED = sorted((ROOT / "generated").rglob("*.py"))
 LAYERS = [
     "errors",
     "wire",
+    "schemas",
     "spec",
     "jsonrpc",
     "lifecycle",

@@ -5,7 +5,8 @@ McpError
 │   ├── NotAllowed        this method, in this direction, at this moment, with what was declared
 │   ├── InvalidMessage    what you gave does not fit the schema of the revision
 │   ├── NotConnected      the connection is closed, or ended before the answer came
-│   └── TimedOut          no answer came before the deadline of the call
+│   ├── TimedOut          no answer came before the deadline of the call
+│   └── UnusableSchema    a JSON Schema is not one, or not one that is safe to use
 ├── RemoteError           the peer did something wrong, or said no
 │   ├── ErrorResponse     it answered with a JSON-RPC error
 │   └── InvalidResponse   it answered with something the schema of the revision does not allow
@@ -37,6 +38,10 @@ class NotConnected(LocalError):
 
 class TimedOut(LocalError):
     """The deadline of a call passed before its answer came."""
+
+
+class UnusableSchema(LocalError):
+    """A JSON Schema that is none, of an unknown dialect, refers elsewhere, or could take too long."""
 
 
 class RemoteError(McpError):

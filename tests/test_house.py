@@ -36,6 +36,7 @@ LAYERS = [
     "http",
     "exchange",
     "eager",
+    "seams",
     "session",
     "transports",
     "faces",

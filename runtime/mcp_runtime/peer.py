@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Final, Literal
 
 from pydantic import BaseModel, ValidationError
@@ -52,10 +53,11 @@ class Answered:
 
 @dataclass(slots=True)
 class Refused:
-    """What came is not acted upon; `reply` is to be sent back, where an answer is due."""
+    """What came is not acted upon; `reply` is to be sent back, where an answer is due, with the error `code`."""
 
     why: str
     reply: bytes | None = None
+    code: int = 0
 
 
 @dataclass(slots=True)
@@ -81,13 +83,22 @@ class Peer:
         self._next_id = 0
         self.enter(first_phase(revision.lifecycle))
 
+    def alike(self) -> Peer:
+        """A peer of another conversation that has come as far as this one: nothing is in flight in it."""
+        other = Peer.__new__(Peer)
+        other.revision, other.side, other.phase = self.revision, self.side, self.phase
+        other.own, other.theirs = self.own, self.theirs
+        other._sendable, other._receivable = self._sendable, self._receivable
+        other.in_flight, other._waiting, other._next_id = set(), {}, 0
+        return other
+
     def enter(self, phase: Phase) -> None:
         """Be in a phase: from now on its messages may be sent and received, as far as they were declared."""
         self.phase = phase
+        missing = frozenset(each for each in self.revision.capabilities if not self._is_declared(each))
         sends = _SENDS[self.side]
-        self._sendable = {method: row for method, row in self.revision.table(sends).items() if self._may(row)}
-        receives = self.revision.table(OPPOSITE[sends])
-        self._receivable = {method: row for method, row in receives.items() if self._may(row)}
+        self._sendable = _open_to(self.revision, sends, phase, missing)
+        self._receivable = _open_to(self.revision, OPPOSITE[sends], phase, missing)
 
     def agree(self, revision: Revision, theirs: Capabilities) -> None:
         """The two sides have agreed on a revision, and this is what the other side has declared."""
@@ -95,13 +106,8 @@ class Peer:
         self.theirs = theirs
         self.enter(self.phase)
 
-    def _may(self, row: Sent) -> bool:
-        return allowed(self.revision.lifecycle, self.phase, row) and self._is_declared(row)
-
-    def _is_declared(self, row: Sent) -> bool:
-        if not row.capability:
-            return True
-        side, path = split(row.capability)
+    def _is_declared(self, capability: str) -> bool:
+        side, path = split(capability)
         return declared(self.own if side == self.side else self.theirs, path)
 
     # ---- what this side says ----------------------------------------------------------------------------------------
@@ -172,9 +178,9 @@ class Peer:
         except ValueError as fault:
             raise InvalidMessage(f"{row.method!r} in {self.revision.id}: params: {fault}") from None
 
-    def _error(self, id: Id | None, code: int, why: str) -> bytes:
+    def _malformed(self, id: Id | None, code: int, why: str) -> Refused:
         """An error about bytes that are no message; without an id where none could be read, or with null for one."""
-        return jsonrpc.error(id, code, why, null_id=self.revision.null_ids)
+        return Refused(why, jsonrpc.error(id, code, why, null_id=self.revision.null_ids), code)
 
     def _explain(self, row: Sent) -> None:
         """Raise NotAllowed with the rule that forbids this message now."""
@@ -189,17 +195,18 @@ class Peer:
 
     def oversized(self) -> Event:
         """What a message that is longer than the limit means."""
-        why = "the message is longer than the limit"
-        return Refused(why, self._error(None, jsonrpc.INVALID_REQUEST, why))
+        return self._malformed(None, jsonrpc.INVALID_REQUEST, "the message is longer than the limit")
 
     def receive(self, data: bytes) -> Event:
         """What these bytes mean: one message, or a batch of them where the revision has batches."""
-        message = jsonrpc.decode(data)
+        return self.take(jsonrpc.decode(data))
+
+    def take(self, message: jsonrpc.Message | list[jsonrpc.Message]) -> Event:
+        """What this message means, or what came together."""
         if not isinstance(message, list):
             return self._received(message)
         if not self.revision.batches:
-            why = f"{self.revision.id} has no batches"
-            return Refused(why, self._error(None, jsonrpc.INVALID_REQUEST, why))
+            return self._malformed(None, jsonrpc.INVALID_REQUEST, f"{self.revision.id} has no batches")
         return Batch([self._received(each, in_batch=True) for each in message])
 
     def _received(self, message: jsonrpc.Message, in_batch: bool = False) -> Event:
@@ -213,7 +220,7 @@ class Peer:
             case Malformed(code, why, id, is_answer):
                 if is_answer:
                     return self._received_answer(id, message)
-                return Refused(why, self._error(id, code, why))
+                return self._malformed(id, code, why)
 
     def _received_request(self, message: RequestMessage, in_batch: bool) -> Event:
         row = self._receivable.get(message.method)
@@ -237,14 +244,14 @@ class Peer:
     def _unreceivable(self, message: RequestMessage) -> Refused:
         """Why a request is not served now."""
         row = self.revision.table(OPPOSITE[_SENDS[self.side]]).get(message.method)
-        if isinstance(row, Request) and self._is_declared(row):
+        if isinstance(row, Request) and (not row.capability or self._is_declared(row.capability)):
             why = f"{row.method!r} cannot be asked {self.phase.value}"
             return self._refused(message, jsonrpc.INVALID_REQUEST, why)
         return self._refused(message, jsonrpc.METHOD_NOT_FOUND, f"no method {message.method!r} is served here")
 
     def _refused(self, message: RequestMessage, code: int, why: str) -> Refused:
         text = f"{why} ({self.revision.id})"
-        return Refused(text, jsonrpc.error(message.id, code, text))
+        return Refused(text, jsonrpc.error(message.id, code, text), code)
 
     def _received_notification(self, message: NotificationMessage) -> Event:
         row = self._receivable.get(message.method)
@@ -282,3 +289,13 @@ class Peer:
         if isinstance(lifecycle, Handshake) and row is lifecycle.open:
             self.enter(Phase.OPENING)
         return Answered(id, result)
+
+
+@cache
+def _open_to(revision: Revision, direction: Direction, phase: Phase, missing: frozenset[str]) -> Mapping[str, Sent]:
+    """What may go this way in a phase, but for what needs a capability that is missing; shared by all conversations
+    that have come as far."""
+    rows = revision.table(direction).items()
+    return {
+        method: row for method, row in rows if row.capability not in missing and allowed(revision.lifecycle, phase, row)
+    }

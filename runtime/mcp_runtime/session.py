@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final, Protocol, runtime_checkable
+from typing import Any, Final
 
 from pydantic import BaseModel
 
@@ -18,6 +18,7 @@ from .framing import OVERSIZED
 from .jsonrpc import Id
 from .lifecycle import Phase
 from .peer import Answered, Asked, Batch, Event, Peer, Refused, Told
+from .seams import Pushing, Reply, Send, Speaker, Transport
 from .spec import Handshake, Notification, Request
 
 _DRAIN: Final = 1.0  # Seconds that handlers get to finish once the peer has ended the conversation.
@@ -25,48 +26,12 @@ _CANCEL: Final = 0.4  # And again to take note that they are cancelled.
 _MOST_AT_ONCE: Final = 1024  # Handlers running at once; what comes beyond waits unread.
 
 
-class Transport(Protocol):
-    """Whole messages, in order, both ways. `ending` says why the conversation ended, for error messages."""
-
-    @property
-    def ending(self) -> str: ...
-
-    def send(self, message: bytes, more: bool = False) -> None:
-        """Take one message to be sent; never blocks. `more` tells that others may follow at once. Raises NotConnected."""
-        ...
-
-    async def drained(self) -> None:
-        """Wait until little of what was taken is still to be sent. Raises NotConnected."""
-        ...
-
-    async def receive(self) -> bytes | None:
-        """The next message; None at the end of the conversation."""
-        ...
-
-    async def close(self) -> None:
-        """Send what is left, end the conversation and release all it holds; more than once does no harm."""
-        ...
-
-
-Reply = Callable[[bytes | None], None]
-
-
-@runtime_checkable
-class Pushing(Protocol):
-    """A transport that can hand over each message as soon as it is there, which saves a turn of the event loop."""
-
-    def push_to(self, deliver: Callable[[bytes | None], None]) -> None: ...
-
-    def pause(self) -> None: ...
-
-    def resume(self) -> None: ...
-
-
 @dataclass(slots=True)
 class Serving:
     """A request of the peer's that a handler is at work on."""
 
     asked: Asked
+    reply: Reply
     task: asyncio.Task[None] | None = None
 
 
@@ -81,7 +46,7 @@ class Session:
         self,
         peer: Peer,
         transport: Transport,
-        handle: Callable[[Session, Asked | Told], Awaitable[Any]],
+        handle: Callable[[Speaker, Asked | Told], Awaitable[Any]],
         opened: Callable[[Peer, Asked], BaseModel] | None = None,
     ) -> None:
         self.peer = peer
@@ -133,54 +98,57 @@ class Session:
             if not self._end.done():
                 self._end.set_result(None)
         elif data is OVERSIZED:
-            self._act(self.peer.oversized(), self._send)
+            self.act(self.peer.oversized(), self._send, self)
         else:
-            self._act(self.peer.receive(data), self._send)
+            self.act(self.peer.receive(data), self._send, self)
 
-    def _act(self, event: Event, reply: Reply) -> None:
+    def act(self, event: Event, reply: Reply, speaker: Speaker) -> bool:
+        """Do what an event asks for; `speaker` is the conversation as its handlers see it. Whether `reply` will be
+        called, or was already."""
         match event:
             case Asked() if self._opened is not None and self.peer.phase is not Phase.OPEN and self._opens(event):
-                reply(self.peer.answer(event, self._opened(self.peer, event)))
+                reply(self.peer.answer(event, self._opened(self.peer, event)), 0)
             case Asked():
-                serving = self._serving[event.id] = Serving(event)
-                serving.task = self._start(self._serve(serving, reply))
+                serving = self._serving[event.id] = Serving(event, reply)
+                serving.task = self._start(self._serve(serving, speaker))
             case Told():
-                self._told(event)
+                self._told(event, speaker)
+                return False
             case Answered(id, outcome):
                 self._calls.settle(id, outcome)
-            case Refused(why, answer):
+                return False
+            case Refused(why, answer, code):
                 log.debug("refused: %s", why)
-                if answer is not None:
-                    reply(answer)
+                if answer is None:
+                    return False
+                reply(answer, code)
             case Batch(events):
-                self._act_together(events)
+                return self._act_together(events, reply, speaker)
+        return True
 
     def _opens(self, asked: Asked) -> bool:
         lifecycle = self.peer.revision.lifecycle
         return isinstance(lifecycle, Handshake) and asked.row is lifecycle.open
 
-    def _act_together(self, events: list[Event]) -> None:
+    def _act_together(self, events: list[Event], reply: Reply, speaker: Speaker) -> bool:
         """Serve a batch; its answers are sent in one message, once the last of them is there."""
         answers: list[bytes] = []
         due = {number for number, event in enumerate(events) if _is_due(event)}
 
-        def answer_to(number: int, answer: bytes | None) -> None:
-            if number in due and answer is not None:
-                answers.append(answer)
+        def answer_to(number: int, answer: bytes | None, code: int = 0) -> None:
+            if number not in due:
+                return
             due.discard(number)
-            if answers and not due:
-                self._send(jsonrpc.batch(answers))
-                answers.clear()
+            if answer is not None:
+                answers.append(answer)
+            if not due:
+                # Where all were cancelled, nothing is left to say.
+                reply(jsonrpc.batch(answers) if answers else None, 0)
 
-        def ended(number: int, task: asyncio.Task[None]) -> None:
-            # A cancelled request gives no answer, and the others must not wait for it.
-            answer_to(number, None)
-
+        expected = bool(due)
         for number, event in enumerate(events):
-            self._act(event, partial(answer_to, number))
-            serving = self._serving.get(event.id) if isinstance(event, Asked) else None
-            if serving is not None and serving.task is not None:
-                serving.task.add_done_callback(partial(ended, number))
+            self.act(event, partial(answer_to, number), speaker)
+        return expected
 
     def _start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None] | None:
         """Run a coroutine beside the others, at once up to where it first waits; its task, or None where it ended."""
@@ -200,25 +168,27 @@ class Session:
         if len(self._tasks) == _MOST_AT_ONCE - 1 and self._pushing is not None:
             self._pushing.resume()
 
-    async def _serve(self, serving: Serving, reply: Reply) -> None:
+    async def _serve(self, serving: Serving, speaker: Speaker) -> None:
         """Run a handler and send what it gives; its own faults never end the conversation."""
-        asked = serving.asked
+        asked, code = serving.asked, 0
         try:
-            answer = self.peer.answer(asked, await self.handle(self, asked))
+            answer = self.peer.answer(asked, await self.handle(speaker, asked))
         except Refusal as refusal:
+            code = refusal.code
             answer = self.peer.refuse(asked, refusal.code, refusal.message, refusal.data)
         except Exception as fault:
             if isinstance(fault, InvalidMessage):
                 log.error("%s", fault)
             else:
                 log.exception("the handler of %r failed", asked.row.method)
-            answer = self.peer.refuse(asked, jsonrpc.INTERNAL_ERROR, "internal error")
+            code = jsonrpc.INTERNAL_ERROR
+            answer = self.peer.refuse(asked, code, "internal error")
         finally:
             self._done(serving.task)
         # Who has cancelled a request wants no answer, also not that of a handler which did not care.
         if self._serving.get(asked.id) is serving:
             del self._serving[asked.id]
-            reply(answer)
+            serving.reply(answer, code)
 
     def _cancel(self, id: Id) -> None:
         """Stop the handler of a request; the request is over at once."""
@@ -229,8 +199,9 @@ class Session:
             serving.asked.open = False
             serving.task.add_done_callback(self._done)
             serving.task.cancel()
+            serving.reply(None, 0)
 
-    def _told(self, told: Told) -> None:
+    def _told(self, told: Told, speaker: Speaker) -> None:
         """Notifications that are about an exchange go to it; the others to their handler."""
         lifecycle = self.peer.revision.lifecycle
         if told.row.method == lifecycle.cancel.method:
@@ -238,13 +209,13 @@ class Session:
             self._cancel(told.params.request_id)
         elif told.row.method == lifecycle.progress.method:
             self._calls.progressed(told.params)
-        task = self._start(self._hear(told))
+        task = self._start(self._hear(told, speaker))
         if task is not None:
             task.add_done_callback(self._done)
 
-    async def _hear(self, told: Told) -> None:
+    async def _hear(self, told: Told, speaker: Speaker) -> None:
         try:
-            await self.handle(self, told)
+            await self.handle(speaker, told)
         except Exception:
             log.exception("the handler of %r failed", told.row.method)
 
@@ -260,7 +231,7 @@ class Session:
 
     # ---- sending ----------------------------------------------------------------------------------------------------
 
-    def _send(self, message: bytes | None) -> None:
+    def _send(self, message: bytes | None, code: int = 0) -> None:
         try:
             if message is not None:
                 self.transport.send(message, more=bool(self._serving))
@@ -274,9 +245,10 @@ class Session:
         timeout: float | None,
         on_progress: OnProgress | None = None,
         longest: float | None = None,
+        send: Send | None = None,
     ) -> BaseModel:
         """Send a request and wait for its answer, at most `timeout` seconds, or `timeout` after each progress but at
-        most `longest` in all. Raises McpError."""
+        most `longest` in all. `send` is how, if not over the transport. Raises McpError."""
         if self.ended:
             raise NotConnected(f"{row.method!r}: the connection is closed")
         id = self.peer.next_id()
@@ -285,22 +257,25 @@ class Session:
         data = self.peer.ask(id, row, params)
         call = self._calls.open(id, row, timeout, on_progress, longest)
         try:
-            self.transport.send(data, more=len(self._calls) > 1)
+            if send is None:
+                self.transport.send(data, more=len(self._calls) > 1)
+            else:
+                send(data)
             return await call.waiting
         except (asyncio.CancelledError, TimedOut):
-            self._give_up(id, row)
+            self._give_up(id, row, send)
             raise
         finally:
             self._calls.close(call)
             self.peer.forget(id)
 
-    def _give_up(self, id: Id, row: Request[Any]) -> None:
+    def _give_up(self, id: Id, row: Request[Any], send: Send | None) -> None:
         """Tell the peer that nobody waits any more; the opening request is never cancelled."""
         lifecycle = self.peer.revision.lifecycle
         opening = isinstance(lifecycle, Handshake) and row is lifecycle.open
         if self.peer.forget(id) and not opening and not self.ended:
             try:
-                self._send(self.peer.tell(self.peer.mine(lifecycle.cancel), {"requestId": id}))
+                (send or self._send)(self.peer.tell(self.peer.mine(lifecycle.cancel), {"requestId": id}))
             except NotAllowed:
                 log.debug("%r has no notification to cancel with", self.peer.revision.id)
 
@@ -315,6 +290,11 @@ class Session:
         """End the conversation; every call still waiting fails with NotConnected."""
         self._fail_calls()
         await self.transport.close()
+
+    async def stop(self) -> None:
+        """End what was fed by `act` instead of `run`: calls fail, and handlers are cancelled."""
+        self._fail_calls()
+        await self._finish_handlers(0)
 
     def _fail_calls(self) -> None:
         self.ended = True

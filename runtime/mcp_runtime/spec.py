@@ -144,6 +144,11 @@ class Revision:
                 tables[row.direction][row.method] = row
         return tables
 
+    @cached_property
+    def capabilities(self) -> frozenset[str]:
+        """Everything that some message of it needs to have been declared, side first."""
+        return frozenset(row.capability for table in self._tables.values() for row in table.values() if row.capability)
+
     def table(self, direction: Direction) -> Mapping[str, Sent]:
         """The requests and notifications that go this way, by method."""
         return self._tables[direction]

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from pydantic_core import from_json, to_json
 
-from .session import Transport
+from .seams import Transport
 from .spec import Handshake, Revision
 from .transports.memory import MemoryTransport, linked
 from .wire import is_list, is_object

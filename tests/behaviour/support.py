@@ -19,7 +19,7 @@ from mcp_generated import REVISIONS
 from mcp_runtime.errors import NotConnected
 from mcp_runtime.faces import memory
 from mcp_runtime.faces.server import serve
-from mcp_runtime.session import Transport
+from mcp_runtime.seams import Transport
 from mcp_runtime.spec import Revision
 from mcp_runtime.transports.memory import MemoryTransport, linked
 

@@ -11,7 +11,7 @@ from pydantic import BaseModel
 
 from ..errors import NotConnected, RemoteError
 from ..exchange import OnProgress
-from ..session import Session
+from ..seams import Speaker
 from ..spec import Notification, Request
 from ..wire import is_object
 
@@ -40,7 +40,6 @@ DEFAULT: Final = Options()
 class Caller:
     """Something that sends what its revision lets its side send."""
 
-    _session: Session | None
     _own_meta: Mapping[str, Any] = {}
 
     async def _ask(self, row: Request[ResultT], params: Params, options: Options | None) -> ResultT:
@@ -75,10 +74,9 @@ class Caller:
                 raise RemoteError(f"{row.method!r}: the cursor {cursor!r} leads to itself")
             cursor = page.next_cursor
 
-    def _live(self) -> Session:
-        if self._session is None:
-            raise NotConnected("there is no connection; use `async with`")
-        return self._session
+    def _live(self) -> Speaker:
+        """The conversation, or NotConnected."""
+        raise NotConnected("there is no connection; use `async with`")
 
     def _given(self, row: Request[Any] | Notification, params: Params, options: Options) -> Any:
         """The params to send: a property that is None was not given, unless the schema requires it."""

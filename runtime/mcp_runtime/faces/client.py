@@ -5,14 +5,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, cast
 
 from pydantic import BaseModel
 
 from ..errors import ErrorResponse, LocalError, McpError
 from ..exchange import log
 from ..peer import Asked, Peer, Told
-from ..session import Session, Transport
+from ..seams import Speaker, Transport
+from ..session import Session
 from ..spec import Direction, Handshake, Request, Stateless
 from .calls import DEFAULT, Options
 from .face import META, Context, Face
@@ -49,6 +50,7 @@ class BaseClient(Face):
         self.version = version
         self.server: BaseModel | None = None
         self._connect = connect
+        self._session: Session | None = None
         self._opening = opening
         self._keep_alive = keep_alive
         self._beat: asyncio.Task[None] | None = None
@@ -88,6 +90,9 @@ class BaseClient(Face):
         from .memory import connect
 
         return cls(connect(servers), **settings)
+
+    def _live(self) -> Session:
+        return self._session or cast(Session, super()._live())
 
     # ---- opening and closing ------------------------------------------------------------------------------------------
 
@@ -200,7 +205,7 @@ class BaseClient(Face):
             assert agreed._session is not None
             agreed._session.handle = agreed._handle
 
-    async def _handle(self, session: Session, message: Asked | Told) -> Any:
+    async def _handle(self, session: Speaker, message: Asked | Told) -> Any:
         """The answer to a message: the runtime's own to a probe, else that of the handler."""
         lifecycle, row = session.peer.revision.lifecycle, message.row
         if isinstance(lifecycle, Handshake) and isinstance(message, Asked) and row.method == lifecycle.probe.method:

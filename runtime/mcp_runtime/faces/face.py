@@ -12,7 +12,7 @@ from ..errors import Refusal
 from ..jsonrpc import METHOD_NOT_FOUND, Id
 from ..lifecycle import Capabilities, declare, merge, split
 from ..peer import Asked, Told
-from ..session import Session
+from ..seams import Speaker
 from ..spec import Direction, Request, Revision, Sent
 from ..wire import is_object
 from .calls import Caller
@@ -32,11 +32,14 @@ LEVELS: Final = ("debug", "info", "notice", "warning", "error", "critical", "ale
 class Context(Caller):
     """What a handler knows of the message it handles, and how it reaches the other side while it does."""
 
-    def __init__(self, session: Session, message: Asked | Told, state: Any = None) -> None:
+    def __init__(self, session: Speaker, message: Asked | Told, state: Any = None) -> None:
         self._session = session
         self._message = message
         self.state = state
         self._progress = float("-inf")
+
+    def _live(self) -> Speaker:
+        return self._session
 
     @property
     def request_id(self) -> Id | None:
@@ -88,7 +91,6 @@ class Face(Caller):
     _receives: ClassVar[Direction]
 
     def __init__(self, capabilities: Mapping[str, Any] | None) -> None:
-        self._session = None
         self._more: Mapping[str, Any] = capabilities or {}
         self._handlers = self._overridden()
 

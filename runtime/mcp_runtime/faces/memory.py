@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-from ..session import Transport
+from ..seams import Transport
 from ..transports.memory import MemoryTransport, linked
 from .client import Connect
 from .server import BaseServer, serve

@@ -12,7 +12,8 @@ from pydantic_core import from_json
 from ..errors import LocalError, Refusal
 from ..framing import OVERSIZED
 from ..peer import Asked, Peer, Refused, Told
-from ..session import Session, Transport
+from ..seams import Speaker, Transport
+from ..session import Session
 from ..spec import Direction, Handshake, Request, Stateless
 from ..wire import is_object, reader
 from .face import LEVELS, META, Context, Face
@@ -25,7 +26,7 @@ Level = Literal["debug", "info", "notice", "warning", "error", "critical", "aler
 class ServerContext(Context):
     """What a server's handler knows of the message it handles; `state` is what the server's lifespan gave."""
 
-    def __init__(self, conversation: Conversation, session: Session, message: Asked | Told) -> None:
+    def __init__(self, conversation: Conversation, session: Speaker, message: Asked | Told) -> None:
         super().__init__(session, message, conversation.state)
         self._conversation = conversation
 
@@ -94,7 +95,7 @@ class Conversation:
         self.client_info: dict[str, Any] = {}
         self._signature: BaseModel | None = None
 
-    async def handle(self, session: Session, message: Asked | Told) -> Any:
+    async def handle(self, session: Speaker, message: Asked | Told) -> Any:
         """The answer to a message: the runtime's own for the lifecycle's messages, else that of the handler."""
         lifecycle, row = session.peer.revision.lifecycle, message.row
         if isinstance(lifecycle, Stateless) and isinstance(message, Asked):

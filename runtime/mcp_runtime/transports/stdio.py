@@ -15,7 +15,7 @@ from types import FrameType
 from typing import Any, Final
 
 from ..exchange import log
-from ..session import Transport
+from ..seams import Transport
 from .pipes import PipeTransport
 
 _PATIENCE: Final = 1.5  # Seconds after which a process that was told to end does so, whatever its handlers do.

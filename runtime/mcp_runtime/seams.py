@@ -1,0 +1,68 @@
+"""What a session is between: the transport below it, and above it the handlers, which it is a `Speaker` for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol, runtime_checkable
+
+from pydantic import BaseModel
+
+from .exchange import OnProgress
+from .peer import Peer
+from .spec import Notification, Request
+
+# Takes the answer to what came in one go, None where it gets none, and the code of the error if it is one.
+Reply = Callable[[bytes | None, int], None]
+Send = Callable[[bytes], None]
+
+
+class Transport(Protocol):
+    """Whole messages, in order, both ways. `ending` says why the conversation ended, for error messages."""
+
+    @property
+    def ending(self) -> str: ...
+
+    def send(self, message: bytes, more: bool = False) -> None:
+        """Take one message to be sent; never blocks. `more` tells that others may follow at once. Raises NotConnected."""
+        ...
+
+    async def drained(self) -> None:
+        """Wait until little of what was taken is still to be sent. Raises NotConnected."""
+        ...
+
+    async def receive(self) -> bytes | None:
+        """The next message; None at the end of the conversation."""
+        ...
+
+    async def close(self) -> None:
+        """Send what is left, end the conversation and release all it holds; more than once does no harm."""
+        ...
+
+
+@runtime_checkable
+class Pushing(Protocol):
+    """A transport that can hand over each message as soon as it is there, which saves a turn of the event loop."""
+
+    def push_to(self, deliver: Callable[[bytes | None], None]) -> None: ...
+
+    def pause(self) -> None: ...
+
+    def resume(self) -> None: ...
+
+
+class Speaker(Protocol):
+    """What a handler may do with its conversation."""
+
+    @property
+    def peer(self) -> Peer: ...
+
+    async def ask(
+        self,
+        row: Request[Any],
+        params: dict[str, Any] | BaseModel,
+        timeout: float | None,
+        on_progress: OnProgress | None = None,
+        longest: float | None = None,
+    ) -> BaseModel: ...
+
+    async def tell(self, row: Notification, params: Any) -> None: ...

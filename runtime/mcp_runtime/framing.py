@@ -21,6 +21,8 @@ class Lines:
 
     def feed(self, data: bytes) -> list[bytes]:
         """The lines that are complete with these bytes, in time linear in the bytes."""
+        if not self._parts and not self._skipping and data.find(b"\n") == len(data) - 1 <= self._limit:
+            return [line] if (line := data[:-1].removesuffix(b"\r")) else []  # As it is mostly: one whole line.
         *ends, rest = data.split(b"\n")
         lines: list[bytes] = []
         for end in ends:

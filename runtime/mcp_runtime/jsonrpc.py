@@ -21,26 +21,26 @@ INTERNAL_ERROR: Final = -32603
 _LONGEST_ID: Final = 1024  # Characters; an id is echoed, so a peer must not choose how much is sent back.
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class RequestMessage:
     id: Id
     method: str
     params: Any = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class NotificationMessage:
     method: str
     params: Any = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class ResultMessage:
     id: Id
     result: Any
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class ErrorMessage:
     """`id` is None where the sender could not read the id of what it answers."""
 
@@ -50,7 +50,7 @@ class ErrorMessage:
     data: Any = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Malformed:
     """What is no JSON-RPC message. `id` is that of the message, where one can be read, and `is_answer` tells whether
     it looks like an answer: then it belongs to a request of ours, and is not answered itself."""
@@ -89,7 +89,7 @@ def read(value: Any) -> Message:
     method, params = value.get("method"), value.get("params")
     if not isinstance(method, str):
         return Malformed(INVALID_REQUEST, "method has to be a string", known)
-    if params is None and "params" in value or params is not None and not is_object(params):
+    if type(params) is not dict and (params is not None or "params" in value):
         return Malformed(INVALID_REQUEST, "params has to be an object", known)
     if "id" not in value:
         return NotificationMessage(method, params)

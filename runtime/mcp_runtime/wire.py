@@ -10,7 +10,8 @@
 # No `from __future__ import annotations` here: pydantic would evaluate the strings again for every generated class.
 
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
+from operator import is_
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeGuard, TypeVar, get_args, get_origin
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
@@ -31,7 +32,7 @@ def _whole(value: object) -> object:
     return int(value) if type(value) is float and value.is_integer() else value
 
 
-Opt = Annotated[T | None, Field(exclude_if=lambda value: value is None)]
+Opt = Annotated[T | None, Field(exclude_if=partial(is_, None))]
 Int = Annotated[int, BeforeValidator(_whole)]
 Number = int | float
 
@@ -100,8 +101,7 @@ def reader(shape: Any) -> Callable[[object], Any]:
     """The function that reads parsed JSON as this type: strictly, by wire names alone. It raises ValidationError."""
     from pydantic import TypeAdapter  # Not loaded before something is read: importing types stays cheap.
 
-    validate = TypeAdapter[Any](shape).validator.validate_python
-    return lambda value: validate(value, strict=True, by_alias=True, by_name=False)
+    return partial(TypeAdapter[Any](shape).validator.validate_python, strict=True, by_alias=True, by_name=False)
 
 
 def complaint(fault: ValidationError) -> str:

@@ -32,11 +32,12 @@ LEVELS: Final = ("debug", "info", "notice", "warning", "error", "critical", "ale
 class Context(Caller):
     """What a handler knows of the message it handles, and how it reaches the other side while it does."""
 
+    _progress = float("-inf")
+
     def __init__(self, session: Speaker, message: Asked | Told, state: Any = None) -> None:
         self._session = session
         self._message = message
         self.state = state
-        self._progress = float("-inf")
 
     def _live(self) -> Speaker:
         return self._session

@@ -27,7 +27,10 @@ class ServerContext(Context):
     """What a server's handler knows of the message it handles; `state` is what the server's lifespan gave."""
 
     def __init__(self, conversation: Conversation, session: Speaker, message: Asked | Told) -> None:
-        super().__init__(session, message, conversation.state)
+        # Not by way of the base class: this is done for every message.
+        self._session = session
+        self._message = message
+        self.state = conversation.state
         self._conversation = conversation
 
     @property

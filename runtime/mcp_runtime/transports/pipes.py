@@ -133,7 +133,8 @@ class PipeTransport:
         if data:
             self._ready.extend(self._lines.feed(data))
             self._hand_over()
-            self._adjust_reading()
+            if self._ready:
+                self._adjust_reading()
         else:
             self._end()
 
@@ -159,21 +160,34 @@ class PipeTransport:
 
     def _flush(self) -> None:
         self._scheduled = False
-        if self._taken:
-            self._left += framed(self._taken)
-            self._taken.clear()
-        if self._left and not self._closed:
-            self._write()
+        taken = framed(self._taken)
+        self._taken.clear()
+        if self._closed:
+            return
+        if self._left:
+            self._left += taken
+            with memoryview(self._left) as left:
+                written = self._write(left)
+            del self._left[:written]
+        elif (written := self._write(taken)) < len(taken):
+            self._left += memoryview(taken)[written:]
+        elif not self._flushing and not self._broken:
+            return  # As it is mostly: all of it went out, and nobody waited for that.
+        self._wait_for_room()
 
-    def _write(self) -> None:
+    def _write(self, data: bytes | memoryview) -> int:
+        """Write as much as goes without blocking; how much of it is done with."""
         written = 0
-        with memoryview(self._left) as left:
-            try:
-                while written < len(left) and self._poll.poll(0):
-                    written += os.write(self._outgoing, left[written : written + _ROOM])
-            except OSError:
-                self._broken = True
-        del self._left[: len(self._left) if self._broken else written]
+        try:
+            while written < len(data) and self._poll.poll(0):
+                written += os.write(self._outgoing, data[written : written + _ROOM])
+        except OSError:
+            self._broken = True
+            return len(data)
+        return written
+
+    def _wait_for_room(self) -> None:
+        """Be called again when more can be written, if something is left; and read no further if it is much."""
         waits = bool(self._left)
         if waits and not self._flushing:
             self._loop.add_writer(self._outgoing, self._flush)

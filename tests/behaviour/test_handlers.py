@@ -14,6 +14,7 @@ from behaviour.support import EVERY, HANDSHAKE, INTERNAL_ERROR, Rev, among, clau
 
 from mcp_runtime.errors import ErrorResponse, InvalidResponse, Refusal
 from mcp_runtime.faces.calls import Options
+from mcp_runtime.faces.threads import Workers
 
 
 @among(EVERY)
@@ -168,3 +169,9 @@ async def test_when_the_client_leaves_its_handlers_are_cancelled(rev: Rev) -> No
         wire.send(rev.request(1, "tools/call", {"name": "x"}))
         await started.wait()
     assert ended.is_set()
+
+
+async def test_what_comes_together_does_not_queue_for_the_one_thread_that_is_idle() -> None:
+    workers, met = Workers(), threading.Barrier(3)
+    await workers.run(threading.current_thread)
+    await asyncio.gather(*(workers.run(met.wait, 10) for _ in range(3)))

@@ -23,37 +23,47 @@ class Workers:
         self._lock = threading.Lock()
         self._threads = 0
         self._idle = 0
+        self._queued = 0  # Also what an idle thread was not yet quick enough to take.
 
     async def run(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """The function's result. Cancelling does not stop the function, only the waiting for it."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Any] = loop.create_future()
         context = contextvars.copy_context()
-        self._queue.put((lambda: context.run(function, *arguments), future, loop))
         with self._lock:
-            if self._idle == 0 and self._threads < _MOST:
+            self._queue.put((lambda: context.run(function, *arguments), future, loop))
+            self._queued += 1
+            if self._queued > self._idle and self._threads < _MOST:
                 self._threads += 1
                 threading.Thread(target=self._work, name="mcp handler", daemon=True).start()
         return await future
 
     def _work(self) -> None:
-        while True:
-            with self._lock:
-                self._idle += 1
-            try:
-                function, future, loop = self._queue.get(timeout=_IDLE)
-            except queue.Empty:
-                with self._lock:
-                    self._idle -= 1
-                    self._threads -= 1
-                return
-            with self._lock:
-                self._idle -= 1
+        while (work := self._next()) is not None:
+            function, future, loop = work
             try:
                 outcome, fault = function(), None
             except BaseException as raised:  # Whatever it is, it belongs to who waits.
                 outcome, fault = None, raised
             _deliver(loop, future, outcome, fault)
+
+    def _next(self) -> _Work | None:
+        """What a thread is to do next; None where it has to end."""
+        with self._lock:
+            self._idle += 1
+        try:
+            work = self._queue.get(timeout=_IDLE)
+        except queue.Empty:
+            work = None
+        with self._lock:
+            self._idle -= 1
+            if work is None and self._queued > self._idle:
+                work = self._queue.get_nowait()  # It came when this thread was about to end.
+            if work is None:
+                self._threads -= 1
+            else:
+                self._queued -= 1
+        return work
 
 
 def _deliver(

@@ -26,6 +26,7 @@ GENERATED = sorted((ROOT / "generated").rglob("*.py"))
 LAYERS = [
     "errors",
     "wire",
+    "convert",
     "schemas",
     "spec",
     "jsonrpc",

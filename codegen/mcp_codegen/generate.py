@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from itertools import pairwise
 from pathlib import Path
 
-from .render import render_index, render_revision
+from .ir import Revision
+from .render import render_index, render_revision, render_steps, render_steps_package, steps_module
 from .schemas import Schemas
 
 
@@ -30,4 +32,17 @@ def generate(
         progress(revision)
     every = [schemas.revision(revision) for revision in schemas.pins]
     indexed = [each for each in every if each.id in chosen or (output / each.module / "__init__.py").is_file()]
-    return files | {output / "__init__.py": render_index(indexed, templates), output / "py.typed": ""}
+    pairs = _pairs(every, indexed)
+    for older, newer in pairs:
+        steps = [schemas.steps[newer.id, older.id], schemas.steps[older.id, newer.id]]
+        files[output / "steps" / f"{steps_module(older, newer)}.py"] = render_steps(older, newer, steps, templates)
+    if pairs:
+        files[output / "steps" / "__init__.py"] = render_steps_package(templates)
+    return files | {output / "__init__.py": render_index(indexed, pairs, templates), output / "py.typed": ""}
+
+
+def _pairs(every: list[Revision], indexed: list[Revision]) -> list[tuple[Revision, Revision]]:
+    """The neighbours from the oldest revision that is generated to the newest."""
+    if len(indexed) < 2:
+        return []
+    return list(pairwise(every[every.index(indexed[0]) : every.index(indexed[-1]) + 1]))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import asdict
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
@@ -13,6 +14,7 @@ import jinja2
 from black.mode import TargetVersion
 
 from .calls import calls, http, roles
+from .difference import Step
 from .errors import CodegenError
 from .guard import check_types
 from .ir import Alias, Ref, Revision
@@ -59,11 +61,32 @@ def render_revision(revision: Revision, templates: Path) -> dict[str, str]:
     return files
 
 
-def render_index(revisions: list[Revision], templates: Path) -> str:
+def render_index(revisions: list[Revision], pairs: list[tuple[Revision, Revision]], templates: Path) -> str:
     """The `__init__.py` of the package that holds the revisions."""
-    rows = [(literal(revision.id), revision.module) for revision in revisions]
-    text = _environment(templates).get_template("index.py.jinja2").render(revisions=rows, generator=GENERATOR)
-    return format_module(text, "__init__.py")
+    context: dict[str, Any] = {
+        "revisions": [(literal(each.id), each.module, literal(each.lifecycle.style)) for each in revisions],
+        "newest": revisions[-1].module,
+        "steps": [(literal(older.id), literal(newer.id), steps_module(older, newer)) for older, newer in pairs],
+        "generator": GENERATOR,
+    }
+    return format_module(_environment(templates).get_template("index.py.jinja2").render(context), "__init__.py")
+
+
+def steps_module(older: Revision, newer: Revision) -> str:
+    """The name of the module that holds the steps between two neighbours."""
+    return f"{older.module}_{newer.module}"
+
+
+def render_steps(older: Revision, newer: Revision, steps: list[Step], templates: Path) -> str:
+    """The module with the steps between two neighbours, which is nothing but literals."""
+    tables = [(literal(step.target), [(name, ascii(value)) for name, value in asdict(step).items()]) for step in steps]
+    template = _environment(templates).get_template("steps.py.jinja2")
+    text = template.render(older=older, newer=newer, tables=tables, generator=GENERATOR)
+    return format_module(text, steps_module(older, newer))
+
+
+def render_steps_package(templates: Path) -> str:
+    return _environment(templates).get_template("steps_package.py.jinja2").render(generator=GENERATOR)
 
 
 def format_module(text: str, what: str) -> str:

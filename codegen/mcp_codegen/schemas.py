@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 
+from .conversions import Conversions, read_conversions
+from .difference import Step, derive_step
 from .docs import Docs, read_docs
 from .edition import Schema
 from .errors import CodegenError, SchemaError
@@ -44,6 +47,21 @@ class Schemas:
     @cached_property
     def overlay(self) -> Overlay:
         return read_overlay(self.root / "overlay.toml")
+
+    @cached_property
+    def conversions(self) -> Conversions:
+        return read_conversions(self.root / "conversions.toml")
+
+    @cached_property
+    def steps(self) -> dict[tuple[str, str], Step]:
+        """The way from each revision to its neighbours, in both directions. Raises OverlayError for a row without use."""
+        revisions = [self.revision(name) for name in self.pins]
+        found: dict[tuple[str, str], Step] = {}
+        for one, other in pairwise(revisions):
+            found[one.id, other.id] = derive_step(one, other, self.conversions)
+            found[other.id, one.id] = derive_step(other, one, self.conversions)
+        self.conversions.check_all_used()
+        return found
 
     def known(self, revision: str) -> str:
         """The revision itself, if there is one of that name. Raises CodegenError that names those there are."""

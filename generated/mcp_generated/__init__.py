@@ -11,3 +11,20 @@ REVISIONS: Final = {
     "2026-07-28": "v2026_07_28",
 }
 """The package of each revision, oldest first."""
+
+LIFECYCLES: Final = {
+    "2024-11-05": "handshake",
+    "2025-03-26": "handshake",
+    "2025-06-18": "handshake",
+    "2025-11-25": "handshake",
+    "2026-07-28": "stateless",
+}
+"""How a conversation of each revision opens."""
+
+STEPS: Final[tuple[tuple[str, str, str], ...]] = (
+    ("2024-11-05", "2025-03-26", "v2024_11_05_v2025_03_26"),
+    ("2025-03-26", "2025-06-18", "v2025_03_26_v2025_06_18"),
+    ("2025-06-18", "2025-11-25", "v2025_06_18_v2025_11_25"),
+    ("2025-11-25", "2026-07-28", "v2025_11_25_v2026_07_28"),
+)
+"""The neighbours, and the module in `steps` that converts between them."""

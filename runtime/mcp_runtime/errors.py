@@ -4,6 +4,7 @@ McpError
 ├── LocalError            you tried something the protocol forbids, or there is no connection to do it on
 │   ├── NotAllowed        this method, in this direction, at this moment, with what was declared
 │   ├── InvalidMessage    what you gave does not fit the schema of the revision
+│   ├── NotConvertible    what one revision says cannot be said in the other
 │   ├── NotConnected      the connection is closed, or ended before the answer came
 │   ├── TimedOut          no answer came before the deadline of the call
 │   └── UnusableSchema    a JSON Schema is not one, or not one that is safe to use
@@ -30,6 +31,10 @@ class NotAllowed(LocalError):
 
 class InvalidMessage(LocalError):
     """The params or the result given do not fit the schema."""
+
+
+class NotConvertible(LocalError):
+    """A message cannot be said in the other side's revision; the rule that says so is named."""
 
 
 class NotConnected(LocalError):

@@ -1,0 +1,120 @@
+"""Two revisions of one family go in, and what converts messages between them comes out: a chain of generated steps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from itertools import pairwise
+from typing import Any
+
+from .plans import GONE, Change, Plans, Walk
+from .report import ConversionReport
+
+
+@dataclass(frozen=True, slots=True)
+class Gone:
+    """The other revision does not have the method: `answer` says what then (`runtime`: both sides do the same by
+    themselves; `refuse`; `ignore`), and `why` by which rule."""
+
+    answer: str
+    why: str
+
+
+class Chain:
+    """Converts messages from one revision to another, through every revision between them."""
+
+    def __init__(self, source: str, target: str, steps: Sequence[Plans]) -> None:
+        self.source = source
+        self.target = target
+        self._steps = steps
+        self._found: dict[tuple[str, ...], tuple[Change, ...]] = {}
+
+    def params(
+        self,
+        direction: str,
+        method: str,
+        value: Any,
+        report: ConversionReport | None = None,
+        given: Mapping[str, Any] | None = None,
+    ) -> Any:
+        """The params of a message. `given` has what a session knows and messages do not say: `client_capabilities`.
+        Raises NotConvertible."""
+        key = (direction, method)
+        changes = self._found.get(key)
+        if changes is None:
+            changes = self._found[key] = self._collect(lambda step: _method(step, *key).get("params"))
+        return _changed(value, changes, report, given)
+
+    def result(
+        self, direction: str, method: str, value: Any, report: ConversionReport | None = None, interim: str = ""
+    ) -> Any:
+        """The result of a request that went in this direction; `interim` names its type where it is not the last one.
+        Raises NotConvertible."""
+        key = (direction, method, interim)
+        changes = self._found.get(key)
+        if changes is None:
+            changes = self._found[key] = self._collect(
+                lambda step: _method(step, direction, method).get("results", {}).get(interim)
+            )
+        return _changed(value, changes, report, None)
+
+    def keeps_result(self, direction: str, method: str) -> bool:
+        """Whether every result of this method is the same in both revisions."""
+        return not self._collect(lambda step: _method(step, direction, method).get("results", {}).get(""))
+
+    def type(self, name: str, value: Any, report: ConversionReport | None = None) -> Any:
+        """A value of a type that both revisions have under this name, such as capabilities. Raises NotConvertible."""
+        key = (name,)
+        changes = self._found.get(key)
+        if changes is None:
+            changes = self._found[key] = self._collect(
+                lambda step: ("type", name) if name in step.step["types"] else None
+            )
+        return _changed(value, changes, report, None)
+
+    def gone(self, direction: str, method: str) -> Gone | None:
+        """What happens to a method of the source that the target does not have; None where it has it."""
+        for step in self._steps:
+            said = step.step["gone"].get(direction, {}).get(method)
+            if said is not None:
+                return Gone(said[0], f"{said[1]}: {step.step['rules'][said[1]]}")
+        return None
+
+    def _collect(self, plan: Callable[[Plans], Any]) -> tuple[Change, ...]:
+        changes = [step.change(plan(step)) for step in self._steps]
+        return tuple(change for change in changes if change is not None)
+
+
+def _method(step: Plans, direction: str, method: str) -> Mapping[str, Any]:
+    found: Mapping[str, Any] = step.step["methods"].get(direction, {}).get(method, {})
+    return found
+
+
+def _changed(
+    value: Any, changes: tuple[Change, ...], report: ConversionReport | None, given: Mapping[str, Any] | None
+) -> Any:
+    if not changes:
+        return value
+    walk = Walk(given or {}, report if report is not None else ConversionReport())
+    for change in changes:
+        value = change(value, None, walk)
+    return {} if value is GONE else value
+
+
+@cache
+def chain_of(family: str, source: str, target: str) -> Chain:
+    """The chain between two revisions of the package that holds them."""
+    pairs: Sequence[tuple[str, str, str]] = import_module(family).STEPS
+    order = [*(older for older, _, _ in pairs[:1]), *(newer for _, newer, _ in pairs)]
+    first, last = (order.index(source), order.index(target)) if source != target else (0, 0)
+    path = order[first : last + 1] if first <= last else order[last : first + 1][::-1]
+    return Chain(source, target, [_plans(family, one, other) for one, other in pairwise(path)])
+
+
+@cache
+def _plans(family: str, source: str, target: str) -> Plans:
+    """The step between two neighbours."""
+    module = next(name for *pair, name in import_module(family).STEPS if {source, target} == set(pair))
+    return Plans(import_module(f"{family}.steps.{module}").STEPS[target])

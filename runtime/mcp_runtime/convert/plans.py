@@ -1,0 +1,283 @@
+"""A plan of a generated step goes in, the function that does it to a JSON value comes out; values are never changed
+in place, and one that needs no change is handed on as it is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from ..errors import NotConvertible
+from ..wire import is_list, is_object
+from .report import ConversionReport, Path, written
+from .shapes import Fits, fitting
+
+GONE: Final = object()
+"""What a property or an item becomes that is not there any more."""
+
+
+@dataclass(slots=True)
+class Walk:
+    """One conversion: what it may be given, and where it says what it loses."""
+
+    given: Mapping[str, Any]
+    report: ConversionReport
+
+
+Change = Callable[[Any, Path, Walk], Any]
+
+
+class Plans:
+    """All plans of one step; each is made a function when it is first needed. `step` is what the generator wrote."""
+
+    def __init__(self, step: Mapping[str, Any]) -> None:
+        self.step = step
+        self._types: dict[str, Change] = {}
+
+    def change(self, plan: Any) -> Change | None:
+        """What this plan does; None where it leaves every value as it is."""
+        if plan is None:
+            return None
+        word, *rest = plan
+        return _WORDS[word](self, *rest)
+
+    def type(self, name: str) -> Change:
+        """What is done to an object of this type."""
+
+        def change(value: Any, path: Path, walk: Walk) -> Any:
+            known = self._types.get(name)
+            if known is None:
+                known = self._types[name] = self._object(self.step["types"][name])
+            return known(value, path, walk)
+
+        return self._types.get(name) or change
+
+    def refused(self, rule: str, path: Path) -> NotConvertible:
+        where = written(path)
+        return NotConvertible(
+            f"{self.step['source']} → {self.step['target']}: {where + ': ' if where else ''}"
+            f"{rule}: {self.step['rules'][rule]}"
+        )
+
+    def lost(self, rule: str, path: Path, walk: Walk, what: Any) -> None:
+        walk.report.note(path, rule, self.step["rules"][rule], what)
+
+    def fits(self, shape: Any) -> Fits:
+        return fitting(shape, self.step["records"])
+
+    def _object(self, plan: Mapping[str, Mapping[str, Any]]) -> Change:
+        spare = [(wire, self.fits(shape), rule) for wire, (shape, rule) in plan.get("spare", {}).items()]
+        adds = list(plan.get("adds", {}).items())
+        needs = list(plan.get("needs", {}).items())
+        each_field = [(wire, self.change(each)) for wire, each in plan.get("fields", {}).items()]
+        fields = [(wire, done) for wire, done in each_field if done is not None]
+
+        def change(value: Any, path: Path, walk: Walk) -> Any:
+            if not is_object(value):
+                return value
+            made = dict(value)
+            for wire, fits, rule in spare:
+                if wire in made and not fits(made[wire]):
+                    self.lost(rule, (path, wire), walk, made.pop(wire))
+            for wire, (how, what) in adds:
+                if wire not in made:
+                    made[wire] = self._added(how, what, value, walk)
+            for wire, rule in needs:
+                if wire not in made:
+                    raise self.refused(rule, path)
+            for wire, each in fields:
+                if wire in made:
+                    after = each(made[wire], (path, wire), walk)
+                    if after is GONE:
+                        del made[wire]
+                    else:
+                        made[wire] = after
+            return made
+
+        return change
+
+    def _added(self, how: str, what: Any, value: dict[str, Any], walk: Walk) -> Any:
+        match how:
+            case "copy":
+                return value.get(what)
+            case "given":
+                return self.step["target"] if what == "revision" else walk.given.get(what, {})
+            case _:
+                return dict(what) if is_object(what) else what
+
+
+# ---- what the words of a plan mean ----------------------------------------------------------------------------------
+
+
+def _each(plans: Plans, inner: Any) -> Change | None:
+    done = plans.change(inner)
+
+    def change(value: Any, path: Path, walk: Walk) -> Any:
+        if done is None or not is_list(value):
+            return value
+        made = [done(item, (path, number), walk) for number, item in enumerate(value)]
+        return [item for item in made if item is not GONE]
+
+    return change
+
+
+def _values(plans: Plans, inner: Any) -> Change:
+    done = plans.change(inner)
+
+    def change(value: Any, path: Path, walk: Walk) -> Any:
+        if done is None or not is_object(value):
+            return value
+        made = {key: done(item, (path, key), walk) for key, item in value.items()}
+        return {key: item for key, item in made.items() if item is not GONE}
+
+    return change
+
+
+def _tag(plans: Plans, wire: str, known: Mapping[Any, Any]) -> Change:
+    by_value = {value: plans.change(plan) for value, plan in known.items()}
+
+    def change(value: Any, path: Path, walk: Walk) -> Any:
+        done = by_value.get(value.get(wire)) if is_object(value) else None
+        return value if done is None else done(value, path, walk)
+
+    return change
+
+
+def _arms(plans: Plans, arms: Any) -> Change:
+    tried = [(plans.fits(shape), plans.change(plan)) for shape, plan in arms]
+
+    def change(value: Any, path: Path, walk: Walk) -> Any:
+        done = next((done for fits, done in tried if fits(value)), None)
+        return value if done is None else done(value, path, walk)
+
+    return change
+
+
+def _fit(plans: Plans, shape: Any, inner: Any, otherwise: Any) -> Change:
+    fits, done, other = plans.fits(shape), plans.change(inner), plans.change(otherwise)
+
+    def change(value: Any, path: Path, walk: Walk) -> Any:
+        chosen = done if fits(value) else other
+        return value if chosen is None else chosen(value, path, walk)
+
+    return change
+
+
+def _drop(plans: Plans, rule: str) -> Change:
+    def change(value: Any, path: Path, walk: Walk) -> Any:
+        plans.lost(rule, path, walk, value)
+        return GONE
+
+    return change
+
+
+def _undo(plans: Plans, usual: Any, rule: str, tell: bool) -> Change:
+    def change(value: Any, path: Path, walk: Walk) -> Any:
+        if tell and value != usual:
+            plans.lost(rule, path, walk, value)
+        return GONE
+
+    return change
+
+
+def _refuse(plans: Plans, rule: str) -> Change:
+    def change(value: Any, path: Path, walk: Walk) -> Any:
+        raise plans.refused(rule, path)
+
+    return change
+
+
+def _head(plans: Plans, most: int, inner: Any, rule: str) -> Change:
+    done = plans.change(inner)
+
+    def change(value: Any, path: Path, walk: Walk) -> Any:
+        if is_list(value) and len(value) > most:
+            plans.lost(rule, path, walk, value[most:])
+            value = value[:most]
+        return value if done is None else done(value, path, walk)
+
+    return change
+
+
+def _first(plans: Plans, inner: Any, rule: str) -> Change:
+    done = plans.change(inner)
+
+    def change(value: Any, path: Path, walk: Walk) -> Any:
+        if not value:
+            raise plans.refused(rule, path)
+        if len(value) > 1:
+            plans.lost(rule, path, walk, value[1:])
+        return value[0] if done is None else done(value[0], (path, 0), walk)
+
+    return change
+
+
+def _spread(plans: Plans, wire: str, inner: Any, rule: str) -> Change:
+    done = plans.change(inner)
+
+    def change(value: Any, path: Path, walk: Walk) -> Any:
+        made: list[Any] = []
+        for number, item in enumerate(value):
+            several = item.get(wire) if is_object(item) else None
+            if is_list(several):
+                plans.lost(rule, ((path, number), wire), walk, several)
+                made += [{**item, wire: one} for one in several]
+            else:
+                made.append(item)
+        return made if done is None else done(made, path, walk)
+
+    return change
+
+
+def _become(plans: Plans, template: Any, inner: Any, rule: str) -> Change:
+    done = plans.change(inner)
+
+    def change(value: Any, path: Path, walk: Walk) -> Any:
+        plans.lost(rule, path, walk, value)
+        made = _made(template, value)
+        return made if done is None else done(made, path, walk)
+
+    return change
+
+
+def _hollow(plans: Plans, inner: Any) -> Change:
+    done = plans.change(inner)
+
+    def change(value: Any, path: Path, walk: Walk) -> Any:
+        after = value if done is None else done(value, path, walk)
+        return GONE if after == {} else after
+
+    return change
+
+
+def _made(template: Any, value: Mapping[str, Any]) -> Any:
+    """The template with what it takes from a value: `=name` is its property, `=names[].first` one of each item of a
+    list, `{name}` its text. What is not there is left out."""
+    if is_object(template):
+        made = {key: _made(each, value) for key, each in template.items()}
+        return {key: each for key, each in made.items() if each is not GONE}
+    if not isinstance(template, str):
+        return template
+    if not template.startswith("="):
+        return template.format_map(value)
+    wire, is_each, inner = template[1:].partition("[].")
+    found = value.get(wire, GONE)
+    return [item[inner] for item in found] if is_each and is_list(found) else found
+
+
+_WORDS: Final[Mapping[str, Callable[..., Change | None]]] = {
+    "type": Plans.type,
+    "each": _each,
+    "values": _values,
+    "tag": _tag,
+    "arms": _arms,
+    "fit": _fit,
+    "drop": _drop,
+    "undo": _undo,
+    "refuse": _refuse,
+    "head": _head,
+    "first": _first,
+    "spread": _spread,
+    "become": _become,
+    "hollow": _hollow,
+}

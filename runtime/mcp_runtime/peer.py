@@ -88,7 +88,7 @@ class Peer:
         other = Peer.__new__(Peer)
         other.revision, other.side, other.phase = self.revision, self.side, self.phase
         other.own, other.theirs = self.own, self.theirs
-        other._sendable, other._receivable = self._sendable, self._receivable
+        other._sendable, other._receivable, other._opening = self._sendable, self._receivable, self._opening
         other.in_flight, other._waiting, other._next_id = set(), {}, 0
         return other
 
@@ -96,6 +96,8 @@ class Peer:
         """Be in a phase: from now on its messages may be sent and received, as far as they were declared."""
         self.phase = phase
         missing = frozenset(each for each in self.revision.capabilities if not self._is_declared(each))
+        lifecycle = self.revision.lifecycle
+        self._opening = lifecycle.open if isinstance(lifecycle, Handshake) else None
         sends = _SENDS[self.side]
         self._sendable = _open_to(self.revision, sends, phase, missing)
         self._receivable = _open_to(self.revision, OPPOSITE[sends], phase, missing)
@@ -203,6 +205,8 @@ class Peer:
 
     def take(self, message: jsonrpc.Message | list[jsonrpc.Message]) -> Event:
         """What this message means, or what came together."""
+        if isinstance(message, RequestMessage):
+            return self._received_request(message, in_batch=False)
         if not isinstance(message, list):
             return self._received(message)
         if not self.revision.batches:
@@ -228,8 +232,7 @@ class Peer:
             return self._unreceivable(message)
         if message.id in self.in_flight:
             return self._refused(message, jsonrpc.INVALID_REQUEST, f"id {message.id!r} is in use by another request")
-        lifecycle = self.revision.lifecycle
-        opens = isinstance(lifecycle, Handshake) and row is lifecycle.open
+        opens = row is self._opening
         if opens and in_batch:
             return self._refused(message, jsonrpc.INVALID_REQUEST, f"{row.method!r} cannot be in a batch")
         try:
@@ -285,8 +288,7 @@ class Peer:
             result = row.read_result(message.result, params)
         except ValidationError as fault:
             return Answered(id, InvalidResponse(f"{what}: {complaint(fault)}"))
-        lifecycle = self.revision.lifecycle
-        if isinstance(lifecycle, Handshake) and row is lifecycle.open:
+        if row is self._opening:
             self.enter(Phase.OPENING)
         return Answered(id, result)
 

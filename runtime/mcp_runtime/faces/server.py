@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, ClassVar, Final, Literal, cast
 
@@ -16,7 +16,7 @@ from ..seams import Speaker, Transport
 from ..session import Session
 from ..spec import Direction, Handshake, Request, Stateless
 from ..wire import is_object, reader
-from .face import LEVELS, META, Context, Face
+from .face import LEVELS, META, Context, Face, Handler
 
 _NO_CACHE: Final = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
 
@@ -97,8 +97,26 @@ class Conversation:
         self.level: str | None = LEVELS[0] if isinstance(chosen.revision.lifecycle, Handshake) else None
         self.client_info: dict[str, Any] = {}
         self._signature: BaseModel | None = None
+        self._alone = self._handlers_alone()
 
-    async def handle(self, session: Speaker, message: Asked | Told) -> Any:
+    def handle(self, session: Speaker, message: Asked | Told) -> Awaitable[Any]:
+        """The answer to a message, to be awaited: that of its handler alone, where the runtime has no part in it."""
+        handler = self._alone.get(message.row.method)
+        if handler is None:
+            return self._handle(session, message)
+        answer: Awaitable[Any] = handler(self._server.context(self, session, message), message.params)
+        return answer
+
+    def _handlers_alone(self) -> dict[str, Handler]:
+        """The handlers of what is no message of the lifecycle, in a conversation that is a session."""
+        lifecycle = self._server.revision.lifecycle
+        if isinstance(lifecycle, Stateless):
+            return {}
+        own = (lifecycle.probe.method, lifecycle.level.method)
+        handlers = self._server._handlers  # pyright: ignore[reportPrivateUsage]
+        return {method: handler for method, handler in handlers.items() if method not in own}
+
+    async def _handle(self, session: Speaker, message: Asked | Told) -> Any:
         """The answer to a message: the runtime's own for the lifecycle's messages, else that of the handler."""
         lifecycle, row = session.peer.revision.lifecycle, message.row
         if isinstance(lifecycle, Stateless) and isinstance(message, Asked):
@@ -155,6 +173,7 @@ class Conversation:
         """The answer to the opening request: the revision that was offered, or else the newest, to take or leave."""
         offered = [each for each in self._servers if each.revision.id == asked.params.protocol_version]
         server = self._server = offered[0] if offered else self._server
+        self._alone = self._handlers_alone()
         self.client_info = asked.params.client_info.model_dump()
         peer.own = server.capabilities
         peer.agree(server.revision, asked.params.capabilities.model_dump())

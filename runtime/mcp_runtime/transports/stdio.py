@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import os
 import select
 import signal
@@ -29,6 +30,7 @@ def run_server(serve: Callable[[Transport], Awaitable[None]]) -> None:
     the descriptors, goes to standard error.
     """
     incoming, outgoing = _take_descriptors()
+    gc.freeze()  # What was loaded stays to the end: no collection has to look at it again.
     loop = asyncio.new_event_loop()
     ending = _Ending(loop)
     try:

@@ -1,12 +1,12 @@
 """The smallest useful server, for clients of every revision: `echo` gives its text back, `slow` answers after a while.
 
-Run it: `python examples/echo/server.py stdio`. Each class is one revision's; a client gets the one it speaks.
+Run it: `python examples/echo/server.py stdio`, or `… http --port 8000` with the endpoint /mcp. Each class is one revision's; a client gets the one it speaks.
 """
 
 from __future__ import annotations
 
 import asyncio
-import sys
+from argparse import ArgumentParser
 from types import ModuleType
 from typing import Any
 
@@ -59,4 +59,9 @@ def echo(revision: ModuleType) -> Any:
 
 if __name__ == "__main__":
     every = (v2024_11_05, v2025_03_26, v2025_06_18, v2025_11_25, v2026_07_28)
-    run(*map(echo, every), transport=sys.argv[1] if len(sys.argv) > 1 else "stdio")
+    arguments = ArgumentParser(description=__doc__)
+    arguments.add_argument("transport", nargs="?", choices=("stdio", "http"), default="stdio")
+    arguments.add_argument("--port", type=int, default=8000)
+    chosen = arguments.parse_args()
+    settings = {"port": chosen.port} if chosen.transport == "http" else {}
+    run(*map(echo, every), transport=chosen.transport, **settings)

@@ -48,6 +48,7 @@ class Session:
         transport: Transport,
         handle: Callable[[Speaker, Asked | Told], Awaitable[Any]],
         opened: Callable[[Peer, Asked], BaseModel] | None = None,
+        starter: Starter | None = None,
     ) -> None:
         self.peer = peer
         self.transport = transport
@@ -57,7 +58,8 @@ class Session:
         self._serving: dict[Id, Serving] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._loop = asyncio.get_running_loop()
-        self._starter = Starter(self._loop)
+        self._starter = starter or Starter(self._loop)
+        self._shares_starter = starter is not None
         self._end: asyncio.Future[None] = self._loop.create_future()
         self._pushing = transport if isinstance(transport, Pushing) else None
         self.ended = False
@@ -227,7 +229,8 @@ class Session:
             task.cancel()
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=_CANCEL)
-        await self._starter.close()
+        if not self._shares_starter:
+            await self._starter.close()
 
     # ---- sending ----------------------------------------------------------------------------------------------------
 
@@ -285,6 +288,9 @@ class Session:
             raise NotConnected(f"{row.method!r}: the connection is closed")
         self.transport.send(self.peer.tell(row, params))
         await self.transport.drained()
+
+    def part(self) -> None:
+        """Nothing: a transport that carries everything goes on."""
 
     async def close(self) -> None:
         """End the conversation; every call still waiting fails with NotConnected."""

@@ -14,6 +14,9 @@ from .wire import is_object, reader
 Direction = Literal["client_to_server", "server_to_client"]
 ResultT = TypeVar("ResultT", bound=BaseModel)
 
+# The namespace of the protocol's own keys in metadata.
+META: Final = "io.modelcontextprotocol/"
+
 OPPOSITE: Final[Mapping[Direction, Direction]] = {
     "client_to_server": "server_to_client",
     "server_to_client": "client_to_server",

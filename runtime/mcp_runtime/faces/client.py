@@ -14,9 +14,9 @@ from ..exchange import log
 from ..peer import Asked, Peer, Told
 from ..seams import Speaker, Transport
 from ..session import Session
-from ..spec import Direction, Handshake, Request, Stateless
+from ..spec import META, Direction, Handshake, Request, Stateless
 from .calls import DEFAULT, Options
-from .face import META, Context, Face
+from .face import Context, Face
 
 Connect = Callable[[], Awaitable[Transport]]
 

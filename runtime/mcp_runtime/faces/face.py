@@ -13,7 +13,7 @@ from ..jsonrpc import METHOD_NOT_FOUND, Id
 from ..lifecycle import Capabilities, declare, merge, split
 from ..peer import Asked, Told
 from ..seams import Speaker
-from ..spec import Direction, Request, Revision, Sent
+from ..spec import META, Direction, Request, Revision, Sent
 from ..wire import is_object
 from .calls import Caller
 from .threads import WORKERS
@@ -21,9 +21,6 @@ from .threads import WORKERS
 T = TypeVar("T")
 Answer: TypeAlias = T | Awaitable[T]
 Handler = Callable[..., Any]
-
-# The namespace of the protocol's own keys in metadata.
-META: Final = "io.modelcontextprotocol/"
 
 # Severities of log messages, least first (RFC 5424).
 LEVELS: Final = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")

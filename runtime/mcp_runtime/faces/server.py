@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import Any, ClassVar, Final, Literal, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, cast
 
 from pydantic import BaseModel
 from pydantic_core import from_json
@@ -14,9 +14,12 @@ from ..framing import OVERSIZED
 from ..peer import Asked, Peer, Refused, Told
 from ..seams import Speaker, Transport
 from ..session import Session
-from ..spec import Direction, Handshake, Request, Stateless
+from ..spec import META, Direction, Handshake, Request, Stateless
 from ..wire import is_object, reader
-from .face import LEVELS, META, Context, Face, Handler
+from .face import LEVELS, Context, Face, Handler
+
+if TYPE_CHECKING:
+    from .asgi import HttpServer
 
 _NO_CACHE: Final = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
 
@@ -38,6 +41,11 @@ class ServerContext(Context):
         """What the client calls itself, as it said: never a proof of anything."""
         said = self.meta.get(f"{META}clientInfo")
         return said if is_object(said) else self._conversation.client_info
+
+    def part(self) -> None:
+        """End the connection that the answer was to come over, so that a long request holds none; the client comes
+        back for the answer. Does nothing where a transport has no such connection, or no way to come back."""
+        self._live().part()
 
     async def log(self, level: Level, data: Any, logger: str | None = None) -> None:
         """Send a log message, if the client wants messages of this level. Raises NotAllowed without the capability."""
@@ -78,9 +86,17 @@ class BaseServer(Face):
         """Override to open what the handlers share; what it yields is the `state` of their contexts."""
         yield None
 
-    def run(self, transport: str = "stdio") -> None:
-        """Serve until the client ends the conversation, or the process is told to end."""
-        run(self, transport=transport)
+    def run(self, transport: str = "stdio", **settings: Any) -> None:
+        """Serve until the client ends the conversation, or the process is told to end. `settings` are those of the
+        transport: none for "stdio", and those of `faces.http.run` for "http"."""
+        run(self, transport=transport, **settings)
+
+    def asgi(self, **settings: Any) -> HttpServer:
+        """This server as an ASGI application, to be mounted in another or run by any ASGI server; `settings` are those
+        of `faces.asgi.HttpServer`."""
+        from .asgi import HttpServer
+
+        return HttpServer([self], **settings)
 
     async def serve(self, transport: Transport) -> None:
         """Serve one conversation."""
@@ -190,14 +206,20 @@ def _read(row: Request[Any], answer: dict[str, Any]) -> BaseModel:
     return cast(BaseModel, reader(result)(answer))
 
 
-def run(*servers: BaseServer, transport: str = "stdio") -> None:
-    """Serve until the client ends the conversation; with several servers, each client gets the one whose revision it
-    speaks. Servers are given oldest revision first."""
-    if transport != "stdio":
-        raise LocalError(f"no transport is called {transport!r}; there is 'stdio'")
-    from ..transports.stdio import run_server
+def run(*servers: BaseServer, transport: str = "stdio", **settings: Any) -> None:
+    """Serve until the client ends the conversation, or the process is told to end; with several servers, each client
+    gets the one whose revision it speaks. Servers are given oldest revision first."""
+    match transport:
+        case "stdio":
+            from ..transports.stdio import run_server
 
-    run_server(lambda opened: serve(servers, opened))
+            run_server(lambda opened: serve(servers, opened), **settings)
+        case "http":
+            from .http import run_http
+
+            run_http(servers, **settings)
+        case _:
+            raise LocalError(f"no transport is called {transport!r}; there are 'stdio' and 'http'")
 
 
 async def serve(servers: Sequence[BaseServer], transport: Transport) -> None:

@@ -1,0 +1,290 @@
+"""Servers go in, one for each revision they are to speak, and an ASGI application comes out: one endpoint for all."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from ..eager import Starter
+from ..errors import LocalError
+from ..exchange import log
+from ..framing import LIMIT
+from ..http.headers import SESSION, Headers, Turned, accepts, is_visible, read_headers
+from ..http.headers import JSON as JSON_TYPE
+from ..http.origins import Origins
+from ..http.rules import Spoken, Way, check_alone, check_method, classify, resumes, status_of
+from ..jsonrpc import INTERNAL_ERROR, Message, decode
+from ..lifecycle import Phase
+from ..peer import Peer
+from ..session import Session
+from ..spec import Revision
+from ..transports.http.events import EventStore, MemoryEvents
+from ..transports.http.exchange import Exchange, Related
+from ..transports.http.sessions import HttpSession, Sessions
+from ..transports.http.streams import KEEP_ALIVE, Stream
+from ..transports.http.wire import (
+    Left,
+    Raw,
+    Receive,
+    Scope,
+    Send,
+    begin_stream,
+    end_stream,
+    id_of,
+    path_of,
+    read_body,
+    respond,
+    turn_away,
+    writer,
+)
+from .lives import Life
+from .server import BaseServer, Conversation
+from .single import Single
+
+_SESSION: Final = SESSION.encode()
+
+Said = Message | list[Message]
+Owner = Callable[[Mapping[str, Any]], object]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """What a client may ask of an endpoint: the length of a message in bytes, seconds for a request to arrive, open
+    sessions, seconds a session may be idle, and messages in a batch."""
+
+    body: int = LIMIT
+    arrival: float = 30.0
+    sessions: int = 20_000
+    idle: float = 1800.0
+    batch: int = 100
+
+
+def user_of(scope: Mapping[str, Any]) -> object:
+    """Who made a request, as middleware for authentication leaves it in the scope; None for nobody."""
+    user = scope.get("user")
+    return getattr(user, "display_name", None) if getattr(user, "is_authenticated", False) else None
+
+
+class HttpServer:
+    """The application. It serves `path`, or whatever it is mounted at where `path` is None.
+
+    `hosts` and `origins` are what `http.origins.Origins` says; `owner` tells who made a request, and a session is
+    found only by whom it was opened for.
+    """
+
+    def __init__(
+        self,
+        servers: Sequence[BaseServer],
+        *,
+        path: str | None = None,
+        hosts: Iterable[str] | None = None,
+        origins: Iterable[str] | None = None,
+        owner: Owner = user_of,
+        events: EventStore | None = None,
+        limits: Limits = Limits(),  # noqa: B008
+    ) -> None:
+        if not servers:
+            raise LocalError("an endpoint needs a server")
+        self._path = path
+        self._origins = Origins.of(hosts, origins)
+        self._owner = owner
+        self._limits = limits
+        self._spoken = Spoken.of({each.revision.id: each.revision for each in servers})
+        self._shaking = [each for each in servers if each.revision.id in self._spoken.shaking]
+        self._singles = {
+            each.revision.id: Single(each, servers) for each in servers if each.revision.id in self._spoken.stateless
+        }
+        self._lives = {id(each): Life(each.lifespan) for each in servers}
+        self._sessions = Sessions(events or MemoryEvents(), limits.sessions, limits.idle)
+        self._starter: Starter | None = None
+        self._template: Peer | None = None
+        self._leaving = False
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """ASGI 3."""
+        match scope["type"]:
+            case "http":
+                try:
+                    await self._serve(scope, receive, send)
+                except Left:
+                    log.debug("a client left before its request was there")
+            case "lifespan":
+                await self._live(receive, send)
+            case _:
+                await send({"type": "websocket.close", "code": 1000})
+
+    async def close(self) -> None:
+        """End every stream and session, then the lifespans of the servers."""
+        self._leaving = True
+        for single in self._singles.values():
+            await single.close()
+        await self._sessions.close()
+        for life in self._lives.values():
+            await life.end()
+
+    async def _live(self, receive: Receive, send: Send) -> None:
+        while True:
+            message = await receive()
+            if message["type"] == "lifespan.startup":
+                try:
+                    for life in self._lives.values():
+                        await life.state()
+                except Exception as fault:
+                    log.exception("the lifespan of a server failed")
+                    await send({"type": "lifespan.startup.failed", "message": type(fault).__name__})
+                    return
+                await send({"type": "lifespan.startup.complete"})
+            else:
+                await self.close()
+                await send({"type": "lifespan.shutdown.complete"})
+                return
+
+    # ---- one request --------------------------------------------------------------------------------------------------
+
+    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
+        headers = read_headers(scope["headers"])
+        if isinstance(headers, Turned):
+            return await turn_away(send, headers)
+        method: str = scope["method"]
+        here = self._path is None or path_of(scope) == self._path
+        turned = None if here else Turned(404, "there is nothing here")
+        turned = turned or self._origins.check(headers) or check_method(method, headers, self._spoken)
+        if turned:
+            allow = [(b"allow", self._spoken.methods.encode())] if turned.status == 405 else []
+            return await turn_away(send, turned, more=allow)
+        if method == "POST":
+            return await self._post(scope, headers, receive, send)
+        found = self._find(scope, headers)
+        if isinstance(found, Turned):
+            return await turn_away(send, found)
+        if method == "GET":
+            return await self._listen(found, headers, receive, send)
+        await self._sessions.end(found)
+        await respond(send, 204)
+
+    def _find(self, scope: Scope, headers: Headers) -> HttpSession | Turned:
+        id = headers[SESSION]
+        found = self._sessions.find(id, self._owner(scope)) if is_visible(id) else None
+        return found or Turned(404, "there is no such session")
+
+    async def _post(self, scope: Scope, headers: Headers, receive: Receive, send: Send) -> None:
+        body = await read_body(receive, headers, self._limits.body, self._limits.arrival)
+        if isinstance(body, Turned):
+            return await turn_away(send, body)
+        message = decode(body)
+        way = classify(headers, message, self._spoken)
+        if isinstance(message, list) and len(message) > self._limits.batch:
+            way = Turned(413, f"a batch has at most {self._limits.batch} messages")
+        if self._leaving:
+            way = Turned(503, "the server is about to end", INTERNAL_ERROR)
+        match way:
+            case Turned():
+                null = next(iter(self._spoken.shaking.values())).null_ids if self._spoken.shaking else False
+                await turn_away(send, way, id_of(message), null)
+            case Way.ALONE:
+                await self._post_alone(headers, message, receive, send)
+            case Way.OPENING:
+                await self._open(scope, headers, message, receive, send)
+            case Way.SESSION:
+                found = self._find(scope, headers)
+                if isinstance(found, Turned):
+                    return await turn_away(send, found, id_of(message))
+                await self._post_to(found, headers, message, receive, send)
+
+    # ---- with a session -----------------------------------------------------------------------------------------------
+
+    async def _open(self, scope: Scope, headers: Headers, message: Said, receive: Receive, send: Send) -> None:
+        """Open a session; one whose opening is refused ends at once."""
+        chosen = self._shaking[-1]
+        state = await self._lives[id(chosen)].state()
+        opened = self._sessions.open(self._owner(scope))
+        if opened is None:
+            return await turn_away(send, Turned(503, "there are too many sessions", INTERNAL_ERROR), id_of(message))
+        conversation = Conversation(self._shaking, chosen, state)
+        if self._template is None:
+            self._template = Peer(chosen.revision, "server", own=chosen.capabilities)
+            self._starter = Starter(asyncio.get_running_loop())
+        peer = self._template.alike()
+        opened.session = Session(peer, opened, conversation.handle, conversation.opened, self._starter)
+        await self._post_to(opened, headers, message, receive, send, [(_SESSION, opened.id.encode())])
+
+    async def _post_to(
+        self,
+        found: HttpSession,
+        headers: Headers,
+        message: Said,
+        receive: Receive,
+        send: Send,
+        more: Raw = (),
+    ) -> None:
+        session = found.session
+        assert session is not None, "a session is opened together with its conversation"
+        exchange = Exchange(found.open)
+        if not accepts(headers.get("accept"), JSON_TYPE):
+            exchange.streaming()
+        due = session.act(session.peer.take(message), exchange.reply, Related(session, exchange))
+        if session.peer.phase is Phase.NEW:
+            await self._sessions.end(found)
+            more = ()
+        if not due:
+            return await respond(send, 202)
+        if not exchange.is_over:
+            await exchange.begun(KEEP_ALIVE)
+        revision = session.peer.revision
+        if exchange.is_over and exchange.stream is None and exchange.answer is not None:
+            return await respond(send, self._status(exchange.code, message, revision), exchange.answer, more)
+        await self._stream(exchange.streaming(), receive, send, more, primed=revision.http.primed)
+
+    def _status(self, code: int, message: Said, revision: Revision) -> int:
+        """What is no message at all is a bad request; other errors have no status of their own in a session."""
+        readable = isinstance(message, list) or hasattr(message, "method")
+        return status_of(code, revision) if readable else 400
+
+    async def _listen(self, found: HttpSession, headers: Headers, receive: Receive, send: Send) -> None:
+        """Send what belongs to no exchange, or go on with the stream that was interrupted."""
+        wanted = resumes(headers)
+        if isinstance(wanted, Turned):
+            return await turn_away(send, wanted)
+        stream = found.standing if wanted is None else found.stream(wanted[0])
+        if stream is None:
+            return await turn_away(send, Turned(400, "there is no such stream any more"))
+        session = found.session
+        primed = session is not None and session.peer.revision.http.primed
+        await self._stream(stream, receive, send, after=wanted[1] if wanted else None, primed=primed)
+
+    async def _stream(
+        self,
+        stream: Stream,
+        receive: Receive,
+        send: Send,
+        more: Raw = (),
+        after: int | None = None,
+        primed: bool = False,
+    ) -> None:
+        token = stream.attach()
+        leaving = asyncio.ensure_future(receive())
+        leaving.add_done_callback(lambda _: stream.release(token))
+        try:
+            await begin_stream(send, more)
+            await stream.pump(token, writer(send), after, primed)
+            await end_stream(send)
+        except OSError as fault:
+            log.debug("a client left its stream: %s", fault)
+        finally:
+            stream.release(token)
+            leaving.cancel()
+
+    # ---- without a session --------------------------------------------------------------------------------------------
+
+    async def _post_alone(self, headers: Headers, message: Said, receive: Receive, send: Send) -> None:
+        revision = check_alone(headers, message, self._spoken)
+        if isinstance(revision, Turned):
+            return await turn_away(send, revision, id_of(message))
+        single = self._singles[revision.id]
+        state = await self._lives[id(single.server)].state()
+        turned = await single.check_arguments(headers, message, state)
+        if turned is not None:
+            return await turn_away(send, turned, id_of(message))
+        await single.serve(message, state, accepts(headers.get("accept"), JSON_TYPE), receive, send)

@@ -1,0 +1,50 @@
+"""Servers go in, and are served over HTTP by uvicorn until the process is told to end."""
+
+from __future__ import annotations
+
+import logging
+import socket
+from collections.abc import Sequence
+from typing import Any, Final
+
+from ..errors import LocalError
+from .asgi import HttpServer
+from .server import BaseServer
+
+_DRAIN: Final = 1  # Seconds that answers may still take once the process was told to end.
+
+
+def run_http(
+    servers: Sequence[BaseServer],
+    *,
+    host: str = "127.0.0.1",
+    port: int = 8000,
+    path: str = "/mcp",
+    uvicorn: dict[str, Any] | None = None,
+    **settings: Any,
+) -> None:
+    """Serve at `http://host:port` + `path` until SIGINT or SIGTERM. Port 0 takes a free one; where the server listens
+    goes to the log. `uvicorn` are settings for its Config, `settings` those of HttpServer."""
+    try:
+        from uvicorn import Config, Server
+    except ImportError as fault:
+        raise LocalError("HTTP needs uvicorn: pip install 'mcp-codegen[http]'") from fault
+
+    class Ending(Server):
+        """Ends the streams first, for which uvicorn would wait."""
+
+        async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+            await application.close()
+            await super().shutdown(sockets)
+
+    if "hosts" not in settings and host not in ("127.0.0.1", "localhost", "::1"):
+        logging.getLogger("mcp_runtime").warning(
+            "listening on %s, but only requests for localhost are answered; say with hosts=[…] what the server is called",
+            host,
+        )
+    application = HttpServer(servers, path=path, **settings)
+    chosen = {"log_level": "warning", "timeout_graceful_shutdown": _DRAIN, "server_header": False, **(uvicorn or {})}
+    with socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET) as listening:
+        where = f"http://{f'[{host}]' if ':' in host else host}:{listening.getsockname()[1]}{path}"
+        logging.getLogger("mcp_runtime").info("listening at %s", where)
+        Ending(Config(application, **chosen)).run(sockets=[listening])

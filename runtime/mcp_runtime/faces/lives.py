@@ -1,0 +1,41 @@
+"""The lifespans of servers go in; each is begun when it is first needed and ended once, in one task of its own."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from typing import Any
+
+
+class Life:
+    """One lifespan, which many conversations share."""
+
+    def __init__(self, lifespan: Callable[[], AbstractAsyncContextManager[Any]]) -> None:
+        self._lifespan = lifespan
+        self._state: asyncio.Future[Any] | None = None
+        self._end = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    async def state(self) -> Any:
+        """What the lifespan yields. Raises what it raises instead."""
+        if self._state is None:
+            self._state = asyncio.get_running_loop().create_future()
+            self._task = asyncio.create_task(self._run(self._state))
+        return self._state.result() if self._state.done() else await asyncio.shield(self._state)
+
+    async def end(self) -> None:
+        """End it, if it was begun."""
+        self._end.set()
+        if self._task is not None:
+            await asyncio.wait([self._task])
+
+    async def _run(self, state: asyncio.Future[Any]) -> None:
+        try:
+            async with self._lifespan() as yielded:
+                state.set_result(yielded)
+                await self._end.wait()
+        except Exception as fault:
+            if state.done():
+                raise
+            state.set_exception(fault)

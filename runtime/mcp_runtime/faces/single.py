@@ -1,0 +1,175 @@
+"""A request that belongs to no session goes in, and its answer is sent, as one body or as a stream."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from pydantic_core import from_json
+
+from ..eager import Starter
+from ..errors import NotConnected
+from ..exchange import log
+from ..http.headers import Headers, Turned
+from ..http.rules import check_repeated, repeated, status_of
+from ..jsonrpc import Message, RequestMessage
+from ..peer import Peer
+from ..session import Session
+from ..spec import META, Request
+from ..transports.http.events import MemoryEvents
+from ..transports.http.exchange import Exchange, Related
+from ..transports.http.streams import KEEP_ALIVE, Stream
+from ..transports.http.wire import Receive, Send, begin_stream, end_stream, respond, writer
+from ..wire import is_list, is_object
+from .server import BaseServer, Conversation
+
+_KNOWN_FOR: Final = 5.0  # Seconds for which the arguments that headers repeat are not asked for again.
+_MOST_PAGES: Final = 100
+
+Paths = Mapping[str, tuple[str, ...]]
+
+
+class _Nowhere:
+    """The transport of what has been answered already."""
+
+    ending: Final = "the request was answered"
+
+    def send(self, message: bytes, more: bool = False) -> None:
+        raise NotConnected(self.ending)
+
+    async def drained(self) -> None:
+        """Nothing is ever left to be sent."""
+
+    async def receive(self) -> bytes | None:
+        return None
+
+    async def close(self) -> None:
+        """There is nothing to close."""
+
+
+class Single:
+    """A server of one revision without sessions, for any number of clients."""
+
+    def __init__(self, server: BaseServer, servers: Sequence[BaseServer]) -> None:
+        self.server = server
+        self._servers = servers
+        self._template = Peer(server.revision, "server", own=server.capabilities)
+        self._conversation: Conversation | None = None
+        self._starter: Starter | None = None
+        self._open: set[Session] = set()
+        self._paths: dict[str, Paths] = {}
+        self._known_until = float("-inf")
+
+    async def serve(
+        self, message: Message | list[Message], state: Any, plain: bool, receive: Receive, send: Send
+    ) -> None:
+        """Answer a message; `plain` tells whether the client takes an answer that is no stream. A client that leaves
+        cancels its request."""
+        if self._conversation is None:
+            self._conversation = Conversation(self._servers, self.server, state)
+            self._starter = Starter(asyncio.get_running_loop())
+        session = Session(self._template.alike(), _Nowhere(), self._conversation.handle, starter=self._starter)
+        exchange = Exchange(_open)
+        if not plain:
+            exchange.streaming()
+        if not session.act(session.peer.take(message), exchange.reply, Related(session, exchange)):
+            return await respond(send, 202)
+        if exchange.is_over and exchange.answer is not None:
+            status = status_of(exchange.code, self.server.revision)
+            return await respond(send, status, exchange.answer)
+        self._open.add(session)
+        try:
+            await self._wait(session, exchange, receive, send)
+        finally:
+            self._open.discard(session)
+            await session.stop()
+
+    async def _wait(self, session: Session, exchange: Exchange, receive: Receive, send: Send) -> None:
+        leaving = asyncio.ensure_future(receive())
+
+        def left(_: object) -> None:
+            # Closing the connection is how a client cancels (2026: basic/transports, Cancellation).
+            exchange.reply(None, 0)
+
+        leaving.add_done_callback(left)
+        try:
+            await exchange.begun(KEEP_ALIVE)
+            if exchange.is_over and exchange.stream is None:
+                if exchange.answer is not None:
+                    await respond(send, status_of(exchange.code, self.server.revision), exchange.answer)
+                return
+            stream = exchange.streaming()
+            token = stream.attach()
+            leaving.add_done_callback(lambda _: stream.release(token))
+            await begin_stream(send)
+            await stream.pump(token, writer(send))
+            await end_stream(send)
+        except OSError as fault:
+            log.debug("a client left: %s", fault)
+        finally:
+            leaving.remove_done_callback(left)
+            leaving.cancel()
+
+    async def close(self) -> None:
+        """End what is being served."""
+        for session in list(self._open):
+            await session.stop()
+
+    # ---- headers that repeat arguments --------------------------------------------------------------------------------
+
+    async def check_arguments(self, headers: Headers, message: object, state: Any) -> Turned | None:
+        """What is wrong with the headers that repeat arguments of a call, if something is."""
+        http = self.server.revision.http
+        if http.arguments is None or http.schemas is None or not isinstance(message, RequestMessage):
+            return None
+        params = message.params
+        if message.method != http.arguments.method or not is_object(params):
+            return None
+        now = asyncio.get_running_loop().time()
+        if now > self._known_until:
+            self._paths = await self._read_paths(http.schemas, state)
+            self._known_until = now + _KNOWN_FOR
+        fault = check_repeated(headers, params.get("arguments"), self._paths.get(str(params.get("name")), {}))
+        code = int(self.server.revision.constants.get("HEADER_MISMATCH", -32600))
+        return None if fault is None else Turned(400, fault, code)
+
+    async def _read_paths(self, row: Request[Any], state: Any) -> dict[str, Paths]:
+        """Which arguments of which tool are repeated, from the server's own list of them, page by page."""
+        found: dict[str, Paths] = {}
+        meta = {f"{META}protocolVersion": self.server.revision.id, f"{META}clientCapabilities": {}}
+        params: dict[str, Any] = {"_meta": meta}
+        for _ in range(_MOST_PAGES):
+            page = await self._ask(RequestMessage(0, row.method, params), state)
+            for items in page.values():
+                for item in items if is_list(items) else ():
+                    if is_object(item) and "inputSchema" in item:
+                        found[str(item.get("name"))] = _repeated(item)
+            if page.get("nextCursor") is None:
+                break
+            params = {"_meta": meta, "cursor": page["nextCursor"]}
+        return found
+
+    async def _ask(self, message: RequestMessage, state: Any) -> dict[str, Any]:
+        """What the server itself answers; nothing where it refuses."""
+        conversation = Conversation(self._servers, self.server, state)
+        session = Session(self._template.alike(), _Nowhere(), conversation.handle)
+        exchange = Exchange(_open)
+        if session.act(session.peer.take(message), exchange.reply, session):
+            await exchange.begun(None)
+        await session.stop()
+        answer = from_json(exchange.answer) if exchange.answer is not None else None
+        result = answer.get("result") if is_object(answer) else None
+        return result if is_object(result) else {}
+
+
+def _repeated(tool: dict[str, Any]) -> Paths:
+    try:
+        return repeated(tool["inputSchema"])
+    except ValueError as fault:
+        log.error("the tool %r cannot be called over HTTP: %s", tool.get("name"), fault)
+        return {}
+
+
+def _open() -> Stream:
+    return Stream(MemoryEvents(), resumable=False)

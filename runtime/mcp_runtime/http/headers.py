@@ -1,0 +1,113 @@
+"""The headers of a request go in; what they say comes out, or the Turned that tells what is wrong with them."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
+
+JSON: Final = "application/json"
+EVENTS: Final = "text/event-stream"
+
+SESSION: Final = "mcp-session-id"
+VERSION: Final = "mcp-protocol-version"
+METHOD: Final = "mcp-method"
+NAME: Final = "mcp-name"
+PARAMETER: Final = "mcp-param-"
+LAST_EVENT: Final = "last-event-id"
+
+# Two of one of these would let two readers of the request see different things.
+_SINGLE: Final = frozenset(
+    {"host", "origin", "content-type", "content-length", "content-encoding", SESSION, VERSION, METHOD, NAME, LAST_EVENT}
+)
+_MOST_HEADERS: Final = 200
+_MOST_BYTES: Final = 64 * 1024
+_ENCODED: Final = re.compile(r"=\?base64\?(.*)\?=", re.DOTALL)
+_SAFE: Final = re.compile(r"[\x21-\x7e](?:[\x20-\x7e\t]*[\x21-\x7e])?")
+_VISIBLE: Final = re.compile(r"[\x21-\x7e]{1,256}")
+
+Headers = Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Turned:
+    """A request is turned away with this HTTP status, and a JSON-RPC error with this code, text and data."""
+
+    status: int
+    why: str
+    code: int = -32600
+    data: object = None
+
+
+def read_headers(raw: Iterable[tuple[bytes, bytes]]) -> Headers | Turned:
+    """The headers by their name in lower case; several of one name are joined, where they may be."""
+    found: dict[str, str] = {}
+    size = 0
+    for number, (key, value) in enumerate(raw):
+        size += len(key) + len(value)
+        if number >= _MOST_HEADERS or size > _MOST_BYTES:
+            return Turned(431, f"more than {_MOST_HEADERS} headers, or more than {_MOST_BYTES} bytes of them")
+        name, text = key.decode("latin-1").lower(), value.decode("latin-1").strip(" \t")
+        if name in found:
+            if name in _SINGLE or name.startswith(PARAMETER):
+                return Turned(400, f"the header {name} is there twice")
+            text = f"{found[name]}, {text}"
+        found[name] = text
+    return found
+
+
+@lru_cache(256)
+def media_type(header: str) -> str:
+    """The media type of a Content-Type header, in lower case and without parameters."""
+    return header.partition(";")[0].strip().lower()
+
+
+@lru_cache(256)
+def accepts(header: str | None, kind: str) -> bool:
+    """Whether an Accept header admits a media type (RFC 9110, section 12.5.1); none at all admits every one."""
+    if header is None:
+        return True
+    best, quality = -1, 0.0
+    for part in header.split(","):
+        name, *parameters = (word.strip().lower() for word in part.split(";"))
+        rank = (name == "*/*", name == kind.partition("/")[0] + "/*", name == kind)
+        if any(rank) and rank.index(True) > best:
+            best, quality = rank.index(True), _quality(parameters)
+    return quality > 0
+
+
+def _quality(parameters: list[str]) -> float:
+    for parameter in parameters:
+        if parameter.startswith("q="):
+            try:
+                return float(parameter[2:])
+            except ValueError:
+                return 0.0
+    return 1.0
+
+
+def is_visible(id: str) -> bool:
+    """Whether a session id has visible ASCII characters alone, and not too many of them."""
+    return _VISIBLE.fullmatch(id) is not None
+
+
+def encode_value(text: str) -> str:
+    """The value of a header that repeats a text of the body: as it is, or in the Base64 form where it has to be."""
+    if _SAFE.fullmatch(text) and not _ENCODED.fullmatch(text):
+        return text
+    return f"=?base64?{base64.b64encode(text.encode()).decode()}?="
+
+
+def decode_value(header: str) -> str | None:
+    """The text that such a header repeats; None for one that is not well-formed."""
+    found = _ENCODED.fullmatch(header)
+    if found is None:
+        return header if _SAFE.fullmatch(header) or not header else None
+    try:
+        return base64.b64decode(found[1], validate=True).decode()
+    except (binascii.Error, UnicodeDecodeError):
+        return None

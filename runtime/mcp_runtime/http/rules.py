@@ -1,0 +1,261 @@
+"""A request's head and its parsed message go in; what HTTP has to say about them comes out, revision by revision."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from enum import Enum
+from typing import Any, Final
+
+from ..jsonrpc import INVALID_PARAMS, INVALID_REQUEST, Malformed, Message, NotificationMessage, RequestMessage
+from ..spec import META, Handshake, Revision, Stateless
+from ..wire import is_list, is_object
+from .headers import (
+    EVENTS,
+    JSON,
+    LAST_EVENT,
+    METHOD,
+    NAME,
+    PARAMETER,
+    SESSION,
+    VERSION,
+    Headers,
+    Turned,
+    accepts,
+    decode_value,
+    media_type,
+)
+
+_VERSION: Final = f"{META}protocolVersion"
+_METHODS: Final = ("GET", "POST", "DELETE")
+
+
+class Way(Enum):
+    """What a POST belongs to."""
+
+    OPENING = "opening"
+    SESSION = "session"
+    ALONE = "alone"
+
+
+@dataclass(frozen=True, slots=True)
+class Spoken:
+    """The revisions of one endpoint: `stateless` and `shaking` by their ids, oldest first."""
+
+    stateless: Mapping[str, Revision]
+    shaking: Mapping[str, Revision]
+
+    @classmethod
+    def of(cls, revisions: Mapping[str, Revision]) -> Spoken:
+        stateless = {id: each for id, each in revisions.items() if isinstance(each.lifecycle, Stateless)}
+        return cls(stateless, {id: each for id, each in revisions.items() if id not in stateless})
+
+    @property
+    def methods(self) -> str:
+        """The HTTP methods that the endpoint serves, as in an Allow header."""
+        return ", ".join(_METHODS) if self.shaking else "POST"
+
+
+def check_method(method: str, headers: Headers, spoken: Spoken) -> Turned | None:
+    """What is wrong with the HTTP method, and with what it needs in its head."""
+    if method not in _METHODS or (method != "POST" and not spoken.shaking):
+        return Turned(405, f"this endpoint serves {spoken.methods}")
+    if method == "POST":
+        return _check_post(headers)
+    if method == "GET" and not accepts(headers.get("accept"), EVENTS):
+        return Turned(406, f"a GET is answered by {EVENTS} alone")
+    if headers.get(VERSION) in spoken.stateless:
+        return Turned(405, f"{headers[VERSION]} has POST alone")
+    if SESSION not in headers:
+        return Turned(400, "no session is named")
+    return _check_version(headers, spoken)
+
+
+def _check_post(headers: Headers) -> Turned | None:
+    if media_type(headers.get("content-type", "")) != JSON:
+        return Turned(415, f"a message is {JSON}")
+    if headers.get("content-encoding", "identity").lower() != "identity":
+        return Turned(415, "a message comes without content coding")
+    accept = headers.get("accept")
+    if not accepts(accept, JSON) and not accepts(accept, EVENTS):
+        return Turned(406, f"answers are {JSON} or {EVENTS}")
+    return None
+
+
+def _check_version(headers: Headers, spoken: Spoken) -> Turned | None:
+    version = headers.get(VERSION)
+    if version is not None and version not in spoken.shaking:
+        return Turned(400, f"no session speaks this revision; there are {', '.join(spoken.shaking)}")
+    return None
+
+
+def classify(headers: Headers, message: Message | list[Message], spoken: Spoken) -> Way | Turned:
+    """What a POST belongs to: a session, the opening of one, or nothing but itself."""
+    version = headers.get(VERSION)
+    if spoken.stateless and (version in spoken.stateless or not spoken.shaking or _is_modern(message)):
+        return Way.ALONE
+    opens = isinstance(message, RequestMessage) and any(
+        isinstance(each.lifecycle, Handshake) and each.lifecycle.open.method == message.method
+        for each in spoken.shaking.values()
+    )
+    if opens and SESSION not in headers:
+        return Way.OPENING
+    if (turned := _check_version(headers, spoken)) is not None:
+        return turned
+    if SESSION in headers:
+        return Way.SESSION
+    if isinstance(message, Malformed):
+        return Turned(400, message.message, message.code)
+    return Turned(400, "a message that opens no session has to name one")
+
+
+def _is_modern(message: Message | list[Message]) -> bool:
+    """Whether a message says itself which revision it is of."""
+    return _VERSION in _meta(message)
+
+
+def _meta(message: Message | list[Message]) -> Mapping[str, Any]:
+    params = message.params if isinstance(message, (RequestMessage, NotificationMessage)) else None
+    meta = params.get("_meta") if is_object(params) else None
+    return meta if is_object(meta) else {}
+
+
+def check_alone(headers: Headers, message: Message | list[Message], spoken: Spoken) -> Revision | Turned:
+    """The revision of a message that belongs to no session, if its headers say what its body says."""
+    newest = list(spoken.stateless.values())[-1]
+    codes = newest.constants
+    mismatch = int(codes.get("HEADER_MISMATCH", INVALID_REQUEST))
+    if is_list(message):
+        return Turned(400, f"{newest.id} has no batches")
+    if isinstance(message, Malformed):
+        return Turned(400, message.message, message.code)
+    if not isinstance(message, (RequestMessage, NotificationMessage)):
+        return Turned(400, "the server has asked nothing, so there is nothing to answer")
+    version, said = headers.get(VERSION), _meta(message).get(_VERSION)
+    if version is None:
+        return Turned(400, f"the header {VERSION} is missing", mismatch)
+    if isinstance(said, str) and said != version:
+        return Turned(400, f"the header {VERSION} is not what the body says", mismatch)
+    revision = spoken.stateless.get(version)
+    if revision is None:
+        data = {"supported": list(spoken.stateless), "requested": version}
+        return Turned(400, "unsupported protocol version", int(codes["UNSUPPORTED_PROTOCOL_VERSION"]), data)
+    if isinstance(message, RequestMessage) or METHOD in headers:
+        if headers.get(METHOD) != message.method:
+            return Turned(400, f"the header {METHOD} is not the method of the body", mismatch)
+    fault = _check_name(headers, message, revision)
+    return revision if fault is None else Turned(400, fault, mismatch)
+
+
+def _check_name(headers: Headers, message: RequestMessage | NotificationMessage, revision: Revision) -> str | None:
+    """What is wrong with the header that repeats a name, or a URI, of the params."""
+    named = revision.http.names.get(message.method)
+    if named is None:
+        return None
+    said = message.params.get(named) if is_object(message.params) else None
+    header = headers.get(NAME)
+    if not isinstance(said, str):
+        return None  # The params are wrong, which their own check will say.
+    if header is None or decode_value(header) != said:
+        return f"the header {NAME} is not the {named} of the body"
+    return None
+
+
+def repeated(schema: Any) -> Mapping[str, tuple[str, ...]]:
+    """Which arguments a tool's input schema wants repeated in headers: the path of each, by the name of the header.
+    Raises ValueError for a schema that says so in a way that is not allowed."""
+    found: dict[str, tuple[str, ...]] = {}
+    _collect(schema, (), True, found)
+    return found
+
+
+def _collect(schema: Any, path: tuple[str, ...], reachable: bool, found: dict[str, tuple[str, ...]]) -> None:
+    if is_list(schema):
+        for each in schema:
+            _collect(each, path, False, found)
+    if not is_object(schema):
+        return
+    if "x-mcp-header" in schema:
+        name = schema["x-mcp-header"]
+        if not isinstance(name, str) or not name or not set(name) <= _TOKEN:
+            raise ValueError(f"x-mcp-header {name!r} is no name of a header")
+        if not path or not reachable:
+            raise ValueError(f"x-mcp-header {name!r} stands where its value cannot be found")
+        if schema.get("type") not in ("string", "integer", "boolean"):
+            raise ValueError(f"x-mcp-header {name!r} is not of a string, an integer or a boolean")
+        if name.lower() in found:
+            raise ValueError(f"x-mcp-header {name!r} stands twice")
+        found[name.lower()] = path
+    for key, inner in schema.items():
+        if key == "properties" and is_object(inner):
+            for name, each in inner.items():
+                _collect(each, (*path, name), reachable, found)
+        elif key not in _VALUES:
+            for each in inner.values() if is_object(inner) and key in _MAPS else (inner,):
+                _collect(each, path, False, found)
+
+
+_TOKEN: Final = frozenset("!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
+_VALUES: Final = frozenset({"default", "examples", "const", "enum", "x-mcp-header"})
+_MAPS: Final = frozenset({"$defs", "definitions", "patternProperties", "dependentSchemas"})
+_LARGEST: Final = 2**53 - 1
+
+
+def text_of(value: Any) -> str | None:
+    """An argument as the text that a header repeats; None for what no header can say."""
+    match value:
+        case bool():
+            return "true" if value else "false"
+        case int() if abs(value) <= _LARGEST:
+            return str(value)
+        case float() if value.is_integer() and abs(value) <= _LARGEST:
+            return str(int(value))
+        case str():
+            return value
+        case _:
+            return None
+
+
+def argument_at(arguments: Any, path: tuple[str, ...]) -> Any:
+    """The argument at a path; None where there is none."""
+    for step in path:
+        arguments = arguments.get(step) if is_object(arguments) else None
+    return arguments
+
+
+def check_repeated(headers: Headers, arguments: Any, paths: Mapping[str, tuple[str, ...]]) -> str | None:
+    """What is wrong with the headers that repeat arguments of a call, if something is."""
+    for name, path in paths.items():
+        header, value = headers.get(PARAMETER + name), argument_at(arguments, path)
+        said = None if header is None else decode_value(header)
+        if header is None and value is None:
+            continue
+        if said is None or value is None or not _is_same(said, value):
+            return f"the header {PARAMETER}{name} is not the argument {'.'.join(path)}"
+    return None
+
+
+def _is_same(said: str, value: Any) -> bool:
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        try:
+            return Decimal(said) == Decimal(str(value))
+        except InvalidOperation:
+            return False
+    return said == text_of(value)
+
+
+def status_of(code: int, revision: Revision) -> int:
+    """The HTTP status that goes with an answer, by the code of its error, 0 for a result."""
+    return revision.http.statuses.get(code, 200) if code else 200
+
+
+def resumes(headers: Headers) -> tuple[str, int] | Turned | None:
+    """The stream that a GET goes on with, and the number of the last event of it that arrived; None for no stream."""
+    last = headers.get(LAST_EVENT)
+    if last is None:
+        return None
+    stream, dash, number = last.rpartition("-")
+    if not dash or not number.isascii() or not number.isdigit() or len(number) > 15:
+        return Turned(400, "the Last-Event-ID is none of this server's", INVALID_PARAMS)
+    return stream, int(number)

@@ -1,0 +1,152 @@
+"""Sessions of one endpoint: opened with an id nobody can guess, found by it, and ended when told, idle or too old."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections import OrderedDict
+from typing import Final
+
+from ...exchange import log
+from ...session import Session
+from .events import EventStore
+from .streams import Stream
+
+_MOST_STREAMS: Final = 64  # Finished streams of one session that can still be resumed.
+
+
+class HttpSession:
+    """A session and its streams. For the session it is the transport: what belongs to no exchange goes on the
+    standing stream, which a GET listens to."""
+
+    __slots__ = ("id", "owner", "session", "seen", "ending", "_events", "_standing", "_streams")
+
+    def __init__(self, owner: object, events: EventStore) -> None:
+        self.id = secrets.token_urlsafe(24)
+        self.owner = owner
+        self.session: Session | None = None
+        self.seen = 0.0
+        self.ending = "the session was ended"
+        self._events = events
+        self._standing: Stream | None = None
+        self._streams: OrderedDict[str, Stream] | None = None
+
+    @property
+    def standing(self) -> Stream:
+        """The stream for what belongs to no exchange."""
+        if self._standing is None:
+            self._standing = self.open()
+        return self._standing
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a stream is open, so that the session is not idle however long nothing was said."""
+        return any(stream.is_attached for stream in (self._streams or {}).values())
+
+    def open(self) -> Stream:
+        """A new stream; finished ones that nobody came back for are forgotten, oldest first."""
+        if self._streams is None:
+            self._streams = OrderedDict()
+        stream = Stream(self._events)
+        self._streams[stream.id] = stream
+        if len(self._streams) > _MOST_STREAMS:
+            old = next((each for each in self._streams.values() if each.finished and not each.is_attached), None)
+            if old is not None:
+                self._streams.pop(old.id).drop()
+        return stream
+
+    def stream(self, id: str) -> Stream | None:
+        """One of its streams."""
+        return None if self._streams is None else self._streams.get(id)
+
+    # ---- as a transport -----------------------------------------------------------------------------------------------
+
+    def send(self, message: bytes, more: bool = False) -> None:
+        self.standing.put(message)
+
+    async def drained(self) -> None:
+        if self._standing is not None:
+            await self._standing.drained()
+
+    async def receive(self) -> bytes | None:
+        """Nothing is received here: what is posted is handed to the session by whoever serves HTTP."""
+        return None
+
+    async def close(self) -> None:
+        for stream in (self._streams or {}).values():
+            stream.drop()
+        self._streams = self._standing = None
+
+
+class Sessions:
+    """All sessions of an endpoint. At most `most` are open at once, and one ends `idle` seconds after its last use."""
+
+    def __init__(self, events: EventStore, most: int, idle: float) -> None:
+        self._events = events
+        self._most = most
+        self._idle = idle
+        self._open: OrderedDict[str, HttpSession] = OrderedDict()
+        self._timer: asyncio.TimerHandle | None = None
+        self._ending: set[asyncio.Task[None]] = set()
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def open(self, owner: object) -> HttpSession | None:
+        """A new session; None where there are too many."""
+        if len(self._open) >= self._most:
+            return None
+        opened = HttpSession(owner, self._events)
+        self._open[opened.id] = opened
+        self._touch(opened)
+        return opened
+
+    def find(self, id: str, owner: object) -> HttpSession | None:
+        """The session of this id, if it is this owner's."""
+        found = self._open.get(id)
+        if found is None or found.owner != owner:
+            return None
+        self._touch(found)
+        return found
+
+    async def end(self, ended: HttpSession) -> None:
+        """End a session: its requests end, and its streams."""
+        self._open.pop(ended.id, None)
+        if ended.session is not None:
+            await ended.session.stop()
+        await ended.close()
+
+    async def close(self) -> None:
+        """End them all."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        await asyncio.gather(*(self.end(each) for each in list(self._open.values())), *self._ending)
+
+    def _touch(self, used: HttpSession) -> None:
+        loop = asyncio.get_running_loop()
+        used.seen = loop.time()
+        self._open.move_to_end(used.id)
+        if self._timer is None:
+            self._timer = loop.call_later(self._idle, self._sweep)
+
+    def _sweep(self) -> None:
+        """End what is idle. The sessions stand in the order of their last use, so this costs what there is to do."""
+        loop = asyncio.get_running_loop()
+        self._timer = None
+        while self._open:
+            eldest = next(iter(self._open.values()))
+            left = eldest.seen + self._idle - loop.time()
+            if left > 0:
+                if self._timer is not None:
+                    self._timer.cancel()
+                self._timer = loop.call_later(left, self._sweep)
+                return
+            if eldest.is_busy:
+                self._touch(eldest)
+                continue
+            log.debug("a session was idle for %g seconds and has ended", self._idle)
+            del self._open[eldest.id]
+            task = loop.create_task(self.end(eldest))
+            self._ending.add(task)
+            task.add_done_callback(self._ending.discard)

@@ -24,6 +24,7 @@ TAKEN_BY_FACES: Final = frozenset(
             "name",
             "options",
             "params",
+            "part",
             "peer",
             "progress",
             "request_id",

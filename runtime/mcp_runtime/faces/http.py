@@ -43,7 +43,12 @@ def run_http(
             host,
         )
     application = HttpServer(servers, path=path, **settings)
-    chosen = {"log_level": "warning", "timeout_graceful_shutdown": _DRAIN, "server_header": False, **(uvicorn or {})}
+    chosen: dict[str, Any] = {
+        "log_level": "warning",
+        "timeout_graceful_shutdown": _DRAIN,
+        "server_header": False,
+        **(uvicorn or {}),
+    }
     with socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET) as listening:
         where = f"http://{f'[{host}]' if ':' in host else host}:{listening.getsockname()[1]}{path}"
         logging.getLogger("mcp_runtime").info("listening at %s", where)

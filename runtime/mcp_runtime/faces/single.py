@@ -33,7 +33,7 @@ Paths = Mapping[str, tuple[str, ...]]
 class _Nowhere:
     """The transport of what has been answered already."""
 
-    ending: Final = "the request was answered"
+    ending = "the request was answered"
 
     def send(self, message: bytes, more: bool = False) -> None:
         raise NotConnected(self.ending)
@@ -137,7 +137,7 @@ class Single:
     async def _read_paths(self, row: Request[Any], state: Any) -> dict[str, Paths]:
         """Which arguments of which tool are repeated, from the server's own list of them, page by page."""
         found: dict[str, Paths] = {}
-        meta = {f"{META}protocolVersion": self.server.revision.id, f"{META}clientCapabilities": {}}
+        meta: dict[str, Any] = {f"{META}protocolVersion": self.server.revision.id, f"{META}clientCapabilities": {}}
         params: dict[str, Any] = {"_meta": meta}
         for _ in range(_MOST_PAGES):
             page = await self._ask(RequestMessage(0, row.method, params), state)

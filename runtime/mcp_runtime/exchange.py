@@ -31,7 +31,7 @@ OnProgress = Callable[[Progress], None]
 
 @dataclass(slots=True)
 class Call:
-    """One of them. `timeout` is in seconds, `latest` a time of the event loop."""
+    """One of them. `timeout` is in seconds, `latest` and `due` are times of the event loop."""
 
     id: Id
     row: Request[Any]
@@ -39,7 +39,7 @@ class Call:
     on_progress: OnProgress | None
     timeout: float | None
     latest: float | None
-    timer: asyncio.TimerHandle | None = None
+    due: float | None = None
     progress: float = float("-inf")
 
 
@@ -49,6 +49,7 @@ class Calls:
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._open: dict[Id, Call] = {}
+        self._timer: asyncio.TimerHandle | None = None  # One for all calls: it never rings after the first is due.
 
     def __len__(self) -> int:
         return len(self._open)
@@ -60,13 +61,11 @@ class Calls:
         `longest` seconds from now."""
         latest = None if longest is None else self._loop.time() + longest
         call = self._open[id] = Call(id, row, self._loop.create_future(), on_progress, timeout, latest)
-        self._set_timer(call)
+        self._set_due(call)
         return call
 
     def close(self, call: Call) -> None:
         self._open.pop(call.id, None)
-        if call.timer is not None:
-            call.timer.cancel()
 
     def settle(self, id: Id, outcome: BaseModel | McpError) -> None:
         """Give a call its answer, or its error; one that has ended already takes neither."""
@@ -85,7 +84,7 @@ class Calls:
             return
         call.progress = params.progress
         if call.latest is not None:
-            self._set_timer(call)
+            self._set_due(call)
         try:
             call.on_progress(Progress(params.progress, params.total, getattr(params, "message", None)))
         except Exception:
@@ -93,18 +92,38 @@ class Calls:
 
     def fail(self, why: str) -> None:
         """Fail all of them with NotConnected."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
         for call in self._open.values():
             if not call.waiting.done():
                 call.waiting.set_exception(NotConnected(f"{call.row.method!r}: {why}"))
 
-    def _set_timer(self, call: Call) -> None:
-        if call.timer is not None:
-            call.timer.cancel()
-        due = [call.latest] if call.latest is not None else []
-        due += [self._loop.time() + call.timeout] if call.timeout is not None else []
-        call.timer = self._loop.call_at(min(due), _expire, call) if due else None
+    def _set_due(self, call: Call) -> None:
+        if call.timeout is None:
+            call.due = call.latest
+        else:
+            due = self._loop.time() + call.timeout
+            call.due = due if call.latest is None else min(due, call.latest)
+        if call.due is not None:
+            self._ring_at(call.due)
 
+    def _ring_at(self, due: float) -> None:
+        """Ring at this time, or earlier where the timer does so already."""
+        if self._timer is not None:
+            if self._timer.when() <= due:
+                return
+            self._timer.cancel()
+        self._timer = self._loop.call_at(due, self._rang)
 
-def _expire(call: Call) -> None:
-    if not call.waiting.done():
-        call.waiting.set_exception(TimedOut(f"{call.row.method!r}: no answer within {call.timeout:g} s"))
+    def _rang(self) -> None:
+        """Fail the calls that are due, and wait for the next one."""
+        self._timer = None
+        now = self._loop.time()
+        waiting = [call for call in self._open.values() if call.due is not None and not call.waiting.done()]
+        for call in waiting:
+            if call.due is not None and call.due <= now:
+                within = "its time" if call.timeout is None else f"{call.timeout:g} s"
+                call.waiting.set_exception(TimedOut(f"{call.row.method!r}: no answer within {within}"))
+        if later := [call.due for call in waiting if call.due is not None and call.due > now]:
+            self._ring_at(min(later))

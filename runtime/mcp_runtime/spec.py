@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Final, Generic, Literal, TypeVar, cast
+from typing import Any, Final, Generic, Literal, TypeVar
 
 from pydantic import BaseModel
 
@@ -69,8 +69,12 @@ class Request(_Row, Generic[ResultT]):
             told = value if interim.value is not None else params
             found = told.get(interim.property) if is_object(told) else None
             if found is not None and interim.value in (None, found):
-                return cast(BaseModel, reader(interim.result)(value))
-        return cast(BaseModel, reader(self.result)(value))
+                shape = interim.result
+                break
+        else:
+            shape = self.result
+        result: BaseModel = reader(shape)(value)
+        return result
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)

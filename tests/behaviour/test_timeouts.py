@@ -40,6 +40,28 @@ async def test_a_call_whose_time_is_over_cancels_the_handler_and_the_next_one_wo
 
 
 @among(HANDSHAKE)
+async def test_calls_in_flight_together_each_end_at_their_own_time(rev: Rev) -> None:
+    async def call_tool(ctx: Any, params: Any) -> Any:
+        await asyncio.Event().wait()
+
+    ended: list[str] = []
+    async with client_of(rev, server_of(rev, call_tool=call_tool)) as client:
+
+        async def call(name: str, options: Options) -> None:
+            with pytest.raises(TimedOut):
+                await client.call_tool(name=name, options=options)
+            ended.append(name)
+
+        waits = {
+            "second": Options(timeout=0.1),
+            "first": Options(timeout=0.02),
+            "third": Options(timeout=None, max_timeout=0.3),
+        }
+        await asyncio.gather(*(call(name, options) for name, options in waits.items()))
+    assert ended == ["first", "second", "third"]
+
+
+@among(HANDSHAKE)
 async def test_a_handler_that_asks_the_client_has_timeouts_too(rev: Rev) -> None:
     ended = asyncio.Event()
 

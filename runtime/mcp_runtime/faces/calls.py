@@ -46,8 +46,8 @@ class Caller:
         chosen = options or DEFAULT
         session = self._live()
         given = self._given(row, params, chosen)
-        answer = session.ask(row, given, chosen.timeout, chosen.on_progress, chosen.max_timeout)
-        return cast(ResultT, await answer)
+        answer = await session.ask(row, given, chosen.timeout, chosen.on_progress, chosen.max_timeout)
+        return cast("ResultT", answer)
 
     async def _ask_for(
         self, interim: type[ResultT], row: Request[Any], params: Params, options: Options | None
@@ -86,6 +86,8 @@ class Caller:
             params = params.model_dump()
         required = _required(row.params)
         given = {wire: value for wire, value in params.items() if value is not None or wire in required}
+        if not (options.meta or self._own_meta):
+            return given
         meta = {**self._own_meta, **options.meta} if isinstance(row, Request) else options.meta
         if meta:
             before = given.get("_meta")

@@ -12,7 +12,7 @@ from .names import callable_name, parameter_name, snake
 from .types_py import docstring, literal
 
 # What the runtime does by itself, by the role a method has in the lifecycle.
-_SENT_BY_RUNTIME: Final = frozenset({"open", "opened", "cancel", "progress", "log", "listen"})
+_SENT_BY_RUNTIME: Final = frozenset({"open", "opened", "cancel", "progress", "log", "listen", "acknowledged"})
 _HANDLED_BY_RUNTIME: Final = frozenset({"open", "opened", "probe", "cancel", "progress", "discover", "listen"})
 
 _ROWS: Final = {"request": "Request", "notification": "Notification", "input_request": "InputRequest"}
@@ -82,6 +82,7 @@ class Call:
     doc: str
     sent: bool
     handled: bool
+    announced: bool
 
 
 def calls(revision: Revision) -> dict[str, tuple[Call, ...]]:
@@ -150,6 +151,8 @@ def _call(row: Method, revision: Revision, roles_by_method: Mapping[str, str]) -
         doc=docstring(_sentence(row), "        "),
         sent=role not in _SENT_BY_RUNTIME and row.kind != "input_request",
         handled=role not in _HANDLED_BY_RUNTIME and row.kind != "input_request",
+        # A flag below a feature of the server: it is about the server, and concerns all its clients.
+        announced=notification and on_client and row.capability.startswith("server.") and row.capability.count(".") > 1,
     )
 
 

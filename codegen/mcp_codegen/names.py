@@ -18,7 +18,18 @@ _TAKEN_BY_MODELS: Final = frozenset(dir(BaseModel))
 # Names a generated method cannot have, because the hand-written base classes have them; a test keeps this complete.
 TAKEN_BY_FACES: Final = frozenset(
     {
-        *("asgi", "capabilities", "client", "client_info", "close", "connect", "context", "http", "instructions"),
+        *(
+            "asgi",
+            "audience",
+            "capabilities",
+            "client",
+            "client_info",
+            "close",
+            "connect",
+            "context",
+            "http",
+            "instructions",
+        ),
         *("lifespan", "log", "memory", "meta", "open"),
         *(
             "name",

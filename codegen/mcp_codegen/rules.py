@@ -54,10 +54,10 @@ def derive_lifecycle(methods: tuple[Method, ...], revision: str, overlay: Overla
 
 
 def derive_http(methods: tuple[Method, ...], lifecycle: Lifecycle, revision: str, overlay: Overlay) -> Http:
-    """What the overlay says of the style, less what it says this revision is without."""
+    """What the overlay says of the style, if anything, less what it says this revision is without."""
     styles, without = overlay.table("http", revision), overlay.table("http_without", revision)
     if lifecycle.style not in styles:
-        raise RuleError(f"{revision}: overlay.toml has no [[http]] row for the style {lifecycle.style!r}")
+        return Http(streamable=True, version_header=True, primed=False, names={}, statuses={})
     found = dict(styles.use(lifecycle.style))
     for feature in without.rows:
         if feature not in found:

@@ -98,6 +98,8 @@ class Handshake:
     progress: Notification
     log: Notification
     level: Request[Any]
+    subscribe: Request[Any] | None = None
+    unsubscribe: Request[Any] | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -106,6 +108,7 @@ class Stateless:
 
     discover: Request[Any]
     listen: Request[Any]
+    acknowledged: Notification
     cancel: Notification
     progress: Notification
     log: Notification

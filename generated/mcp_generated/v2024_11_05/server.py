@@ -126,3 +126,19 @@ class Server(BaseServer):
     def on_roots_list_changed(self, ctx: Context, params: t.NotificationParams) -> Answer[None]:
         """Client tells that its list of roots has changed; the server may then ask for it again."""
         raise self._not_handled(FromClient.ROOTS_LIST_CHANGED)
+
+    async def notify_resource_updated(self, *, uri: str, options: Options | None = None) -> None:
+        """Server tells that a resource which the client watches has changed."""
+        await self._announce(FromServer.RESOURCE_UPDATED, {"uri": uri}, options)
+
+    async def notify_resource_list_changed(self, *, options: Options | None = None) -> None:
+        """Server tells that its list of resources has changed."""
+        await self._announce(FromServer.RESOURCE_LIST_CHANGED, {}, options)
+
+    async def notify_tool_list_changed(self, *, options: Options | None = None) -> None:
+        """Server tells that its list of tools has changed."""
+        await self._announce(FromServer.TOOL_LIST_CHANGED, {}, options)
+
+    async def notify_prompt_list_changed(self, *, options: Options | None = None) -> None:
+        """Server tells that its list of prompts has changed."""
+        await self._announce(FromServer.PROMPT_LIST_CHANGED, {}, options)

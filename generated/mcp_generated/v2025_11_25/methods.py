@@ -352,6 +352,8 @@ REVISION: Final = Revision(
         progress=FromClient.PROGRESS,
         log=FromServer.LOGGING_MESSAGE,
         level=FromClient.SET_LEVEL,
+        subscribe=FromClient.SUBSCRIBE,
+        unsubscribe=FromClient.UNSUBSCRIBE,
     ),
     http=Http(
         streamable=True,

@@ -204,6 +204,7 @@ REVISION: Final = Revision(
     lifecycle=Stateless(
         discover=FromClient.DISCOVER,
         listen=FromClient.SUBSCRIPTIONS_LISTEN,
+        acknowledged=FromServer.SUBSCRIPTIONS_ACKNOWLEDGED,
         cancel=FromClient.CANCELLED,
         progress=FromServer.PROGRESS,
         log=FromServer.LOGGING_MESSAGE,

@@ -33,12 +33,6 @@ class Context(ServerContext):
         """Server tells that its list of prompts has changed."""
         await self._tell(FromServer.PROMPT_LIST_CHANGED, {}, options)
 
-    async def notify_subscriptions_acknowledged(
-        self, *, notifications: t.SubscriptionFilter, options: Options | None = None
-    ) -> None:
-        """Server tells that a subscription has begun, before anything else is sent for it."""
-        await self._tell(FromServer.SUBSCRIPTIONS_ACKNOWLEDGED, {"notifications": notifications}, options)
-
 
 class Server(BaseServer):
     """A server of 2026-07-28. Override a method to serve it; that declares the capability."""
@@ -85,3 +79,19 @@ class Server(BaseServer):
     def list_tools(self, ctx: Context, params: t.PaginatedRequestParams) -> Answer[t.ListToolsResult]:
         """Client asks for one page of the tools."""
         raise self._not_handled(FromClient.LIST_TOOLS)
+
+    async def notify_resource_updated(self, *, uri: str, options: Options | None = None) -> None:
+        """Server tells that a resource which the client watches has changed."""
+        await self._announce(FromServer.RESOURCE_UPDATED, {"uri": uri}, options)
+
+    async def notify_resource_list_changed(self, *, options: Options | None = None) -> None:
+        """Server tells that its list of resources has changed."""
+        await self._announce(FromServer.RESOURCE_LIST_CHANGED, {}, options)
+
+    async def notify_tool_list_changed(self, *, options: Options | None = None) -> None:
+        """Server tells that its list of tools has changed."""
+        await self._announce(FromServer.TOOL_LIST_CHANGED, {}, options)
+
+    async def notify_prompt_list_changed(self, *, options: Options | None = None) -> None:
+        """Server tells that its list of prompts has changed."""
+        await self._announce(FromServer.PROMPT_LIST_CHANGED, {}, options)

@@ -207,7 +207,9 @@ class HttpServer:
             self._template = Peer(chosen.revision, "server", own=chosen.capabilities)
             self._starter = Starter(asyncio.get_running_loop())
         peer = self._template.alike()
+        opened.on_end = conversation.leave
         opened.session = Session(peer, opened, conversation.handle, conversation.opened, self._starter)
+        conversation.attend(opened.session)
         await self._post_to(opened, headers, message, receive, send, [(_SESSION, opened.id.encode())])
 
     async def _post_to(

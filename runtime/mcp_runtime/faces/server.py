@@ -14,8 +14,10 @@ from ..framing import OVERSIZED
 from ..peer import Asked, Peer, Refused, Told
 from ..seams import Speaker, Transport
 from ..session import Session
-from ..spec import META, Direction, Handshake, Request, Stateless
+from ..spec import META, Direction, Handshake, Notification, Request, Sent, Stateless
 from ..wire import is_object, reader
+from .audience import Audience, Listener, Watched, filter_of, honoured
+from .calls import DEFAULT, Options, Params
 from .face import LEVELS, Context, Face, Handler
 
 if TYPE_CHECKING:
@@ -80,6 +82,7 @@ class BaseServer(Face):
         lifecycle = self.revision.lifecycle
         opening = lifecycle.open if isinstance(lifecycle, Handshake) else lifecycle.discover
         self.capabilities = self._capabilities(opening.result, "capabilities")
+        self.audience = Audience()
 
     @asynccontextmanager
     async def lifespan(self) -> AsyncGenerator[Any]:
@@ -102,6 +105,10 @@ class BaseServer(Face):
         """Serve one conversation."""
         await serve([self], transport)
 
+    async def _announce(self, row: Notification, params: Params, options: Options | None) -> None:
+        """Tell all clients that want to hear it."""
+        await self.audience.tell(row, self._given(row, params, options or DEFAULT))
+
 
 class Conversation:
     """One client, served by that one of the servers whose revision it speaks."""
@@ -114,6 +121,28 @@ class Conversation:
         self.client_info: dict[str, Any] = {}
         self._signature: BaseModel | None = None
         self._alone = self._handlers_alone()
+        self._session: Session | None = None
+        self._watched = Watched()
+        self._listeners: set[Listener] = set()
+
+    def attend(self, session: Session) -> None:
+        """The client of this session hears of changes, once the conversation is open."""
+        self._session = session
+
+    def leave(self) -> None:
+        """The client hears of nothing any more; who listens is told that this is the end."""
+        self._server.audience.leave(self)
+        for listener in self._listeners:
+            listener.end()
+
+    def wants(self, row: Notification, params: Mapping[str, Any]) -> bool:
+        """Whether the client wants to hear of a change: of a resource only if it watches that."""
+        return "uri" not in params or params["uri"] in self._watched
+
+    async def hear(self, row: Notification, params: Mapping[str, Any]) -> None:
+        """Tell the client."""
+        if self._session is not None:
+            await self._session.tell(row, params)
 
     def handle(self, session: Speaker, message: Asked | Told) -> Awaitable[Any]:
         """The answer to a message, to be awaited: that of its handler alone, where the runtime has no part in it."""
@@ -128,7 +157,8 @@ class Conversation:
         lifecycle = self._server.revision.lifecycle
         if isinstance(lifecycle, Stateless):
             return {}
-        own = (lifecycle.probe.method, lifecycle.level.method)
+        roles = (lifecycle.probe, lifecycle.level, lifecycle.subscribe, lifecycle.unsubscribe)
+        own = {row.method for row in roles if row is not None}
         handlers = self._server._handlers  # pyright: ignore[reportPrivateUsage]
         return {method: handler for method, handler in handlers.items() if method not in own}
 
@@ -139,6 +169,8 @@ class Conversation:
             self._check_version(message)
             if row is lifecycle.discover:
                 return self._discovered(message.row)
+            if row is lifecycle.listen:
+                return await self._listen(session, message, lifecycle)
         elif isinstance(lifecycle, Handshake) and isinstance(message, Asked):
             if row.method == lifecycle.probe.method:
                 return message.row.result()
@@ -148,11 +180,46 @@ class Conversation:
         if handler is None:
             if isinstance(message, Told):
                 return None
-            if isinstance(lifecycle, Handshake) and row.method == lifecycle.level.method:
-                return message.row.result()
-            raise self._server._not_handled(message.row)  # pyright: ignore[reportPrivateUsage]
-        answer = await handler(self._server.context(self, session, message), message.params)
-        return self._signed(answer) if isinstance(lifecycle, Stateless) and isinstance(message, Asked) else answer
+            if not self._is_kept_here(row):
+                raise self._server._not_handled(message.row)  # pyright: ignore[reportPrivateUsage]
+            answer = message.row.result()
+        else:
+            answer = await handler(self._server.context(self, session, message), message.params)
+        if isinstance(lifecycle, Handshake):
+            self._note_watched(lifecycle, message)
+            return answer
+        return self._signed(answer) if isinstance(message, Asked) else answer
+
+    def _is_kept_here(self, row: Sent) -> bool:
+        """Whether a request needs no handler, because what it is about is known here."""
+        lifecycle = self._server.revision.lifecycle
+        roles = (
+            (lifecycle.level, lifecycle.subscribe, lifecycle.unsubscribe) if isinstance(lifecycle, Handshake) else ()
+        )
+        return row.method in {each.method for each in roles if each is not None}
+
+    def _note_watched(self, lifecycle: Handshake, message: Asked | Told) -> None:
+        if lifecycle.subscribe is not None and message.row.method == lifecycle.subscribe.method:
+            self._watched.add(message.params.uri)
+        elif lifecycle.unsubscribe is not None and message.row.method == lifecycle.unsubscribe.method:
+            self._watched.discard(message.params.uri)
+
+    async def _listen(self, session: Speaker, asked: Asked, lifecycle: Stateless) -> BaseModel:
+        """Let a client listen until it or the server ends that, and say that this was the end."""
+        server = self._server
+        rows = [row for row in server.revision.table("server_to_client").values() if isinstance(row, Notification)]
+        listener = Listener(session, asked, honoured(filter_of(asked.params), server.capabilities, rows))
+        self._listeners.add(listener)
+        try:
+            await listener.listen(server.audience, lifecycle)
+        finally:
+            self._listeners.discard(listener)
+        signature = self._signature_of(lifecycle)
+        return _read(asked.row, {"resultType": "complete", "_meta": {**signature, **listener.meta}})
+
+    def _signature_of(self, lifecycle: Stateless) -> dict[str, Any]:
+        meta: dict[str, Any] = self._discovered(lifecycle.discover).model_dump().get("_meta", {})
+        return meta
 
     def _signed(self, answer: Any) -> Any:
         """The answer with what the server calls itself in its metadata, where it has none of its own."""
@@ -190,6 +257,7 @@ class Conversation:
         offered = [each for each in self._servers if each.revision.id == asked.params.protocol_version]
         server = self._server = offered[0] if offered else self._server
         self._alone = self._handlers_alone()
+        server.audience.join(self)
         self.client_info = asked.params.client_info.model_dump()
         peer.own = server.capabilities
         peer.agree(server.revision, asked.params.capabilities.model_dump())
@@ -231,7 +299,12 @@ async def serve(servers: Sequence[BaseServer], transport: Transport) -> None:
                 async with chosen.lifespan() as state:
                     conversation = Conversation(servers, chosen, state)
                     peer = Peer(chosen.revision, "server", own=chosen.capabilities)
-                    await Session(peer, transport, conversation.handle, conversation.opened).run(first)
+                    session = Session(peer, transport, conversation.handle, conversation.opened)
+                    conversation.attend(session)
+                    try:
+                        await session.run(first)
+                    finally:
+                        conversation.leave()
                 return
             _turn_away(servers, transport, first)
             await transport.drained()

@@ -25,6 +25,7 @@ from ..wire import is_list, is_object
 from .server import BaseServer, Conversation
 
 _KNOWN_FOR: Final = 5.0  # Seconds for which the arguments that headers repeat are not asked for again.
+_DRAIN: Final = 0.5  # Seconds for answers, once the server is to end.
 _MOST_PAGES: Final = 100
 
 Paths = Mapping[str, tuple[str, ...]]
@@ -57,7 +58,7 @@ class Single:
         self._template = Peer(server.revision, "server", own=server.capabilities)
         self._conversation: Conversation | None = None
         self._starter: Starter | None = None
-        self._open: set[Session] = set()
+        self._open: dict[Session, asyncio.Task[Any] | None] = {}
         self._paths: dict[str, Paths] = {}
         self._known_until = float("-inf")
 
@@ -78,11 +79,11 @@ class Single:
         if exchange.is_over and exchange.answer is not None:
             status = status_of(exchange.code, self.server.revision)
             return await respond(send, status, exchange.answer)
-        self._open.add(session)
+        self._open[session] = asyncio.current_task()
         try:
             await self._wait(session, exchange, receive, send)
         finally:
-            self._open.discard(session)
+            self._open.pop(session)
             await session.stop()
 
     async def _wait(self, session: Session, exchange: Exchange, receive: Receive, send: Send) -> None:
@@ -112,7 +113,12 @@ class Single:
             leaving.cancel()
 
     async def close(self) -> None:
-        """End what is being served."""
+        """End what is being served: who listens is told, and the others get a moment to be answered."""
+        if self._conversation is not None:
+            self._conversation.leave()
+        serving = [task for task in self._open.values() if task is not None]
+        if serving:
+            await asyncio.wait(serving, timeout=_DRAIN)
         for session in list(self._open):
             await session.stop()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections import OrderedDict
+from collections.abc import Callable
 from typing import Final
 
 from ...exchange import log
@@ -19,12 +20,13 @@ class HttpSession:
     """A session and its streams. For the session it is the transport: what belongs to no exchange goes on the
     standing stream, which a GET listens to."""
 
-    __slots__ = ("id", "owner", "session", "seen", "ending", "_events", "_standing", "_streams")
+    __slots__ = ("id", "owner", "session", "seen", "ending", "on_end", "_events", "_standing", "_streams")
 
     def __init__(self, owner: object, events: EventStore) -> None:
         self.id = secrets.token_urlsafe(24)
         self.owner = owner
         self.session: Session | None = None
+        self.on_end: Callable[[], None] | None = None
         self.seen = 0.0
         self.ending = "the session was ended"
         self._events = events
@@ -112,6 +114,8 @@ class Sessions:
     async def end(self, ended: HttpSession) -> None:
         """End a session: its requests end, and its streams."""
         self._open.pop(ended.id, None)
+        if ended.on_end is not None:
+            ended.on_end()
         if ended.session is not None:
             await ended.session.stop()
         await ended.close()

@@ -234,7 +234,9 @@ def test_an_exception_is_that_of_the_task(waits: bool) -> None:
         with pytest.raises(LookupError, match="lost"):
             await task
         await ready(starter)
-        assert starter.start(asyncio.sleep(0, None)) is not task
+        other = started(starter, asyncio.sleep(0, None))
+        await other
+        assert other is not task
 
     play(scene)
 

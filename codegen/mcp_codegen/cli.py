@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable
-from functools import wraps
 from pathlib import Path
-from typing import Final, Literal, ParamSpec
+from typing import Final, Literal
 
 import click
 from rich.console import Console
@@ -14,6 +12,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.syntax import Syntax
 from rich.table import Table
 
+from .console import DIFFERENT, FOLDER, one_line, open_schemas, schema_option
 from .docs import undocumented
 from .errors import CodegenError
 from .homes import default_output, home
@@ -21,33 +20,9 @@ from .ir import Object, Revision
 from .schemas import Schemas
 from .write import compare_files, write_files
 
-P = ParamSpec("P")
-
-_DIFFERENT: Final = 1
-_FAILED: Final = 2
-
-_FOLDER: Final = click.Path(path_type=Path, file_okay=False)
-_schema_option: Final = click.option(
-    "--schema", type=_FOLDER, metavar="DIR", help="Folder of schemas. Default: the one that comes with mcp-codegen."
-)
 _from_option: Final = click.option(
-    "--from", "source", type=_FOLDER, required=True, metavar="DIR", help="A checkout of the specification's repository."
+    "--from", "source", type=FOLDER, required=True, metavar="DIR", help="A checkout of the specification's repository."
 )
-
-
-def _one_line(command: Callable[P, None]) -> Callable[P, None]:
-    """Say what is wrong with the input in one line and leave with exit code 2, instead of a traceback."""
-
-    @wraps(command)
-    def run(*args: P.args, **kwargs: P.kwargs) -> None:
-        try:
-            command(*args, **kwargs)
-        except CodegenError as fault:
-            click.secho("error: ", fg="red", bold=True, nl=False, err=True)
-            click.echo(" ".join(str(fault).split()), err=True)
-            raise SystemExit(_FAILED) from None
-
-    return run
 
 
 @click.group(invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
@@ -55,15 +30,15 @@ def _one_line(command: Callable[P, None]) -> Callable[P, None]:
 @click.option("--all", "every", is_flag=True, help="Generate every revision there is a schema of.")
 @click.option(
     "--output",
-    type=_FOLDER,
+    type=FOLDER,
     metavar="DIR",
     help="The package to write. Default: generated/mcp_generated in a checkout, else ./mcp_generated.",
 )
 @click.option("--check", is_flag=True, help="Write nothing: show what would change. Exit code 1 if anything would.")
-@_schema_option
+@schema_option
 @click.version_option(package_name="mcp-codegen")
 @click.pass_context
-@_one_line
+@one_line
 def main(
     context: click.Context,
     revisions: tuple[str, ...],
@@ -84,7 +59,7 @@ def main(
     if not revisions and not every:
         click.echo(context.get_help())
         return
-    schemas = _schemas(schema)
+    schemas = open_schemas(schema)
     chosen = list(schemas.pins) if every else list(dict.fromkeys(revisions))
     files = _render(schemas, output or default_output(), chosen)
     if not check:
@@ -96,16 +71,9 @@ def main(
         words = ["mcp-codegen", *(["--all"] if every else [word for each in chosen for word in ("--revision", each)])]
         words += ["--output", str(output)] if output else []
         click.echo(f"{len(diffs)} files are not what their schema gives. To mend them: {shlex.join(words)}", err=True)
-        raise SystemExit(_DIFFERENT)
+        raise SystemExit(DIFFERENT)
     else:
         click.echo(f"{', '.join(chosen)}: {len(files)} files, all up to date")
-
-
-def _schemas(root: Path | None) -> Schemas:
-    schemas = Schemas(root or home("schema"))
-    if not schemas.root.is_dir():
-        raise CodegenError(f"{schemas.root}: there is no such folder of schemas")
-    return schemas
 
 
 def _render(schemas: Schemas, output: Path, chosen: list[str]) -> dict[Path, str]:
@@ -132,11 +100,11 @@ def _show_diff(diff: str) -> None:
 
 
 @main.command("list")
-@_schema_option
-@_one_line
+@schema_option
+@one_line
 def list_revisions(schema: Path | None) -> None:
     """Show the revisions: what they follow, what they hold, and what they were made from."""
-    schemas = _schemas(schema)
+    schemas = open_schemas(schema)
     table = Table(box=None, header_style="bold", pad_edge=False)
     for column, side in _COLUMNS.items():
         table.add_column(column, justify=side, no_wrap=True)
@@ -184,8 +152,8 @@ def _counts(revision: Revision) -> list[str]:
     "--follows", metavar="R", help="The revision before it. Default: what its pins say, else the newest there is."
 )
 @click.option("--commit", metavar="SHA", help="The commit of the official files. Default: the one DIR has checked out.")
-@_schema_option
-@_one_line
+@schema_option
+@one_line
 def import_schema(
     source: Path, revisions: tuple[str, ...], follows: str | None, commit: str | None, schema: Path | None
 ) -> None:
@@ -217,13 +185,13 @@ def _report_undocumented(schemas: Schemas, revision: str) -> None:
 @main.command("verify")
 @_from_option
 @click.option("--revision", "revisions", multiple=True, metavar="R", help="Verify this revision. Default: all.")
-@_schema_option
-@_one_line
+@schema_option
+@one_line
 def verify(source: Path, revisions: tuple[str, ...], schema: Path | None) -> None:
     """Say whether our edition still equals the official files, and what moved. Exit code 1 if anything did."""
     from .importing import find_folder, verify_revision
 
-    schemas = _schemas(schema)
+    schemas = open_schemas(schema)
     moved = False
     for revision in revisions or schemas.pins:
         edition, _ = schemas.edition(revision)
@@ -234,4 +202,4 @@ def verify(source: Path, revisions: tuple[str, ...], schema: Path | None) -> Non
         for line in lines:
             click.echo(f"  {line}")
     if moved:
-        raise SystemExit(_DIFFERENT)
+        raise SystemExit(DIFFERENT)

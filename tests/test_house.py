@@ -41,6 +41,7 @@ LAYERS = [
     "session",
     "transports",
     "faces",
+    "app",
     "testing",
 ]
 FREE = {"lazy"}

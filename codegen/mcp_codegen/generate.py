@@ -7,7 +7,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from .ir import Revision
-from .render import render_index, render_revision, render_steps, render_steps_package, steps_module
+from .render import render_app, render_index, render_revision, render_steps, render_steps_package, steps_module
 from .schemas import Schemas
 
 
@@ -38,7 +38,11 @@ def generate(
         files[output / "steps" / f"{steps_module(older, newer)}.py"] = render_steps(older, newer, steps, templates)
     if pairs:
         files[output / "steps" / "__init__.py"] = render_steps_package(templates)
-    return files | {output / "__init__.py": render_index(indexed, pairs, templates), output / "py.typed": ""}
+    app = render_app(every[-1], templates) if every[-1] in indexed else None
+    if app is not None:
+        files[output / "app.py"] = app
+    index = render_index(indexed, pairs, templates, app is not None)
+    return files | {output / "__init__.py": index, output / "py.typed": ""}
 
 
 def _pairs(every: list[Revision], indexed: list[Revision]) -> list[tuple[Revision, Revision]]:

@@ -32,6 +32,13 @@ _TEMPLATES: Final = {
     "types.py": "types.py.jinja2",
 }
 
+# What the module of the app gives to the index, and the calls that an app answers.
+_APP: Final = ("App", "AssistantMessage", "Audio", "Context", "Image", "ToolError", "UserMessage", "tool")
+_OFFERED: Final = frozenset(
+    {"call_tool", "list_tools", "read_resource", "list_resources", "list_resource_templates", "get_prompt"}
+    | {"list_prompts", "complete"}
+)
+
 
 def render_revision(revision: Revision, templates: Path) -> dict[str, str]:
     """The files of the revision's package, by name."""
@@ -61,13 +68,14 @@ def render_revision(revision: Revision, templates: Path) -> dict[str, str]:
     return files
 
 
-def render_index(revisions: list[Revision], pairs: list[tuple[Revision, Revision]], templates: Path) -> str:
-    """The `__init__.py` of the package that holds the revisions."""
+def render_index(revisions: list[Revision], pairs: list[tuple[Revision, Revision]], templates: Path, app: bool) -> str:
+    """The `__init__.py` of the package that holds the revisions, with or without the names of the app."""
     context: dict[str, Any] = {
         "revisions": [(literal(each.id), each.module, literal(each.lifecycle.style)) for each in revisions],
         "newest": revisions[-1].module,
         "steps": [(literal(older.id), literal(newer.id), steps_module(older, newer)) for older, newer in pairs],
         "generator": GENERATOR,
+        "app": _APP if app else (),
     }
     return format_module(_environment(templates).get_template("index.py.jinja2").render(context), "__init__.py")
 
@@ -87,6 +95,15 @@ def render_steps(older: Revision, newer: Revision, steps: list[Step], templates:
 
 def render_steps_package(templates: Path) -> str:
     return _environment(templates).get_template("steps_package.py.jinja2").render(generator=GENERATOR)
+
+
+def render_app(revision: Revision, templates: Path) -> str | None:
+    """The module of the app, which is made for the newest revision; None where it has not all that apps offer."""
+    table = calls(revision)["FromClient"]
+    if not _OFFERED <= {call.name for call in table}:
+        return None
+    context = {"revision": revision, "calls": table, "generator": GENERATOR}
+    return format_module(_environment(templates).get_template("app.py.jinja2").render(context), "app.py")
 
 
 def format_module(text: str, what: str) -> str:

@@ -1,0 +1,1 @@
+"""Functions with type hints go in, a server comes out: the decorator face."""

@@ -1,0 +1,268 @@
+"""The app: decorators take functions in, and a server of the newest revision comes out."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from functools import cached_property
+from types import ModuleType
+from typing import Any, ClassVar, Final, TypeVar, Unpack
+
+from ..errors import LocalError
+from ..faces.client import BaseClient
+from ..faces.server import BaseServer, ServerContext
+from ..faces.threads import WORKERS
+from ..spec import Request
+from .offers import Complete, Kind, Middleware, Offers, States
+from .options import ResourceSettings, Settings, ToolSettings
+from .prompts import Prompt
+from .resources import Resource
+from .tools import Told, Tool, ToolError
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_SERVED: Final[Mapping[str, tuple[str, ...]]] = {
+    "tools": ("list_tools", "call_tool"),
+    "resources": ("list_resources", "list_resource_templates", "read_resource"),
+    "prompts": ("list_prompts", "get_prompt"),
+    "completions": ("complete",),
+}
+_MARK: Final = "__mcp_tool__"
+_TRANSPORTS: Final = {"streamable-http": "http"}  # Names that other SDKs have.
+
+
+class BaseApp:
+    """A server made of functions.
+
+    `lifespan` is called with the app and gives an async context manager; what that yields is the `state` of the
+    contexts. `coerce` takes "5" for 5 in the arguments of tools. The text of exceptions of `tool_errors` is shown
+    to the model, as that of a ToolError; of others nobody but the log learns more than that there was one. `offers` names what is declared although nothing of
+    it is there at the start: tools, resources or prompts that are added at run time.
+    """
+
+    server_class: ClassVar[type[BaseServer]]
+    client_class: ClassVar[type[BaseClient]]
+    types: ClassVar[ModuleType]
+
+    def __init__(
+        self,
+        name: str = "app",
+        instructions: str | None = None,
+        *,
+        version: str = "0.1.0",
+        lifespan: Callable[[Any], AbstractAsyncContextManager[Any]] | None = None,
+        coerce: bool = False,
+        tool_errors: Told = (),
+        page_size: int = 50,
+        offers: Collection[Kind] = (),
+        capabilities: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.name = name
+        self.version = version
+        self.instructions = instructions
+        self.on_change: list[Callable[[Kind], None]] = []
+        """Called with the kind of list that has changed at run time."""
+        self._lifespan = lifespan
+        self._coerce = coerce
+        self._more = offers
+        self._capabilities = capabilities
+        self._mounted: list[BaseApp] = []
+        rows = (row for row in self.server_class.revision.rows if isinstance(row, Request))
+        self._offers = Offers(self.types, {row.name: row.answers for row in rows}, (ToolError, *tool_errors), page_size)
+
+    # ---- what it offers ---------------------------------------------------------------------------------------------
+
+    def tool(self, name: str | None = None, **settings: Unpack[ToolSettings]) -> Callable[[F], F]:
+        """Make a tool of the function below. Type hints, docstring and return type become its schemas."""
+
+        def add(function: F) -> F:
+            self.add_tool(function, name, **settings)
+            return function
+
+        return add
+
+    def add_tool(self, function: Callable[..., Any], name: str | None = None, **settings: Unpack[ToolSettings]) -> None:
+        """Add a tool, also at run time. Raises LocalError where there is one of that name, or it cannot be one."""
+        tool = Tool(function, name, settings, self.types, self._coerce)
+        self._add("tools", self._offers.tools, tool.name, tool)
+
+    def add_tools(self, holder: object) -> None:
+        """Add the methods of an object that are marked with `tool`; if none is, all public ones."""
+        methods = dict(inspect.getmembers(holder, inspect.isroutine))
+        marked = {name: method for name, method in methods.items() if hasattr(method, _MARK)}
+        chosen = marked or {name: method for name, method in methods.items() if not name.startswith("_")}
+        if not chosen:
+            raise LocalError(f"{holder!r} has no public method to make a tool of")
+        for method in chosen.values():
+            settings: dict[str, Any] = getattr(method, _MARK, {})
+            self.add_tool(method, **settings)
+
+    def resource(self, uri: str, **settings: Unpack[ResourceSettings]) -> Callable[[F], F]:
+        """Make a resource of the function below; with variables in the URI (RFC 6570), a template of resources."""
+
+        def add(function: F) -> F:
+            self.add_resource(uri, function, **settings)
+            return function
+
+        return add
+
+    def add_resource(self, uri: str, function: Callable[..., Any], **settings: Unpack[ResourceSettings]) -> None:
+        """Add a resource, also at run time. Raises LocalError where there is one at that URI."""
+        resource = Resource(uri, function, settings, self.types)
+        self._add("resources", self._offers.resources, uri, resource)
+
+    def prompt(self, name: str | None = None, **settings: Unpack[Settings]) -> Callable[[F], F]:
+        """Make a prompt of the function below: it returns text, messages, or a list of these."""
+
+        def add(function: F) -> F:
+            self.add_prompt(function, name, **settings)
+            return function
+
+        return add
+
+    def add_prompt(self, function: Callable[..., Any], name: str | None = None, **settings: Unpack[Settings]) -> None:
+        """Add a prompt, also at run time. Raises LocalError where there is one of that name."""
+        prompt = Prompt(function, name, settings, self.types)
+        self._add("prompts", self._offers.prompts, prompt.name, prompt)
+
+    def completion(self) -> Callable[[F], F]:
+        """Let the function below suggest values: it gets the reference, the argument and the context, and returns a
+        list of strings, a Completion, or None for what it knows nothing of; then the next one is asked."""
+
+        def add(function: F) -> F:
+            self._offers.completions.append(_awaited(function))
+            return function
+
+        return add
+
+    def remove_tool(self, name: str) -> None:
+        """Remove a tool at run time. Raises LocalError where there is none of that name."""
+        self._remove("tools", self._offers.tools, name)
+
+    def remove_resource(self, uri: str) -> None:
+        """Remove a resource or a template. Raises LocalError where there is none."""
+        self._remove("resources", self._offers.resources, uri)
+
+    def remove_prompt(self, name: str) -> None:
+        """Remove a prompt. Raises LocalError where there is none of that name."""
+        self._remove("prompts", self._offers.prompts, name)
+
+    def middleware(self, function: Middleware) -> Middleware:
+        """Let the function below handle every request: it gets the name of the handler, the context, the params, and
+        what goes on with these two; the first one added is the outermost."""
+        self._offers.middleware.append(function)
+        return function
+
+    def mount(self, app: BaseApp, prefix: str) -> None:
+        """Offer all that another app does, now or later: tools and prompts as `prefix_name`, resources as
+        `scheme://prefix/path`. Raises LocalError for a prefix in use, and for an app inside of itself."""
+        if not prefix.isidentifier() or prefix in self._offers.mounted:
+            raise LocalError(f"{prefix!r} cannot be a prefix: it is in use, or not a name")
+        if self in app._everything():
+            raise LocalError(f"the app {app.name!r} cannot be mounted inside of itself")
+        self._offers.mounted[prefix] = app._offers
+        self._mounted.append(app)
+        app.on_change.append(self._changed)
+        for kind in ("tools", "resources", "prompts"):
+            self._changed(kind)
+
+    # ---- serving ----------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def server(self) -> BaseServer:
+        """The server of this app; what it declares is settled when it is first asked for."""
+        members: dict[str, Any] = {"lifespan": _entered(self)}
+        for kind, names in _SERVED.items():
+            if self._declares(kind):
+                members |= {name: _handler(self._offers, name) for name in names}
+        served: type[BaseServer] = type("Served", (self.server_class,), members)
+        return served(
+            name=self.name, version=self.version, instructions=self.instructions, capabilities=self._capabilities
+        )
+
+    def run(self, transport: str = "stdio", **options: Any) -> None:
+        """Serve until the client ends the conversation, or the process is told to end; options as of the server."""
+        self.server.run(_TRANSPORTS.get(transport, transport), **options)
+
+    def asgi(self, **options: Any) -> Any:
+        """An ASGI application that serves this over HTTP; options as of the server."""
+        server: Any = self.server
+        return server.asgi(**options)
+
+    async def _asked(self, method: str, /, **arguments: Any) -> Any:
+        """What a client in the same process gets that calls this method of its own."""
+        async with self.client_class.memory(self.server) as client:
+            return await getattr(client, method)(**arguments)
+
+    async def _listed(self, name: str) -> list[Any]:
+        async with self.client_class.memory(self.server) as client:
+            return [each async for each in getattr(client, name)()]
+
+    @asynccontextmanager
+    async def entered(self) -> AsyncGenerator[States]:
+        """Enter the lifespan of the app and of each mounted one."""
+        async with AsyncExitStack() as stack:
+            states: dict[Offers, Any] = {}
+            for each in self._everything():
+                if each._lifespan is not None and each._offers not in states:
+                    states[each._offers] = await stack.enter_async_context(each._lifespan(each))
+            yield states
+
+    def _declares(self, kind: str) -> bool:
+        return kind in self._more or any(getattr(app._offers, kind) for app in self._everything())
+
+    def _everything(self) -> list[BaseApp]:
+        return [self, *(each for app in self._mounted for each in app._everything())]
+
+    def _add(self, kind: Kind, there: dict[str, Any], name: str, what: Any) -> None:
+        if name in there:
+            raise LocalError(f"the app {self.name!r} has {name!r} among its {kind} already")
+        there[name] = what
+        self._changed(kind)
+
+    def _remove(self, kind: Kind, there: dict[str, Any], name: str) -> None:
+        if name not in there:
+            raise LocalError(f"the app {self.name!r} has no {name!r} among its {kind}")
+        del there[name]
+        self._changed(kind)
+
+    def _changed(self, kind: Kind) -> None:
+        for each in self.on_change:
+            each(kind)
+
+
+def tool(name: str | None = None, **settings: Unpack[ToolSettings]) -> Callable[[F], F]:
+    """Mark a method for `App.add_tools`."""
+
+    def mark(function: F) -> F:
+        setattr(function, _MARK, {"name": name, **settings})
+        return function
+
+    return mark
+
+
+def _handler(offers: Offers, name: str) -> Callable[..., Any]:
+    async def handle(self: BaseServer, ctx: ServerContext, params: Any) -> Any:
+        states: States = ctx.state or {}
+        return await offers.answer(name, ctx, params, states)
+
+    return handle
+
+
+def _entered(app: BaseApp) -> Callable[[BaseServer], AbstractAsyncContextManager[States]]:
+    def lifespan(self: BaseServer) -> AbstractAsyncContextManager[States]:
+        return app.entered()
+
+    return lifespan
+
+
+def _awaited(function: Callable[..., Any]) -> Complete:
+    wanted = len(inspect.signature(function).parameters)
+
+    async def complete(*given: Any) -> Sequence[str] | Any:
+        if inspect.iscoroutinefunction(function):
+            return await function(*given[:wanted])
+        return await WORKERS.run(function, *given[:wanted])
+
+    return complete

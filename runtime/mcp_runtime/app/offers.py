@@ -1,0 +1,203 @@
+"""Tools, resources and prompts go in; the answers to requests for them come out, those of mounted apps among them."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from functools import partial
+from types import ModuleType
+from typing import Any, Final, Literal
+
+from ..errors import Refusal
+from ..faces.paging import page
+from ..faces.server import ServerContext
+from ..jsonrpc import INVALID_PARAMS
+from .prompts import Prompt
+from .resources import Resource
+from .tools import Told, Tool
+
+Go = Callable[[ServerContext, Any], Awaitable[Any]]
+Middleware = Callable[[str, ServerContext, Any, Go], Awaitable[Any]]
+Complete = Callable[[Any, Any, Any], Awaitable[Any]]
+States = Mapping["Offers", Any]
+Kind = Literal["tools", "resources", "prompts"]
+
+_MOST_SUGGESTIONS: Final = 100  # Of one answer; the schema allows no more.
+_SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*:(?://)?)(.*)", re.DOTALL)
+
+
+class Offers:
+    """What one app offers, in the order in which it was added; each method of a request answers it."""
+
+    def __init__(self, types: ModuleType, answers: Mapping[str, tuple[type, ...]], told: Told, page_size: int) -> None:
+        self.tools: dict[str, Tool] = {}
+        self.prompts: dict[str, Prompt] = {}
+        self.resources: dict[str, Resource] = {}
+        self.completions: list[Complete] = []
+        self.middleware: list[Middleware] = []
+        self.mounted: dict[str, Offers] = {}
+        self._t = types
+        self._answers = answers
+        self._told = told
+        self._page_size = page_size
+
+    async def answer(self, name: str, ctx: ServerContext, params: Any, states: States) -> Any:
+        """The answer to the request that the method of this name serves, through the middleware."""
+        ctx.state = states.get(self)
+        serve: Callable[..., Awaitable[Any]] = getattr(self, name)
+        if not self.middleware:
+            return await serve(ctx, params, states)
+
+        def last(ctx: ServerContext, params: Any) -> Awaitable[Any]:
+            return serve(ctx, params, states)
+
+        go: Go = last
+        for each in reversed(self.middleware):
+            go = partial(_through, each, name, go)
+        return await go(ctx, params)
+
+    # ---- tools ------------------------------------------------------------------------------------------------------
+
+    async def call_tool(self, ctx: ServerContext, params: Any, states: States) -> Any:
+        tool = self.tools.get(params.name)
+        if tool is not None:
+            return await tool.call(ctx, params.arguments, self._answers["call_tool"], self._told)
+        for inner, name in self._inner(params.name, "tools"):
+            return await inner.answer("call_tool", ctx, params.model_copy(update={"name": name}), states)
+        raise Refusal(INVALID_PARAMS, f"unknown tool: {params.name!r}")
+
+    async def list_tools(self, ctx: ServerContext, params: Any, states: States) -> Any:
+        tools, cursor = page([*self.all("tools")], params.cursor, self._page_size)
+        return self._t.ListToolsResult(tools=tools, next_cursor=cursor)
+
+    # ---- prompts ----------------------------------------------------------------------------------------------------
+
+    async def get_prompt(self, ctx: ServerContext, params: Any, states: States) -> Any:
+        prompt = self.prompts.get(params.name)
+        if prompt is not None:
+            return await prompt.get(ctx, params.arguments, self._answers["get_prompt"])
+        for inner, name in self._inner(params.name, "prompts"):
+            return await inner.answer("get_prompt", ctx, params.model_copy(update={"name": name}), states)
+        raise Refusal(INVALID_PARAMS, f"unknown prompt: {params.name!r}")
+
+    async def list_prompts(self, ctx: ServerContext, params: Any, states: States) -> Any:
+        prompts, cursor = page([*self.all("prompts")], params.cursor, self._page_size)
+        return self._t.ListPromptsResult(prompts=prompts, next_cursor=cursor)
+
+    # ---- resources --------------------------------------------------------------------------------------------------
+
+    async def read_resource(self, ctx: ServerContext, params: Any, states: States) -> Any:
+        found = self._resource(params.uri)
+        if found is not None:
+            resource, values = found
+            return await resource.read(ctx, params.uri, values, self._answers["read_resource"])
+        for prefix, inner in self.mounted.items():
+            uri = _without(prefix, params.uri)
+            if uri is not None and inner.has_resource(uri):
+                answer = await inner.answer("read_resource", ctx, params.model_copy(update={"uri": uri}), states)
+                return _renamed(answer, uri, params.uri)
+        raise Refusal(INVALID_PARAMS, f"resource not found: {params.uri!r}", {"uri": params.uri})
+
+    async def list_resources(self, ctx: ServerContext, params: Any, states: States) -> Any:
+        resources, cursor = page([*self.all_resources(templates=False)], params.cursor, self._page_size)
+        return self._t.ListResourcesResult(resources=resources, next_cursor=cursor)
+
+    async def list_resource_templates(self, ctx: ServerContext, params: Any, states: States) -> Any:
+        templates, cursor = page([*self.all_resources(templates=True)], params.cursor, self._page_size)
+        return self._t.ListResourceTemplatesResult(resource_templates=templates, next_cursor=cursor)
+
+    # ---- completion -------------------------------------------------------------------------------------------------
+
+    async def complete(self, ctx: ServerContext, params: Any, states: States) -> Any:
+        for each in self.all_completions():
+            found = await each(params.ref, params.argument, params.context)
+            if found is not None:
+                return self._t.CompleteResult(completion=self._suggested(found))
+        return self._t.CompleteResult(completion=self._suggested([]))
+
+    def _suggested(self, found: Any) -> Any:
+        if isinstance(found, self._t.Completion):
+            return found
+        values = [str(each) for each in found]
+        few = values[:_MOST_SUGGESTIONS]
+        return self._t.Completion(values=few, total=len(values), has_more=len(few) < len(values))
+
+    # ---- what there is ----------------------------------------------------------------------------------------------
+
+    def all(self, kind: Literal["tools", "prompts"]) -> Iterator[Any]:
+        """The definitions, each name once: those of this app first, then those of the mounted ones."""
+        seen: set[str] = set()
+        own: Mapping[str, Tool | Prompt] = getattr(self, kind)
+        for definition in (each.definition for each in own.values()):
+            seen.add(definition.name)
+            yield definition
+        for prefix, inner in self.mounted.items():
+            for definition in inner.all(kind):
+                name = f"{prefix}_{definition.name}"
+                if name not in seen:
+                    seen.add(name)
+                    yield definition.model_copy(update={"name": name})
+
+    def all_resources(self, *, templates: bool) -> Iterator[Any]:
+        """The definitions of the resources, or those of the templates."""
+        field = "uri_template" if templates else "uri"
+        yield from (each.definition for each in self.resources.values() if each.is_template is templates)
+        for prefix, inner in self.mounted.items():
+            for definition in inner.all_resources(templates=templates):
+                yield definition.model_copy(update={field: _with(prefix, getattr(definition, field))})
+
+    def all_completions(self) -> Iterator[Complete]:
+        yield from self.completions
+        for inner in self.mounted.values():
+            yield from inner.all_completions()
+
+    def has_resource(self, uri: str) -> bool:
+        """Whether a resource or a template has this URI."""
+        inside = ((inner, _without(prefix, uri)) for prefix, inner in self.mounted.items())
+        return self._resource(uri) is not None or any(
+            rest is not None and inner.has_resource(rest) for inner, rest in inside
+        )
+
+    def _resource(self, uri: str) -> tuple[Resource, dict[str, str]] | None:
+        """The resource of a URI and the values of its variables: a URI that was given as it is comes first."""
+        exact = self.resources.get(uri)
+        if exact is not None and not exact.is_template:
+            return exact, {}
+        for each in self.resources.values():
+            if each.is_template and (values := each.template.match(uri)) is not None:
+                return each, values
+        return None
+
+    def _inner(self, name: str, kind: Literal["tools", "prompts"]) -> Iterator[tuple[Offers, str]]:
+        """The mounted app that has this, and its name there."""
+        for prefix, inner in self.mounted.items():
+            rest = name.removeprefix(f"{prefix}_")
+            if rest != name and any(each.name == rest for each in inner.all(kind)):
+                yield inner, rest
+
+
+async def _through(middleware: Middleware, name: str, go: Go, ctx: ServerContext, params: Any) -> Any:
+    answer = middleware(name, ctx, params, go)
+    return await answer if inspect.isawaitable(answer) else answer
+
+
+def _with(prefix: str, uri: str) -> str:
+    """`scheme://path` as `scheme://prefix/path`."""
+    found = _SCHEME.fullmatch(uri)
+    return uri if found is None else f"{found[1]}{prefix}/{found[2]}"
+
+
+def _without(prefix: str, uri: str) -> str | None:
+    found = _SCHEME.fullmatch(uri)
+    start = f"{prefix}/"
+    return found[1] + found[2][len(start) :] if found is not None and found[2].startswith(start) else None
+
+
+def _renamed(answer: Any, uri: str, outer: str) -> Any:
+    """The answer of a mounted app, with the URI that was asked for."""
+    contents: list[Any] | None = getattr(answer, "contents", None)
+    if contents is None:
+        return answer
+    renamed = [each.model_copy(update={"uri": outer}) if each.uri == uri else each for each in contents]
+    return answer.model_copy(update={"contents": renamed})

@@ -1,0 +1,71 @@
+"""A function goes in, a prompt comes out: its definition, and what fills it in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import ModuleType
+from typing import Any
+
+from pydantic import ValidationError
+
+from ..errors import Refusal
+from ..faces.server import ServerContext
+from ..jsonrpc import INVALID_PARAMS
+from ..wire import complaint, is_object
+from .content import AssistantMessage, UserMessage, blocks, each_of
+from .options import Settings, said
+from .signature import Signature, name_of
+
+
+class Prompt:
+    """A prompt of an app; `definition` is what the list shows."""
+
+    def __init__(self, function: Callable[..., Any], name: str | None, settings: Settings, t: ModuleType) -> None:
+        self.name = name or name_of(function)
+        self._what = f"the prompt {self.name!r}"
+        self._t = t
+        self._signature = Signature(function, self._what)
+        schema = self._signature.schema()
+        required = schema.get("required", [])
+        arguments = [
+            {
+                "name": name,
+                "description": each.get("description"),
+                "title": each.get("title"),
+                "required": name in required,
+            }
+            for name, each in schema["properties"].items()
+        ]
+        self.definition: Any = t.Prompt.model_validate(
+            {
+                **said(settings, self._signature.description),
+                "name": self.name,
+                "arguments": arguments or None,
+            }
+        )
+
+    async def get(self, ctx: ServerContext, arguments: Mapping[str, str] | None, answers: tuple[type, ...]) -> Any:
+        """The messages. Raises Refusal (invalid params) for arguments that are missing, unknown or do not fit."""
+        try:
+            given = self._signature.read(arguments or {}, coerce=True)
+        except ValidationError as fault:
+            raise Refusal(INVALID_PARAMS, f"{self._what}: invalid arguments: {complaint(fault)}") from None
+        value = await self._signature.call(ctx, given)
+        if isinstance(value, answers):
+            return value
+        messages = [message for each in each_of(value) for message in self._messages(each)]
+        return self._t.GetPromptResult(description=self.definition.description, messages=messages)
+
+    def _messages(self, value: Any) -> list[Any]:
+        match value:
+            case self._t.PromptMessage():
+                return [value]
+            case UserMessage() | AssistantMessage():
+                role, content = value.role, value.content
+            case {"role": str(given_role), "content": inner}:
+                if is_object(inner):
+                    return [self._t.PromptMessage.model_validate(value)]
+                role, content = given_role, inner
+            case _:
+                role, content = "user", value
+        return [self._t.PromptMessage(role=role, content=block) for block in blocks(content, self._t)]

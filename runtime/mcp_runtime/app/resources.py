@@ -1,0 +1,80 @@
+"""A function and a URI or a URI template go in, a resource comes out: its definition, and what reads it."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+from pydantic import ValidationError
+from pydantic_core import to_json
+
+from ..errors import LocalError, Refusal
+from ..faces.server import ServerContext
+from ..jsonrpc import INVALID_PARAMS
+from ..wire import complaint
+from .content import each_of
+from .options import ResourceSettings, said
+from .signature import Signature, name_of
+from .uris import Template
+
+
+class Resource:
+    """A resource of an app, or, where its URI has variables, a template of some; `definition` is what the list shows."""
+
+    def __init__(self, uri: str, function: Callable[..., Any], settings: ResourceSettings, t: ModuleType) -> None:
+        """Raises LocalError where the variables and the parameters of the function differ."""
+        self.uri = uri
+        self._what = f"the resource {uri!r}"
+        self._t = t
+        self._mime_type = settings.get("mime_type")
+        self.template = Template(uri)
+        self._signature = Signature(function, self._what)
+        self._check(self._signature)
+        shown = {
+            **said(settings, self._signature.description),
+            "name": settings.get("name") or name_of(function) or uri,
+            "mimeType": self._mime_type,
+            "annotations": settings.get("annotations"),
+        }
+        self.is_template = bool(self.template.names)
+        if self.is_template:
+            self.definition: Any = t.ResourceTemplate.model_validate({**shown, "uriTemplate": uri})
+        else:
+            self.definition = t.Resource.model_validate({**shown, "uri": uri, "size": settings.get("size")})
+
+    async def read(self, ctx: ServerContext, uri: str, values: dict[str, str], answers: tuple[type, ...]) -> Any:
+        """What is in the resource. Raises Refusal (invalid params) for variables that do not fit."""
+        try:
+            given = self._signature.read(values, coerce=True)
+        except ValidationError as fault:
+            raise Refusal(INVALID_PARAMS, f"resource not found: {uri!r}: {complaint(fault)}", {"uri": uri}) from None
+        value = await self._signature.call(ctx, given)
+        if isinstance(value, answers):
+            return value
+        parts = each_of(value)
+        if not any(isinstance(each, self._t.ResourceContents) for each in parts):
+            parts = [value]
+        return self._t.ReadResourceResult(contents=[self._content(uri, each) for each in parts])
+
+    def _content(self, uri: str, value: Any) -> Any:
+        match value:
+            case self._t.ResourceContents():
+                return value
+            case str():
+                return self._t.TextResourceContents(uri=uri, text=value, mime_type=self._mime_type or "text/plain")
+            case bytes():
+                kind = self._mime_type or "application/octet-stream"
+                return self._t.BlobResourceContents(uri=uri, blob=base64.b64encode(value).decode(), mime_type=kind)
+            case _:
+                text = to_json(value).decode()
+                return self._t.TextResourceContents(uri=uri, text=text, mime_type=self._mime_type or "application/json")
+
+    def _check(self, signature: Signature) -> None:
+        variables = {*self.template.names}
+        required = {name for name, each in signature.parameters.items() if each.default is each.empty}
+        if missing := required - variables | (variables - {*signature.parameters}):
+            raise LocalError(f"{self._what}: variables and parameters differ: {', '.join(sorted(missing))}")
+        if absent := self.template.optional & required:
+            raise LocalError(f"{self._what}: a parameter of the query needs a default: {', '.join(sorted(absent))}")

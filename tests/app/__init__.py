@@ -1,0 +1,1 @@
+"""The decorator face: what functions become, and the JSON Schemas that values are checked against."""

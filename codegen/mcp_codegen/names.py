@@ -30,7 +30,7 @@ TAKEN_BY_FACES: Final = frozenset(
             "http",
             "instructions",
         ),
-        *("lifespan", "log", "memory", "meta", "open"),
+        *("face", "lifespan", "log", "memory", "meta", "open", "shakes_hands", "source", "speaks"),
         *(
             "name",
             "options",

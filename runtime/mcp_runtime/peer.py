@@ -18,7 +18,7 @@ from .errors import ErrorResponse, InvalidMessage, InvalidResponse, McpError, No
 from .jsonrpc import ErrorMessage, Id, Malformed, NotificationMessage, RequestMessage, ResultMessage
 from .lifecycle import Capabilities, Phase, allowed, declared, first_phase, split
 from .spec import OPPOSITE, Direction, Handshake, Notification, Request, Revision, Sent
-from .wire import complaint, reader
+from .wire import Said, complaint, reader
 
 Side = Literal["client", "server"]
 
@@ -137,7 +137,9 @@ class Peer:
         self.in_flight.discard(asked.id)
         asked.open = False
         row = asked.row
-        if not isinstance(result, row.answers):
+        if type(result) is Said:
+            result = result.value
+        elif not isinstance(result, row.answers):
             names = " or ".join(kind.__name__ for kind in row.answers)
             raise InvalidMessage(
                 f"{row.method!r} in {self.revision.id} is answered by {names}, not by {type(result).__name__}"

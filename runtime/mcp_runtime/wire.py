@@ -86,6 +86,15 @@ def _filled_in(cls: type[BaseModel]) -> dict[str, Any]:
     return values
 
 
+class Said:
+    """What is to be written as it is: JSON, or a model that means the same, known to be what it has to be."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+
 def is_object(value: object) -> TypeGuard[dict[str, Any]]:
     """Whether parsed JSON is an object."""
     return isinstance(value, dict)

@@ -78,7 +78,7 @@ STEPS: Final[dict[str, dict[str, Any]]] = {
         "gone": {
             "client_to_server": {
                 "server/discover": ("runtime", "method server/discover"),
-                "subscriptions/listen": ("refuse", "method subscriptions/listen"),
+                "subscriptions/listen": ("runtime", "method subscriptions/listen"),
             },
             "server_to_client": {
                 "notifications/subscriptions/acknowledged": (
@@ -631,7 +631,7 @@ STEPS: Final[dict[str, dict[str, Any]]] = {
             "drop ReadResourceResult.resultType": "2025-11-25 has no such property.",
             "drop ReadResourceResult.ttlMs": "2025-11-25 has no such property.",
             "drop ReadResourceResult.cacheScope": "2025-11-25 has no such property.",
-            "method subscriptions/listen": "2025-11-25 has no such method.",
+            "method subscriptions/listen": "The runtime keeps what a session watches, and what a listener has chosen, and tells both.",
             "drop CallToolRequestParams.inputResponses": "2025-11-25 has no such property.",
             "drop CallToolRequestParams.requestState": "2025-11-25 has no such property.",
             "misfit CallToolRequestParams.task": "It is not what 2025-11-25 means by it.",
@@ -741,8 +741,8 @@ STEPS: Final[dict[str, dict[str, Any]]] = {
                 "ping": ("runtime", "method ping"),
                 "initialize": ("runtime", "method initialize"),
                 "logging/setLevel": ("runtime", "method logging/setLevel"),
-                "resources/subscribe": ("refuse", "method resources/subscribe"),
-                "resources/unsubscribe": ("refuse", "method resources/unsubscribe"),
+                "resources/subscribe": ("runtime", "method resources/subscribe"),
+                "resources/unsubscribe": ("runtime", "method resources/unsubscribe"),
                 "tasks/get": ("refuse", "method tasks/get"),
                 "tasks/result": ("refuse", "method tasks/result"),
                 "tasks/list": ("refuse", "method tasks/list"),
@@ -1347,8 +1347,8 @@ STEPS: Final[dict[str, dict[str, Any]]] = {
             "misfit ReadResourceResult.resultType": "It is not what 2026-07-28 means by it.",
             "misfit ReadResourceResult.ttlMs": "It is not what 2026-07-28 means by it.",
             "misfit ReadResourceResult.cacheScope": "It is not what 2026-07-28 means by it.",
-            "method resources/subscribe": "2026-07-28 has no such method.",
-            "method resources/unsubscribe": "2026-07-28 has no such method.",
+            "method resources/subscribe": "The runtime keeps what a session watches, and what a listener has chosen, and tells both.",
+            "method resources/unsubscribe": "The runtime keeps what a session watches, and what a listener has chosen, and tells both.",
             "drop CallToolRequestParams.task": "Whoever has no tasks answers at once, and is to ignore that one was asked for.",
             "misfit CallToolRequestParams.inputResponses": "It is not what 2026-07-28 means by it.",
             "misfit CallToolRequestParams.requestState": "It is not what 2026-07-28 means by it.",

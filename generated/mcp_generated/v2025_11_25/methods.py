@@ -303,6 +303,7 @@ class FromServer:
 
 REVISION: Final = Revision(
     id="2025-11-25",
+    package=__name__.rpartition(".")[0],
     rows=(
         FromClient.PING,
         FromClient.INITIALIZE,

@@ -177,6 +177,7 @@ class FromServer:
 
 REVISION: Final = Revision(
     id="2026-07-28",
+    package=__name__.rpartition(".")[0],
     rows=(
         FromClient.DISCOVER,
         FromClient.COMPLETE,

@@ -96,7 +96,7 @@ class HttpServer:
         self._singles = {
             each.revision.id: Single(each, servers) for each in servers if each.revision.id in self._spoken.stateless
         }
-        self._lives = {id(each): Life(each.lifespan) for each in servers}
+        self._lives = {id(each.source): Life(each.source.lifespan) for each in servers}
         self._sessions = Sessions(events or MemoryEvents(), limits.sessions, limits.idle)
         self._starter: Starter | None = None
         self._template: Peer | None = None
@@ -198,7 +198,7 @@ class HttpServer:
     async def _open(self, scope: Scope, headers: Headers, message: Said, receive: Receive, send: Send) -> None:
         """Open a session; one whose opening is refused ends at once."""
         chosen = self._shaking[-1]
-        state = await self._lives[id(chosen)].state()
+        state = await self._lives[id(chosen.source)].state()
         opened = self._sessions.open(self._owner(scope))
         if opened is None:
             return await turn_away(send, Turned(503, "there are too many sessions", INTERNAL_ERROR), id_of(message))
@@ -285,7 +285,7 @@ class HttpServer:
         if isinstance(revision, Turned):
             return await turn_away(send, revision, id_of(message))
         single = self._singles[revision.id]
-        state = await self._lives[id(single.server)].state()
+        state = await self._lives[id(single.server.source)].state()
         turned = await single.check_arguments(headers, message, state)
         if turned is not None:
             return await turn_away(send, turned, id_of(message))

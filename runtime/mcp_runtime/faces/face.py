@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, ClassVar, Final, TypeAlias, TypeVar
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, ClassVar, Final, Literal, Protocol, Self, TypeAlias, TypeVar
 
 from pydantic import BaseModel
 
@@ -13,7 +13,7 @@ from ..jsonrpc import METHOD_NOT_FOUND, Id
 from ..lifecycle import Capabilities, declare, merge, split
 from ..peer import Asked, Told
 from ..seams import Speaker
-from ..spec import META, Direction, Request, Revision, Sent
+from ..spec import META, Direction, Handshake, Request, Revision, Sent
 from ..wire import is_object
 from .calls import Caller
 from .threads import WORKERS
@@ -21,6 +21,7 @@ from .threads import WORKERS
 T = TypeVar("T")
 Answer: TypeAlias = T | Awaitable[T]
 Handler = Callable[..., Any]
+Chosen = Literal["all"] | Sequence[str]  # Ids of revisions.
 
 # Severities of log messages, least first (RFC 5424).
 LEVELS: Final = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
@@ -82,6 +83,21 @@ class Context(Caller):
         await self._tell(row, {wire: value for wire, value in said.items() if wire in known}, None)
 
 
+FaceT_co = TypeVar("FaceT_co", covariant=True)
+
+
+class Speaking(Protocol[FaceT_co]):
+    """What speaks one revision, or can be made to."""
+
+    @property
+    def speaks(self) -> str: ...
+
+    @property
+    def shakes_hands(self) -> bool: ...
+
+    def face(self) -> FaceT_co: ...
+
+
 class Face(Caller):
     """One side of a conversation, with a method for each message it may receive."""
 
@@ -91,6 +107,20 @@ class Face(Caller):
     def __init__(self, capabilities: Mapping[str, Any] | None) -> None:
         self._more: Mapping[str, Any] = capabilities or {}
         self._handlers = self._overridden()
+
+    @property
+    def speaks(self) -> str:
+        """The id of its revision."""
+        return self.revision.id
+
+    @property
+    def shakes_hands(self) -> bool:
+        """Whether its conversations begin with a handshake."""
+        return isinstance(self.revision.lifecycle, Handshake)
+
+    def face(self) -> Self:
+        """Itself; what is made only when it is needed has this method as well."""
+        return self
 
     def _overridden(self) -> dict[str, Handler]:
         """The handlers a subclass has, by the method they serve, each to be awaited."""

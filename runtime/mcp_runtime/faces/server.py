@@ -7,18 +7,17 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, cast
 
 from pydantic import BaseModel
-from pydantic_core import from_json
 
 from ..errors import LocalError, Refusal
-from ..framing import OVERSIZED
-from ..peer import Asked, Peer, Refused, Told
+from ..peer import Asked, Peer, Told
 from ..seams import Speaker, Transport
 from ..session import Session
 from ..spec import META, Direction, Handshake, Notification, Request, Sent, Stateless
 from ..wire import is_object, reader
 from .audience import Audience, Listener, Watched, filter_of, honoured
 from .calls import DEFAULT, Options, Params
-from .face import LEVELS, Context, Face, Handler
+from .choosing import choose, turn_away
+from .face import LEVELS, Chosen, Context, Face, Handler, Speaking
 
 if TYPE_CHECKING:
     from .asgi import HttpServer
@@ -89,17 +88,26 @@ class BaseServer(Face):
         """Override to open what the handlers share; what it yields is the `state` of their contexts."""
         yield None
 
-    def run(self, transport: str = "stdio", **settings: Any) -> None:
-        """Serve until the client ends the conversation, or the process is told to end. `settings` are those of the
-        transport: none for "stdio", and those of `faces.http.run` for "http"."""
-        run(self, transport=transport, **settings)
+    @property
+    def source(self) -> BaseServer:
+        """The server whose handlers these are, where it is of another revision; else itself."""
+        return self
 
-    def asgi(self, **settings: Any) -> HttpServer:
-        """This server as an ASGI application, to be mounted in another or run by any ASGI server; `settings` are those
-        of `faces.asgi.HttpServer`."""
+    def run(self, transport: str = "stdio", *, revisions: Chosen = "all", **settings: Any) -> None:
+        """Serve clients of these revisions, converting what is of another than its own, until the client ends the
+        conversation or the process is told to end. `settings` are those of the transport: none for "stdio", and those
+        of `faces.http.run` for "http"."""
+        from .revisions import servers_of
+
+        run(*servers_of(self, revisions), transport=transport, **settings)
+
+    def asgi(self, *, revisions: Chosen = "all", **settings: Any) -> HttpServer:
+        """This server, for clients of these revisions, as an ASGI application, to be mounted in another or run by any
+        ASGI server; `settings` are those of `faces.asgi.HttpServer`."""
         from .asgi import HttpServer
+        from .revisions import servers_of
 
-        return HttpServer([self], **settings)
+        return HttpServer([each.face() for each in servers_of(self, revisions)], **settings)
 
     async def serve(self, transport: Transport) -> None:
         """Serve one conversation."""
@@ -113,7 +121,7 @@ class BaseServer(Face):
 class Conversation:
     """One client, served by that one of the servers whose revision it speaks."""
 
-    def __init__(self, servers: Sequence[BaseServer], chosen: BaseServer, state: Any) -> None:
+    def __init__(self, servers: Sequence[Speaking[BaseServer]], chosen: BaseServer, state: Any) -> None:
         self._servers = servers
         self._server = chosen
         self.state = state
@@ -240,7 +248,7 @@ class Conversation:
             raise Refusal(code, f"unsupported protocol version {requested!r}", data)
 
     def _stateless_ids(self) -> list[str]:
-        return [each.revision.id for each in self._servers if isinstance(each.revision.lifecycle, Stateless)]
+        return [each.speaks for each in self._servers if not each.shakes_hands]
 
     def _discovered(self, row: Request[Any]) -> BaseModel:
         server = self._server
@@ -254,8 +262,8 @@ class Conversation:
 
     def opened(self, peer: Peer, asked: Asked) -> BaseModel:
         """The answer to the opening request: the revision that was offered, or else the newest, to take or leave."""
-        offered = [each for each in self._servers if each.revision.id == asked.params.protocol_version]
-        server = self._server = offered[0] if offered else self._server
+        offered = [each for each in self._servers if each.speaks == asked.params.protocol_version and each.shakes_hands]
+        server = self._server = offered[0].face() if offered else self._server
         self._alone = self._handlers_alone()
         server.audience.join(self)
         self.client_info = asked.params.client_info.model_dump()
@@ -274,7 +282,7 @@ def _read(row: Request[Any], answer: dict[str, Any]) -> BaseModel:
     return cast(BaseModel, reader(result)(answer))
 
 
-def run(*servers: BaseServer, transport: str = "stdio", **settings: Any) -> None:
+def run(*servers: Speaking[BaseServer], transport: str = "stdio", **settings: Any) -> None:
     """Serve until the client ends the conversation, or the process is told to end; with several servers, each client
     gets the one whose revision it speaks. Servers are given oldest revision first."""
     match transport:
@@ -285,16 +293,16 @@ def run(*servers: BaseServer, transport: str = "stdio", **settings: Any) -> None
         case "http":
             from .http import run_http
 
-            run_http(servers, **settings)
+            run_http([each.face() for each in servers], **settings)
         case _:
             raise LocalError(f"no transport is called {transport!r}; there are 'stdio' and 'http'")
 
 
-async def serve(servers: Sequence[BaseServer], transport: Transport) -> None:
+async def serve(servers: Sequence[Speaking[BaseServer]], transport: Transport) -> None:
     """Serve one conversation over a transport; it is closed afterwards."""
     try:
         while (first := await transport.receive()) is not None:
-            chosen = _choose(servers, first)
+            chosen = choose(servers, first)
             if chosen is not None:
                 async with chosen.lifespan() as state:
                     conversation = Conversation(servers, chosen, state)
@@ -306,38 +314,7 @@ async def serve(servers: Sequence[BaseServer], transport: Transport) -> None:
                     finally:
                         conversation.leave()
                 return
-            _turn_away(servers, transport, first)
+            turn_away(servers, transport, first)
             await transport.drained()
     finally:
         await transport.close()
-
-
-def _turn_away(servers: Sequence[BaseServer], transport: Transport, data: bytes) -> None:
-    """Answer what no conversation begins with, as a server that waits for a handshake does."""
-    server = next(each for each in reversed(servers) if isinstance(each.revision.lifecycle, Handshake))
-    lobby = Peer(server.revision, "server", own=server.capabilities)
-    event = lobby.oversized() if data is OVERSIZED else lobby.receive(data)
-    if isinstance(event, Asked):  # A probe: nothing else is served this early.
-        transport.send(lobby.answer(event, event.row.result()))
-    elif isinstance(event, Refused) and event.reply is not None:
-        transport.send(event.reply)
-
-
-def _choose(servers: Sequence[BaseServer], first: bytes) -> BaseServer | None:
-    """The newest server whose lifecycle a conversation opens with this message; None where it opens none."""
-    shaking = [each for each in servers if isinstance(each.revision.lifecycle, Handshake)]
-    stateless = [each for each in servers if isinstance(each.revision.lifecycle, Stateless)]
-    if not shaking or not stateless:
-        return servers[-1]
-    try:
-        message = from_json(first) if first is not OVERSIZED else None
-    except ValueError:
-        message = None
-    params = message.get("params") if is_object(message) else None
-    meta = params.get("_meta") if is_object(params) else None
-    if is_object(meta) and f"{META}protocolVersion" in meta:
-        return stateless[-1]
-    lifecycle = shaking[-1].revision.lifecycle
-    assert isinstance(lifecycle, Handshake)
-    opens = is_object(message) and message.get("method") == lifecycle.open.method
-    return shaking[-1] if opens else None

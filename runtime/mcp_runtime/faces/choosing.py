@@ -1,0 +1,51 @@
+"""The first message of a conversation goes in; which of the servers it is for comes out, or what it is answered."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, TypeVar
+
+from pydantic_core import from_json
+
+from ..framing import OVERSIZED
+from ..peer import Asked, Peer, Refused
+from ..seams import Transport
+from ..spec import META, Handshake
+from ..wire import is_object
+from .face import Speaking
+
+if TYPE_CHECKING:
+    from .server import BaseServer
+
+ServerT = TypeVar("ServerT", bound="BaseServer")
+
+
+def choose(servers: Sequence[Speaking[ServerT]], first: bytes) -> ServerT | None:
+    """The newest server whose lifecycle a conversation opens with this message; None where it opens none."""
+    shaking = [each for each in servers if each.shakes_hands]
+    stateless = [each for each in servers if not each.shakes_hands]
+    if not shaking or not stateless:
+        return servers[-1].face()
+    try:
+        message = from_json(first) if first is not OVERSIZED else None
+    except ValueError:
+        message = None
+    params = message.get("params") if is_object(message) else None
+    meta = params.get("_meta") if is_object(params) else None
+    if is_object(meta) and f"{META}protocolVersion" in meta:
+        return stateless[-1].face()
+    newest = shaking[-1].face()
+    lifecycle = newest.revision.lifecycle
+    opens = isinstance(lifecycle, Handshake) and is_object(message) and message.get("method") == lifecycle.open.method
+    return newest if opens else None
+
+
+def turn_away(servers: Sequence[Speaking[ServerT]], transport: Transport, data: bytes) -> None:
+    """Answer what no conversation begins with, as a server that waits for a handshake does."""
+    server = next(each for each in reversed(servers) if each.shakes_hands).face()
+    lobby = Peer(server.revision, "server", own=server.capabilities)
+    event = lobby.oversized() if data is OVERSIZED else lobby.receive(data)
+    if isinstance(event, Asked):  # A probe: nothing else is served this early.
+        transport.send(lobby.answer(event, event.row.result()))
+    elif isinstance(event, Refused) and event.reply is not None:
+        transport.send(event.reply)

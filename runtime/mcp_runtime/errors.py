@@ -10,6 +10,7 @@ McpError
 │   └── UnusableSchema    a JSON Schema is not one, or not one that is safe to use
 ├── RemoteError           the peer did something wrong, or said no
 │   ├── ErrorResponse     it answered with a JSON-RPC error
+│   ├── Rejected          it answered with an HTTP status that stands for no answer, and said no more
 │   └── InvalidResponse   it answered with something the schema of the revision does not allow
 └── Refusal               raised by a handler: the peer gets this JSON-RPC error as its answer
 """
@@ -54,13 +55,23 @@ class RemoteError(McpError):
 
 
 class ErrorResponse(RemoteError):
-    """A JSON-RPC error from the peer: its code, its message and its data, as they came."""
+    """A JSON-RPC error from the peer: its code, its message and its data, as they came; over HTTP, also the status it
+    came with, if that was one of an error."""
 
-    def __init__(self, code: int, message: str, data: object = None) -> None:
+    def __init__(self, code: int, message: str, data: object = None, status: int | None = None) -> None:
         super().__init__(f"{message} (code {code})")
         self.code = code
         self.message = message
         self.data = data
+        self.status = status
+
+
+class Rejected(RemoteError):
+    """An HTTP status that stands for no answer: 401 and 403 where who asks may not, 5xx where something broke."""
+
+    def __init__(self, message: str, status: int) -> None:
+        super().__init__(message)
+        self.status = status
 
 
 class InvalidResponse(RemoteError):

@@ -7,9 +7,11 @@ from typing import Any, Protocol, runtime_checkable
 
 from pydantic import BaseModel
 
+from .errors import McpError
 from .exchange import OnProgress
+from .jsonrpc import Id, Message
 from .peer import Peer
-from .spec import Notification, Request
+from .spec import Notification, Request, Revision
 
 # Takes the answer to what came in one go, None where it gets none, and the code of the error if it is one.
 Reply = Callable[[bytes | None, int], None]
@@ -48,6 +50,24 @@ class Pushing(Protocol):
     def pause(self) -> None: ...
 
     def resume(self) -> None: ...
+
+
+class Taker(Protocol):
+    """Who is told by a transport of exchanges what came, and which request will not be answered."""
+
+    def take(self, message: Message | list[Message]) -> None: ...
+
+    def fail(self, id: Id, fault: McpError) -> None: ...
+
+
+@runtime_checkable
+class Exchanging(Protocol):
+    """A transport where each request is an exchange of its own, which may fail while the others go on; how it is made
+    depends on the revision. `push_to` is called after `exchange_with`, and is told of the end alone."""
+
+    def exchange_with(self, taker: Taker) -> None: ...
+
+    def speak(self, revision: Revision) -> None: ...
 
 
 class Speaker(Protocol):

@@ -12,13 +12,13 @@ from pydantic import BaseModel
 
 from . import jsonrpc
 from .eager import Starter
-from .errors import InvalidMessage, NotAllowed, NotConnected, Refusal, TimedOut
+from .errors import InvalidMessage, McpError, NotAllowed, NotConnected, Refusal, TimedOut
 from .exchange import Calls, OnProgress, log
 from .framing import OVERSIZED
 from .jsonrpc import Id
 from .lifecycle import Phase
 from .peer import Answered, Asked, Batch, Event, Peer, Refused, Told
-from .seams import Pushing, Reply, Send, Speaker, Transport
+from .seams import Exchanging, Pushing, Reply, Send, Speaker, Transport
 from .spec import Handshake, Notification, Request
 
 _DRAIN: Final = 1.0  # Seconds that handlers get to finish once the peer has ended the conversation.
@@ -74,6 +74,8 @@ class Session:
         if first is not None:
             self._arrived(first)
         try:
+            if isinstance(self.transport, Exchanging):
+                self.transport.exchange_with(self)
             if self._pushing is not None:
                 self._pushing.push_to(self._arrived)
                 await self._end
@@ -103,6 +105,15 @@ class Session:
             self.act(self.peer.oversized(), self._send, self)
         else:
             self.act(self.peer.receive(data), self._send, self)
+
+    def take(self, message: jsonrpc.Message | list[jsonrpc.Message]) -> None:
+        """What a transport of exchanges has read."""
+        self.act(self.peer.take(message), self._send, self)
+
+    def fail(self, id: Id, fault: McpError) -> None:
+        """A request of ours will not be answered."""
+        self.peer.forget(id)
+        self._calls.settle(id, fault)
 
     def act(self, event: Event, reply: Reply, speaker: Speaker) -> bool:
         """Do what an event asks for; `speaker` is the conversation as its handlers see it. Whether `reply` will be

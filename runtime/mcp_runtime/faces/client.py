@@ -5,18 +5,22 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, ClassVar, Self, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
 from pydantic import BaseModel
 
-from ..errors import ErrorResponse, LocalError, McpError
+from ..errors import ErrorResponse, LocalError, McpError, Rejected
 from ..exchange import log
 from ..peer import Asked, Peer, Told
-from ..seams import Speaker, Transport
+from ..seams import Exchanging, Speaker, Transport
 from ..session import Session
-from ..spec import META, Direction, Handshake, Request, Stateless
+from ..spec import META, Direction, Handshake, Request, Revision, Stateless
+from ..wire import is_list, is_object
 from .calls import DEFAULT, Options
 from .face import Context, Face
+
+if TYPE_CHECKING:
+    from ..transports.http_client.channel import Reach
 
 Connect = Callable[[], Awaitable[Transport]]
 
@@ -91,6 +95,19 @@ class BaseClient(Face):
 
         return cls(connect(servers), **settings)
 
+    @classmethod
+    def http(cls, url: str, *, reach: Reach | None = None, **settings: Any) -> Self:
+        """A client of the server at this URL. `reach` says how it is reached: with which headers and credentials, over
+        which proxy, within which limits. `settings` are those of the class."""
+
+        async def start() -> Transport:
+            from ..transports.http_client.channel import Reach
+            from ..transports.http_client.transport import HttpTransport
+
+            return HttpTransport(url, cls.revision, reach or Reach())
+
+        return cls(start, **settings)
+
     def _live(self) -> Session:
         return self._session or cast(Session, super()._live())
 
@@ -164,6 +181,7 @@ class BaseClient(Face):
             raise LocalError(f"the server speaks {result.protocol_version!r}, this client {ids}")
         session.peer.own = agreed.capabilities
         session.peer.agree(agreed.revision, result.capabilities.model_dump())
+        _speak(session, agreed.revision)
         self._hand_over(agreed, result)
         opened = agreed.revision.lifecycle
         assert isinstance(opened, Handshake), "a handshake was answered with a revision that has none"
@@ -179,13 +197,14 @@ class BaseClient(Face):
         }
         try:
             result: Any = await self._ask(lifecycle.discover, {}, self._opening)
-        except ErrorResponse as refused:
-            older = [each for each in candidates if isinstance(each.revision.lifecycle, Handshake)]
+        except (ErrorResponse, Rejected) as refused:
+            older = self._older(refused, candidates)
             if not older:
                 raise LocalError(f"the server does not speak {self.revision.id}: {refused}") from refused
             other = older[-1]
             self._own_meta = {}
             session.peer = Peer(other.revision, "client", own=other.capabilities)
+            _speak(session, other.revision)
             self._hand_over(other, None)
             return await other._agree(session, older)
         if self.revision.id not in result.supported_versions:
@@ -195,6 +214,21 @@ class BaseClient(Face):
         session.peer.agree(self.revision, result.capabilities.model_dump())
         self.server = result
         return self
+
+    def _older(self, refused: ErrorResponse | Rejected, candidates: Sequence[BaseClient]) -> Sequence[BaseClient]:
+        """The candidates that may go on with a server that gave this answer to the first request; raises it again
+        where it says nothing of what the server speaks."""
+        from ..http.asking import speaks_otherwise  # Not loaded where no server refuses.
+
+        code = refused.code if isinstance(refused, ErrorResponse) else 0
+        older = [each for each in candidates if isinstance(each.revision.lifecycle, Handshake)]
+        if not older or speaks_otherwise(refused.status, code, self.revision):
+            return older
+        told = refused.data if isinstance(refused, ErrorResponse) else None
+        supported = told.get("supported") if is_object(told) else None
+        if not is_list(supported):
+            raise refused
+        return [each for each in older if each.revision.id in supported]
 
     def _hand_over(self, agreed: BaseClient, server: BaseModel | None) -> None:
         """Let another client of the same conversation go on with it."""
@@ -216,6 +250,12 @@ class BaseClient(Face):
                 raise self._not_handled(row)
             return None
         return await handler(ClientContext(session, message, self), message.params)
+
+
+def _speak(session: Session, revision: Revision) -> None:
+    """Tell a transport that wants to know of which revision the messages are from now on."""
+    if isinstance(session.transport, Exchanging):
+        session.transport.speak(revision)
 
 
 async def negotiate(*clients: BaseClient) -> BaseClient:

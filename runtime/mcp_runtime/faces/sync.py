@@ -30,6 +30,11 @@ class BaseSyncClient(Generic[ClientT]):
         return cls(cls.kind.stdio(*command, **settings))
 
     @classmethod
+    def http(cls, url: str, **settings: Any) -> Self:
+        """A client of the server at this URL; settings as for the asynchronous one."""
+        return cls(cls.kind.http(url, **settings))
+
+    @classmethod
     def memory(cls, *servers: Any, **settings: Any) -> Self:
         """A client of server objects in the same process, for tests."""
         return cls(cls.kind.memory(*servers, **settings))

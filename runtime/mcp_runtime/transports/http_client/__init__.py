@@ -1,0 +1,1 @@
+"""A URL goes in, a transport comes out that reaches the server there over HTTP, in the way it understands."""

@@ -1,0 +1,163 @@
+"""An HTTP request goes in; its answer comes out, within limits: redirects, body and event sizes, deadlines."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Final
+from urllib.parse import urljoin
+
+from ...errors import InvalidResponse, LocalError, NotConnected, Rejected
+from ...framing import LIMIT
+from ...http.asking import follows, origin, plain
+from ...http.headers import EVENTS, media_type
+from ...sse import Event, Events, Oversized
+
+try:
+    import httpx2
+except ImportError:
+    raise LocalError("a client over HTTP needs httpx2: pip install 'mcp-codegen[http]'") from None
+
+_MOST_REDIRECTS: Final = 5
+_ERROR_LIMIT: Final = 64 * 1024  # Bytes of an error's body that are read.
+_KEPT: Final = 20  # Idle connections kept for the next request.
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """How a server is reached. `timeout`: seconds to connect, and to be told that a notification was accepted; the
+    answer to a request is waited for as its call says. `limit`: bytes of one message. `client`: used as it is, instead
+    of one of our own, and not closed."""
+
+    headers: Mapping[str, str] = field(default_factory=dict[str, str])
+    auth: httpx2.Auth | None = None
+    proxy: str | None = None
+    tls: ssl.SSLContext | None = None
+    timeout: float = 30.0
+    limit: int = LIMIT
+    client: httpx2.AsyncClient | None = None
+
+
+class Channel:
+    """Requests to one server."""
+
+    def __init__(self, url: str, reach: Reach) -> None:
+        try:
+            scheme, host, _ = origin(url)
+        except ValueError:
+            scheme = host = ""
+        if scheme not in ("http", "https") or not host:
+            raise LocalError("the URL of a server begins with http:// or https:// and has a host")
+        self.url = url
+        self.reach = reach
+        self._client = reach.client or httpx2.AsyncClient(
+            verify=reach.tls or True,
+            proxy=reach.proxy,
+            limits=httpx2.Limits(max_connections=None, max_keepalive_connections=_KEPT),
+        )
+
+    async def send(
+        self, method: str, headers: Mapping[str, str], body: bytes | None = None, url: str = "", patient: bool = True
+    ) -> httpx2.Response:
+        """Send a request; its answer has a head, and a body that is still to be read, and is closed by whoever got it.
+        Who is `patient` waits for it without end. Raises NotConnected, or Rejected for a redirect not followed."""
+        at = url or self.url
+        limit = self.reach.timeout
+        timeout = httpx2.Timeout(limit, read=None if patient else limit)
+        # Content codings are not asked for, so that no few bytes become many.
+        own = {name.lower(): value for name, value in self.reach.headers.items()}
+        every = {"accept-encoding": "identity", **own, **headers}
+        for _ in range(_MOST_REDIRECTS):
+            try:
+                request = self._client.build_request(method, at, headers=every, content=body, timeout=timeout)
+                auth = self.reach.auth or httpx2.USE_CLIENT_DEFAULT
+                response = await self._client.send(request, stream=True, auth=auth, follow_redirects=False)
+            except (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError, RuntimeError) as fault:
+                # RuntimeError: the client was closed.
+                raise NotConnected(f"{method} {plain(at)}: {type(fault).__name__}: {fault}") from None
+            target = response.headers.get("location")
+            if not 300 <= response.status_code < 400 or target is None:
+                return response
+            await response.aclose()
+            target = urljoin(at, target)
+            if not follows(response.status_code, method, at, target):
+                raise Rejected(
+                    f"{method} {plain(at)}: status {response.status_code} to {plain(target)} is not followed: a redirect"
+                    " has to stay at its origin and keep the method",
+                    response.status_code,
+                )
+            at = target
+        raise Rejected(f"{method} {plain(at)}: more than {_MOST_REDIRECTS} redirects", 310)
+
+    async def read(self, response: httpx2.Response) -> bytes:
+        """The whole body. Raises InvalidResponse where it is too long, NotConnected where it breaks off."""
+        self._check_coding(response)
+        limit = self.reach.limit
+        parts: list[bytes] = []
+        size = 0
+        try:
+            async for part in response.aiter_raw():
+                parts.append(part)
+                size += len(part)
+                if size > limit:
+                    raise InvalidResponse(f"{self.name(response)}: the answer is longer than {limit} bytes")
+        except (httpx2.HTTPError, httpx2.StreamError) as fault:
+            raise NotConnected(f"{self.name(response)}: the answer broke off: {type(fault).__name__}") from None
+        finally:
+            await response.aclose()
+        return b"".join(parts)
+
+    async def read_error(self, response: httpx2.Response) -> bytes:
+        """The beginning of the body of an error, as far as it can be read."""
+        body = b""
+        try:
+            with suppress(httpx2.HTTPError, httpx2.StreamError):
+                async for part in response.aiter_raw():
+                    body += part
+                    if len(body) > _ERROR_LIMIT:
+                        return b""
+        finally:
+            await response.aclose()
+        return b"" if response.headers.get("content-encoding", "identity") != "identity" else body
+
+    async def events(self, response: httpx2.Response, events: Events) -> AsyncGenerator[Event, None]:
+        """The events of a stream until it ends, or breaks off. Raises InvalidResponse for one that is too long."""
+        self._check_coding(response)
+        try:
+            async for part in response.aiter_raw():
+                for event in events.feed(part):
+                    yield event
+        except (httpx2.HTTPError, httpx2.StreamError):
+            return
+        except Oversized as fault:
+            raise InvalidResponse(f"{self.name(response)}: {fault}") from None
+
+    def decoder(self, before: Events | None = None) -> Events:
+        """A decoder for a new stream, or for one that goes on where another broke off."""
+        events = Events(self.reach.limit)
+        if before is not None:
+            events.last_id, events.retry = before.last_id, before.retry
+        return events
+
+    def check_stream(self, response: httpx2.Response) -> None:
+        """Raise Rejected for an error, and InvalidResponse for what is no stream of events."""
+        if response.status_code != 200:
+            raise Rejected(f"{self.name(response)}: status {response.status_code}", response.status_code)
+        kind = response.headers.get("content-type", "")
+        if media_type(kind) != EVENTS:
+            raise InvalidResponse(f"{self.name(response)}: a stream is {EVENTS}, not {kind[:100]!r}")
+
+    def name(self, response: httpx2.Response) -> str:
+        """What was attempted, for errors."""
+        return f"{response.request.method} {plain(str(response.request.url))}"
+
+    def _check_coding(self, response: httpx2.Response) -> None:
+        coding = response.headers.get("content-encoding", "identity").lower()
+        if coding not in ("identity", ""):
+            raise InvalidResponse(f"{self.name(response)}: the content coding {coding[:40]!r} was not asked for")
+
+    async def close(self) -> None:
+        if self.reach.client is None:
+            await self._client.aclose()

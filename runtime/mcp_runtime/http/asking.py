@@ -105,6 +105,8 @@ def judge(status: int, content_type: str, asked: bool, in_session: bool) -> Answ
         return Answer.REFUSED
     if not asked:
         return Answer.TAKEN
+    if status != 200:
+        return Answer.WRONG  # A request is not merely accepted.
     match media_type(content_type):
         case "application/json":
             return Answer.JSON

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import Callable
 from contextlib import aclosing
 from urllib.parse import urljoin
 
@@ -13,7 +13,6 @@ from ...exchange import log
 from ...http.asking import headers_for, origin, plain
 from ...jsonrpc import Message
 from ...spec import Revision
-from ...sse import Event
 from .channel import Channel
 
 Take = Callable[[Message | list[Message]], None]

@@ -9,6 +9,10 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from mcp_generated import v2025_11_25
+from mcp_runtime.faces.calls import Options
+from mcp_runtime.transports.http_client.channel import Reach
+
 DEADLINE = 30.0  # Seconds for one test; a ceiling.
 NEWEST_WITH_SESSIONS = "2025-11-25"
 
@@ -99,7 +103,7 @@ def reply(
     return head.encode("latin-1") + body
 
 
-# The beginning of a stream, which ends with its connection; and of one whose end is said, so that a cut shows.
+# The beginning of a stream, which ends with its connection.
 STREAM = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n"
 
 
@@ -130,6 +134,16 @@ def run(test: Coroutine[Any, Any, None]) -> None:
         assert not left
 
     asyncio.run(watched())
+
+
+def text(result: Any) -> str:
+    return str(result.content[0].text)
+
+
+async def call(raw: Raw, options: Options | None = None, reach: Reach | None = None) -> str:
+    """Open, call a tool, close."""
+    async with serving(raw), v2025_11_25.Client.http(raw.url, reach=reach) as client:
+        return text(await client.call_tool(name="x", options=options))
 
 
 async def _read(reader: asyncio.StreamReader) -> Got:

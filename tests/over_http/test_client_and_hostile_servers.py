@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import logging
 import random
 from typing import Any
 
@@ -23,28 +22,17 @@ from over_http.raw_server import (
     serving,
 )
 
-from mcp_generated import v2025_11_25, v2026_07_28
+from mcp_generated import v2025_11_25
 from mcp_runtime.errors import ErrorResponse, InvalidResponse, McpError, NotConnected, Rejected, TimedOut
 from mcp_runtime.faces.calls import Options
-from mcp_runtime.faces.client import negotiate
 from mcp_runtime.sse import COMMENT, encode
 from mcp_runtime.transports.http_client.channel import Reach
 
 SHORT = Options(timeout=0.3)
 
 
-def text(result: Any) -> str:
-    return str(result.content[0].text)
-
-
 def event(got: Got, value: Any, **more: Any) -> bytes:
     return encode(result(got, value), **more)
-
-
-async def call(raw: Raw, options: Options | None = None, reach: Reach | None = None) -> str:
-    """Open, call a tool, close."""
-    async with serving(raw), v2025_11_25.Client.http(raw.url, reach=reach) as client:
-        return text(await client.call_tool(name="x", options=options))
 
 
 def streams(*parts: Any) -> Raw:
@@ -228,177 +216,5 @@ def test_a_stream_that_cannot_be_resumed_fails_its_call_and_no_other() -> None:
             outcomes = await asyncio.gather(*calls, return_exceptions=True)
             assert isinstance(outcomes[4], NotConnected) and "status 405" in str(outcomes[4])
             assert [text(each) for number, each in enumerate(outcomes) if number != 4] == ["fine"] * 9
-
-    run(test())
-
-
-def test_a_lost_session_is_opened_again_once_without_the_old_id_and_the_calls_go_through() -> None:
-    async def test() -> None:
-        raw = Raw()
-
-        async def check(got: Got, write: Write) -> None:
-            if got.headers["mcp-session-id"] != raw.session:
-                await write(reply(b"", 404))
-            else:
-                await raw.usual(got, write)
-
-        raw.answers["tools/call"] = check
-        async with serving(raw), v2025_11_25.Client.http(raw.url) as client:
-            assert text(await client.call_tool(name="x")) == "usual"
-            raw.session = "s-2"
-            answers = await asyncio.gather(*(client.call_tool(name="x") for _ in range(5)))
-            assert [text(each) for each in answers] == ["usual"] * 5
-        opened = raw.asked("initialize")
-        assert len(opened) == 2 and not any("mcp-session-id" in got.headers for got in opened)
-        assert [got.headers["mcp-session-id"] for got in raw.asked("notifications/initialized")] == ["s-1", "s-2"]
-        assert [got.headers["mcp-session-id"] for got in raw.asked("DELETE")] == ["s-2"]
-
-    run(test())
-
-
-def test_a_session_that_never_lasts_fails_the_call() -> None:
-    async def test() -> None:
-        with pytest.raises(NotConnected, match="as soon as it was open"):
-            await call(Raw({"tools/call": always(reply(b"", 404))}))
-
-    run(test())
-
-
-@pytest.mark.parametrize("id", ["a b", "\xe9", "x" * 5000], ids=["space", "latin", "long"])
-def test_a_hostile_session_id_is_refused(id: str) -> None:
-    async def test() -> None:
-        raw = Raw(session=id)
-        with pytest.raises(InvalidResponse, match="visible ASCII"):
-            await call(raw)
-        assert {got.rpc for got in raw.seen} == {"initialize"}
-
-    run(test())
-
-
-def test_what_the_server_says_by_itself_is_answered_and_its_stream_is_opened_again() -> None:
-    class Asked(v2025_11_25.Client):
-        async def on_list_roots(self, ctx: Any, params: Any) -> v2025_11_25.types.ListRootsResult:
-            return v2025_11_25.types.ListRootsResult(roots=[])
-
-    async def test() -> None:
-        answered = asyncio.Event()
-
-        async def speak(got: Got, write: Write) -> None:
-            number = {"": 1, "e-1": 2}.get(got.headers.get("last-event-id", ""))
-            if number is None:
-                await answered.wait()
-                return
-            asked = {"jsonrpc": "2.0", "id": f"q{number}", "method": "roots/list"}
-            await write(STREAM + encode(json.dumps(asked).encode(), id=f"e-{number}", retry=0))
-
-        async def heard(got: Got, write: Write) -> None:
-            await write(reply(b"", 202))
-            if len(raw.asked("answer")) == 2:
-                answered.set()
-
-        raw = Raw({"GET": speak, "answer": heard})
-        async with serving(raw), Asked.http(raw.url) as client:
-            await answered.wait()
-            assert text(await client.call_tool(name="x")) == "usual"
-        assert [got.body["id"] for got in raw.asked("answer")] == ["q1", "q2"]
-        assert all(got.headers["mcp-session-id"] == "s-1" for got in raw.asked("answer"))
-
-    run(test())
-
-
-@pytest.mark.parametrize("status", [401, 403, 500, 503, 429])
-def test_who_may_not_ask_or_meets_a_broken_server_does_not_fall_back(status: int) -> None:
-    async def test() -> None:
-        raw = Raw({rpc: always(reply(b"", status)) for rpc in ("server/discover", "initialize", "GET")})
-        async with serving(raw):
-            clients = [v2025_11_25.Client.http(raw.url), v2026_07_28.Client.http(raw.url)]
-            with pytest.raises(Rejected) as caught:
-                await negotiate(*clients)
-            assert caught.value.status == status
-            with pytest.raises(Rejected):
-                async with v2025_11_25.Client.http(raw.url):
-                    pass
-        assert [got.rpc for got in raw.seen] == ["server/discover", "initialize"]
-
-    run(test())
-
-
-def test_a_slow_server_is_not_an_older_one() -> None:
-    async def wait(got: Got, write: Write) -> None:
-        await asyncio.sleep(20)
-
-    async def test() -> None:
-        raw = Raw({"server/discover": wait})
-        async with serving(raw):
-            clients = [v2025_11_25.Client.http(raw.url), v2026_07_28.Client.http(raw.url, opening=SHORT)]
-            with pytest.raises(TimedOut):
-                await negotiate(*clients)
-        assert len(raw.seen) == 1
-
-    run(test())
-
-
-def test_a_server_with_a_handshake_is_found_out() -> None:
-    async def test() -> None:
-        raw = Raw({"server/discover": always(reply(b"", 400))})
-        async with serving(raw):
-            client: Any = await negotiate(v2025_11_25.Client.http(raw.url), v2026_07_28.Client.http(raw.url))
-            assert client.revision.id == NEWEST_WITH_SESSIONS
-            assert text(await client.call_tool(name="x")) == "usual"
-            await client.close()
-            await client.close()
-        [asked] = raw.asked("tools/call")
-        assert asked.headers["mcp-protocol-version"] == NEWEST_WITH_SESSIONS and "mcp-method" not in asked.headers
-
-    run(test())
-
-
-def test_an_older_server_may_not_send_us_to_another_origin() -> None:
-    async def test() -> None:
-        raw = Raw({"initialize": always(reply(b"", 405))})
-        raw.answers["GET"] = always(STREAM + encode(b"http://evil.invalid/messages", kind="endpoint"))
-        with pytest.raises(Rejected, match="status 405"):
-            await call(raw)
-
-    run(test())
-
-
-def test_no_secret_reaches_a_log_or_an_error(caplog: pytest.LogCaptureFixture) -> None:
-    async def test() -> None:
-        raw = Raw({"tools/call": always(reply(b"", 403))}, session="secret-session")
-        with pytest.raises(Rejected) as caught:
-            await call(raw, reach=Reach(headers={"Authorization": "Bearer secret-token"}))
-        assert "secret" not in str(caught.value)
-        assert raw.asked("tools/call")[0].headers["authorization"] == "Bearer secret-token"
-
-    with caplog.at_level(logging.DEBUG, "mcp_runtime"):
-        run(test())
-    assert "secret" not in "".join(record.getMessage() for record in caplog.records if record.name == "mcp_runtime")
-
-
-def test_a_stateless_call_is_cancelled_by_closing_its_stream_and_by_nothing_else() -> None:
-    async def test() -> None:
-        gone = asyncio.Event()
-
-        async def discover(got: Got, write: Write) -> None:
-            known = {"supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}}, "resultType": "complete"}
-            more = {"serverInfo": {"name": "raw", "version": "1"}, "ttlMs": 0, "cacheScope": "private"}
-            await write(reply(result(got, {**known, **more})))
-
-        async def wait(got: Got, write: Write) -> None:
-            try:
-                await write(STREAM)
-                while True:
-                    await write(COMMENT)
-                    await asyncio.sleep(0.01)
-            finally:
-                gone.set()
-
-        raw = Raw({"server/discover": discover, "tools/call": wait})
-        async with serving(raw), v2026_07_28.Client.http(raw.url) as client:
-            with pytest.raises(TimedOut):
-                await client.call_tool(name="x", options=SHORT)
-            await gone.wait()
-        assert [got.rpc for got in raw.seen] == ["server/discover", "tools/call"]
 
     run(test())

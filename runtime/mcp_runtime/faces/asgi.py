@@ -40,6 +40,7 @@ from ..transports.http.wire import (
     writer,
 )
 from .lives import Life
+from .pair import Pairs
 from .server import BaseServer, Conversation
 from .single import Single
 
@@ -70,6 +71,7 @@ def user_of(scope: Mapping[str, Any]) -> object:
 class HttpServer:
     """The application. It serves `path`, or whatever it is mounted at where `path` is None.
 
+    With `legacy_sse` it also serves the older pair of endpoints, /sse and /messages, to clients that know no other.
     `hosts` and `origins` are what `http.origins.Origins` says; `owner` tells who made a request, and a session is
     found only by whom it was opened for.
     """
@@ -84,6 +86,7 @@ class HttpServer:
         owner: Owner = user_of,
         events: EventStore | None = None,
         limits: Limits = Limits(),  # noqa: B008
+        legacy_sse: bool = False,
     ) -> None:
         if not servers:
             raise LocalError("an endpoint needs a server")
@@ -98,6 +101,7 @@ class HttpServer:
         }
         self._lives = {id(each.source): Life(each.source.lifespan) for each in servers}
         self._sessions = Sessions(events or MemoryEvents(), limits.sessions, limits.idle)
+        self._pairs = Pairs(self._shaking, "/sse", "/messages", limits.sessions) if legacy_sse else None
         self._starter: Starter | None = None
         self._template: Peer | None = None
         self._leaving = False
@@ -121,6 +125,8 @@ class HttpServer:
         for single in self._singles.values():
             await single.close()
         await self._sessions.close()
+        if self._pairs is not None:
+            await self._pairs.close()
         for life in self._lives.values():
             await life.end()
 
@@ -148,9 +154,15 @@ class HttpServer:
         if isinstance(headers, Turned):
             return await turn_away(send, headers)
         method: str = scope["method"]
-        here = self._path is None or path_of(scope) == self._path
-        turned = None if here else Turned(404, "there is nothing here")
-        turned = turned or self._origins.check(headers) or check_method(method, headers, self._spoken)
+        path = path_of(scope)
+        turned = self._origins.check(headers)
+        if turned is None and self._pairs is not None and self._pairs.serves(path):
+            limits = self._limits
+            owner = self._owner(scope)
+            return await self._pairs.serve(scope, headers, owner, limits.body, limits.arrival, receive, send)
+        if self._path is not None and path != self._path:
+            turned = turned or Turned(404, "there is nothing here")
+        turned = turned or check_method(method, headers, self._spoken)
         if turned:
             allow = [(b"allow", self._spoken.methods.encode())] if turned.status == 405 else []
             return await turn_away(send, turned, more=allow)

@@ -1,0 +1,132 @@
+"""HTTP with Server-Sent Events as before Streamable HTTP: one endpoint to listen on, another to post to (2024-11-05,
+basic/transports). A GET opens a conversation; what is posted to the address it is told goes into it."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import Sequence
+from typing import Any, Final
+from urllib.parse import parse_qs
+
+from ..exchange import log
+from ..http.headers import EVENTS, JSON, Headers, Turned, accepts, media_type
+from ..sse import encode
+from ..transports.http.events import MemoryEvents
+from ..transports.http.streams import Stream
+from ..transports.http.wire import (
+    Receive,
+    Scope,
+    Send,
+    begin_stream,
+    end_stream,
+    path_of,
+    read_body,
+    respond,
+    turn_away,
+    writer,
+)
+from .server import BaseServer, serve
+
+_WAITING: Final = 256  # Messages of one client that may wait to be read before the next POST has to wait.
+
+
+class _Pair:
+    """The transport of one conversation: posted messages come in, and go out on the stream."""
+
+    ending = "the client left its stream"
+
+    def __init__(self, owner: object) -> None:
+        self.owner = owner
+        self.stream = Stream(MemoryEvents(), resumable=False)
+        self.posted: asyncio.Queue[bytes | None] = asyncio.Queue(_WAITING)
+        self._closed = False
+
+    def send(self, message: bytes, more: bool = False) -> None:
+        self.stream.put(message)
+
+    async def drained(self) -> None:
+        await self.stream.drained()
+
+    async def receive(self) -> bytes | None:
+        return None if self._closed and self.posted.empty() else await self.posted.get()
+
+    async def close(self) -> None:
+        self.stream.finish()
+        self._closed = True
+        if not self.posted.full():
+            self.posted.put_nowait(None)
+
+
+class Pairs:
+    """All such conversations of one application, at `listen` and `post` below where it is mounted."""
+
+    def __init__(self, servers: Sequence[BaseServer], listen: str, post: str, most: int) -> None:
+        self._servers = servers
+        self._listen = listen
+        self._post = post
+        self._most = most
+        self._open: dict[str, _Pair] = {}
+
+    def serves(self, path: str) -> bool:
+        """Whether a path is one of the two."""
+        return path in (self._listen, self._post)
+
+    async def serve(
+        self, scope: Scope, headers: Headers, owner: object, largest: int, seconds: float, receive: Receive, send: Send
+    ) -> None:
+        """One request to one of the two."""
+        wanted = "GET" if path_of(scope) == self._listen else "POST"
+        if scope["method"] != wanted:
+            turned = Turned(405, f"this endpoint serves {wanted}")
+            await turn_away(send, turned, more=[(b"allow", wanted.encode())])
+        elif wanted == "GET":
+            await self._converse(scope, headers, owner, receive, send)
+        else:
+            await self._take(scope, headers, owner, largest, seconds, receive, send)
+
+    async def close(self) -> None:
+        """End every conversation."""
+        for pair in list(self._open.values()):
+            await pair.close()
+
+    async def _converse(self, scope: Scope, headers: Headers, owner: object, receive: Receive, send: Send) -> None:
+        if not accepts(headers.get("accept"), EVENTS):
+            return await turn_away(send, Turned(406, f"a GET is answered by {EVENTS} alone"))
+        if len(self._open) >= self._most:
+            return await turn_away(send, Turned(503, "there are too many sessions"))
+        id, pair = secrets.token_urlsafe(24), _Pair(owner)
+        self._open[id] = pair
+        serving = asyncio.create_task(serve(self._servers, pair))
+        token = pair.stream.attach()
+        leaving = asyncio.ensure_future(receive())
+        leaving.add_done_callback(lambda _: pair.stream.release(token))
+        address = f"{scope.get('root_path', '')}{self._post}?session_id={id}"
+        try:
+            await begin_stream(send)
+            await writer(send)(encode(address.encode(), kind="endpoint"))
+            await pair.stream.pump(token, writer(send))
+            await end_stream(send)
+        except OSError as fault:
+            log.debug("a client left its stream: %s", fault)
+        finally:
+            del self._open[id]
+            leaving.cancel()
+            pair.stream.release(token)
+            await pair.close()
+            await asyncio.wait([serving])
+
+    async def _take(
+        self, scope: Scope, headers: Headers, owner: object, largest: int, seconds: float, receive: Receive, send: Send
+    ) -> None:
+        if media_type(headers.get("content-type", "")) != JSON:
+            return await turn_away(send, Turned(415, f"a message is {JSON}"))
+        named: Any = parse_qs(scope.get("query_string", b"").decode("latin-1")).get("session_id", [""])
+        pair = self._open.get(named[0])
+        if pair is None or pair.owner != owner:
+            return await turn_away(send, Turned(404, "there is no such session"))
+        body = await read_body(receive, headers, largest, seconds)
+        if isinstance(body, Turned):
+            return await turn_away(send, body)
+        await pair.posted.put(body)
+        await respond(send, 202)

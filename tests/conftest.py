@@ -1,8 +1,10 @@
-"""What tests share: the official files, where they are, and the revisions."""
+"""What tests share: the official files, where they are, the revisions, and an event loop for each test that wants one."""
 
 from __future__ import annotations
 
+import asyncio
 import importlib
+import inspect
 import json
 import os
 from functools import cache
@@ -16,6 +18,8 @@ from mcp_generated import REVISIONS
 
 ROOT = Path(__file__).resolve().parent.parent
 OFFICIAL = Path(os.environ.get("MCP_OFFICIAL_SCHEMA", ROOT.parent / "shared" / "schema"))
+
+DEADLINE = 20.0  # Seconds that a coroutine function gets as a test.
 
 needs_official = pytest.mark.skipif(
     not OFFICIAL.is_dir(), reason=f"the official schemas are not at {OFFICIAL} (set MCP_OFFICIAL_SCHEMA)"
@@ -38,3 +42,14 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """A test that takes `revision` runs once for each."""
     if "revision" in metafunc.fixturenames:
         metafunc.parametrize("revision", list(REVISIONS))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """Run a coroutine function in an event loop of its own, under a deadline."""
+    test = pyfuncitem.obj
+    if not inspect.iscoroutinefunction(test):
+        return None
+    given = {name: pyfuncitem.funcargs[name] for name in inspect.signature(test).parameters}
+    asyncio.run(asyncio.wait_for(test(**given), DEADLINE))
+    return True

@@ -32,6 +32,7 @@ from ..transports.http.wire import (
     Send,
     begin_stream,
     end_stream,
+    gone,
     id_of,
     path_of,
     read_body,
@@ -253,7 +254,7 @@ class HttpServer:
 
     def _status(self, code: int, message: Said, revision: Revision) -> int:
         """What is no message at all is a bad request; other errors have no status of their own in a session."""
-        readable = isinstance(message, list) or hasattr(message, "method")
+        readable = revision.batches if isinstance(message, list) else hasattr(message, "method")
         return status_of(code, revision) if readable else 400
 
     async def _listen(self, found: HttpSession, headers: Headers, receive: Receive, send: Send) -> None:
@@ -278,7 +279,7 @@ class HttpServer:
         primed: bool = False,
     ) -> None:
         token = stream.attach()
-        leaving = asyncio.ensure_future(receive())
+        leaving = asyncio.ensure_future(gone(receive))
         leaving.add_done_callback(lambda _: stream.release(token))
         try:
             await begin_stream(send, more)

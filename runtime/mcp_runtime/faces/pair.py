@@ -20,6 +20,7 @@ from ..transports.http.wire import (
     Send,
     begin_stream,
     end_stream,
+    gone,
     path_of,
     read_body,
     respond,
@@ -99,7 +100,7 @@ class Pairs:
         self._open[id] = pair
         serving = asyncio.create_task(serve(self._servers, pair))
         token = pair.stream.attach()
-        leaving = asyncio.ensure_future(receive())
+        leaving = asyncio.ensure_future(gone(receive))
         leaving.add_done_callback(lambda _: pair.stream.release(token))
         address = f"{scope.get('root_path', '')}{self._post}?session_id={id}"
         try:

@@ -20,7 +20,7 @@ from ..spec import META, Request
 from ..transports.http.events import MemoryEvents
 from ..transports.http.exchange import Exchange, Related
 from ..transports.http.streams import KEEP_ALIVE, Stream
-from ..transports.http.wire import Receive, Send, begin_stream, end_stream, respond, writer
+from ..transports.http.wire import Receive, Send, begin_stream, end_stream, gone, respond, writer
 from ..wire import is_list, is_object
 from .server import BaseServer, Conversation
 
@@ -87,7 +87,7 @@ class Single:
             await session.stop()
 
     async def _wait(self, session: Session, exchange: Exchange, receive: Receive, send: Send) -> None:
-        leaving = asyncio.ensure_future(receive())
+        leaving = asyncio.ensure_future(gone(receive))
 
         def left(_: object) -> None:
             # Closing the connection is how a client cancels (2026: basic/transports, Cancellation).

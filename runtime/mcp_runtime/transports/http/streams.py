@@ -62,7 +62,7 @@ class Stream:
 
     def part(self) -> None:
         """End the connection, not the stream: the client is to come back for the rest."""
-        self._parted = True
+        self._parted = self._attached is not None or self._wake is None  # Before the first one, that one is meant.
         self._notify()
 
     def drop(self) -> None:
@@ -88,7 +88,6 @@ class Stream:
     def attach(self) -> object:
         """Take the stream over for a connection; whatever was attached before is let go."""
         self._attached = token = object()
-        self._parted = False
         self._notify()
         self._wake = asyncio.Event()
         return token
@@ -124,6 +123,7 @@ class Stream:
                 await self._wait(wake, write)
         if self._parted and not self.finished and self._attached is token:
             await write(b"retry: %d\n\n" % RETRY)
+            self._parted = False
         self.release(token)
 
     async def _wait(self, wake: asyncio.Event, write: Write) -> None:

@@ -55,6 +55,12 @@ async def read_body(receive: Receive, headers: Headers, largest: int, seconds: f
         return Turned(408, f"the request took longer than {seconds:g} seconds")
 
 
+async def gone(receive: Receive) -> None:
+    """Wait until the client of a request goes away."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
 async def respond(send: Send, status: int, body: bytes = b"", more: Raw = ()) -> None:
     """Send a whole answer; a body is JSON."""
     head = [(b"content-length", b"%d" % len(body)), *more]

@@ -1,5 +1,5 @@
-"""HTTP with Server-Sent Events as before Streamable HTTP: one endpoint to listen on, another to post to (2024-11-05,
-basic/transports). A GET opens a conversation; what is posted to the address it is told goes into it."""
+"""HTTP with Server-Sent Events as before Streamable HTTP: one endpoint to listen on, another to post to (the first
+revision, basic/transports). A GET opens a conversation; what is posted to the address it is told goes into it."""
 
 from __future__ import annotations
 

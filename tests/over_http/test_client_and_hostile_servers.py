@@ -8,19 +8,7 @@ import random
 from typing import Any
 
 import pytest
-from over_http.raw_server import (
-    NEWEST_WITH_SESSIONS,
-    STREAM,
-    Got,
-    Raw,
-    Write,
-    always,
-    reply,
-    result,
-    run,
-    said,
-    serving,
-)
+from over_http.raw_server import STREAM, Got, Raw, Write, always, call, reply, result, run, said, serving, text
 
 from mcp_generated import v2025_11_25
 from mcp_runtime.errors import ErrorResponse, InvalidResponse, McpError, NotConnected, Rejected, TimedOut

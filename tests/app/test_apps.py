@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -14,7 +15,9 @@ from app.sample import app
 from mcp_generated import App, Context, UserMessage
 from mcp_generated.v2026_07_28 import Client
 from mcp_generated.v2026_07_28 import types as t
+from mcp_generated.v2026_07_28.methods import FromClient
 from mcp_runtime.errors import ErrorResponse, LocalError
+from mcp_runtime.faces.calls import Options
 
 INVALID_PARAMS = -32602
 NAMES = ["weather://{city}/{day}", "file:///docs/{+path}", "search://items{?q,limit}"]
@@ -127,10 +130,44 @@ async def test_tools_come_and_go_at_run_time() -> None:
         changing.remove_tool("one")
 
 
+class Listening(Client):
+    """A client that hears of changes."""
+
+    def __init__(self, *given: Any, **settings: Any) -> None:
+        super().__init__(*given, **settings)
+        self.heard: asyncio.Queue[str] = asyncio.Queue()
+
+    async def on_subscriptions_acknowledged(self, ctx: Any, params: Any) -> None:
+        self.heard.put_nowait("listening")
+
+    async def on_tool_list_changed(self, ctx: Any, params: Any) -> None:
+        self.heard.put_nowait("tools")
+
+
+async def test_who_listens_hears_of_changes_that_a_tool_makes_in_its_thread() -> None:
+    changing = App("changing")
+
+    @changing.tool()
+    def add() -> str:
+        changing.add_tool(lambda: "", "more")
+        return "added"
+
+    async with Listening.memory(changing.server) as client:
+        wanted = {"notifications": {"toolsListChanged": True}}
+        ask = client._ask(FromClient.SUBSCRIPTIONS_LISTEN, wanted, Options(timeout=None))
+        listening = asyncio.create_task(ask)
+        assert await client.heard.get() == "listening"
+        await client.call_tool(name="add")
+        assert await client.heard.get() == "tools"
+        assert [tool.name async for tool in client.iter_tools()] == ["add", "more"]
+        listening.cancel()
+        await asyncio.wait([listening])
+
+
 async def test_only_what_there_is_is_declared() -> None:
     tools = App("tools")
     tools.add_tool(lambda: "", "one")
-    assert tools.server.capabilities == {"tools": {}}
+    assert tools.server.capabilities == {"tools": {"listChanged": True}}
     assert {*app.server.capabilities} == {"tools", "resources", "prompts", "completions"}
 
 

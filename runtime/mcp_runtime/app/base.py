@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
@@ -13,6 +14,7 @@ from ..errors import LocalError
 from ..faces.client import BaseClient
 from ..faces.server import BaseServer, ServerContext
 from ..faces.threads import WORKERS
+from ..lifecycle import merge
 from ..spec import Request
 from .offers import Complete, Kind, Middleware, Offers, States
 from .options import ResourceSettings, Settings, ToolSettings
@@ -28,6 +30,7 @@ _SERVED: Final[Mapping[str, tuple[str, ...]]] = {
     "prompts": ("list_prompts", "get_prompt"),
     "completions": ("complete",),
 }
+_LISTS: Final[tuple[Kind, ...]] = ("tools", "resources", "prompts")
 _MARK: Final = "__mcp_tool__"
 _TRANSPORTS: Final = {"streamable-http": "http"}  # Names that other SDKs have.
 
@@ -68,6 +71,8 @@ class BaseApp:
         self._more = offers
         self._capabilities = capabilities
         self._mounted: list[BaseApp] = []
+        self._loops: dict[asyncio.AbstractEventLoop, int] = {}  # Where it is served now, and in how many lifespans.
+        self._telling: set[asyncio.Future[None]] = set()
         rows = (row for row in self.server_class.revision.rows if isinstance(row, Request))
         self._offers = Offers(self.types, {row.name: row.answers for row in rows}, (ToolError, *tool_errors), page_size)
 
@@ -164,7 +169,7 @@ class BaseApp:
         self._offers.mounted[prefix] = app._offers
         self._mounted.append(app)
         app.on_change.append(self._changed)
-        for kind in ("tools", "resources", "prompts"):
+        for kind in _LISTS:
             self._changed(kind)
 
     # ---- serving ----------------------------------------------------------------------------------------------------
@@ -177,9 +182,9 @@ class BaseApp:
             if self._declares(kind):
                 members |= {name: _handler(self._offers, name) for name in names}
         served: type[BaseServer] = type("Served", (self.server_class,), members)
-        return served(
-            name=self.name, version=self.version, instructions=self.instructions, capabilities=self._capabilities
-        )
+        declared: dict[str, Any] = {kind: {"listChanged": True} for kind in _LISTS if self._declares(kind)}
+        merge(declared, self._capabilities or {})
+        return served(name=self.name, version=self.version, instructions=self.instructions, capabilities=declared)
 
     def run(self, transport: str = "stdio", **options: Any) -> None:
         """Serve until the client ends the conversation, or the process is told to end; options as of the server."""
@@ -207,7 +212,14 @@ class BaseApp:
             for each in self._everything():
                 if each._lifespan is not None and each._offers not in states:
                     states[each._offers] = await stack.enter_async_context(each._lifespan(each))
-            yield states
+            loop = asyncio.get_running_loop()
+            self._loops[loop] = self._loops.get(loop, 0) + 1
+            try:
+                yield states
+            finally:
+                self._loops[loop] -= 1
+                if not self._loops[loop]:
+                    del self._loops[loop]
 
     def _declares(self, kind: str) -> bool:
         return kind in self._more or any(getattr(app._offers, kind) for app in self._everything())
@@ -230,6 +242,15 @@ class BaseApp:
     def _changed(self, kind: Kind) -> None:
         for each in self.on_change:
             each(kind)
+        for loop in list(self._loops):
+            loop.call_soon_threadsafe(self._tell, kind)
+
+    def _tell(self, kind: Kind) -> None:
+        """Let the clients know, as far as the list was declared."""
+        if self._declares(kind):
+            telling = asyncio.ensure_future(getattr(self.server, f"notify_{kind[:-1]}_list_changed")())
+            self._telling.add(telling)
+            telling.add_done_callback(self._telling.discard)
 
 
 def tool(name: str | None = None, **settings: Unpack[ToolSettings]) -> Callable[[F], F]:

@@ -1,0 +1,40 @@
+"""The official Python SDK's client, in the version that speaks the newest revision, uses an app over stdio."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import pytest
+from conftest import ROOT
+from peers import driven, python_peer
+
+COMMAND = [sys.executable, str(ROOT / "tests" / "app" / "sample.py"), "stdio"]
+
+
+@pytest.fixture(scope="module")
+def seen() -> dict[str, Any]:
+    found: dict[str, Any] = driven(python_peer("mcp==2.3.0"), "app_client.py", *COMMAND)
+    return found
+
+
+def texts(result: dict[str, Any]) -> list[str]:
+    return [each["text"] for each in result["content"] if each["type"] == "text"]
+
+
+def test_the_official_client_uses_tools_resources_and_prompts_of_an_app(seen: dict[str, Any]) -> None:
+    calls = seen["calls"]
+    assert seen["tools"][:4] == ["google", "numpy_style", "rest_style", "get-forecast"]
+    assert texts(calls["google"]) == ["Rome 2"]
+    assert calls["get-forecast"]["isError"] is True and "valid number" in texts(calls["get-forecast"])[0]
+    assert texts(calls["who"])[0].endswith(", sample")
+    assert calls["point"]["structuredContent"] == {"x": 3, "y": 0}
+    assert calls["total"]["structuredContent"] == {"result": 3}
+    assert [each["type"] for each in calls["mixed"]["content"]] == ["text", "image", "audio", "resource"]
+    assert calls["refuses"]["isError"] is True and texts(calls["refuses"]) == ["not on a Sunday"]
+    assert seen["resource"]["contents"][0]["text"] == '{"city":"Rome","day":2}'
+    assert seen["prompt"]["messages"][0]["content"]["text"] == "Review 1: x"
+
+
+def test_it_speaks_the_newest_revision_with_an_app(seen: dict[str, Any]) -> None:
+    assert seen["revision"] == "2026-07-28"

@@ -1,4 +1,4 @@
-"""The official Python SDK's client, in the version that speaks the newest revision, uses an app over stdio."""
+"""The official Python SDK's client, in both its versions, uses an app over stdio."""
 
 from __future__ import annotations
 
@@ -12,9 +12,14 @@ from peers import driven, python_peer
 COMMAND = [sys.executable, str(ROOT / "tests" / "app" / "sample.py"), "stdio"]
 
 
-@pytest.fixture(scope="module")
-def seen() -> dict[str, Any]:
-    found: dict[str, Any] = driven(python_peer("mcp==2.3.0"), "app_client.py", *COMMAND)
+# The SDK, and the revision that it agrees on with an app.
+SDKS = {"mcp==1.30.0": "2025-11-25", "mcp==2.3.0": "2026-07-28"}
+
+
+@pytest.fixture(scope="module", params=SDKS)
+def seen(request: pytest.FixtureRequest) -> dict[str, Any]:
+    found: dict[str, Any] = driven(python_peer(request.param), "app_client.py", *COMMAND)
+    assert found["revision"] == SDKS[request.param]
     return found
 
 
@@ -34,7 +39,3 @@ def test_the_official_client_uses_tools_resources_and_prompts_of_an_app(seen: di
     assert calls["refuses"]["isError"] is True and texts(calls["refuses"]) == ["not on a Sunday"]
     assert seen["resource"]["contents"][0]["text"] == '{"city":"Rome","day":2}'
     assert seen["prompt"]["messages"][0]["content"]["text"] == "Review 1: x"
-
-
-def test_it_speaks_the_newest_revision_with_an_app(seen: dict[str, Any]) -> None:
-    assert seen["revision"] == "2026-07-28"

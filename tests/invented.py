@@ -16,6 +16,11 @@ style = "handshake"
 roles = { open = "hello", opened = "notifications/there", probe = "alive", cancel = "notifications/never", \
 progress = "notifications/so_far", log = "notifications/said", level = "level" }
 reason = "a test"
+
+[[http]]
+style = "handshake"
+use = { streamable = true, version_header = true, primed = false, names = {}, statuses = {} }
+reason = "a test"
 """
 MESSAGES = {
     "HelloRequest": "hello",

@@ -110,10 +110,8 @@ def http(revision: Revision, tables: Mapping[str, tuple[Call, ...]]) -> list[tup
     said = revision.http
     rows = {call.method: f"FromClient.{call.constant}" for call in tables["FromClient"]}
     names = ", ".join(f"{literal(method)}: {literal(name)}" for method, name in said.names.items())
-    try:
-        statuses = ", ".join(f"{int(revision.constants[name])}: {status}" for name, status in said.statuses.items())
-    except KeyError as fault:
-        raise RuleError(f"{revision.id}: overlay.toml gives a status to {fault}, which is no constant of it") from None
+    constants = revision.constants
+    statuses = ", ".join(f"{int(constants[name])}: {status}" for name, status in said.statuses.items())
     found = [("streamable", ascii(said.streamable)), ("version_header", ascii(said.version_header))]
     found += [("primed", ascii(said.primed)), ("names", f"{{{names}}}"), ("statuses", f"{{{statuses}}}")]
     found += [(key, rows[literal(getattr(said, key))]) for key in ("schemas", "arguments") if getattr(said, key)]

@@ -17,6 +17,7 @@ What the edition adds to JSON Schema, each as an annotation that validators igno
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -43,7 +44,11 @@ Schema = dict[str, Any]
 DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 REF: Final = "#/$defs/"
 
-_NUMERIC_TAGS: Final = ("minimum", "maximum", "maxItems")
+_TEXT_TAGS: Final = ("format", "pattern")
+_JSON_TAGS: Final = (
+    *("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"),
+    *("minLength", "maxLength", "minItems", "maxItems", "uniqueItems", "default"),
+)
 
 
 def edition(declarations: list[Declaration], revision: str) -> Schema:
@@ -165,9 +170,14 @@ class _Edition:
                 schema = Schema(allOf=[self._type(part, {}) for part in parts])
             case ObjectLiteral():
                 schema = self._object(written)
-        if "format" in tags:
-            schema["format"] = tags["format"]
-        return schema | {tag: int(tags[tag]) for tag in _NUMERIC_TAGS if tag in tags}
+        schema |= {tag: tags[tag] for tag in _TEXT_TAGS if tag in tags}
+        return schema | {tag: self._value(tag, tags[tag]) for tag in _JSON_TAGS if tag in tags}
+
+    def _value(self, tag: str, written: str) -> Any:
+        try:
+            return json.loads(written)
+        except ValueError as fault:
+            raise SchemaError(f"{self._revision}: @{tag} says {written!r}, which is no JSON value") from fault
 
     def _keyword(self, name: str, tags: dict[str, str]) -> Schema:
         if name in ("unknown", "any"):

@@ -12,7 +12,7 @@ import jsonschema
 from jsonschema import Draft202012Validator
 
 from .edition import Schema, edition
-from .errors import SchemaError
+from .errors import Finding, SchemaError
 from .jsontypes import is_object
 from .official import as_official, differences, published
 from .pins import Pins, digest
@@ -37,8 +37,11 @@ def import_revision(folder: Path, revision: str, follows: str, commit: str) -> I
     ours = edition_of(folder, revision)
     theirs = published(_json(files["schema.json"], folder / "schema.json"))
     if lines := differences(as_official(ours), theirs):
-        more = f" (and {len(lines) - 1} more)" if len(lines) > 1 else ""
-        raise SchemaError(f"{revision}: schema.ts and schema.json disagree: {lines[0]}{more}")
+        found = [
+            Finding("agreement", line.split(":")[0], f"schema.ts and schema.json disagree: {line}") for line in lines
+        ]
+        first = found[0]
+        raise SchemaError(f"{revision}: {first.says}", rule="agreement", at=first.at, more=found[1:])
     try:
         Draft202012Validator.check_schema(ours)
     except jsonschema.SchemaError as fault:

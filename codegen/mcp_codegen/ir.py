@@ -26,9 +26,12 @@ class Plain:
     are the values of a string that the specification gives a meaning; others are valid too."""
 
     kind: Literal["string", "integer", "number", "boolean", "null", "any"]
-    minimum: int | None = None
-    maximum: int | None = None
+    minimum: int | float | None = None
+    maximum: int | float | None = None
     known: tuple[str, ...] = ()
+    min_length: int | None = None
+    max_length: int | None = None
+    pattern: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +45,7 @@ class Values:
 class Array:
     items: Type
     max_items: int | None = None
+    min_items: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ that nothing uses, or whose `derived` is no longer what the schema gives, fails 
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -67,7 +67,9 @@ class Rows:
         if (row.derived or "") != derived:
             raise OverlayError(
                 f"{row} is out of date for {self.revision}: it expects {row.derived or 'nothing'!r} to be derived, "
-                f"the schema now gives {derived or 'nothing'!r}"
+                f"the schema now gives {derived or 'nothing'!r}",
+                rule="overlay",
+                at=place,
             )
         row.used.add(self.revision)
         return str(row.use)
@@ -83,12 +85,14 @@ class Rows:
 
 @dataclass(frozen=True)
 class Overlay:
-    """All rows of the file."""
+    """All rows of the file; `like` names the revision whose rows hold for another, made from it, as well."""
 
     rows: tuple[Row, ...] = ()
+    like: Mapping[str, str] = field(default_factory=dict[str, str])
 
     def table(self, table: str, revision: str) -> Rows:
-        here = [row for row in self.rows if row.table == table and (not row.only or revision in row.only)]
+        whose = self.like.get(revision) or revision
+        here = [row for row in self.rows if row.table == table and (not row.only or whose in row.only)]
         return Rows(revision, {row.place: row for row in sorted(here, key=lambda row: bool(row.only))})
 
     def check_all_used(self, revisions: Iterable[str]) -> None:
@@ -102,7 +106,7 @@ class Overlay:
                 raise OverlayError(f"{row} is not used in {where}: the place does not exist there, remove the row")
 
 
-def read_overlay(path: Path) -> Overlay:
+def read_overlay(path: Path, like: Mapping[str, str] | None = None) -> Overlay:
     """Read overlay.toml; a folder of schemas without one has no rows."""
     if not path.exists():
         return Overlay()
@@ -110,7 +114,9 @@ def read_overlay(path: Path) -> Overlay:
         tables = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as fault:
         raise OverlayError(f"{path}: cannot be read: {fault}") from fault
-    return Overlay(tuple(_row(path, table, entry) for table, entries in tables.items() for entry in entries))
+    return Overlay(
+        tuple(_row(path, table, entry) for table, entries in tables.items() for entry in entries), like or {}
+    )
 
 
 def _row(path: Path, table: str, entry: Any) -> Row:

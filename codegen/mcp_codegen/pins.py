@@ -12,13 +12,15 @@ from .errors import SchemaError
 
 @dataclass(frozen=True, slots=True)
 class Pins:
-    """`sha256` has one digest for each official file, by file name; `follows` is empty for the oldest revision."""
+    """`sha256` has one digest for each official file, by file name; `follows` is empty for the oldest revision; `like`
+    is the revision whose rows of the overlay hold for it too, where it was made from one."""
 
     revision: str
     follows: str
     source: str
     commit: str
     sha256: dict[str, str]
+    like: str = ""
 
     def text(self) -> str:
         """The file, as `import` writes it."""
@@ -28,6 +30,7 @@ class Pins:
             f'follows = "{self.follows}"',
             f'source = "{self.source}"',
             f'commit = "{self.commit}"',
+            *([f'like = "{self.like}"'] if self.like else []),
             "",
             "[sha256]",
             *(f'"{name}" = "{digest}"' for name, digest in self.sha256.items()),

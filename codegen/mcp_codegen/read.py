@@ -9,6 +9,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, Final
 
+from pydantic_core import SchemaError as CoreSchemaError
+from pydantic_core import SchemaValidator
+
 from .docs import Docs
 from .edition import REF, Schema
 from .errors import SchemaError
@@ -66,7 +69,7 @@ class _Reader:
     def _record(self, defined: Object | Alias, place: Place) -> None:
         """Keep a type; the same name twice must mean the same type."""
         if self._types.setdefault(defined.name, defined) != defined:
-            raise self._fault(place, f"would be called {defined.name}, a name that already means another type")
+            raise self._fault(place, f"would be called {defined.name}, a name that already means another type", "name")
 
     def _is_record(self, schema: Schema, place: Place) -> bool:
         """Whether it is an object with properties of its own, also where it is put together with allOf."""
@@ -177,19 +180,32 @@ class _Reader:
         if is_list(kind):
             return Union(tuple(self._type({**schema, "type": each}, place) for each in kind))
         if kind == "array":
-            return Array(self._type(schema.get("items", {}), (*place, "item")), schema.get("maxItems"))
+            return Array(
+                self._type(schema.get("items", {}), (*place, "item")), schema.get("maxItems"), schema.get("minItems")
+            )
         if kind == "object":
             values = schema.get("additionalProperties", {})
             return Map(self._type(values, (*place, "value")) if is_object(values) else Plain("any"))
         if kind in _KINDS:
-            return Plain(kind, schema.get("minimum"), schema.get("maximum"), tuple(schema.get("x-known", ())))
+            return self._bounded(schema, kind, place)
         if kind is None and not schema.keys() & {"allOf", "oneOf", "not"}:
             return Plain("any")
         raise self._fault(place, f"is a schema of a form that is not read here: {', '.join(sorted(schema))}")
 
+    def _bounded(self, schema: Schema, kind: Any, place: Place) -> Plain:
+        """A plain type with the bounds of its values."""
+        lowest, highest, known = schema.get("minimum"), schema.get("maximum"), tuple(schema.get("x-known", ()))
+        pattern = schema.get("pattern")
+        if pattern is not None:
+            try:
+                SchemaValidator({"type": "str", "pattern": pattern})
+            except CoreSchemaError as fault:
+                raise self._fault(place, f"has the pattern {pattern!r}, which has no linear form: {fault}") from fault
+        return Plain(kind, lowest, highest, known, schema.get("minLength"), schema.get("maxLength"), pattern)
+
     def _target(self, name: str, place: Place) -> str:
         if name not in self._definitions:
-            raise self._fault(place, f"refers to {name!r}, which is not defined")
+            raise self._fault(place, f"refers to {name!r}, which is not defined", "reference")
         return name
 
     def _with_bases(self, each: Object) -> Object:
@@ -202,5 +218,6 @@ class _Reader:
         ]
         return replace(each, bases=tuple(kept))
 
-    def _fault(self, place: Place, what: str) -> SchemaError:
-        return SchemaError(f"{self._revision}: {'.'.join(place) or 'a definition'} {what}")
+    def _fault(self, place: Place, what: str, rule: str = "form") -> SchemaError:
+        where = ".".join(place)
+        return SchemaError(f"{self._revision}: {where or 'a definition'} {what}", rule=rule, at=where)

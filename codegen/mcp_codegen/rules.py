@@ -11,11 +11,27 @@ The rules, in the order they are applied to each member of a role union (ClientR
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final, Literal
 
-from .errors import RuleError
-from .ir import Alias, Array, Field, Http, Interim, Lifecycle, Method, Object, Plain, Ref, Type, Union
+from .errors import RuleError, all_of
+from .ir import (
+    Alias,
+    Array,
+    Field,
+    Http,
+    Interim,
+    Lifecycle,
+    Method,
+    Object,
+    Plain,
+    Ref,
+    Revision,
+    Scalar,
+    Type,
+    Union,
+    Values,
+)
 from .names import snake
 from .overlay import Overlay, Rows
 from .read import Named
@@ -46,28 +62,49 @@ def derive_lifecycle(methods: tuple[Method, ...], revision: str, overlay: Overla
     styles = overlay.table("lifecycle", revision)
     fitting = [style for style, row in styles.rows.items() if set(row.use.values()) <= known]
     if len(fitting) != 1:
+        lacking = {style: sorted(set(row.use.values()) - known) for style, row in styles.rows.items()}
         raise RuleError(
             f"{revision}: its methods fit {' and '.join(fitting) or 'no lifecycle'}; exactly one of "
-            f"{', '.join(styles.rows) or 'the lifecycles (overlay.toml has none)'} has to fit"
+            f"{', '.join(styles.rows) or 'the lifecycles (overlay.toml has none)'} has to fit",
+            rule="lifecycle",
+            at="methods",
+            tried=[f"{style}: it lacks {', '.join(methods) or 'nothing'}" for style, methods in lacking.items()],
         )
     return Lifecycle(fitting[0], dict(styles.use(fitting[0])))
 
 
-def derive_http(methods: tuple[Method, ...], lifecycle: Lifecycle, revision: str, overlay: Overlay) -> Http:
-    """What the overlay says of the style, if anything, less what it says this revision is without."""
+def derive_http(
+    methods: tuple[Method, ...], constants: Mapping[str, object], style: str, revision: str, overlay: Overlay
+) -> Http:
+    """What the overlay says of the style, if anything, of the methods and errors there are, less what this revision
+    is without."""
     styles, without = overlay.table("http", revision), overlay.table("http_without", revision)
-    if lifecycle.style not in styles:
+    if style not in styles:
         return Http(streamable=True, version_header=True, primed=False, names={}, statuses={})
-    found = dict(styles.use(lifecycle.style))
+    found = dict(styles.use(style))
     for feature in without.rows:
         if feature not in found:
-            raise RuleError(f"{revision}: {without.rows[feature]} is nothing that [[http]] says of {lifecycle.style!r}")
+            raise RuleError(f"{revision}: {without.rows[feature]} is nothing that [[http]] says of {style!r}")
         found[feature] = without.use(feature)
     known = {row.method for row in methods}
-    named = {*found["names"], *(found[key] for key in ("schemas", "arguments") if key in found)}
-    if unknown := named - known:
-        raise RuleError(f"{revision}: {styles.rows[lifecycle.style]} names {min(unknown)!r}, which is no method of it")
+    found["names"] = {method: name for method, name in found["names"].items() if method in known}
+    found["statuses"] = {name: status for name, status in found["statuses"].items() if name in constants}
+    for key in ("schemas", "arguments"):
+        found[key] = found.get(key, "") if found.get(key) in known else ""
     return Http(**found)
+
+
+def check_http(revisions: Iterable[Revision], overlay: Overlay) -> None:
+    """Raise RuleError for a method or an error of an [[http]] row that no revision of its style has."""
+    held: dict[str, set[str]] = {}
+    for each in revisions:
+        names = {row.method for row in each.methods} | set(each.constants)
+        held.setdefault(each.lifecycle.style, set()).update(names)
+    for row in overlay.rows:
+        if row.table == "http" and row.place in held:
+            said = {*row.use["names"], *row.use["statuses"], row.use.get("schemas", ""), row.use.get("arguments", "")}
+            if unknown := said - held[row.place] - {""}:
+                raise RuleError(f"{row} names {min(unknown)!r}, which no revision of this style has", rule="http")
 
 
 def has_batches(types: Named) -> bool:
@@ -95,22 +132,39 @@ class _Rules:
         self._interim_rows: Rows = overlay.table("interim", revision)
 
     def methods(self) -> tuple[Method, ...]:
-        rows = [
-            self._row(self._object(name), kind, direction)
-            for role, (kind, direction) in ROLES.items()
-            for name in self._arms(role)
-        ]
-        if not rows:
-            raise RuleError(f"{self._revision}: none of {', '.join(ROLES)} is defined, so no direction follows")
-        covered = {row.type for row in rows}
+        rows: list[Method] = []
+        faults: list[RuleError] = []
+        covered: set[str] = set()
+        for role, (kind, direction) in ROLES.items():
+            for name in self._arms(role):
+                covered.add(name)
+                try:
+                    rows.append(self._row(self._object(name), kind, direction))
+                except RuleError as fault:
+                    faults.append(fault)
+        if not covered:
+            raise RuleError(
+                f"{self._revision}: none of {', '.join(ROLES)} is defined, so no direction follows",
+                rule="direction",
+                tried=list(ROLES),
+            )
+        faults += self._without_direction(covered)
+        if faults:
+            raise all_of(faults)
+        return tuple(rows)
+
+    def _without_direction(self, covered: set[str]) -> list[RuleError]:
+        """The messages that no role union has."""
+        faults: list[RuleError] = []
         for each in self._types.values():
             field = each.field("method") if isinstance(each, Object) else None
             if field is not None and field.constant is not None and each.name not in covered:
-                raise RuleError(
+                what = (
                     f"{self._revision}: {each.name} has the method {field.constant!r} but is in none of "
                     f"{', '.join(ROLES)}, so its direction does not follow"
                 )
-        return tuple(rows)
+                faults.append(RuleError(what, rule="direction", at=each.name, tried=list(ROLES)))
+        return faults
 
     def _arms(self, role: str) -> list[str]:
         """The names a union consists of; an alias of one type is a union of one."""
@@ -129,18 +183,28 @@ class _Rules:
     def _object(self, name: str) -> Object:
         each = self._types[name]
         if not isinstance(each, Object):
-            raise RuleError(f"{self._revision}: {name} is in a union of messages but is not an object type")
+            raise RuleError(
+                f"{self._revision}: {name} is in a union of messages but is not an object type", rule="message", at=name
+            )
         return each
 
     def _row(self, message: Object, kind: Kind, direction: Direction) -> Method:
         constant = message.field("method")
         method = constant.constant if constant is not None else None
         if not isinstance(method, str):
-            raise RuleError(f"{self._revision}: {message.name} has no constant method, so it has no row")
+            raise RuleError(
+                f"{self._revision}: {message.name} has no constant method, so it has no row",
+                rule="message",
+                at=message.name,
+            )
         stem = message.name.removesuffix(_SUFFIXES[kind])
         params = message.field("params")
         if params is not None and not isinstance(params.type, Ref):
-            raise RuleError(f"{self._revision}: the params of {message.name} are not an object type")
+            raise RuleError(
+                f"{self._revision}: the params of {message.name} are not an object type",
+                rule="message",
+                at=message.name,
+            )
         params_type = params.type.name if params is not None and isinstance(params.type, Ref) else None
         result, interim = (None, ()) if kind == "notification" else self._results(stem, params_type)
         return Method(
@@ -167,10 +231,15 @@ class _Rules:
         if result is not None:
             arms = result.type.arms if isinstance(result.type, Union) else (result.type,)
             found = [arm.name for arm in arms if isinstance(arm, Ref)]
+            if len(found) == 1 and named == "EmptyResult":
+                named = found[0]
         if named not in found or named not in self._types:
             raise RuleError(
                 f"{self._revision}: no result follows for {stem}Request: "
-                f"neither {stem}ResultResponse, {stem}Result nor EmptyResult says one"
+                f"neither {stem}ResultResponse, {stem}Result nor EmptyResult says one",
+                rule="result",
+                at=f"{stem}Request",
+                tried=[f"{stem}ResultResponse", f"{stem}Result", "EmptyResult"],
             )
         told = [self._told_interim(name) for name in found if name != named]
         return named, (*self._asked_interim(params), *told)
@@ -181,9 +250,14 @@ class _Rules:
         fields = each.fields if isinstance(each, Object) else ()
         for field in fields:
             plain = self._types[field.type.name] if isinstance(field.type, Ref) else field
-            if isinstance(plain, (Alias, Field)) and isinstance(plain.type, Plain) and value in plain.type.known:
+            if isinstance(plain, (Alias, Field)) and value in _known_values(plain.type):
                 return Interim(name, field.wire, value)
-        raise RuleError(f"{self._revision}: no property of {name} is known to be {value!r}, so nothing tells it apart")
+        raise RuleError(
+            f"{self._revision}: no property of {name} is known to be {value!r}, so nothing tells it apart",
+            rule="interim",
+            at=name,
+            tried=[f"{name}.{field.wire}" for field in fields],
+        )
 
     def _asked_interim(self, params: str | None) -> list[Interim]:
         """The interim results of the overlay, where the params have the property that asks for them."""
@@ -192,7 +266,11 @@ class _Rules:
         for place, row in self._interim_rows.rows.items():
             if place in references:
                 if row.use not in self._types:
-                    raise RuleError(f"{self._revision}: {row} adds {row.use!r}, which is not defined")
+                    raise RuleError(
+                        f"{self._revision}: {row} adds {row.use!r}, which is not defined",
+                        rule="interim",
+                        at=str(row.use),
+                    )
                 found.append(Interim(self._interim_rows.use(place), references[place]))
         return found
 
@@ -214,13 +292,17 @@ class _Rules:
         if method not in self._capability_rows and not derived:
             raise RuleError(
                 f"{self._revision}: no capability follows for {method!r}: {_CAPABILITIES[side]} has no property "
-                f"{segments[0]!r}; add a row to [[capability]] in overlay.toml that says which one it needs, or none"
+                f"{segments[0]!r}; add a row to [[capability]] in overlay.toml that says which one it needs, or none",
+                rule="capability",
+                at=method,
+                tried=[f"{side}.{segments[0]}", "a row of [[capability]] in overlay.toml"],
             )
         chosen = self._capability_rows.choose(method, derived)
         if chosen:
             side, *path = chosen.split(".")
             if side not in _CAPABILITIES or len(self._declared_path(side, path)) != len(path) + 1:
-                raise RuleError(f"{self._revision}: {method!r} would need {chosen!r}, which no capabilities type has")
+                what = f"{self._revision}: {method!r} would need {chosen!r}, which no capabilities type has"
+                raise RuleError(what, rule="capability", at=method, tried=[chosen])
         return chosen
 
     def _declared_path(self, side: str, segments: list[str]) -> list[str]:
@@ -236,3 +318,10 @@ class _Rules:
             path.append(found.wire)
             at = found.type
         return path if len(path) > 1 else []
+
+
+def _known_values(written: Type) -> tuple[Scalar, ...]:
+    """The values that a type gives a meaning: all there are, or those of a string that may have others too."""
+    if isinstance(written, Values):
+        return written.values
+    return written.known if isinstance(written, Plain) else ()

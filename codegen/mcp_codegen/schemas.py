@@ -17,7 +17,7 @@ from .jsontypes import is_object
 from .overlay import Overlay, read_overlay
 from .pins import Pins, digest, read_pins
 from .read import Named, read_types
-from .rules import derive_http, derive_lifecycle, derive_methods, has_batches, has_null_ids
+from .rules import check_http, derive_http, derive_lifecycle, derive_methods, has_batches, has_null_ids
 
 
 class Schemas:
@@ -46,7 +46,9 @@ class Schemas:
 
     @cached_property
     def overlay(self) -> Overlay:
-        return read_overlay(self.root / "overlay.toml")
+        return read_overlay(
+            self.root / "overlay.toml", {name: pins.like for name, pins in self.pins.items() if pins.like}
+        )
 
     @cached_property
     def conversions(self) -> Conversions:
@@ -88,19 +90,23 @@ class Schemas:
         """One revision, whole."""
         if revision not in self._read:
             edition, sha256 = self.edition(revision)
-            try:
-                self._read[revision] = self._derive(revision, edition, sha256)
-            except (KeyError, TypeError, AttributeError, ValueError, RecursionError) as fault:
-                # A schema is input that anybody can write: whatever it breaks in here, it gets one clear line.
-                raise SchemaError(f"{revision}: the schema is not of the form read here: {fault!r}") from fault
+            self._read[revision] = self.derive(revision, edition, sha256)
         return self._read[revision]
+
+    def derive(self, revision: str, edition: Schema, sha256: str = "") -> Revision:
+        """What an edition that need not stand in the folder says, under any id, with the overlay of the folder."""
+        try:
+            return self._derive(revision, edition, sha256)
+        except (KeyError, TypeError, AttributeError, ValueError, RecursionError) as fault:
+            # A schema is input that anybody can write: whatever it breaks in here, it gets one clear line.
+            raise SchemaError(f"{revision}: the schema is not of the form read here: {fault!r}") from fault
 
     def _derive(self, revision: str, edition: Schema, sha256: str) -> Revision:
         types = self._types(revision, edition)
         methods = derive_methods(types, revision, self.overlay)
         lifecycle = derive_lifecycle(methods, revision, self.overlay)
-        http = derive_http(methods, lifecycle, revision, self.overlay)
         constants = edition.get("x-constants", {})
+        http = derive_http(methods, constants, lifecycle.style, revision, self.overlay)
         batches, null_ids = has_batches(types), has_null_ids(types)
         return Revision(revision, constants, types, methods, lifecycle, http, batches, null_ids, sha256)
 
@@ -113,6 +119,5 @@ class Schemas:
 
     def check_overlay(self) -> None:
         """Read every revision, and raise OverlayError for a row that nothing uses."""
-        for revision in self.pins:
-            self.revision(revision)
+        check_http([self.revision(revision) for revision in self.pins], self.overlay)
         self.overlay.check_all_used(self.pins)

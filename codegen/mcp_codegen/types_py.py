@@ -165,18 +165,27 @@ def _type(written: Type, tokens: _Tokens) -> Schema:
         case Ref(name):
             each = tokens.types[name]
             return _type(each.type, tokens) if is_second_name(each) else {"$ref": f"#/$defs/{name}"}
-        case Plain(kind, minimum, maximum):
-            bounds = {"minimum": minimum, "maximum": maximum}
-            return _PLAIN[kind] | {key: value for key, value in bounds.items() if value is not None}
+        case Plain():
+            return _plain(written, tokens)
         case Values(values):
             return {"enum": [_value(value, tokens) for value in values]}
-        case Array(items, max_items):
-            bounds = {} if max_items is None else {"maxItems": max_items}
-            return {"type": "array", "items": _type(items, tokens), **bounds}
+        case Array(items, most, least):
+            return {"type": "array", "items": _type(items, tokens)} | _said(maxItems=most, minItems=least)
         case Map(values):
             return {"type": "object", "additionalProperties": _type(values, tokens) or True}
         case Union(arms, tag):
             return {"anyOf": [_type(arm, tokens) for arm in arms], **_discriminator(arms, tag, tokens)}
+
+
+def _plain(written: Plain, tokens: _Tokens) -> Schema:
+    pattern = None if written.pattern is None else tokens.hide(written.pattern)
+    lengths = _said(minLength=written.min_length, maxLength=written.max_length, pattern=pattern)
+    return _PLAIN[written.kind] | _said(minimum=written.minimum, maximum=written.maximum) | lengths
+
+
+def _said(**bounds: float | str | None) -> Schema:
+    """The bounds there are."""
+    return {key: value for key, value in bounds.items() if value is not None}
 
 
 def _discriminator(arms: tuple[Type, ...], tag: str | None, tokens: _Tokens) -> Schema:

@@ -116,7 +116,7 @@ class Constant:
 Declaration = Interface | Alias | Constant
 
 _LANGUAGE: Final = tree_sitter.Language(tree_sitter_typescript.language_typescript())
-_TAG: Final = re.compile(r"^[\s*/]*@([\w-]+)[ \t]*(.*?)[\s*/]*$", re.MULTILINE)
+_TAG: Final = re.compile(r"^[\s*/]*@([\w-]+)[ \t]*(.*?)[ \t]*(?:\*+/)?[ \t]*$", re.MULTILINE)
 
 
 def parse(text: str, source: str) -> list[Declaration]:

@@ -60,6 +60,7 @@ CALLS = {
         "Interim",
         "Revision",
         "Handshake",
+        "Http",
     ),
     *("lazy", "_ask", "_ask_for", "_tell", "_pages", "_wait", "_each", "_not_handled"),
 }

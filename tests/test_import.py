@@ -141,7 +141,8 @@ def test_all_553_definitions_are_there() -> None:
 
 def test_import_writes_edition_and_pins_once_both_files_agree(tmp_path: Path) -> None:
     result = imported(tmp_path, checkout(tmp_path))
-    assert result.exit_code == 0, result.output
+    assert result.exit_code == 2, "what has no messages is written, and reported as unclear"
+    assert "missing (direction) at the schema: one: none of ClientRequest" in result.output
     assert "6 of 6 definitions agree" in result.output
     assert "without a sentence in docs.toml: Id, Name" in result.output
     assert 'commit = "c0ffee"' in (tmp_path / "schema" / "one" / "pins.toml").read_text()

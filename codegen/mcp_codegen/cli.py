@@ -1,8 +1,9 @@
-"""The command line: `mcp-codegen --revision R`, `--all`, `--check`, and the commands `list`, `import` and `verify`."""
+"""The command line: `mcp-codegen --revision R`, `--all`, `--check`, and the other commands."""
 
 from __future__ import annotations
 
 import shlex
+from contextlib import suppress
 from pathlib import Path
 from typing import Final, Literal
 
@@ -12,9 +13,12 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.syntax import Syntax
 from rich.table import Table
 
-from .console import DIFFERENT, FOLDER, one_line, open_schemas, schema_option
+from .clarity.command import clarity
+from .clarity.report import Clarity, as_json, as_text, clarity_of
+from .console import DIFFERENT, FAILED, FILE, FOLDER, one_line, open_schemas, schema_option
+from .diff.command import diff
 from .docs import undocumented
-from .errors import CodegenError
+from .errors import CodegenError, SchemaError
 from .homes import default_output, home
 from .ir import Object, Revision
 from .schemas import Schemas
@@ -152,28 +156,71 @@ def _counts(revision: Revision) -> list[str]:
     "--follows", metavar="R", help="The revision before it. Default: what its pins say, else the newest there is."
 )
 @click.option("--commit", metavar="SHA", help="The commit of the official files. Default: the one DIR has checked out.")
+@click.option(
+    "--like", default="", metavar="R", help="The revision it was made from, whose rows of the overlay hold too."
+)
+@click.option(
+    "--report",
+    type=FILE,
+    metavar="FILE",
+    help="Where to write what is unclear, as JSON.",
+)
 @schema_option
 @one_line
 def import_schema(
-    source: Path, revisions: tuple[str, ...], follows: str | None, commit: str | None, schema: Path | None
+    source: Path,
+    revisions: tuple[str, ...],
+    follows: str | None,
+    commit: str | None,
+    like: str,
+    report: Path | None,
+    schema: Path | None,
 ) -> None:
-    """Make our edition of an official schema.ts and schema.json, once the two are proven to agree."""
-    from .importing import commit_of, find_folder, import_revision  # Loads tree-sitter.
+    """Make our edition of an official schema.ts and schema.json, once the two are proven to agree.
 
+    What cannot be derived from it is reported, with exit code 2.
+    """
+    from .importing import commit_of  # Loads tree-sitter.
+
+    known_commit = commit or commit_of(source)
+    if not known_commit:
+        raise CodegenError(f"{source}: is not a git checkout, so its commit has to be given with --commit")
     root = schema or home("schema")
-    for revision in revisions:
-        schemas = Schemas(root)
-        before = schemas.pins[revision].follows if revision in schemas.pins else next(reversed(schemas.pins), "")
-        known_commit = commit or commit_of(source)
-        if not known_commit:
-            raise CodegenError(f"{source}: is not a git checkout, so its commit has to be given with --commit")
-        chosen = follows if follows is not None else before
-        made = import_revision(find_folder(source, revision), revision, chosen, known_commit)
-        folder = root / revision
-        changed = write_files({folder / "schema.json": made.schema, folder / "pins.toml": made.pins})
-        agree = click.style(f"{made.definitions} of {made.definitions} definitions agree", fg="green")
-        click.echo(f"{revision}: {agree}; follows {chosen or 'nothing'}; {'written' if changed else 'unchanged'}")
-        _report_undocumented(Schemas(root), revision)
+    reports = [_import(source, root, revision, follows, known_commit, like, report) for revision in revisions]
+    unclear = [each for each in reports if each.findings]
+    if report is not None:
+        write_files({report: as_json(reports)})
+    for each in unclear:
+        click.echo(as_text(each), nl=False, err=True)
+    if unclear:
+        raise SystemExit(FAILED)
+
+
+def _import(
+    source: Path, root: Path, revision: str, follows: str | None, commit: str, like: str, report: Path | None
+) -> Clarity:
+    """Import one revision, and say how clear it is; one whose files contradict each other is not written."""
+    from .importing import find_folder, import_revision
+
+    schemas = Schemas(root)
+    if like:
+        schemas.known(like)
+    before = schemas.pins[revision].follows if revision in schemas.pins else next(reversed(schemas.pins), "")
+    chosen = follows if follows is not None else before
+    try:
+        made = import_revision(find_folder(source, revision), revision, chosen, commit, like)
+    except SchemaError as fault:
+        if report is not None:
+            write_files({report: as_json([Clarity(revision, fault.findings)])})
+        raise
+    folder = root / revision
+    changed = write_files({folder / "schema.json": made.schema, folder / "pins.toml": made.pins})
+    agree = click.style(f"{made.definitions} of {made.definitions} definitions agree", fg="green")
+    click.echo(f"{revision}: {agree}; follows {chosen or 'nothing'}; {'written' if changed else 'unchanged'}")
+    now = Schemas(root)
+    with suppress(CodegenError):  # What the types cannot be read for is a finding of the report.
+        _report_undocumented(now, revision)
+    return clarity_of(now, revision)
 
 
 def _report_undocumented(schemas: Schemas, revision: str) -> None:
@@ -203,3 +250,7 @@ def verify(source: Path, revisions: tuple[str, ...], schema: Path | None) -> Non
             click.echo(f"  {line}")
     if moved:
         raise SystemExit(DIFFERENT)
+
+
+main.add_command(diff)
+main.add_command(clarity)

@@ -31,7 +31,7 @@ class Imported:
     definitions: int
 
 
-def import_revision(folder: Path, revision: str, follows: str, commit: str) -> Imported:
+def import_revision(folder: Path, revision: str, follows: str, commit: str, like: str = "") -> Imported:
     """Read the official files in `folder`. Raises SchemaError where schema.ts and schema.json disagree."""
     files = {name: _read(folder / name) for name in _FILES}
     ours = edition_of(folder, revision)
@@ -46,7 +46,7 @@ def import_revision(folder: Path, revision: str, follows: str, commit: str) -> I
         Draft202012Validator.check_schema(ours)
     except jsonschema.SchemaError as fault:
         raise SchemaError(f"{revision}: what schema.ts says is not JSON Schema: {fault.message}") from fault
-    pins = Pins(revision, follows, SOURCE, commit, {name: digest(data) for name, data in files.items()})
+    pins = Pins(revision, follows, SOURCE, commit, {name: digest(data) for name, data in files.items()}, like)
     return Imported(edition_text(ours), pins.text(), len(theirs))
 
 
@@ -58,6 +58,17 @@ def edition_of(folder: Path, revision: str) -> Schema:
     except UnicodeDecodeError as fault:
         raise SchemaError(f"{path}: is not UTF-8") from fault
     return edition(parse(text, str(path)), revision)
+
+
+def edition_in(folder: Path, revision: str) -> Schema:
+    """The edition of a folder: made from its schema.ts, or read from its schema.json where that is an edition already."""
+    if (folder / "schema.ts").is_file():
+        return edition_of(folder, revision)
+    path = folder / "schema.json"
+    schema = _json(_read(path), path)
+    if "x-constants" not in schema:
+        raise SchemaError(f"{folder}: has no schema.ts, and its schema.json is not an edition of ours")
+    return schema
 
 
 def edition_text(schema: Schema) -> str:

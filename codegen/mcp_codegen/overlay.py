@@ -46,6 +46,7 @@ class Row:
     use: Any
     derived: str | None
     only: tuple[str, ...]
+    reason: str = ""
     used: set[str] = field(default_factory=set[str], compare=False)
 
     def __str__(self) -> str:
@@ -129,4 +130,4 @@ def _row(path: Path, table: str, entry: Any) -> Row:
             raise OverlayError(f"{path}: a row of [[{table}]] has no {key}: {entry}")
     if surplus := entry.keys() - {place, value, "reason", "derived", "only"}:
         raise OverlayError(f"{path}: a row of [[{table}]] has an unknown key {min(surplus)!r}: {entry}")
-    return Row(table, entry[place], entry[value], entry.get("derived"), tuple(entry.get("only", ())))
+    return Row(table, entry[place], entry[value], entry.get("derived"), tuple(entry.get("only", ())), entry["reason"])

@@ -1,0 +1,1 @@
+"""What changed between two revisions: compared by method, type and field, judged for clients and for servers, shown."""

@@ -27,6 +27,7 @@ TAKEN_BY_FACES: Final = frozenset(
             "close",
             "connect",
             "context",
+            "conversation",
             "http",
             "instructions",
         ),

@@ -19,6 +19,7 @@ import tools
 from conversation import PAGE, Call, State
 from mcp_generated import v2024_11_05, v2025_03_26, v2025_06_18, v2025_11_25
 from mcp_runtime.faces.paging import page
+from mcp_runtime.faces.rates import Rate
 from mcp_runtime.faces.server import run
 
 INSTRUCTIONS: Final = "Call `echo` first. Notes that `write_note` writes are resources, and can be watched."
@@ -28,6 +29,7 @@ CAPABILITIES: Final[Mapping[str, Any]] = {
     "resources": {"listChanged": True},
     "tools": {"listChanged": True},
 }
+RATES: Final = {"call_tool": Rate(per_second=20, burst=500), "complete": Rate(per_second=20, burst=100)}
 
 
 class Everything:
@@ -115,7 +117,8 @@ def everything(revision: ModuleType) -> Any:
         handlers = WithTasks
         capabilities["tasks"] = {"requests": {"tools": {"call": {}}}}
     kind: Any = type("Everything", (handlers, revision.Server), {"t": t})
-    return kind(name="everything", version="1.0", instructions=INSTRUCTIONS, capabilities=capabilities)
+    about = {"name": "everything", "version": "1.0", "instructions": INSTRUCTIONS}
+    return kind(**about, capabilities=capabilities, rates=RATES)
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -210,12 +211,19 @@ async def called(call: Call, name: str) -> Any:
         case list():
             return call.t.CallToolResult(content=given)
         case _:
-            text = ", ".join(f"{key}: {value}" for key, value in given.items())
+            if (wrong := _misfit(tool.gives or {}, given)) is not None:
+                raise RuntimeError(f"{name} gives what does not fit its output schema: {wrong}")
+            text = json.dumps(given)
             return call.t.CallToolResult(content=[call.t.TextContent(text=text)], structured_content=given)
 
 
 def _fault(tool: Tool, arguments: Mapping[str, Any]) -> str | None:
     """What is wrong with the arguments of a call, in one line."""
-    validator: Any = Draft202012Validator(tool.input_schema())
-    fault = next(validator.iter_errors(dict(arguments)), None)
+    return _misfit(tool.input_schema(), dict(arguments))
+
+
+def _misfit(schema: Mapping[str, Any], value: Any) -> str | None:
+    """Where a value does not fit a schema, in one line."""
+    validator: Any = Draft202012Validator(schema)
+    fault = next(validator.iter_errors(value), None)
     return None if fault is None else str(fault.message)

@@ -98,10 +98,12 @@ def before(id: str, revs: list[Rev] = EVERY) -> list[Rev]:
 
 
 def server_of(rev: Rev, capabilities: dict[str, Any] | None = None, instructions: str | None = None, **has: Any) -> Any:
-    """A server with these handlers, functions of the context and the params, and whatever else its class has."""
+    """A server with these handlers, functions of the context and the params, and whatever else its class has; `rates`
+    are those of the server."""
+    rates = has.pop("rates", None)
     members = {name: staticmethod(value) if callable(value) else value for name, value in has.items()}
     kind = type("Served", (rev.package.Server,), members)
-    return kind(name="served", version="1", instructions=instructions, capabilities=capabilities)
+    return kind(name="served", version="1", instructions=instructions, capabilities=capabilities, rates=rates)
 
 
 def client_of(rev: Rev, to: Any, **given: Any) -> Any:

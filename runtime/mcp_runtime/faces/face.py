@@ -16,7 +16,11 @@ from ..seams import Speaker
 from ..spec import META, Direction, Handshake, Request, Revision, Sent
 from ..wire import is_object
 from .calls import Caller
+from .guards import guarded
+from .rates import Allowance, Rate
 from .threads import WORKERS
+
+_PROGRESS: Final = Rate(per_second=50, burst=200)
 
 T = TypeVar("T")
 Answer: TypeAlias = T | Awaitable[T]
@@ -31,6 +35,7 @@ class Context(Caller):
     """What a handler knows of the message it handles, and how it reaches the other side while it does."""
 
     _progress = float("-inf")
+    _pace: Allowance | None = None
 
     def __init__(self, session: Speaker, message: Asked | Told, state: Any = None) -> None:
         self._session = session
@@ -69,7 +74,9 @@ class Context(Caller):
         return self._live().peer.revision
 
     async def progress(self, progress: float, total: float | None = None, message: str | None = None) -> None:
-        """Tell how far the request is. Nothing is sent where the other side did not ask for it."""
+        """Tell how far the request is. Nothing is sent where the other side did not ask for it; what comes too often
+        (more than 50 times a second, after the first 200) is left out, but for the last: where `progress` is `total`.
+        """
         token = self.meta.get("progressToken")
         asked = self._message
         if type(token) not in (int, str) or not isinstance(asked, Asked) or not asked.open:
@@ -77,6 +84,9 @@ class Context(Caller):
         if progress <= self._progress:
             return
         self._progress = progress
+        self._pace = self._pace or Allowance(_PROGRESS)
+        if self._pace.take() and progress != total:
+            return
         row = self._live().peer.mine(self.revision.lifecycle.progress)
         said = {"progressToken": token, "progress": progress, "total": total, "message": message}
         known = {field.alias or name for name, field in row.params.model_fields.items()}
@@ -126,7 +136,7 @@ class Face(Caller):
         """The handlers a subclass has, by the method they serve, each to be awaited."""
         generated = next(cls for cls in type(self).__mro__ if "revision" in vars(cls))
         return {
-            row.method: _awaitable(getattr(self, row.name))
+            row.method: guarded(row.name, _awaitable(getattr(self, row.name)))
             for row in self.revision.table(self._receives).values()
             if getattr(type(self), row.name, None) is not getattr(generated, row.name, None)
         }

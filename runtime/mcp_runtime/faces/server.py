@@ -8,21 +8,26 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, cast
 
 from pydantic import BaseModel
 
-from ..errors import LocalError, Refusal
+from ..errors import InvalidMessage, InvalidResponse, LocalError, Refusal
 from ..peer import Asked, Peer, Told
 from ..seams import Speaker, Transport
 from ..session import Session
 from ..spec import META, Direction, Handshake, Notification, Request, Sent, Stateless
 from ..wire import is_object, reader
 from .audience import Audience, Listener, Watched, filter_of, honoured
-from .calls import DEFAULT, Options, Params
+from .calls import DEFAULT, Options, Params, ResultT
 from .choosing import choose, turn_away
 from .face import LEVELS, Chosen, Context, Face, Handler, Speaking
+from .guards import check_form, limited
+from .rates import Allowance, Rate
 
 if TYPE_CHECKING:
     from .asgi import HttpServer
 
 _NO_CACHE: Final = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
+
+_LOG: Final = Rate(per_second=1000, burst=5000)
+_RATES: Final[Mapping[str, Rate]] = {"complete": Rate(per_second=100, burst=500)}
 
 Level = Literal["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"]
 
@@ -38,6 +43,11 @@ class ServerContext(Context):
         self._conversation = conversation
 
     @property
+    def conversation(self) -> Conversation:
+        """Which conversation this is: the same object for all messages of one client."""
+        return self._conversation
+
+    @property
     def client_info(self) -> dict[str, Any]:
         """What the client calls itself, as it said: never a proof of anything."""
         said = self.meta.get(f"{META}clientInfo")
@@ -49,18 +59,29 @@ class ServerContext(Context):
         self._live().part()
 
     async def log(self, level: Level, data: Any, logger: str | None = None) -> None:
-        """Send a log message, if the client wants messages of this level. Raises NotAllowed without the capability."""
+        """Send a log message, if the client wants messages of this level; what comes too often (more than 1,000 a
+        second, after the first 5,000) is left out. Raises NotAllowed without the capability."""
         wanted = self.meta.get(f"{META}logLevel") or self._conversation.level
         if wanted is not None and LEVELS.index(level) >= LEVELS.index(wanted):
             said = {"level": level, "data": data, "logger": logger}
-            await self._tell(self.revision.lifecycle.log, said, None)
+            if not self._conversation.log_pace.take():
+                await self._tell(self.revision.lifecycle.log, said, None)
+
+    async def _ask(self, row: Request[ResultT], params: Params, options: Options | None) -> ResultT:
+        answer = await super()._ask(row, params, options)
+        try:
+            check_form(params, answer)
+        except InvalidMessage as fault:
+            raise InvalidResponse(f"{row.method!r}: {fault}") from None
+        return answer
 
 
 class BaseServer(Face):
     """A server: override its methods, then `run` it. One object serves any number of conversations.
 
     `capabilities` are declared beside those that the overridden methods declare, such as
-    `{"logging": {}, "tools": {"listChanged": True}}`.
+    `{"logging": {}, "tools": {"listChanged": True}}`. `rates` say how often each client may call a method, by its name
+    here, such as `{"call_tool": Rate(10, burst=50)}`; completions have a rate unless it is None.
     """
 
     context: ClassVar[type[ServerContext]]
@@ -73,8 +94,10 @@ class BaseServer(Face):
         version: str,
         instructions: str | None = None,
         capabilities: Mapping[str, Any] | None = None,
+        rates: Mapping[str, Rate | None] | None = None,
     ) -> None:
         super().__init__(capabilities)
+        self._limit({**_RATES, **(rates or {})})
         self.name = name
         self.version = version
         self.instructions = instructions
@@ -82,6 +105,14 @@ class BaseServer(Face):
         opening = lifecycle.open if isinstance(lifecycle, Handshake) else lifecycle.discover
         self.capabilities = self._capabilities(opening.result, "capabilities")
         self.audience = Audience()
+
+    def _limit(self, rates: Mapping[str, Rate | None]) -> None:
+        """Let each client call a method as often as its rate says; without sessions, all clients together."""
+        apart = isinstance(self.revision.lifecycle, Handshake)
+        for row in self.revision.table(self._receives).values():
+            if (rate := rates.get(row.name)) is not None and row.method in self._handlers:
+                handler = self._handlers[row.method]
+                self._handlers[row.method] = limited(row.method, handler, rate, None if apart else self)
 
     @asynccontextmanager
     async def lifespan(self) -> AsyncGenerator[Any]:
@@ -128,6 +159,7 @@ class Conversation:
         self.level: str | None = LEVELS[0] if isinstance(chosen.revision.lifecycle, Handshake) else None
         self.client_info: dict[str, Any] = {}
         self._signature: BaseModel | None = None
+        self.log_pace = Allowance(_LOG)
         self._alone = self._handlers_alone()
         self._session: Session | None = None
         self._watched = Watched()

@@ -1,0 +1,155 @@
+"""A handler and its name go in; it comes out with the checks around it that the specification asks of its side."""
+
+from __future__ import annotations
+
+import binascii
+import re
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final
+from weakref import WeakKeyDictionary
+
+from pydantic import BaseModel
+
+from ..errors import InvalidMessage, LocalError, Refusal
+from ..exchange import log
+from ..jsonrpc import INTERNAL_ERROR, INVALID_PARAMS
+from ..wire import is_object
+from .rates import Allowance, Rate
+
+Handler = Callable[[Any, Any], Awaitable[Any]]
+
+_URI: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:[^\s\x00-\x1f\x7f<>\"{}|\\^`]*")  # RFC 3986, IRIs tolerated.
+_MIME: Final = re.compile(r"[\w!#$&^.+-]+/[\w!#$&^.+-]+(?:\s*;.*)?", re.ASCII)
+
+
+def guarded(name: str, handler: Handler) -> Handler:
+    """The handler, with the checks of what it is asked and of what it answers, where there are any for this name.
+
+    Bad params raise Refusal (invalid params), a bad answer InvalidMessage.
+    """
+    before, after = _ASKED.get(name), _ANSWERED.get(name)
+    if before is None and after is None:
+        return handler
+
+    async def checked(ctx: Any, params: Any) -> Any:
+        if before is not None:
+            before(params)
+        answer = await handler(ctx, params)
+        if after is not None:
+            after(params, answer)
+        return answer
+
+    return checked
+
+
+def limited(method: str, handler: Handler, rate: Rate, server: object | None) -> Handler:
+    """The handler, for as many requests as the rate allows to each conversation, or to all of a server together.
+
+    What comes beyond raises Refusal, with the seconds to wait.
+    """
+    left: WeakKeyDictionary[object, Allowance] = WeakKeyDictionary()
+
+    async def within(ctx: Any, params: Any) -> Any:
+        allowance = left.get(whose := server or ctx.conversation)
+        if allowance is None:
+            allowance = left[whose] = Allowance(rate)
+        if wait := allowance.take():
+            raise Refusal(INTERNAL_ERROR, f"too many {method!r} requests", {"retryAfter": round(wait, 3)})
+        return await handler(ctx, params)
+
+    return within
+
+
+def check_form(params: Any, answer: Any) -> None:
+    """Raise InvalidMessage where what a user filled in does not fit the form that was asked for."""
+    schema = getattr(params, "requested_schema", None)
+    if is_object(params):
+        schema = params.get("requestedSchema")
+    if schema is None or getattr(answer, "action", None) != "accept":
+        return
+    from ..schemas import compiled
+
+    try:
+        fitting = compiled(_plain(schema))
+    except LocalError as fault:
+        log.debug("the content of a form is not checked: %s", fault)
+        return
+    if wrong := fitting.complaint(_plain(answer.content or {})):
+        raise InvalidMessage(f"the content does not fit the form that was asked for: {wrong}")
+
+
+def _plain(value: Any) -> Any:
+    return value.model_dump() if isinstance(value, BaseModel) else value
+
+
+# ---- what is asked ----------------------------------------------------------------------------------------------------
+
+
+def _needs_uri(params: Any) -> None:
+    if not _URI.fullmatch(params.uri):
+        raise Refusal(INVALID_PARAMS, f"{params.uri[:200]!r} is not a URI (RFC 3986)", {"uri": params.uri[:200]})
+
+
+# ---- what is answered -------------------------------------------------------------------------------------------------
+
+
+def _check_resources(params: Any, answer: Any) -> None:
+    for resource in getattr(answer, "resources", ()):
+        _check_uri(resource.uri)
+
+
+def _check_contents(params: Any, answer: Any) -> None:
+    for content in getattr(answer, "contents", ()):
+        _check_content(content)
+
+
+def _check_messages(params: Any, answer: Any) -> None:
+    for message in getattr(answer, "messages", ()):
+        content = message.content
+        if (encoded := getattr(content, "data", None)) is not None:
+            _check_base64(encoded, content.type)
+            if not _MIME.fullmatch(content.mime_type):
+                raise InvalidMessage(f"{content.mime_type!r} is not a MIME type")
+        elif (resource := getattr(content, "resource", None)) is not None:
+            _check_content(resource)
+            if resource.mime_type is None:
+                raise InvalidMessage(f"the resource {resource.uri!r} is embedded without a MIME type")
+
+
+def _check_content(content: Any) -> None:
+    _check_uri(content.uri)
+    if (blob := getattr(content, "blob", None)) is not None:
+        _check_base64(blob, content.uri)
+
+
+def _check_uri(uri: str) -> None:
+    if not _URI.fullmatch(uri):
+        raise InvalidMessage(f"{uri[:200]!r} is not a URI (RFC 3986)")
+
+
+def _check_base64(text: str, what: str) -> None:
+    try:
+        binascii.a2b_base64(text, strict_mode=True)
+    except ValueError as fault:
+        raise InvalidMessage(f"{what}: not base64: {fault}") from None
+
+
+def _check_roots(params: Any, answer: Any) -> None:
+    from .roots import check_root
+
+    for root in answer.roots:
+        check_root(root.uri)
+
+
+_ASKED: Final[Mapping[str, Callable[[Any], None]]] = {
+    "read_resource": _needs_uri,
+    "subscribe": _needs_uri,
+    "unsubscribe": _needs_uri,
+}
+_ANSWERED: Final[Mapping[str, Callable[[Any, Any], None]]] = {
+    "list_resources": _check_resources,
+    "read_resource": _check_contents,
+    "get_prompt": _check_messages,
+    "on_list_roots": _check_roots,
+    "on_elicit": check_form,
+}

@@ -1,0 +1,80 @@
+"""Roots of a client go in: whether they may be told, whether a path is inside of one, and what is remembered of them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from typing import Any, Final
+from urllib.parse import unquote, urlsplit
+from weakref import WeakKeyDictionary
+
+from ..errors import InvalidMessage
+
+_DECODINGS: Final = 3  # How often a path is decoded to see what it might become.
+
+
+def check_root(uri: str) -> str:
+    """The path of a root. Raises InvalidMessage for what is no local `file://` URI, and for one that leads elsewhere,
+    such as `..` in any encoding."""
+    try:
+        parts = urlsplit(uri)
+    except ValueError as fault:
+        raise InvalidMessage(f"the root {uri!r} is not a URI: {fault}") from None
+    if parts.scheme != "file" or not uri.lower().startswith("file:///"):
+        raise InvalidMessage(f"the root {uri!r} is not a local file:// URI")
+    if parts.query or parts.fragment:
+        raise InvalidMessage(f"the root {uri!r} has more than a path")
+    again = path = unquote(parts.path)
+    for _ in range(_DECODINGS):
+        if "\0" in again or {".", ".."} & {*again.replace("\\", "/").split("/")}:
+            raise InvalidMessage(f"the root {uri!r} leads out of where it stands")
+        again = unquote(again)
+    return path
+
+
+def root_of(path: str) -> str:
+    """The URI of a directory or a file, to be told as a root. Raises InvalidMessage where it cannot be read."""
+    from pathlib import Path
+
+    real = Path(path).resolve()
+    if not os.access(real, os.R_OK):
+        raise InvalidMessage(f"{path!r} cannot be a root: it is not there, or cannot be read")
+    return real.as_uri()
+
+
+def is_within(path: str, roots: Iterable[Any]) -> bool:
+    """Whether a path, all symbolic links followed, is inside of one of the roots that a client has told."""
+    real = os.path.realpath(path)
+    for root in roots:
+        try:
+            top = os.path.realpath(check_root(root.uri))
+        except InvalidMessage:
+            continue
+        if os.path.commonpath([real, top]) == top:
+            return True
+    return False
+
+
+class KnownRoots:
+    """The roots of each client, asked for once: a server keeps one of these, and calls `forget` when it is told that
+    they have changed."""
+
+    def __init__(self) -> None:
+        self._known: WeakKeyDictionary[object, list[Any]] = WeakKeyDictionary()
+        self._changes = 0  # What was asked for before a change, and comes after it, is not kept.
+
+    async def of(self, ctx: Any) -> list[Any]:
+        """The roots of the client that a handler's context belongs to."""
+        whose = ctx.conversation
+        if (known := self._known.get(whose)) is not None:
+            return known
+        change = self._changes
+        found: list[Any] = list((await ctx.list_roots()).roots)
+        if change == self._changes:
+            self._known[whose] = found
+        return found
+
+    def forget(self, ctx: Any) -> None:
+        """Ask again next time."""
+        self._changes += 1
+        self._known.pop(ctx.conversation, None)

@@ -31,7 +31,7 @@ async def test_a_resource_is_text_or_bytes_and_arrives_as_its_kind(rev: Rev) -> 
 @among(EVERY)
 async def test_a_prompt_gets_its_arguments_and_holds_resources(rev: Rev) -> None:
     async def get_prompt(ctx: Any, params: Any) -> Any:
-        resource = rev.t.TextResourceContents(uri="test://x", text=params.arguments["who"])
+        resource = rev.t.TextResourceContents(uri="test://x", mime_type="text/plain", text=params.arguments["who"])
         message = rev.t.PromptMessage(role="user", content=rev.t.EmbeddedResource(resource=resource))
         return rev.t.GetPromptResult(messages=[message], description="A greeting")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import binascii
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any, Final
 from weakref import WeakKeyDictionary
 
@@ -13,6 +13,7 @@ from pydantic import BaseModel
 from ..errors import InvalidMessage, LocalError, Refusal
 from ..exchange import log
 from ..jsonrpc import INTERNAL_ERROR, INVALID_PARAMS
+from ..spec import Sent
 from ..wire import is_object
 from .rates import Allowance, Rate
 
@@ -42,15 +43,25 @@ def guarded(name: str, handler: Handler) -> Handler:
     return checked
 
 
-def limited(method: str, handler: Handler, rate: Rate, server: object | None) -> Handler:
-    """The handler, for as many requests as the rate allows to each conversation, or to all of a server together.
+def limit(
+    handlers: dict[str, Handler], rows: Iterable[Sent], rates: Mapping[str, Rate | None], together: object | None
+) -> None:
+    """Put a limit on the handlers that have a rate: for each conversation, or for all of `together` where there are no
+    conversations."""
+    for row in rows:
+        if (rate := rates.get(row.name)) is not None and row.method in handlers:
+            handlers[row.method] = _limited(row.method, handlers[row.method], rate, together)
+
+
+def _limited(method: str, handler: Handler, rate: Rate, together: object | None) -> Handler:
+    """The handler, for as many requests as the rate allows to each conversation, or to all together.
 
     What comes beyond raises Refusal, with the seconds to wait.
     """
     left: WeakKeyDictionary[object, Allowance] = WeakKeyDictionary()
 
     async def within(ctx: Any, params: Any) -> Any:
-        allowance = left.get(whose := server or ctx.conversation)
+        allowance = left.get(whose := together or ctx.conversation)
         if allowance is None:
             allowance = left[whose] = Allowance(rate)
         if wait := allowance.take():

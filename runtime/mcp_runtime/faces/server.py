@@ -18,7 +18,7 @@ from .audience import Audience, Listener, Watched, filter_of, honoured
 from .calls import DEFAULT, Options, Params, ResultT
 from .choosing import choose, turn_away
 from .face import LEVELS, Chosen, Context, Face, Handler, Speaking
-from .guards import check_form, limited
+from .guards import check_form, limit
 from .rates import Allowance, Rate
 
 if TYPE_CHECKING:
@@ -97,7 +97,8 @@ class BaseServer(Face):
         rates: Mapping[str, Rate | None] | None = None,
     ) -> None:
         super().__init__(capabilities)
-        self._limit({**_RATES, **(rates or {})})
+        together = None if isinstance(self.revision.lifecycle, Handshake) else self
+        limit(self._handlers, self.revision.table(self._receives).values(), {**_RATES, **(rates or {})}, together)
         self.name = name
         self.version = version
         self.instructions = instructions
@@ -105,14 +106,6 @@ class BaseServer(Face):
         opening = lifecycle.open if isinstance(lifecycle, Handshake) else lifecycle.discover
         self.capabilities = self._capabilities(opening.result, "capabilities")
         self.audience = Audience()
-
-    def _limit(self, rates: Mapping[str, Rate | None]) -> None:
-        """Let each client call a method as often as its rate says; without sessions, all clients together."""
-        apart = isinstance(self.revision.lifecycle, Handshake)
-        for row in self.revision.table(self._receives).values():
-            if (rate := rates.get(row.name)) is not None and row.method in self._handlers:
-                handler = self._handlers[row.method]
-                self._handlers[row.method] = limited(row.method, handler, rate, None if apart else self)
 
     @asynccontextmanager
     async def lifespan(self) -> AsyncGenerator[Any]:

@@ -18,7 +18,7 @@ from invented import folder, message, no_capability, record, skeleton, union
 
 from mcp_codegen.errors import CodegenError
 from mcp_codegen.generate import generate
-from mcp_codegen.homes import home
+from mcp_codegen.homes import template_folders
 from mcp_codegen.names import field_names, type_name
 
 CANARY = "__import__('builtins').__dict__.__setitem__('stung', 1)"
@@ -134,7 +134,7 @@ def test_no_text_of_a_schema_becomes_syntax(
         root = Path(name)
         schemas = folder(root / "schema", schema, no_capability_row(method), docs=docs)
         package = root / "evil_bindings"
-        files = generate(schemas, home("templates"), package, ["1"])
+        files = generate(schemas, template_folders(), package, ["1"])
         for path, source in files.items():
             assert_harmless(source, path.name)
         types = loaded(package, files)
@@ -173,7 +173,7 @@ def loaded(package: Path, files: dict[Path, str]) -> dict[str, Any]:
 def test_a_description_of_100_kb_is_a_docstring_and_nothing_else(tmp_path: Path) -> None:
     sentence = ("word " * 20_000) + '"""\\'
     schemas = folder(tmp_path, skeleton(Thing=record({})), docs=f"[types]\nThing = {quoted(sentence)}\n")
-    files = generate(schemas, home("templates"), tmp_path / "out", ["1"])
+    files = generate(schemas, template_folders(), tmp_path / "out", ["1"])
     tree = ast.parse(files[tmp_path / "out" / "v1" / "types.py"])
     thing = next(node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == "Thing")
     assert (ast.get_docstring(thing) or "").split() == sentence.split()

@@ -19,9 +19,10 @@ from .console import DIFFERENT, FAILED, FILE, FOLDER, one_line, open_schemas, sc
 from .diff.command import diff
 from .docs import undocumented
 from .errors import CodegenError, SchemaError
-from .homes import default_output, home
+from .homes import Templates, default_output, home, template_folders
 from .ir import Object, Revision
 from .schemas import Schemas
+from .standalone import stand_alone
 from .write import compare_files, write_files
 
 _from_option: Final = click.option(
@@ -38,6 +39,8 @@ _from_option: Final = click.option(
     metavar="DIR",
     help="The package to write. Default: generated/mcp_generated in a checkout, else ./mcp_generated.",
 )
+@click.option("--templates", "own", type=FOLDER, metavar="DIR", help="Templates that stand before ours, file by file.")
+@click.option("--standalone", is_flag=True, help="Make the output a package of its own, with the runtime inside.")
 @click.option("--check", is_flag=True, help="Write nothing: show what would change. Exit code 1 if anything would.")
 @schema_option
 @click.version_option(package_name="mcp-codegen")
@@ -48,6 +51,8 @@ def main(
     revisions: tuple[str, ...],
     every: bool,
     output: Path | None,
+    own: Path | None,
+    standalone: bool,
     check: bool,
     schema: Path | None,
 ) -> None:
@@ -63,24 +68,33 @@ def main(
     if not revisions and not every:
         click.echo(context.get_help())
         return
+    if standalone and output is None:
+        raise CodegenError("--standalone makes a package of its own: say with --output what it is to be called")
     schemas = open_schemas(schema)
     chosen = list(schemas.pins) if every else list(dict.fromkeys(revisions))
-    files = _render(schemas, output or default_output(), chosen)
+    words = ["mcp-codegen", *(["--all"] if every else [word for each in chosen for word in ("--revision", each)])]
+    command = shlex.join([*words, *(["--templates", str(own)] if own else [])])
+    files = _render(schemas, template_folders(own), output or default_output(), chosen)
+    if standalone and output is not None:
+        files = stand_alone(files, output, command)
+    command += f"{' --standalone' if standalone else ''}{f' --output {shlex.quote(str(output))}' if output else ''}"
+    _write_or_check(files, check, output or default_output(), chosen, command)
+
+
+def _write_or_check(files: dict[Path, str], check: bool, output: Path, chosen: list[str], command: str) -> None:
     if not check:
         changed = write_files(files)
-        where = click.style(str(output or default_output()), bold=True)
+        where = click.style(str(output), bold=True)
         click.echo(f"{', '.join(chosen)}: {len(changed)} of {len(files)} files written to {where}")
     elif diffs := compare_files(files):
         _show_diff("".join(diffs))
-        words = ["mcp-codegen", *(["--all"] if every else [word for each in chosen for word in ("--revision", each)])]
-        words += ["--output", str(output)] if output else []
-        click.echo(f"{len(diffs)} files are not what their schema gives. To mend them: {shlex.join(words)}", err=True)
+        click.echo(f"{len(diffs)} files are not what their schema gives. To mend them: {command}", err=True)
         raise SystemExit(DIFFERENT)
     else:
         click.echo(f"{', '.join(chosen)}: {len(files)} files, all up to date")
 
 
-def _render(schemas: Schemas, output: Path, chosen: list[str]) -> dict[Path, str]:
+def _render(schemas: Schemas, templates: Templates, output: Path, chosen: list[str]) -> dict[Path, str]:
     from .generate import generate  # Loads datamodel-code-generator and black, which the other commands do without.
 
     known = [schemas.known(revision) for revision in chosen]
@@ -92,7 +106,7 @@ def _render(schemas: Schemas, output: Path, chosen: list[str]) -> dict[Path, str
         def done(revision: str) -> None:
             progress.update(task, advance=1, description=f"generated {revision}")
 
-        return generate(schemas, home("templates"), output, known, done)
+        return generate(schemas, templates, output, known, done)
 
 
 def _show_diff(diff: str) -> None:

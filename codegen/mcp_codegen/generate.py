@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from itertools import pairwise
 from pathlib import Path
 
+from .homes import Templates
 from .ir import Revision
 from .render import render_app, render_index, render_revision, render_steps, render_steps_package, steps_module
 from .schemas import Schemas
@@ -13,7 +14,7 @@ from .schemas import Schemas
 
 def generate(
     schemas: Schemas,
-    templates: Path,
+    templates: Templates,
     output: Path,
     revisions: Iterable[str],
     progress: Callable[[str], None] = lambda revision: None,

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Mapping
 from dataclasses import asdict
 from functools import cache
 from importlib.metadata import version
-from pathlib import Path
 from typing import Any, Final
 
 import black
@@ -17,6 +17,7 @@ from .calls import calls, http, roles
 from .difference import Step
 from .errors import CodegenError
 from .guard import check_types
+from .homes import Templates
 from .ir import Alias, Ref, Revision
 from .types_py import docstring, is_second_name, literal, render_types, sentence
 
@@ -40,7 +41,7 @@ _OFFERED: Final = frozenset(
 )
 
 
-def render_revision(revision: Revision, templates: Path) -> dict[str, str]:
+def render_revision(revision: Revision, templates: Templates) -> dict[str, str]:
     """The files of the revision's package, by name."""
     tables = calls(revision)
     rows = {call.row for table in tables.values() for call in table}
@@ -58,17 +59,18 @@ def render_revision(revision: Revision, templates: Path) -> dict[str, str]:
         "lifecycle": {"style": style, "roles": roles(revision, tables)},
         "http": http(revision, tables),
         "constants": [(literal(name), ascii(value)) for name, value in revision.constants.items()],
-        "types": _declarations(render_types(revision, templates)),
+        "types": _types(revision, templates),
         "second_names": [_second_name(each) for each in revision.types.values() if is_second_name(each)],
     }
-    environment = _environment(templates)
-    texts = {name: environment.get_template(template).render(context) for name, template in _TEMPLATES.items()}
+    texts = {name: _print(template, context, templates) for name, template in _TEMPLATES.items()}
     files = {name: format_module(text, f"{revision.id}: {name}") for name, text in texts.items()}
     check_types(files["types.py"], revision)
     return files
 
 
-def render_index(revisions: list[Revision], pairs: list[tuple[Revision, Revision]], templates: Path, app: bool) -> str:
+def render_index(
+    revisions: list[Revision], pairs: list[tuple[Revision, Revision]], templates: Templates, app: bool
+) -> str:
     """The `__init__.py` of the package that holds the revisions, with or without the names of the app."""
     context: dict[str, Any] = {
         "revisions": [(literal(each.id), each.module, literal(each.lifecycle.style)) for each in revisions],
@@ -77,7 +79,7 @@ def render_index(revisions: list[Revision], pairs: list[tuple[Revision, Revision
         "generator": GENERATOR,
         "app": _APP if app else (),
     }
-    return format_module(_environment(templates).get_template("index.py.jinja2").render(context), "__init__.py")
+    return format_module(_print("index.py.jinja2", context, templates), "__init__.py")
 
 
 def steps_module(older: Revision, newer: Revision) -> str:
@@ -85,25 +87,24 @@ def steps_module(older: Revision, newer: Revision) -> str:
     return f"{older.module}_{newer.module}"
 
 
-def render_steps(older: Revision, newer: Revision, steps: list[Step], templates: Path) -> str:
+def render_steps(older: Revision, newer: Revision, steps: list[Step], templates: Templates) -> str:
     """The module with the steps between two neighbours, which is nothing but literals."""
     tables = [(literal(step.target), [(name, ascii(value)) for name, value in asdict(step).items()]) for step in steps]
-    template = _environment(templates).get_template("steps.py.jinja2")
-    text = template.render(older=older, newer=newer, tables=tables, generator=GENERATOR)
-    return format_module(text, steps_module(older, newer))
+    context = {"older": older, "newer": newer, "tables": tables, "generator": GENERATOR}
+    return format_module(_print("steps.py.jinja2", context, templates), steps_module(older, newer))
 
 
-def render_steps_package(templates: Path) -> str:
-    return _environment(templates).get_template("steps_package.py.jinja2").render(generator=GENERATOR)
+def render_steps_package(templates: Templates) -> str:
+    return _print("steps_package.py.jinja2", {"generator": GENERATOR}, templates)
 
 
-def render_app(revision: Revision, templates: Path) -> str | None:
+def render_app(revision: Revision, templates: Templates) -> str | None:
     """The module of the app, which is made for the newest revision; None where it has not all that apps offer."""
     table = calls(revision)["FromClient"]
     if not _OFFERED <= {call.name for call in table}:
         return None
     context = {"revision": revision, "calls": table, "generator": GENERATOR}
-    return format_module(_environment(templates).get_template("app.py.jinja2").render(context), "app.py")
+    return format_module(_print("app.py.jinja2", context, templates), "app.py")
 
 
 def format_module(text: str, what: str) -> str:
@@ -114,8 +115,28 @@ def format_module(text: str, what: str) -> str:
         raise CodegenError(f"{what}: what the templates give is not Python: {fault}") from fault
 
 
+def _print(template: str, context: Mapping[str, Any], templates: Templates) -> str:
+    """What a template gives. Raises CodegenError for a template that is broken, or asks for what is not there."""
+    try:
+        return _environment(templates).get_template(template).render(context)
+    except jinja2.TemplateError as fault:
+        raise _template_fault(template, fault) from fault
+
+
+def _types(revision: Revision, templates: Templates) -> str:
+    try:
+        return _declarations(render_types(revision, templates))
+    except jinja2.TemplateError as fault:
+        raise _template_fault("types", fault) from fault
+
+
+def _template_fault(template: str, fault: jinja2.TemplateError) -> CodegenError:
+    name, line = getattr(fault, "name", None) or template, getattr(fault, "lineno", None)
+    return CodegenError(f"the template {name}{f', line {line}' if line else ''}: {fault.message}")
+
+
 @cache
-def _environment(templates: Path) -> jinja2.Environment:
+def _environment(templates: Templates) -> jinja2.Environment:
     return jinja2.Environment(
         loader=jinja2.FileSystemLoader(templates),
         undefined=jinja2.StrictUndefined,

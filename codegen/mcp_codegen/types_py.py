@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 import textwrap
-from pathlib import Path
 from typing import Any, Final, TypeGuard, cast
 
 from datamodel_code_generator import InputFileType, LiteralType, generate
@@ -17,6 +16,7 @@ from datamodel_code_generator.enums import AllOfClassHierarchy, DataModelType, T
 from datamodel_code_generator.format import PythonVersion
 
 from .errors import CodegenError
+from .homes import Templates
 from .ir import Alias, Array, Field, Map, Object, Plain, Ref, Revision, Scalar, Type, Union, Values
 
 Schema = dict[str, Any]
@@ -29,7 +29,7 @@ _TOKEN: Final = re.compile(
 _WIDTH: Final = 116
 
 
-def render_types(revision: Revision, templates: Path) -> str:
+def render_types(revision: Revision, templates: Templates) -> str:
     """The module as datamodel-code-generator gives it, with its own imports; second names of a type are left out."""
     tokens = _Tokens(revision)
     schema = {
@@ -47,7 +47,7 @@ def render_types(revision: Revision, templates: Path) -> str:
         target_python_version=PythonVersion.PY_311,
         base_class="mcp_runtime.wire.WireModel",
         additional_imports=["mcp_runtime.wire.Opt", "mcp_runtime.wire.const", "mcp_runtime.wire.MISSING"],
-        custom_template_dir=templates / "types",
+        custom_template_dir=next(folder / "types" for folder in templates if (folder / "types").is_dir()),
         extra_template_data=cast("Any", options),
         aliases=tokens.attributes,
         allof_class_hierarchy=AllOfClassHierarchy.Always,

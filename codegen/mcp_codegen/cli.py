@@ -21,6 +21,7 @@ from .docs import undocumented
 from .errors import CodegenError, SchemaError
 from .homes import Templates, default_output, home, template_folders
 from .ir import Object, Revision
+from .ir_command import ir
 from .schemas import Schemas
 from .standalone import stand_alone
 from .write import compare_files, write_files
@@ -268,3 +269,4 @@ def verify(source: Path, revisions: tuple[str, ...], schema: Path | None) -> Non
 
 main.add_command(diff)
 main.add_command(clarity)
+main.add_command(ir)

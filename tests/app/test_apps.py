@@ -6,18 +6,20 @@ import asyncio
 import base64
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import pytest
 from app.sample import app
 
-from mcp_generated import App, Context, UserMessage
+from mcp_generated import REVISIONS, App, Context, UserMessage
 from mcp_generated.v2026_07_28 import Client
 from mcp_generated.v2026_07_28 import types as t
 from mcp_generated.v2026_07_28.methods import FromClient
 from mcp_runtime.errors import ErrorResponse, LocalError
 from mcp_runtime.faces.calls import Options
+from mcp_runtime.faces.revisions import servers_of
 
 INVALID_PARAMS = -32602
 NAMES = ["weather://{city}/{day}", "file:///docs/{+path}", "search://items{?q,limit}"]
@@ -38,6 +40,7 @@ async def test_resources_and_templates_are_listed_apart() -> None:
     assert (templates[0].title, templates[0].description) == ("Weather", "The weather of a day.")
 
 
+@pytest.mark.clause("draft/resources/10")
 async def test_a_resource_is_text_bytes_or_json() -> None:
     assert content(await app.read_resource(uri="sample://motd")) == ("# hello", "text/markdown", "sample://motd")
     [logo] = (await app.read_resource(uri="sample://logo")).contents
@@ -49,6 +52,7 @@ async def test_a_resource_is_text_bytes_or_json() -> None:
     assert content(await app.read_resource(uri="search://items?q=x+y"))[0] == "x y 5"
 
 
+@pytest.mark.clause("draft/resources/08")
 @pytest.mark.parametrize(
     "uri",
     [
@@ -67,6 +71,7 @@ async def test_a_resource_that_is_not_there_is_not_found(uri: str) -> None:
     assert caught.value.code == INVALID_PARAMS
 
 
+@pytest.mark.clause("draft/prompts/08", "draft/prompts/09", "draft/prompts/11")
 async def test_a_prompt_has_arguments_that_are_checked() -> None:
     review, chat = await app.list_prompts()
     assert (review.name, review.title, review.description) == ("review", "Review", "Review some code.")
@@ -95,6 +100,7 @@ async def test_a_prompt_may_be_several_messages() -> None:
     ]
 
 
+@pytest.mark.clause("draft/completion/03")
 async def test_completion_gives_at_most_a_hundred_and_says_how_many_there_are() -> None:
     ref = t.ResourceTemplateReference(uri=NAMES[0])
     found = await app.complete(ref=ref, argument=t.CompletionArgument(name="city", value="P"))
@@ -102,6 +108,10 @@ async def test_completion_gives_at_most_a_hundred_and_says_how_many_there_are() 
     assert (values.values[0], len(values.values), values.total, values.has_more) == ("P0", 100, 150, True)
     other = await app.complete(ref=ref, argument=t.CompletionArgument(name="day", value=""))
     assert other.completion.values == []
+    for unknown in (t.PromptReference(name="nope"), t.ResourceTemplateReference(uri="nope://{x}")):
+        with pytest.raises(ErrorResponse, match="nothing to complete for") as caught:
+            await app.complete(ref=unknown, argument=t.CompletionArgument(name="city", value=""))
+        assert caught.value.code == INVALID_PARAMS
 
 
 async def test_lists_come_in_pages() -> None:
@@ -164,6 +174,48 @@ async def test_who_listens_hears_of_changes_that_a_tool_makes_in_its_thread() ->
         await asyncio.wait([listening])
 
 
+@pytest.mark.parametrize("spoken", [each for each in REVISIONS if each != "2026-07-28"])
+async def test_clients_of_older_revisions_use_an_app_and_hear_of_changes(spoken: str) -> None:
+    changing = App("changing")
+    heard = asyncio.Event()
+
+    @changing.tool()
+    async def add(ctx: Context, name: str) -> str:
+        changing.add_tool(lambda: "", name)
+        return f"added for {ctx.client_info['name']}"
+
+    async def on_tool_list_changed(self: Any, ctx: Any, params: Any) -> None:
+        heard.set()
+
+    package = import_module(f"mcp_generated.{REVISIONS[spoken]}")
+    older = type("Older", (package.Client,), {"on_tool_list_changed": on_tool_list_changed})
+    async with older.memory(*servers_of(changing.server), name="old") as client:
+        result = await client.call_tool(name="add", arguments={"name": "more"})
+        assert [each.text for each in result.content] == ["added for old"]
+        await heard.wait()
+        assert [tool.name async for tool in client.iter_tools()] == ["add", "more"]
+
+
+async def test_an_app_is_mounted_in_an_asgi_application_and_answers_over_http() -> None:
+    httpx2 = pytest.importorskip("httpx2", reason="asks over HTTP")
+    served = app.asgi()
+    transport = httpx2.ASGITransport(app=served)
+    meta = {"io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {}}
+    asked = {"name": "google", "arguments": {"city": "Rome"}, "_meta": meta}
+    body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": asked}
+    headers = {
+        "accept": "application/json, text/event-stream",
+        "mcp-protocol-version": "2026-07-28",
+        "mcp-method": "tools/call",
+        "mcp-name": "google",
+    }
+    async with httpx2.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
+        answer = await client.post("/mcp", json=body, headers=headers)
+    assert answer.status_code == 200, answer.text
+    assert "Rome 3" in answer.text
+
+
+@pytest.mark.clause("draft/tools/05", "draft/resources/01", "draft/prompts/01", "draft/completion/01")
 async def test_only_what_there_is_is_declared() -> None:
     tools = App("tools")
     tools.add_tool(lambda: "", "one")

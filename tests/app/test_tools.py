@@ -88,6 +88,7 @@ async def test_the_order_of_the_list_is_that_of_the_file_and_every_schema_is_one
         jsonschema.Draft202012Validator.check_schema(shown.get("outputSchema", {}))
 
 
+@pytest.mark.clause("draft/tools/09", "draft/tools/10")
 @pytest.mark.parametrize(
     ("name", "arguments", "value"),
     [
@@ -168,6 +169,7 @@ async def test_a_schema_of_ones_own_is_shown_and_checked() -> None:
     assert await said("own_schema", **{"n-th": 3}) == "the 3th"
 
 
+@pytest.mark.clause("draft/tools/10")
 @pytest.mark.parametrize(("name", "arguments"), [("wrong", {}), ("own_output", {"lie": True})])
 async def test_output_that_is_not_as_declared_is_never_sent(
     name: str, arguments: dict[str, Any], caplog: pytest.LogCaptureFixture

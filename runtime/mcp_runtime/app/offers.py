@@ -110,11 +110,21 @@ class Offers:
     # ---- completion -------------------------------------------------------------------------------------------------
 
     async def complete(self, ctx: ServerContext, params: Any, states: States) -> Any:
+        self._check_known(params.ref)
         for each in self.all_completions():
             found = await each(params.ref, params.argument, params.context)
             if found is not None:
                 return self._t.CompleteResult(completion=self._suggested(found))
         return self._t.CompleteResult(completion=self._suggested([]))
+
+    def _check_known(self, ref: Any) -> None:
+        """Raise Refusal (invalid params) for a prompt, a template or a resource that there is not."""
+        name, uri = getattr(ref, "name", None), getattr(ref, "uri", None)
+        prompts = (each.name for each in self.all("prompts"))
+        templates = (each.uri_template for each in self.all_resources(templates=True))
+        if name in prompts if uri is None else uri in templates or self.has_resource(uri):
+            return
+        raise Refusal(INVALID_PARAMS, f"nothing to complete for: {name if uri is None else uri!r}")
 
     def _suggested(self, found: Any) -> Any:
         if isinstance(found, self._t.Completion):

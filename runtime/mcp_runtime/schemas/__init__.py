@@ -23,7 +23,7 @@ LATEST: Final = "https://json-schema.org/draft/2020-12/schema"
 DRAFT_7: Final = "http://json-schema.org/draft-07/schema"
 _CLASSES: Final = {LATEST: "Draft202012Validator", DRAFT_7: "Draft7Validator"}
 
-LONGEST: Final = 256 << 10  # Bytes of a schema.
+LONGEST: Final = 128 << 10  # Bytes of a schema.
 MOST_WORK: Final = 4_000_000  # About 10 ns each.
 _EXPLAINED: Final = (
     50_000  # Work up to which it is said why no alternative fits: that costs much more than that none does.

@@ -240,7 +240,8 @@ def _walk(schema: dict[str, Any]) -> Iterator[tuple[dict[str, Any], int]]:
         yield each, level
         for keyword, value in each.items():
             if keyword in _KEYWORDS:
-                waiting += ((other, level + 1) for other in _held(keyword, value))
+                held = _held(keyword, value)
+                waiting += ((other, level + 1) for other in held[:_MOST_SUBSCHEMAS])
 
 
 def _held(keyword: str, value: Any) -> list[Any]:

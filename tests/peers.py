@@ -10,8 +10,10 @@ import json
 import os
 import re
 import shutil
+import socket
 import subprocess
 import sys
+import threading
 import venv
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -23,6 +25,7 @@ from conftest import ROOT
 
 PEERS = ROOT / "build" / "peers"
 LIMIT = 300  # Seconds one installation may take.
+READY = 60  # Seconds until a server has to be ready.
 
 
 def python_peer(requirement: str) -> Path:
@@ -59,6 +62,30 @@ def driven(python: Path, driver: str, *arguments: str, limit: float = 60.0) -> A
     done = subprocess.run([python, script, *arguments], capture_output=True, text=True, timeout=limit, env=_clean())
     assert done.returncode == 0, f"{driver} ended with {done.returncode}:\n{done.stderr[-4000:]}"
     return json.loads(done.stdout)
+
+
+def free_port() -> int:
+    """A port of 127.0.0.1 that nobody uses, for programs that cannot choose one themselves."""
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return int(found.getsockname()[1])
+
+
+def started(command: list[str], env: dict[str, str], ready: str) -> subprocess.Popen[str]:
+    """A server that is running, once it has said that it is ready. Whoever started it ends it."""
+    server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=env)
+    assert server.stdout is not None
+    timer = threading.Timer(READY, server.kill)
+    timer.start()
+    said = ""
+    for line in server.stdout:
+        said += line
+        if ready in line:
+            timer.cancel()
+            # What it says later is read and dropped, because a full pipe would stop it.
+            threading.Thread(target=server.stdout.read, daemon=True).start()
+            return server
+    raise AssertionError(f"{command[0]} ended with {server.wait()}:\n{said[-4000:]}")
 
 
 def _clean() -> dict[str, str]:

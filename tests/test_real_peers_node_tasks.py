@@ -6,6 +6,7 @@ import asyncio
 
 import pytest
 from peer_drivers.our_client import Everything, converse, text
+from peer_drivers.our_client import way as way  # Runs each test in all ways.
 
 from mcp_generated.v2025_11_25 import types as t
 from mcp_runtime.errors import ErrorResponse, TimedOut

@@ -1,13 +1,20 @@
-"""A conversation goes in, and is held with the official everything server by our client, which has every handler."""
+"""A conversation goes in, and is held with the official everything server by our client, which has every handler; over
+stdio, or over HTTP in both its shapes, with one server for all conversations of a process."""
 
 from __future__ import annotations
 
 import asyncio
+import atexit
+import os
 import secrets
-from collections.abc import Awaitable, Callable
+import subprocess
+from collections.abc import Awaitable, Callable, Iterator
+from contextvars import ContextVar
+from functools import cache
 from typing import Any
 
-from peers import node_peer
+import pytest
+from peers import free_port, node_peer, started
 
 from mcp_generated import v2024_11_05, v2025_03_26, v2025_06_18, v2025_11_25, v2026_07_28
 from mcp_generated.v2025_11_25 import types as t
@@ -103,18 +110,54 @@ class Everything(v2025_11_25.Client):
         self.told("task").put_nowait(params)
 
 
-def everything_server() -> tuple[str, ...]:
-    """The command of the server, which is installed first if it is not there."""
+WAYS = {"stdio": "", "streamableHttp": "/mcp", "sse": "/sse"}
+_way: ContextVar[str] = ContextVar("way", default="stdio")
+
+
+@pytest.fixture(autouse=True, params=WAYS)
+def way(request: pytest.FixtureRequest) -> Iterator[str]:
+    """How the server is reached; import it into a module to run its tests in all ways."""
+    token = _way.set(request.param)
+    yield request.param
+    _way.reset(token)
+
+
+def _program() -> tuple[str, str]:
+    """The server, which is installed first if it is not there."""
     name = SERVER.rpartition("@")[0]
-    return ("node", str(node_peer(SERVER) / "node_modules" / name / "dist" / "index.js"), "stdio")
+    return "node", str(node_peer(SERVER) / "node_modules" / name / "dist" / "index.js")
+
+
+@cache
+def _served(way: str) -> str:
+    """The URL of a server of this process, which ends with it."""
+    port = free_port()
+    server = started([*_program(), way], {**os.environ, "PORT": str(port)}, "on port")
+    atexit.register(_end, server)
+    return f"http://127.0.0.1:{port}{WAYS[way]}"
+
+
+def _end(server: subprocess.Popen[str]) -> None:
+    server.kill()
+    server.wait()
+
+
+def reached(kind: Any, **settings: Any) -> Any:
+    """A client of this class, of the server in the way of the test."""
+    if _way.get() == "stdio":
+        return kind.stdio(*_program(), "stdio", stderr=_ignore, **settings)
+    return kind.http(_served(_way.get()), **settings)
+
+
+def _ignore(line: str) -> None:
+    """What the server says on standard error is no part of these tests."""
 
 
 def converse(conversation: Callable[[Everything], Awaitable[None]]) -> None:
-    """Hold a conversation with a server of its own."""
-    command = everything_server()
+    """Hold a conversation with a server, in a session of its own."""
 
     async def opened() -> None:
-        client = await _negotiated(command)
+        client = await _negotiated()
         try:
             await conversation(client)
         finally:
@@ -123,18 +166,14 @@ def converse(conversation: Callable[[Everything], Awaitable[None]]) -> None:
     asyncio.run(asyncio.wait_for(opened(), DEADLINE))
 
 
-async def _negotiated(command: tuple[str, ...]) -> Everything:
+async def _negotiated() -> Everything:
     """The client, open: all five revisions are offered, and the server takes the newest with a handshake."""
-
-    def ignore(line: str) -> None:
-        """What the server says on standard error is no part of these tests."""
-
     client = await negotiate(
-        v2024_11_05.Client.stdio(*command, stderr=ignore),
-        v2025_03_26.Client.stdio(*command, stderr=ignore),
-        v2025_06_18.Client.stdio(*command, stderr=ignore),
-        Everything.stdio(*command, stderr=ignore, capabilities=CAPABILITIES),
-        v2026_07_28.Client.stdio(*command, stderr=ignore),
+        reached(v2024_11_05.Client),
+        reached(v2025_03_26.Client),
+        reached(v2025_06_18.Client),
+        reached(Everything, capabilities=CAPABILITIES),
+        reached(v2026_07_28.Client),
     )
     assert isinstance(client, Everything), f"agreed on {client.revision.id}"
     return client

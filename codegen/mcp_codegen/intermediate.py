@@ -17,7 +17,13 @@ from .calls import Call, calls
 IR_VERSION: Final = 1
 
 _TAGGED: Final = (ir.Ref, ir.Plain, ir.Values, ir.Array, ir.Map, ir.Union, ir.Object, ir.Alias)
-_PLAIN: Final[Mapping[object, str]] = {str: "string", int: "integer", bool: "boolean", NoneType: "null"}
+_PLAIN: Final[Mapping[object, str]] = {
+    str: "string",
+    int: "integer",
+    float: "number",
+    bool: "boolean",
+    NoneType: "null",
+}
 
 
 def dump(revision: ir.Revision) -> dict[str, Any]:

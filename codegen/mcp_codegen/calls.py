@@ -148,7 +148,7 @@ def _call(row: Method, revision: Revision, roles_by_method: Mapping[str, str]) -
         pages=_pages(row, revision),
         doc=docstring(_sentence(row), "        "),
         sent=role not in _SENT_BY_RUNTIME and row.kind != "input_request",
-        handled=role not in _HANDLED_BY_RUNTIME and row.kind != "input_request",
+        handled=role not in _HANDLED_BY_RUNTIME,
         # A flag below a feature of the server: it is about the server, and concerns all its clients.
         announced=notification and on_client and row.capability.startswith("server.") and row.capability.count(".") > 1,
     )

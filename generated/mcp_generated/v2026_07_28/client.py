@@ -120,6 +120,20 @@ class Client(BaseClient):
         """Every item of `list_tools`, page after page."""
         return self._pages(FromClient.LIST_TOOLS, "tools", options)
 
+    def on_create_message(
+        self, ctx: ClientContext, params: t.CreateMessageRequestParams
+    ) -> Answer[t.CreateMessageResult]:
+        """Server asks for a message written by the client's model. Deprecated."""
+        raise self._not_handled(FromServer.CREATE_MESSAGE)
+
+    def on_list_roots(self, ctx: ClientContext, params: t.ListRootsRequestParams) -> Answer[t.ListRootsResult]:
+        """Server asks which directories and files it is meant to work on. Deprecated."""
+        raise self._not_handled(FromServer.LIST_ROOTS)
+
+    def on_elicit(self, ctx: ClientContext, params: t.ElicitRequestParams) -> Answer[t.ElicitResult]:
+        """Server asks the user for input, by way of the client."""
+        raise self._not_handled(FromServer.ELICIT)
+
     def on_logging_message(self, ctx: ClientContext, params: t.LoggingMessageNotificationParams) -> Answer[None]:
         """Server sends the client a log message. Deprecated."""
         raise self._not_handled(FromServer.LOGGING_MESSAGE)

@@ -17,7 +17,7 @@ from ..session import Session
 from ..spec import META, Direction, Handshake, Request, Revision, Stateless
 from ..wire import is_list, is_object
 from .calls import DEFAULT, Options
-from .face import Context, Face
+from .face import Chosen, Context, Face, Speaking
 
 if TYPE_CHECKING:
     from ..transports.http_client.channel import Reach
@@ -35,6 +35,7 @@ class BaseClient(Face):
     `capabilities` are declared beside those that the overridden methods declare, such as
     `{"roots": {"listChanged": True}}`. `opening` says how the opening calls are made. With `keep_alive`, the server is
     asked every so many seconds whether it is still there, and the conversation ends where it does not answer in time.
+    With `revisions`, servers of these are spoken to as well, and what is of another revision than its own is converted.
     """
 
     _receives: ClassVar[Direction] = "server_to_client"
@@ -48,6 +49,7 @@ class BaseClient(Face):
         capabilities: Mapping[str, Any] | None = None,
         opening: Options = DEFAULT,
         keep_alive: float | None = None,
+        revisions: Chosen = (),
     ) -> None:
         super().__init__(capabilities)
         self.name = name
@@ -57,6 +59,7 @@ class BaseClient(Face):
         self._session: Session | None = None
         self._opening = opening
         self._keep_alive = keep_alive
+        self._revisions = revisions
         self._beat: asyncio.Task[None] | None = None
         self._running: asyncio.Task[None] | None = None
         lifecycle = self.revision.lifecycle
@@ -114,13 +117,21 @@ class BaseClient(Face):
     # ---- opening and closing ------------------------------------------------------------------------------------------
 
     async def __aenter__(self) -> Self:
-        await self.open([self])
+        if not self._revisions:
+            await self.open([self])
+            return self
+        from .revisions import ClientFace, clients_of
+
+        candidates = clients_of(self, self._revisions)
+        agreed = await candidates[-1].face().open(candidates)
+        if isinstance(agreed, ClientFace):
+            agreed.hand_back()
         return self
 
     async def __aexit__(self, *exception: object) -> None:
         await self.close()
 
-    async def open(self, candidates: Sequence[BaseClient]) -> BaseClient:
+    async def open(self, candidates: Sequence[Speaking[BaseClient]]) -> BaseClient:
         """Connect, and open the conversation as that one of the candidates whose revision the server agrees to."""
         transport = await self._connect()
         session = Session(Peer(self.revision, "client", own=self.capabilities), transport, self._handle)
@@ -159,14 +170,14 @@ class BaseClient(Face):
             with suppress(asyncio.CancelledError):
                 await asyncio.wait([running])
 
-    async def _agree(self, session: Session, candidates: Sequence[BaseClient]) -> BaseClient:
+    async def _agree(self, session: Session, candidates: Sequence[Speaking[BaseClient]]) -> BaseClient:
         lifecycle = self.revision.lifecycle
         if isinstance(lifecycle, Stateless):
             return await self._discover(session, lifecycle, candidates)
         return await self._shake_hands(session, lifecycle, candidates)
 
     async def _shake_hands(
-        self, session: Session, lifecycle: Handshake, candidates: Sequence[BaseClient]
+        self, session: Session, lifecycle: Handshake, candidates: Sequence[Speaking[BaseClient]]
     ) -> BaseClient:
         """Offer this revision, and take the one the server answers with if it is one of the candidates'."""
         offer = {
@@ -175,10 +186,11 @@ class BaseClient(Face):
             "clientInfo": {"name": self.name, "version": self.version},
         }
         result: Any = await self._ask(lifecycle.open, offer, self._opening)
-        agreed = next((each for each in candidates if each.revision.id == result.protocol_version), None)
-        if agreed is None:
-            ids = ", ".join(each.revision.id for each in candidates)
+        named = next((each for each in candidates if each.speaks == result.protocol_version), None)
+        if named is None:
+            ids = ", ".join(each.speaks for each in candidates)
             raise LocalError(f"the server speaks {result.protocol_version!r}, this client {ids}")
+        agreed = named.face()
         session.peer.own = agreed.capabilities
         session.peer.agree(agreed.revision, result.capabilities.model_dump())
         _speak(session, agreed.revision)
@@ -188,7 +200,9 @@ class BaseClient(Face):
         await session.tell(opened.opened, None)
         return agreed
 
-    async def _discover(self, session: Session, lifecycle: Stateless, candidates: Sequence[BaseClient]) -> BaseClient:
+    async def _discover(
+        self, session: Session, lifecycle: Stateless, candidates: Sequence[Speaking[BaseClient]]
+    ) -> BaseClient:
         """Ask what the server is; where it is not of this lifecycle, shake hands as the newest candidate that can."""
         self._own_meta = {
             f"{META}protocolVersion": self.revision.id,
@@ -201,7 +215,7 @@ class BaseClient(Face):
             older = self._older(refused, candidates)
             if not older:
                 raise LocalError(f"the server does not speak {self.revision.id}: {refused}") from refused
-            other = older[-1]
+            other = older[-1].face()
             self._own_meta = {}
             session.peer = Peer(other.revision, "client", own=other.capabilities)
             _speak(session, other.revision)
@@ -215,20 +229,22 @@ class BaseClient(Face):
         self.server = result
         return self
 
-    def _older(self, refused: ErrorResponse | Rejected, candidates: Sequence[BaseClient]) -> Sequence[BaseClient]:
+    def _older(
+        self, refused: ErrorResponse | Rejected, candidates: Sequence[Speaking[BaseClient]]
+    ) -> Sequence[Speaking[BaseClient]]:
         """The candidates that may go on with a server that gave this answer to the first request; raises it again
         where it says nothing of what the server speaks."""
         from ..http.asking import speaks_otherwise  # Not loaded where no server refuses.
 
         code = refused.code if isinstance(refused, ErrorResponse) else 0
-        older = [each for each in candidates if isinstance(each.revision.lifecycle, Handshake)]
+        older = [each for each in candidates if each.shakes_hands]
         if not older or speaks_otherwise(refused.status, code, self.revision):
             return older
         told = refused.data if isinstance(refused, ErrorResponse) else None
         supported = told.get("supported") if is_object(told) else None
         if not is_list(supported):
             raise refused
-        return [each for each in older if each.revision.id in supported]
+        return [each for each in older if each.speaks in supported]
 
     def _hand_over(self, agreed: BaseClient, server: BaseModel | None) -> None:
         """Let another client of the same conversation go on with it."""

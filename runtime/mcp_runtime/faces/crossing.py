@@ -224,7 +224,7 @@ class Inside:
         outside = crossing.outer.table(row.direction).get(row.method)
         if not isinstance(outside, Request):
             gone = crossing.outward.gone(row.direction, row.method)
-            why = gone.why if gone is not None else "it asks this inside results"
+            why = "it is asked inside results" if gone is None else gone.why
             raise NotAllowed(f"{row.method!r} in {crossing.inner.id} cannot be asked in {crossing.outer.id}: {why}")
         return outside
 

@@ -13,7 +13,7 @@ from ..jsonrpc import METHOD_NOT_FOUND, Id
 from ..lifecycle import Capabilities, declare, merge, split
 from ..peer import Asked, Told
 from ..seams import Speaker
-from ..spec import META, Direction, Handshake, Request, Revision, Sent
+from ..spec import META, Direction, Handshake, InputRequest, Notification, Revision, Sent
 from ..wire import is_object
 from .calls import Caller
 from .guards import guarded
@@ -137,9 +137,13 @@ class Face(Caller):
         generated = next(cls for cls in type(self).__mro__ if "revision" in vars(cls))
         return {
             row.method: guarded(row.name, _awaitable(getattr(self, row.name)))
-            for row in self.revision.table(self._receives).values()
+            for row in self._received()
             if getattr(type(self), row.name, None) is not getattr(generated, row.name, None)
         }
+
+    def _received(self) -> list[Sent | InputRequest[Any]]:
+        """The rows of what this side may be told, or asked, be it inside a result."""
+        return [row for row in self.revision.rows if row.direction == self._receives]
 
     def _capabilities(self, message: Any, name: str) -> Capabilities:
         """What the handlers declare, each what its method needs, and what was given by hand; `message` is the type
@@ -148,14 +152,14 @@ class Face(Caller):
         model: type[BaseModel] = message.model_fields[name].annotation
         capabilities: Capabilities = {}
         side = self._receives.rpartition("_")[2]
-        for row in self.revision.table(self._receives).values():
+        for row in self._received():
             owner, path = split(row.capability) if row.capability else ("", ())
-            if row.method in self._handlers and isinstance(row, Request) and owner == side:
+            if row.method in self._handlers and not isinstance(row, Notification) and owner == side:
                 declare(capabilities, path, model)
         merge(capabilities, self._more)
         return capabilities
 
-    def _not_handled(self, row: Sent) -> Refusal:
+    def _not_handled(self, row: Sent | InputRequest[Any]) -> Refusal:
         return Refusal(METHOD_NOT_FOUND, f"{row.method!r} is not served here ({self.revision.id})")
 
 

@@ -8,13 +8,16 @@ from functools import cache
 from importlib import import_module
 from typing import Any, Final, Generic, TypeVar, cast
 
+from pydantic import BaseModel
+
 from ..errors import LocalError
 from ..peer import Asked, Told
-from ..spec import Handshake, Notification, Revision
+from ..session import Session
+from ..spec import META, Handshake, Notification, Revision, Stateless
 from .client import BaseClient, ClientContext
 from .crossing import Crossing, Inside
 from .face import Chosen, Face, Speaking
-from .server import BaseServer, ServerContext
+from .server import NO_CACHE, BaseServer, ServerContext
 
 FaceT = TypeVar("FaceT", bound=Face)
 
@@ -104,11 +107,11 @@ class ServerFace(BaseServer):
 
 
 class ClientFace(BaseClient):
-    """A client object as one of another revision; it becomes the conversation of that client once it has opened."""
+    """A client object as one of another revision; once a conversation has opened, the client goes on with it."""
 
     def __init__(self, inner: BaseClient) -> None:
-        self.inner = inner
-        self.crossing = Crossing(inner.revision, self.revision, self._receives)
+        self._inner = inner
+        self._crossing = Crossing(inner.revision, self.revision, self._receives)
         super().__init__(
             inner._connect,  # pyright: ignore[reportPrivateUsage]
             name=inner.name,
@@ -117,14 +120,58 @@ class ClientFace(BaseClient):
             keep_alive=inner._keep_alive,  # pyright: ignore[reportPrivateUsage]
         )
 
+    def hand_back(self) -> None:
+        """Let the client have the conversation: what it says is converted on the way out."""
+        inner, session = self._inner, self._live()
+        inner._session = cast(Any, Lent(self._crossing, session))  # pyright: ignore[reportPrivateUsage]
+        inner._running, inner._beat = self._running, self._beat  # pyright: ignore[reportPrivateUsage]
+        self._session = self._running = self._beat = None
+        if isinstance(inner.revision.lifecycle, Stateless):
+            inner._own_meta = {  # pyright: ignore[reportPrivateUsage]
+                f"{META}protocolVersion": inner.revision.id,
+                f"{META}clientCapabilities": inner.capabilities,
+            }
+        assert self.server is not None
+        inner.server = opened_as(self._crossing, self.server)
+
     def _overridden(self) -> Any:
         def context(session: Inside, message: Asked | Told, outer: Any) -> ClientContext:
-            return ClientContext(session, message, self.inner)
+            return ClientContext(session, message, self._inner)
 
-        return self.crossing.handlers(self.inner._handlers, context)  # pyright: ignore[reportPrivateUsage]
+        return self._crossing.handlers(self._inner._handlers, context)  # pyright: ignore[reportPrivateUsage]
 
     def _capabilities(self, message: Any, name: str) -> Any:
-        return self.crossing.declared(self.inner.capabilities)
+        return self._crossing.declared(self._inner.capabilities)
+
+
+class Lent(Inside):
+    """The session of a conversation, as a client of another revision has it."""
+
+    def __init__(self, crossing: Crossing, session: Session) -> None:
+        super().__init__(crossing, session)
+        self._whole = session
+
+    async def close(self) -> None:
+        """End the conversation."""
+        await self._whole.close()
+
+
+def opened_as(crossing: Crossing, server: BaseModel) -> BaseModel:
+    """What a server said of itself when the conversation opened, as a client of the inner revision expects it."""
+    said = server.model_dump()
+    inner, outer = crossing.inner.lifecycle, crossing.outer.lifecycle
+    if isinstance(inner, Handshake) and isinstance(outer, Handshake):
+        row = inner.open
+        said = crossing.inward.result(row.direction, row.method, said)
+        return row.read_result({**said, "protocolVersion": crossing.inner.id})
+    told = {"capabilities": crossing.capabilities(said["capabilities"]), "instructions": said.get("instructions")}
+    known = {name: value for name, value in told.items() if value is not None}
+    if isinstance(inner, Handshake):
+        who = said.get("_meta", {}).get(f"{META}serverInfo", {"name": "", "version": ""})
+        return inner.open.read_result({**known, "protocolVersion": crossing.inner.id, "serverInfo": who})
+    who = {f"{META}serverInfo": said["serverInfo"]}
+    more = {**NO_CACHE, "supportedVersions": [crossing.outer.id], "_meta": who}
+    return inner.discover.read_result({**known, **more})
 
 
 @cache

@@ -24,7 +24,7 @@ from .rates import Allowance, Rate
 if TYPE_CHECKING:
     from .asgi import HttpServer
 
-_NO_CACHE: Final = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
+NO_CACHE: Final = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
 
 _LOG: Final = Rate(per_second=1000, burst=5000)
 _RATES: Final[Mapping[str, Rate]] = {"complete": Rate(per_second=100, burst=500)}
@@ -278,7 +278,7 @@ class Conversation:
     def _discovered(self, row: Request[Any]) -> BaseModel:
         server = self._server
         answer: dict[str, Any] = {
-            **_NO_CACHE,
+            **NO_CACHE,
             "supportedVersions": self._stateless_ids(),
             "capabilities": server.capabilities,
             "_meta": {f"{META}serverInfo": {"name": server.name, "version": server.version}},

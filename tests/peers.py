@@ -18,7 +18,7 @@ import venv
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 from conftest import ROOT
@@ -59,7 +59,7 @@ def node_peer(requirement: str) -> Path:
 def driven(python: Path, driver: str, *arguments: str, limit: float = 60.0) -> Any:
     """What a script of tests/peer_drivers/ prints as JSON when the peer's interpreter runs it."""
     script = ROOT / "tests" / "peer_drivers" / driver
-    done = subprocess.run([python, script, *arguments], capture_output=True, text=True, timeout=limit, env=_clean())
+    done = subprocess.run([python, script, *arguments], capture_output=True, text=True, timeout=limit, env=clean())
     assert done.returncode == 0, f"{driver} ended with {done.returncode}:\n{done.stderr[-4000:]}"
     return json.loads(done.stdout)
 
@@ -71,8 +71,15 @@ def free_port() -> int:
         return int(found.getsockname()[1])
 
 
-def started(command: list[str], env: dict[str, str], ready: str) -> subprocess.Popen[str]:
-    """A server that is running, once it has said that it is ready. Whoever started it ends it."""
+class Started(NamedTuple):
+    """A server that is running, and the line by which it said that it is ready. Whoever started it ends it."""
+
+    process: subprocess.Popen[str]
+    said: str
+
+
+def started(command: list[str], env: dict[str, str], ready: str) -> Started:
+    """Start a server, and wait until it says a line that has this in it."""
     server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=env)
     assert server.stdout is not None
     timer = threading.Timer(READY, server.kill)
@@ -84,11 +91,11 @@ def started(command: list[str], env: dict[str, str], ready: str) -> subprocess.P
             timer.cancel()
             # What it says later is read and dropped, because a full pipe would stop it.
             threading.Thread(target=server.stdout.read, daemon=True).start()
-            return server
+            return Started(server, line)
     raise AssertionError(f"{command[0]} ended with {server.wait()}:\n{said[-4000:]}")
 
 
-def _clean() -> dict[str, str]:
+def clean() -> dict[str, str]:
     """The environment without what would let the peer import our packages instead of its own."""
     return {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "PYTEST", "COV"))}
 

@@ -19,6 +19,7 @@ from over_http.raw_server import (
     reply,
     result,
     run,
+    said,
     serving,
     text,
 )
@@ -31,6 +32,12 @@ from mcp_runtime.sse import COMMENT, encode
 from mcp_runtime.transports.http_client.channel import Reach
 
 SHORT = Options(timeout=0.3)
+
+
+async def discover(got: Got, write: Write) -> None:
+    known = {"supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}}, "resultType": "complete"}
+    more = {"serverInfo": {"name": "raw", "version": "1"}, "ttlMs": 0, "cacheScope": "private"}
+    await write(reply(result(got, {**known, **more})))
 
 
 def test_a_lost_session_is_opened_again_once_without_the_old_id_and_the_calls_go_through() -> None:
@@ -181,11 +188,6 @@ def test_a_stateless_call_is_cancelled_by_closing_its_stream_and_by_nothing_else
     async def test() -> None:
         gone = asyncio.Event()
 
-        async def discover(got: Got, write: Write) -> None:
-            known = {"supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}}, "resultType": "complete"}
-            more = {"serverInfo": {"name": "raw", "version": "1"}, "ttlMs": 0, "cacheScope": "private"}
-            await write(reply(result(got, {**known, **more})))
-
         async def wait(got: Got, write: Write) -> None:
             try:
                 await write(STREAM)
@@ -201,5 +203,52 @@ def test_a_stateless_call_is_cancelled_by_closing_its_stream_and_by_nothing_else
                 await client.call_tool(name="x", options=SHORT)
             await gone.wait()
         assert [got.rpc for got in raw.seen] == ["server/discover", "tools/call"]
+
+    run(test())
+
+
+def test_a_call_refused_for_its_headers_is_sent_again_after_the_tools_are_listed_again() -> None:
+    async def tools(got: Got, write: Write) -> None:
+        mirrored = {"type": "object", "properties": {"a": {"type": "string", "x-mcp-header": "A"}}}
+        wrong = {"type": "object", "properties": {"a": {"type": "number", "x-mcp-header": "A"}}}
+        listed = [{"name": "x", "inputSchema": mirrored}, {"name": "wrong", "inputSchema": wrong}]
+        more = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
+        await write(reply(result(got, {"tools": listed, **more})))
+
+    async def check(got: Got, write: Write) -> None:
+        if got.headers.get("mcp-param-a") == got.body["params"]["arguments"]["a"]:
+            await write(reply(result(got, {**said("fine"), "resultType": "complete"})))
+            return
+        error = {"code": -32020, "message": "Header mismatch"}
+        await write(reply(json.dumps({"jsonrpc": "2.0", "id": got.body["id"], "error": error}).encode(), 400))
+
+    async def test() -> None:
+        raw = Raw({"server/discover": discover, "tools/list": tools, "tools/call": check})
+        async with serving(raw), v2026_07_28.Client.http(raw.url) as client:
+            assert text(await client.call_tool(name="x", arguments={"a": "v"})) == "fine"
+            assert text(await client.call_tool(name="x", arguments={"a": "w"})) == "fine"
+            assert [tool.name for tool in (await client.list_tools()).tools] == ["x"]
+        calls = ["tools/call", "tools/list", "tools/call", "tools/call", "tools/list"]
+        assert [got.rpc for got in raw.seen] == ["server/discover", *calls]
+
+    run(test())
+
+
+def test_a_client_is_closed_from_another_task_while_a_call_waits() -> None:
+    async def test() -> None:
+        arrived = asyncio.Event()
+
+        async def wait(got: Got, write: Write) -> None:
+            arrived.set()
+            await asyncio.sleep(20)
+
+        raw = Raw({"tools/call": wait})
+        async with serving(raw), v2025_11_25.Client.http(raw.url) as client:
+            call = asyncio.create_task(client.call_tool(name="x"))
+            await arrived.wait()
+            await asyncio.gather(asyncio.create_task(client.close()), asyncio.create_task(client.close()))
+            with pytest.raises(NotConnected):
+                await call
+        assert len(raw.asked("DELETE")) == 1
 
     run(test())

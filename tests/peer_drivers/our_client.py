@@ -133,7 +133,7 @@ def _served(way: str) -> str:
     """The URL of a server of this process, which ends with it."""
     port = free_port()
     server = started([*_program(), way], {**os.environ, "PORT": str(port)}, "on port")
-    atexit.register(_end, server)
+    atexit.register(_end, server.process)
     return f"http://127.0.0.1:{port}{WAYS[way]}"
 
 

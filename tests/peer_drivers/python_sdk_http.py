@@ -68,5 +68,6 @@ else:
     asgi = app.streamable_http_app()
 listening = socket.socket()
 listening.bind(("127.0.0.1", 0))
-print(listening.getsockname()[1], flush=True)
+listening.listen()  # From now on who comes waits in line.
+print("port", listening.getsockname()[1], flush=True)
 uvicorn.Server(uvicorn.Config(asgi, log_level="error")).run(sockets=[listening])

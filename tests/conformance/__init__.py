@@ -1,0 +1,1 @@
+"""The official conformance suite, and what it does not look at, against this package."""

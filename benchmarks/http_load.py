@@ -1,0 +1,199 @@
+"""A server's command goes in, what its answers over HTTP cost comes out: the same raw requests for every server.
+
+Requests are made before the clock starts. Each connection is kept open, and asks again as soon as it was answered.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import socket
+import statistics
+import subprocess
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+from stdio_load import BrokenServer, environ
+
+HANDSHAKE, STATELESS = "2025-11-25", "2026-07-28"
+PATIENCE = 30.0  # Seconds for a server to start, and to end.
+
+
+@dataclass(frozen=True)
+class HttpLoad:
+    """Calls before the clock starts and after, idle sessions, and open streams."""
+
+    warm_up: int
+    calls: int
+    sessions: int
+    streams: int
+
+
+class HttpChild:
+    """A server as a child process, on a free port."""
+
+    def __init__(self, command: Sequence[str | Path]) -> None:
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port = free.getsockname()[1]
+        self.process = subprocess.Popen(
+            [*command, str(self.port)], env=environ(), start_new_session=True, stdout=subprocess.DEVNULL
+        )
+
+    def __enter__(self) -> Self:
+        end = time.monotonic() + PATIENCE
+        while time.monotonic() < end:
+            with suppress(OSError), socket.create_connection(("127.0.0.1", self.port), 1):
+                return self
+            if self.process.poll() is not None:
+                break
+            time.sleep(0.02)
+        self.__exit__()
+        raise BrokenServer(f"it did not start: {self.process.args}")
+
+    def __exit__(self, *exception: object) -> None:
+        if self.process.poll() is None:
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait(PATIENCE)
+
+    def cpu(self) -> float:
+        """Seconds of processor time so far, of all its threads; Linux has a clock for each process."""
+        return time.clock_gettime((~self.process.pid << 3) | 2)
+
+    def memory(self, name: str) -> float:
+        """`VmHWM` (the peak) or `VmRSS` (now), in MiB."""
+        status = Path(f"/proc/{self.process.pid}/status").read_text()
+        return int(status.split(f"{name}:")[1].split()[0]) / 1024
+
+
+class Connection(asyncio.Protocol):
+    """One connection to the server, which asks one thing at a time."""
+
+    def __init__(self) -> None:
+        self._data = b""
+        self._waiting: asyncio.Future[tuple[dict[str, str], bytes]] | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self.transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        self._data += data
+        head, end, body = self._data.partition(b"\r\n\r\n")
+        if not end or self._waiting is None:
+            return
+        lines = head.decode("latin-1").split("\r\n")
+        headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines[1:])}
+        streaming = headers.get("content-type", "").startswith("text/event-stream")
+        if not streaming and "content-length" in headers and len(body) < int(headers["content-length"]):
+            return
+        if headers.get("transfer-encoding") == "chunked" and not streaming and not body.endswith(b"0\r\n\r\n"):
+            return
+        headers["status"] = lines[0].split()[1]
+        waiting, self._waiting, self._data = self._waiting, None, b""
+        waiting.set_result((headers, body))
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self._waiting is not None and not self._waiting.done():
+            self._waiting.set_exception(BrokenServer("it closed the connection"))
+
+    async def ask(self, request: bytes) -> tuple[dict[str, str], bytes]:
+        self._waiting = asyncio.get_running_loop().create_future()
+        self.transport.write(request)
+        return await self._waiting
+
+
+async def connect(port: int) -> Connection:
+    _, connection = await asyncio.get_running_loop().create_connection(Connection, "127.0.0.1", port)
+    return connection
+
+
+def post(port: int, message: dict[str, Any], *headers: str) -> bytes:
+    """A POST of a message."""
+    body = json.dumps(message).encode()
+    lines = ["POST /mcp HTTP/1.1", f"Host: 127.0.0.1:{port}", "Content-Type: application/json"]
+    lines += ["Accept: application/json, text/event-stream", f"Content-Length: {len(body)}", *headers]
+    return "\r\n".join(lines).encode() + b"\r\n\r\n" + body
+
+
+def hello(port: int) -> bytes:
+    params = {"protocolVersion": HANDSHAKE, "capabilities": {}, "clientInfo": {"name": "load", "version": "1"}}
+    return post(port, {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params})
+
+
+async def session(connection: Connection, port: int) -> list[str]:
+    """Open a session, and give the headers that name it."""
+    headers, _ = await connection.ask(hello(port))
+    named = [f"Mcp-Session-Id: {headers['mcp-session-id']}", f"MCP-Protocol-Version: {HANDSHAKE}"]
+    await connection.ask(post(port, {"jsonrpc": "2.0", "method": "notifications/initialized"}, *named))
+    return named
+
+
+async def call_of(connection: Connection, port: int, stateless: bool) -> bytes:
+    """A tool call, ready to be sent as often as one likes."""
+    params: dict[str, Any] = {"name": "echo", "arguments": {"text": "hello"}}
+    if not stateless:
+        named = await session(connection, port)
+        return post(port, {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}, *named)
+    prefix = "io.modelcontextprotocol/"
+    params["_meta"] = {
+        f"{prefix}protocolVersion": STATELESS,
+        f"{prefix}clientInfo": {"name": "load", "version": "1"},
+        f"{prefix}clientCapabilities": {},
+    }
+    named = [f"MCP-Protocol-Version: {STATELESS}", "Mcp-Method: tools/call", "Mcp-Name: echo"]
+    return post(port, {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}, *named)
+
+
+async def calls(child: HttpChild, load: HttpLoad, connections: int, stateless: bool) -> dict[str, float]:
+    """Calls per second, and their latencies in ms and processor time in µs."""
+    open_ = [await connect(child.port) for _ in range(connections)]
+    requests = [await call_of(connection, child.port, stateless) for connection in open_]
+    latencies: list[float] = []
+
+    async def ask(connection: Connection, request: bytes, number: int) -> None:
+        for _ in range(number):
+            start = time.perf_counter()
+            headers, body = await connection.ask(request)
+            latencies.append(time.perf_counter() - start)
+            if headers["status"] != "200" or b'"hello"' not in body:
+                raise BrokenServer(f"it answered {headers['status']}: {body[:300]!r}")
+
+    async def all_of_them(number: int) -> None:
+        await asyncio.gather(
+            *(ask(connection, request, number // connections) for connection, request in zip(open_, requests, strict=True))
+        )
+
+    await all_of_them(load.warm_up)
+    latencies.clear()
+    cpu, start = child.cpu(), time.perf_counter()
+    await all_of_them(load.calls)
+    seconds, cpu = time.perf_counter() - start, child.cpu() - cpu
+    for connection in open_:
+        connection.transport.close()
+    cuts = statistics.quantiles(latencies, n=100)
+    made = len(latencies)
+    return {"calls": made / seconds, "cpu": cpu / made * 1e6, "p50": cuts[49] * 1e3, "p99": cuts[98] * 1e3}
+
+
+async def idle(child: HttpChild, load: HttpLoad) -> dict[str, float]:
+    """Bytes that an idle session costs, and MiB with open streams beside them."""
+    connection = await connect(child.port)
+    for _ in range(100):
+        await session(connection, child.port)
+    before = child.memory("VmRSS")
+    named = [await session(connection, child.port) for _ in range(load.sessions)]
+    each = (child.memory("VmRSS") - before) / load.sessions * 2**20
+    for headers in named[: load.streams]:
+        listening = await connect(child.port)
+        lines = ["GET /mcp HTTP/1.1", f"Host: 127.0.0.1:{child.port}", "Accept: text/event-stream", *headers]
+        answered, _ = await listening.ask("\r\n".join(lines).encode() + b"\r\n\r\n")
+        if answered["status"] != "200":
+            raise BrokenServer(f"it answered a GET with {answered['status']}")
+    return {"session": each, "streams": child.memory("VmRSS")}

@@ -48,14 +48,10 @@ class Starter:
     def _step(self, spare: _Spare, work: Work) -> bool:
         """Whether the coroutine ends with its first step; else the spare task goes on with it, or fails as it did."""
         context = copy_context()
-        outer: asyncio.Task[Any] | None = None
-        try:
-            _enter_task(self._loop, spare)
-        except RuntimeError:  # A task is at work already.
-            outer = asyncio.current_task(self._loop)
-            assert outer is not None
+        outer = asyncio.current_task(self._loop)
+        if outer is not None:
             _leave_task(self._loop, outer)
-            _enter_task(self._loop, spare)
+        _enter_task(self._loop, spare)
         try:
             waits_for = context.run(work.send, None)
         except StopIteration:

@@ -131,7 +131,7 @@ class Web:
 @asynccontextmanager
 async def web(rev: Rev, server: Any, **settings: Any) -> AsyncIterator[Web]:
     """A client of a server, with its session open; the application is closed afterwards."""
-    client = Web(server.asgi(**settings), rev)
+    client = Web(server.asgi(revisions=[rev.id], **settings), rev)
     try:
         if not rev.stateless:
             await client.open()

@@ -249,7 +249,8 @@ class HttpServer:
             await exchange.begun(KEEP_ALIVE)
         revision = session.peer.revision
         if exchange.is_over and exchange.stream is None and exchange.answer is not None:
-            return await respond(send, self._status(exchange.code, message, revision), exchange.answer, more)
+            status = self._status(exchange.code, message, revision) if exchange.code else 200
+            return await respond(send, status, exchange.answer, more)
         await self._stream(exchange.streaming(), receive, send, more, primed=revision.http.primed)
 
     def _status(self, code: int, message: Said, revision: Revision) -> int:

@@ -41,15 +41,20 @@ class Way(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Spoken:
-    """The revisions of one endpoint: `stateless` and `shaking` by their ids, oldest first."""
+    """The revisions of one endpoint: `stateless` and `shaking` by their ids, oldest first; `opening` are the methods
+    that open a session."""
 
     stateless: Mapping[str, Revision]
     shaking: Mapping[str, Revision]
+    opening: frozenset[str]
 
     @classmethod
     def of(cls, revisions: Mapping[str, Revision]) -> Spoken:
         stateless = {id: each for id, each in revisions.items() if isinstance(each.lifecycle, Stateless)}
-        return cls(stateless, {id: each for id, each in revisions.items() if id not in stateless})
+        shaking = {id: each for id, each in revisions.items() if id not in stateless}
+        lifecycles = [each.lifecycle for each in shaking.values()]
+        opening = frozenset(each.open.method for each in lifecycles if isinstance(each, Handshake))
+        return cls(stateless, shaking, opening)
 
     @property
     def methods(self) -> str:
@@ -93,13 +98,11 @@ def _check_version(headers: Headers, spoken: Spoken) -> Turned | None:
 def classify(headers: Headers, message: Message | list[Message], spoken: Spoken) -> Way | Turned:
     """What a POST belongs to: a session, the opening of one, or nothing but itself."""
     version = headers.get(VERSION)
+    if version in spoken.shaking and SESSION in headers:
+        return Way.SESSION
     if spoken.stateless and (version in spoken.stateless or not spoken.shaking or _is_modern(message)):
         return Way.ALONE
-    opens = isinstance(message, RequestMessage) and any(
-        isinstance(each.lifecycle, Handshake) and each.lifecycle.open.method == message.method
-        for each in spoken.shaking.values()
-    )
-    if opens and SESSION not in headers:
+    if isinstance(message, RequestMessage) and message.method in spoken.opening and SESSION not in headers:
         return Way.OPENING
     if (turned := _check_version(headers, spoken)) is not None:
         return turned

@@ -167,7 +167,10 @@ async def calls(child: HttpChild, load: HttpLoad, connections: int, stateless: b
 
     async def all_of_them(number: int) -> None:
         await asyncio.gather(
-            *(ask(connection, request, number // connections) for connection, request in zip(open_, requests, strict=True))
+            *(
+                ask(connection, request, number // connections)
+                for connection, request in zip(open_, requests, strict=True)
+            )
         )
 
     await all_of_them(load.warm_up)

@@ -90,7 +90,11 @@ def compare(runs: int, load: HttpLoad, keep: bool) -> None:
     alone = in_turns(modern, runs, quiet, partial(sample, load=load, stateless=True))
     resting = in_turns(ends, 1, quiet, partial(idle_sample, load=load))
     tables = [
-        ("with a session, 2025-11-25", headers("server", list(shaking), PEER), rows(MEASURES, shaking, PEER, typescript)),
+        (
+            "with a session, 2025-11-25",
+            headers("server", list(shaking), PEER),
+            rows(MEASURES, shaking, PEER, typescript),
+        ),
         ("alone, 2026-07-28", headers("server", list(alone), PEER), rows(MEASURES, alone, PEER, [])),
         (f"{load.sessions:,} sessions at rest", headers("server", list(resting), PEER), rows(IDLE, resting, PEER, [])),
     ]

@@ -19,6 +19,7 @@ from .console import DIFFERENT, FAILED, FILE, FOLDER, one_line, open_schemas, sc
 from .diff.command import diff
 from .docs import undocumented
 from .errors import CodegenError, SchemaError
+from .explore.command import explore
 from .homes import Templates, default_output, home, template_folders
 from .ir import Object, Revision
 from .ir_command import ir
@@ -270,3 +271,4 @@ def verify(source: Path, revisions: tuple[str, ...], schema: Path | None) -> Non
 main.add_command(diff)
 main.add_command(clarity)
 main.add_command(ir)
+main.add_command(explore)

@@ -1,0 +1,1 @@
+"""The explorer: every revision on one page, with its methods, its types and what changed."""

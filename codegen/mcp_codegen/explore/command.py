@@ -1,0 +1,26 @@
+"""`mcp-codegen explore`: a folder of schemas goes in, one page that shows its revisions comes out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from ..console import FILE, one_line, open_schemas, schema_option
+from ..homes import home
+from ..write import write_files
+from .content import content
+from .page import page
+
+
+@click.command("explore")
+@click.option("--output", type=FILE, metavar="FILE", default="mcp.html", show_default=True, help="The page to write.")
+@schema_option
+@one_line
+def explore(output: str | Path, schema: Path | None) -> None:
+    """Write one HTML page with the methods and types of every revision, and what changed between any two."""
+    schemas = open_schemas(schema)
+    revisions = [schemas.revision(name) for name in schemas.pins]
+    text = page(content(revisions), home("templates"))
+    write_files({Path(output): text})
+    click.echo(f"{', '.join(schemas.pins)}: {len(text.encode()) / 1024:.0f} KiB written to {output}")

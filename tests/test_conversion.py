@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from collections.abc import Iterator
 from functools import cache
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import jsonschema
@@ -18,6 +20,8 @@ import pytest
 from conftest import ROOT, needs_official, official, package
 from fuzz import Instances
 
+from mcp_codegen.errors import OverlayError
+from mcp_codegen.schemas import Schemas
 from mcp_generated import REVISIONS
 from mcp_runtime.convert import Chain, ConversionReport, chain_of
 from mcp_runtime.errors import NotConvertible
@@ -166,3 +170,50 @@ def test_every_kind_of_content_becomes_valid_or_is_refused(source: str, target: 
             message = {"role": "user", "content": made.valid(name)}
             check(source, target, sample, "params", {"messages": [message], "maxTokens": 1})
             check(source, target, sample, "result", {**message, "model": "m"})
+
+
+def test_a_property_that_only_the_newer_revision_names_is_dropped_where_it_means_something_else() -> None:
+    report = ConversionReport()
+    up = chain_of("mcp_generated", "2024-11-05", "2026-07-28")
+    tools = [{"name": "a", "inputSchema": {"type": "object"}, "title": 5, "icons": "none", "own": 1}]
+    made = up.result("client_to_server", "tools/list", {"tools": tools}, report)
+    assert made["tools"] == [{"name": "a", "inputSchema": {"type": "object"}, "own": 1}]
+    assert [(loss.path, loss.what) for loss in report.losses] == [("tools.0.title", 5), ("tools.0.icons", "none")]
+
+
+def test_nothing_is_done_to_a_message_that_is_the_same_in_both() -> None:
+    chain = chain_of("mcp_generated", "2025-03-26", "2025-06-18")
+    params = {"uri": "file:///x"}
+    assert chain.params("client_to_server", "resources/subscribe", params) is params
+    assert chain.keeps_result("client_to_server", "resources/subscribe")
+
+
+def test_a_longer_way_is_a_chain_of_steps() -> None:
+    report = ConversionReport()
+    down = chain_of("mcp_generated", "2026-07-28", "2024-11-05")
+    content = [{"type": "audio", "data": "aGk=", "mimeType": "audio/wav"}]
+    made = down.result(
+        "client_to_server", "tools/call", {"resultType": "complete", "content": content, "structuredContent": 1}, report
+    )
+    accepted("2024-11-05", "CallToolResult", made, "three steps down")
+    assert made["content"][0]["resource"]["blob"] == "aGk=" and made.keys() == {"content"}
+    assert [loss.rule for loss in report.losses] == ["drop CallToolResult.structuredContent", "become AudioContent"]
+
+
+@pytest.mark.parametrize(
+    ("row", "complaint"),
+    [
+        ("[[drop]]\nat = 'Tool.nothing'\nreason = 'a test'\n", "[[drop]] at = 'Tool.nothing' is not used"),
+        ("[[become]]\ntype = 'Tool'\nuse = 'X'\nreason = 'a test'\n", "[[become]] type = 'Tool' is not used"),
+        ("[[keep]]\nat = 'Tool.title'\n", "needs at and reason"),
+        ("[[bend]]\nat = 'Tool.title'\nreason = 'a test'\n", "there is no table 'bend'"),
+        ("[[keep]]\nat = 'Tool.x'\nwhy = 1\nreason = 'a test'\n", "has an unknown key 'why'"),
+    ],
+)
+def test_a_row_that_is_unused_or_unreadable_fails(tmp_path: Path, row: str, complaint: str) -> None:
+    shutil.copytree(ROOT / "schema", tmp_path / "schema")
+    path = tmp_path / "schema" / "conversions.toml"
+    path.write_text(f"{path.read_text()}\n{row}")
+    with pytest.raises(OverlayError) as fault:
+        Schemas(tmp_path / "schema").steps  # noqa: B018
+    assert complaint in str(fault.value)

@@ -53,6 +53,45 @@ asyncio.run(talk())
 print("talked")
 """
 
+ACROSS = """
+import asyncio
+import future
+from future import v2026_07_28 as old
+from future.v2099_01_01 import Client, Context, Server
+from future.v2099_01_01 import types as t
+from mcp_runtime.convert import ConversionReport
+from mcp_runtime.errors import NotConvertible
+from mcp_runtime.faces.revisions import servers_of
+
+
+class Notes(Server):
+    async def call_tool(self, ctx: Context, params: t.CallToolRequestParams) -> t.CallToolResult:
+        return t.CallToolResult(content=[t.TextContent(text=params.name)])
+
+
+class Older(old.Server):
+    async def call_tool(self, ctx: old.Context, params: old.types.CallToolRequestParams) -> old.types.CallToolResult:
+        return old.types.CallToolResult(content=[old.types.TextContent(text="old")])
+
+
+async def talk() -> None:
+    async with old.Client.memory(*servers_of(Notes(name="notes", version="1"))) as client:
+        answer = await client.call_tool(name="new")
+        assert isinstance(answer, old.types.CallToolResult) and answer.content == [old.types.TextContent(text="new")]
+    async with future.connect(Older(name="old", version="1")) as newest:
+        assert type(newest) is Client
+        result = await newest.call_tool(name="x")
+        assert isinstance(result, t.CallToolResult) and result.content == [t.TextContent(text="old")]
+
+
+asyncio.run(talk())
+try:
+    note = {"content": [{"type": "note", "title": "milk"}]}
+    future.converter("2099-01-01", "2026-07-28").result("client_to_server", "tools/call", note, ConversionReport())
+except NotConvertible as refused:
+    print(refused)
+"""
+
 
 @pytest.fixture(scope="module")
 def future(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -79,10 +118,20 @@ def future(tmp_path_factory: pytest.TempPathFactory) -> Path:
     types["ClientRequest"]["anyOf"].append({"$ref": "#/$defs/SearchNotesRequest"})
     types["ServerNotification"]["anyOf"].append({"$ref": "#/$defs/NotesChangedNotification"})
     (newest / "schema.json").write_text(json.dumps(schema))
-    options = ["--revision", "2099-01-01", "--schema", str(root / "schema"), "--output", str(root / "future")]
+    options = [
+        "--revision",
+        "2026-07-28",
+        "--revision",
+        "2099-01-01",
+        "--schema",
+        str(root / "schema"),
+        "--output",
+        str(root / "future"),
+    ]
     result = CliRunner().invoke(main, options)
     assert result.exit_code == 0, result.output
     (root / "conversation.py").write_text(CONVERSATION)
+    (root / "across.py").write_text(ACROSS)
     return root
 
 
@@ -99,16 +148,24 @@ def test_its_table_has_the_new_rows_with_their_capability(future: Path) -> None:
 @pytest.mark.parametrize("check", [mypy, pyright])
 def test_it_passes_the_type_checkers(future: Path, check: object) -> None:
     assert callable(check)
-    assert check(future, "future", "conversation.py") == []
+    assert check(future, "future", "conversation.py", "across.py") == []
 
 
 def test_it_holds_a_conversation(future: Path) -> None:
-    path = os.pathsep.join([str(future), str(ROOT / "runtime")])
-    done = subprocess.run(
-        [sys.executable, "conversation.py"],
-        cwd=future,
-        env={**os.environ, "PYTHONPATH": path},
-        capture_output=True,
-        text=True,
+    assert run(future, "conversation.py") == "talked\n"
+
+
+def test_its_messages_become_those_of_its_neighbour_and_back(future: Path) -> None:
+    told = run(future, "across.py")
+    assert told == (
+        "2099-01-01 → 2026-07-28: content.0: refuse NoteContent: 2026-07-28 has no NoteContent, and nothing near it.\n"
     )
-    assert done.stdout == "talked\n", done.stderr
+
+
+def run(future: Path, script: str) -> str:
+    """What a script prints that has the package beside it."""
+    path = os.pathsep.join([str(future), str(ROOT / "runtime")])
+    environment = {**os.environ, "PYTHONPATH": path, "PYTHONIOENCODING": "utf-8"}
+    done = subprocess.run([sys.executable, script], cwd=future, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout

@@ -123,7 +123,9 @@ class BaseClient(Face):
         from .revisions import ClientFace, clients_of
 
         candidates = clients_of(self, self._revisions)
-        agreed = await candidates[-1].face().open(candidates)
+        # A server that shakes hands says so when it is asked what it is; one that does not, would not say what it is.
+        first = next((each for each in reversed(candidates) if not each.shakes_hands), candidates[-1])
+        agreed = await first.face().open(candidates)
         if isinstance(agreed, ClientFace):
             agreed.hand_back()
         return self

@@ -13,6 +13,15 @@ if TYPE_CHECKING:
 
     ClientT = TypeVar("ClientT", bound=BaseClient)
 
+    from .app import App as App
+    from .app import AssistantMessage as AssistantMessage
+    from .app import Audio as Audio
+    from .app import Context as Context
+    from .app import Image as Image
+    from .app import ToolError as ToolError
+    from .app import UserMessage as UserMessage
+    from .app import tool as tool
+
 REVISIONS: Final = {
     "2024-11-05": "v2024_11_05",
     "2025-03-26": "v2025_03_26",
@@ -60,3 +69,25 @@ def converter(source: str, target: str) -> "Chain":
     from mcp_runtime.convert import chain_of
 
     return chain_of(__name__, source, target)
+
+
+_OF_THE_APP: Final = frozenset(
+    {
+        "App",
+        "AssistantMessage",
+        "Audio",
+        "Context",
+        "Image",
+        "ToolError",
+        "UserMessage",
+        "tool",
+    }
+)
+
+
+def __getattr__(name: str) -> object:
+    if name not in _OF_THE_APP:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from . import app
+
+    return getattr(app, name)

@@ -14,7 +14,7 @@ import time
 import tomllib
 from argparse import ArgumentParser, Namespace
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from fnmatch import fnmatch
 from typing import Any, Final
@@ -80,10 +80,13 @@ def is_known(run: Run) -> bool:
 
 
 async def work(suite: Suite, queue: asyncio.Queue[Run], verdicts: dict[Run, Verdict]) -> None:
-    """Run what is in the queue, one after the other, against a server of its own."""
-    async with server() as url:
+    """Run what is in the queue, one after the other; what needs a server gets one that is of this worker alone."""
+    async with AsyncExitStack() as stack:
+        url = ""
         while not queue.empty():
             run = queue.get_nowait()
+            if run.side == "server" and not url:
+                url = await stack.enter_async_context(server())
             client = f"{sys.executable} {HERE / 'client.py'}"
             to = ("--url", url) if run.side == "server" else ("--command", client)
             began = time.monotonic()

@@ -10,20 +10,20 @@ from mcp_codegen.ir import Alias, Array, Map, Plain, Ref, Revision, Type, Union,
 TEXTS = ("text", "https://example.org/", "file:///text")
 
 
-def sample(written: Type, revision: Revision) -> Any:
-    """What is required, and nothing else."""
+def sample(written: Type, revision: Revision, property: str = "") -> Any:
+    """What is required, and nothing else; a text is a URI where the name of its property says so."""
     match written:
         case Ref(name):
             each = revision.types[name]
             if isinstance(each, Alias):
-                return sample(each.type, revision)
+                return sample(each.type, revision, property)
             needed = [field for field in each.fields if field.required]
             return {
-                field.wire: sample(field.type, revision) if field.constant is None else field.constant
+                field.wire: sample(field.type, revision, field.wire) if field.constant is None else field.constant
                 for field in needed
             }
         case Plain(kind):
-            return _plain(kind, written)
+            return _plain(kind, written, property)
         case Values(values):
             return values[0]
         case Array(items, _, least):
@@ -31,12 +31,13 @@ def sample(written: Type, revision: Revision) -> Any:
         case Map():
             return {}
         case Union(arms):
-            return sample(arms[0], revision)
+            return sample(arms[0], revision, property)
 
 
-def _plain(kind: str, plain: Plain) -> Any:
+def _plain(kind: str, plain: Plain, property: str) -> Any:
     if kind == "string":
-        fitting = [text for text in TEXTS if plain.pattern is None or re.search(plain.pattern, text)]
+        texts = TEXTS[1:] if property.lower().endswith(("uri", "url")) else TEXTS
+        fitting = [text for text in texts if plain.pattern is None or re.search(plain.pattern, text)]
         return fitting[0][: plain.max_length].ljust(plain.min_length or 0, "x")
     numbers = {"integer": 1, "number": 1}
     return (

@@ -98,7 +98,7 @@ def _whole_way(revisions: list[Revision], folder: Path) -> int:
     for revision in revisions:
         name = revision.module.replace(".", "_")
         (folder / name).mkdir()
-        for file, text in render_revision(revision, home("templates")).items():
+        for file, text in render_revision(revision, (home("templates"),)).items():
             (folder / name / file).write_text(text)
         samples[name] = _samples(revision)
     (folder / "samples.json").write_text(json.dumps(samples))

@@ -116,7 +116,7 @@ def always(data: bytes) -> Answer:
 
 @asynccontextmanager
 async def serving(raw: Raw) -> AsyncGenerator[Raw, None]:
-    server = await asyncio.start_server(raw.connected, "127.0.0.1", 0)
+    server = await asyncio.start_server(raw.connected, "127.0.0.1", 0, backlog=1024)
     host, port = server.sockets[0].getsockname()[:2]
     raw.url = f"http://{host}:{port}/mcp"
     try:

@@ -34,6 +34,7 @@ CALL = RequestMessage(1, "tools/call", {"name": "tool", "arguments": {"a": "é",
 
 
 @pytest.mark.parametrize("id", REVISIONS)
+@pytest.mark.clause("2025-03-26/transports/12", "2025-03-26/transports/24")
 def test_a_post_takes_both_kinds_of_answer(id: str) -> None:
     headers = headers_for(CALL, revision(id), None, {})
     assert headers["accept"] == "application/json, text/event-stream"
@@ -137,7 +138,6 @@ def test_a_refusal_says_whether_the_server_may_know_another_lifecycle(status: An
     [(400, True, True), (404, True, True), (405, True, True), (406, True, False), (415, True, False)]
     + [(status, False, False) for status in (401, 403, 408, 429, 500, 503, 200, 302)],
 )
-@pytest.mark.clause("2025-03-26/transports/49")
 def test_a_refused_opening_may_be_that_of_an_older_server(status: int, first: bool, later: bool) -> None:
     assert is_older(status, revision("2025-03-26")) is first
     assert is_older(status, revision("2025-06-18")) is is_older(status, revision("2025-11-25")) is later

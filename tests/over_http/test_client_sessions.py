@@ -7,6 +7,7 @@ import json
 import logging
 from typing import Any
 
+import httpx2
 import pytest
 from over_http.raw_server import (
     NEWEST_WITH_SESSIONS,
@@ -40,6 +41,7 @@ async def discover(got: Got, write: Write) -> None:
     await write(reply(result(got, {**known, **more})))
 
 
+@pytest.mark.clause("2025-03-26/transports/35", "2025-03-26/transports/38", "2025-03-26/transports/39")
 def test_a_lost_session_is_opened_again_once_without_the_old_id_and_the_calls_go_through() -> None:
     async def test() -> None:
         raw = Raw()
@@ -250,5 +252,54 @@ def test_a_client_is_closed_from_another_task_while_a_call_waits() -> None:
             with pytest.raises(NotConnected):
                 await call
         assert len(raw.asked("DELETE")) == 1
+
+    run(test())
+
+
+def test_credentials_a_proxy_and_a_client_of_ones_own_are_used() -> None:
+    async def test() -> None:
+        raw = Raw()
+        async with httpx2.AsyncClient(headers={"x-own": "yes"}) as own:
+            assert await call(raw, reach=Reach(auth=httpx2.BasicAuth("ada", "pw"), client=own)) == "usual"
+            assert not own.is_closed
+        sent = {(got.headers["authorization"], got.headers["x-own"]) for got in raw.seen}
+        assert sent == {("Basic YWRhOnB3", "yes")}
+        async with serving(Raw()) as proxy:
+            far = v2025_11_25.Client.http("http://far.invalid/mcp", reach=Reach(proxy=proxy.url))
+            async with far as client:
+                assert text(await client.call_tool(name="x")) == "usual"
+            assert {got.path for got in proxy.seen} == {"http://far.invalid/mcp"}
+
+    run(test())
+
+
+def test_the_calls_of_an_older_server_fail_when_its_stream_ends() -> None:
+    async def test() -> None:
+        say: asyncio.Queue[bytes | None] = asyncio.Queue()
+
+        async def stream(got: Got, write: Write) -> None:
+            await write(STREAM + encode(b"/messages?session=1", kind="endpoint"))
+            while (said := await say.get()) is not None:
+                await write(encode(said))
+
+        async def opened(got: Got, write: Write) -> None:
+            if got.path == "/mcp":
+                await write(reply(b"", 405))
+                return
+            await write(reply(b"", 202))
+            known = {"protocolVersion": NEWEST_WITH_SESSIONS, "capabilities": {"tools": {}}}
+            say.put_nowait(result(got, {**known, "serverInfo": {"name": "raw", "version": "1"}}))
+
+        async def end(got: Got, write: Write) -> None:
+            await write(reply(b"", 202))
+            say.put_nowait(None)
+
+        raw = Raw({"GET": stream, "initialize": opened, "tools/call": end})
+        async with serving(raw), v2025_11_25.Client.http(raw.url) as client:
+            with pytest.raises(NotConnected):
+                await client.call_tool(name="x", options=Options(timeout=None))
+            with pytest.raises(NotConnected):
+                await client.call_tool(name="x")
+        assert raw.asked("tools/call")[0].path == "/messages?session=1"
 
     run(test())

@@ -139,7 +139,6 @@ def test_a_slow_answer_ends_at_the_deadline_of_the_call_and_the_server_is_told(s
 
 @pytest.mark.clause("2025-03-26/transports/31")
 def test_a_stream_cut_anywhere_is_resumed_without_loss_or_doubling() -> None:
-    """Each cut ends the connection within the bytes of a stream; the rest is asked for by the last id that arrived."""
     seeded = random.Random(7)
 
     async def test() -> None:

@@ -47,6 +47,7 @@ ROLES: Final[Mapping[str, tuple[Kind, Direction]]] = {
     "ClientNotification": ("notification", "client_to_server"),
     "ServerNotification": ("notification", "server_to_client"),
 }
+_METADATA: Final = "_meta"
 _CAPABILITIES: Final = {"client": "ClientCapabilities", "server": "ServerCapabilities"}
 _SUFFIXES: Final = {"request": "Request", "input_request": "Request", "notification": "Notification"}
 
@@ -149,9 +150,25 @@ class _Rules:
                 tried=list(ROLES),
             )
         faults += self._without_direction(covered)
+        faults += [fault for row in rows for fault in self._without_metadata(row)]
         if faults:
             raise all_of(faults)
         return tuple(rows)
+
+    def _without_metadata(self, row: Method) -> list[RuleError]:
+        """Where all requests have to carry metadata, a request whose params have no place for it."""
+        common = self._types.get("RequestParams")
+        needed = common.field(_METADATA) if isinstance(common, Object) else None
+        params = self._types.get(row.params or "")
+        asked = row.kind == "request" and row.direction == "client_to_server"
+        if not asked or needed is None or not needed.required or not (params is None or isinstance(params, Object)):
+            return []
+        if params is not None and params.field(_METADATA) is not None:
+            return []
+        what = (
+            f"{self._revision}: RequestParams requires {_METADATA} of every request, the params of {row.type} have none"
+        )
+        return [RuleError(what, rule="message", at=row.type, tried=[f"{row.params}.{_METADATA}"] if row.params else [])]
 
     def _without_direction(self, covered: set[str]) -> list[RuleError]:
         """The messages that no role union has."""

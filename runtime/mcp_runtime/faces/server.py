@@ -277,15 +277,12 @@ class Conversation:
 
     def _discovered(self, row: Request[Any]) -> BaseModel:
         server = self._server
-        info = {"name": server.name, "version": server.version}
         answer: dict[str, Any] = {
             **NO_CACHE,
             "supportedVersions": self._stateless_ids(),
             "capabilities": server.capabilities,
-            "_meta": {f"{META}serverInfo": info},
+            "_meta": {f"{META}serverInfo": {"name": server.name, "version": server.version}},
         }
-        if any(field.alias == "serverInfo" for field in row.result.model_fields.values()):
-            answer["serverInfo"] = info  # Some drafts say it here.
         return _read(row, answer | ({} if server.instructions is None else {"instructions": server.instructions}))
 
     def opened(self, peer: Peer, asked: Asked) -> BaseModel:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from typing import Any
 
@@ -143,6 +144,25 @@ async def test_an_old_handler_serves_newer_clients(rev: Rev) -> None:
             await client.complete(ref=ref, argument=rev.t.CompletionArgument(name="a", value=""))
         ).completion.values
         assert len(values) == (100 if rev.stateless else 150)
+
+
+@among(HANDSHAKE)
+async def test_who_watches_a_resource_is_told_what_the_handlers_announce(rev: Rev) -> None:
+    told: asyncio.Queue[str] = asyncio.Queue()
+
+    async def read_resource(ctx: Any, params: Any) -> Any:
+        raise AssertionError
+
+    async def on_resource_updated(ctx: Any, params: Any) -> None:
+        assert isinstance(params, rev.t.ResourceUpdatedNotificationParams)
+        told.put_nowait(params.uri)
+
+    server = server_of(NEWEST, {"resources": {"subscribe": True}}, read_resource=read_resource)
+    async with client_of(rev, to(server), on_resource_updated=on_resource_updated) as client:
+        await client.subscribe(uri="note://one")
+        await server.notify_resource_updated(uri="note://other")
+        await server.notify_resource_updated(uri="note://one")
+        assert await told.get() == "note://one"
 
 
 async def test_what_only_its_own_revision_has_is_not_declared_to_others() -> None:

@@ -137,6 +137,7 @@ class BaseClient(Face):
         """Connect, and open the conversation as that one of the candidates whose revision the server agrees to."""
         transport = await self._connect()
         session = Session(Peer(self.revision, "client", own=self.capabilities), transport, self._handle)
+        _speak(session, self.revision)
         self._running = asyncio.create_task(session.run())
         self._session = session
         try:

@@ -42,6 +42,8 @@ LAYERS = [
     "transports",
     "faces",
     "app",
+    "contract",
+    "typed",
     "testing",
 ]
 FREE = {"lazy"}

@@ -25,6 +25,7 @@ from .ir import Object, Revision
 from .ir_command import ir
 from .schemas import Schemas
 from .standalone import stand_alone
+from .tools.commands import check, lock, tools
 from .write import compare_files, write_files
 
 _from_option: Final = click.option(
@@ -268,7 +269,5 @@ def verify(source: Path, revisions: tuple[str, ...], schema: Path | None) -> Non
         raise SystemExit(DIFFERENT)
 
 
-main.add_command(diff)
-main.add_command(clarity)
-main.add_command(ir)
-main.add_command(explore)
+for _command in (diff, clarity, ir, explore, tools, lock, check):
+    main.add_command(_command)

@@ -19,7 +19,7 @@ from .errors import CodegenError
 from .guard import check_types
 from .homes import Templates
 from .ir import Alias, Ref, Revision
-from .types_py import docstring, is_second_name, literal, render_types, sentence
+from .types_py import declarations, docstring, is_second_name, literal, render_types, sentence
 
 MODE: Final = black.Mode(line_length=120, target_versions={TargetVersion.PY311})
 GENERATOR: Final = version("mcp-codegen")
@@ -59,10 +59,10 @@ def render_revision(revision: Revision, templates: Templates) -> dict[str, str]:
         "lifecycle": {"style": style, "roles": roles(revision, tables)},
         "http": http(revision, tables),
         "constants": [(literal(name), ascii(value)) for name, value in revision.constants.items()],
-        "types": _types(revision, templates),
+        "types": declared_types(revision, templates),
         "second_names": [_second_name(each) for each in revision.types.values() if is_second_name(each)],
     }
-    texts = {name: _print(template, context, templates) for name, template in _TEMPLATES.items()}
+    texts = {name: print_template(template, context, templates) for name, template in _TEMPLATES.items()}
     files = {name: format_module(text, f"{revision.id}: {name}") for name, text in texts.items()}
     check_types(files["types.py"], revision)
     return files
@@ -79,7 +79,7 @@ def render_index(
         "generator": GENERATOR,
         "app": _APP if app else (),
     }
-    return format_module(_print("index.py.jinja2", context, templates), "__init__.py")
+    return format_module(print_template("index.py.jinja2", context, templates), "__init__.py")
 
 
 def steps_module(older: Revision, newer: Revision) -> str:
@@ -91,11 +91,11 @@ def render_steps(older: Revision, newer: Revision, steps: list[Step], templates:
     """The module with the steps between two neighbours, which is nothing but literals."""
     tables = [(literal(step.target), [(name, ascii(value)) for name, value in asdict(step).items()]) for step in steps]
     context = {"older": older, "newer": newer, "tables": tables, "generator": GENERATOR}
-    return format_module(_print("steps.py.jinja2", context, templates), steps_module(older, newer))
+    return format_module(print_template("steps.py.jinja2", context, templates), steps_module(older, newer))
 
 
 def render_steps_package(templates: Templates) -> str:
-    return _print("steps_package.py.jinja2", {"generator": GENERATOR}, templates)
+    return print_template("steps_package.py.jinja2", {"generator": GENERATOR}, templates)
 
 
 def render_app(revision: Revision, templates: Templates) -> str | None:
@@ -104,7 +104,7 @@ def render_app(revision: Revision, templates: Templates) -> str | None:
     if not _OFFERED <= {call.name for call in table}:
         return None
     context = {"revision": revision, "calls": table, "generator": GENERATOR}
-    return format_module(_print("app.py.jinja2", context, templates), "app.py")
+    return format_module(print_template("app.py.jinja2", context, templates), "app.py")
 
 
 def format_module(text: str, what: str) -> str:
@@ -115,7 +115,7 @@ def format_module(text: str, what: str) -> str:
         raise CodegenError(f"{what}: what the templates give is not Python: {fault}") from fault
 
 
-def _print(template: str, context: Mapping[str, Any], templates: Templates) -> str:
+def print_template(template: str, context: Mapping[str, Any], templates: Templates) -> str:
     """What a template gives. Raises CodegenError for a template that is broken, or asks for what is not there."""
     try:
         return _environment(templates).get_template(template).render(context)
@@ -123,9 +123,10 @@ def _print(template: str, context: Mapping[str, Any], templates: Templates) -> s
         raise _template_fault(template, fault) from fault
 
 
-def _types(revision: Revision, templates: Templates) -> str:
+def declared_types(revision: Revision, templates: Templates) -> str:
+    """The classes of types.py alone. Raises CodegenError for a template that is broken."""
     try:
-        return _declarations(render_types(revision, templates))
+        return declarations(render_types(revision, templates))
     except jinja2.TemplateError as fault:
         raise _template_fault("types", fault) from fault
 
@@ -148,16 +149,6 @@ def _environment(templates: Templates) -> jinja2.Environment:
 def _second_name(each: Alias) -> dict[str, str]:
     target = each.type.name if isinstance(each.type, Ref) else "dict[str, Any]"
     return {"name": each.name, "target": target, "doc": docstring(sentence(each), "") if sentence(each) else ""}
-
-
-def _declarations(source: str) -> str:
-    """The classes and aliases, without the imports before them and the calls of model_rebuild after them, which would
-    build at once what is built when it is first used."""
-    body = ast.parse(source).body
-    first = max((node.end_lineno or 0 for node in body if isinstance(node, (ast.Import, ast.ImportFrom))), default=0)
-    lines = source.split("\n")
-    calls = (node.lineno for node in body if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call))
-    return "\n".join(lines[first : next(calls, len(lines) + 1) - 1])
 
 
 def _without_unused(text: str) -> str:

@@ -7,6 +7,7 @@ Python literals afterwards, so that no schema text can become Python syntax.
 
 from __future__ import annotations
 
+import ast
 import re
 import textwrap
 from typing import Any, Final, TypeGuard, cast
@@ -68,6 +69,16 @@ def render_types(revision: Revision, templates: Templates) -> str:
     if not isinstance(source, str):
         raise CodegenError(f"{revision.id}: datamodel-code-generator gave no single module")
     return tokens.reveal(source)
+
+
+def declarations(source: str) -> str:
+    """The classes and aliases, without the imports before them and the calls of model_rebuild after them, which would
+    build at once what is built when it is first used."""
+    body = ast.parse(source).body
+    first = max((node.end_lineno or 0 for node in body if isinstance(node, (ast.Import, ast.ImportFrom))), default=0)
+    lines = source.split("\n")
+    calls = (node.lineno for node in body if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call))
+    return "\n".join(lines[first : next(calls, len(lines) + 1) - 1])
 
 
 class _Tokens:

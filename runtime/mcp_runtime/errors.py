@@ -11,6 +11,7 @@ McpError
 ├── RemoteError           the peer did something wrong, or said no
 │   ├── ErrorResponse     it answered with a JSON-RPC error
 │   ├── Rejected          it answered with an HTTP status that stands for no answer, and said no more
+│   ├── ToolFailed        a tool says that it failed (raised by what `mcp-codegen tools` writes)
 │   └── InvalidResponse   it answered with something the schema of the revision does not allow
 └── Refusal               raised by a handler: the peer gets this JSON-RPC error as its answer
 """
@@ -72,6 +73,14 @@ class Rejected(RemoteError):
     def __init__(self, message: str, status: int) -> None:
         super().__init__(message)
         self.status = status
+
+
+class ToolFailed(RemoteError):
+    """A tool says that it failed; `result` is its whole answer."""
+
+    def __init__(self, message: str, result: object) -> None:
+        super().__init__(message)
+        self.result = result
 
 
 class InvalidResponse(RemoteError):

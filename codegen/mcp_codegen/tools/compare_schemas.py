@@ -1,0 +1,210 @@
+"""Two schemas of one direction go in, their changes come out. Who sends the values decides what is breaking:
+of what is given to a server, fewer values are; of what it gives, more values are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final, Literal
+
+from ..jsontypes import is_list, is_object
+from .canonical import schema as canonical_schema
+from .change import Change, Severity
+from .contract import Json
+
+Direction = Literal["input", "output"]
+
+_LOWER: Final = ("minimum", "exclusiveMinimum", "minLength", "minItems", "minProperties", "minContains")
+_UPPER: Final = ("maximum", "exclusiveMaximum", "maxLength", "maxItems", "maxProperties", "maxContains")
+_RULED: Final = ("pattern", "format", "multipleOf", "uniqueItems", "contentEncoding", "contentMediaType")
+_HANDLED: Final = frozenset(
+    {
+        *("type", "properties", "required", "enum", "const", "items", "additionalProperties", "default", "description"),
+        *("title", "$comment", "examples", "$schema", "$id", "$defs", "definitions", "anyOf", "oneOf", "deprecated"),
+        *("$ref", *_LOWER, *_UPPER, *_RULED),
+    }
+)
+
+
+def compare_schemas(direction: Direction, before: Any, after: Any, where: str) -> Iterator[Change]:
+    """The changes from one schema to the other, outermost first."""
+    yield from _Comparison(direction, before, after).compare(before, after, where)
+
+
+class _Comparison:
+    def __init__(self, direction: Direction, before: Any, after: Any) -> None:
+        self._direction = direction
+        self._roots = (before, after)
+        self._seen: set[tuple[str, str]] = set()
+
+    def compare(self, before: Any, after: Any, where: str) -> Iterator[Change]:
+        pointers = (_pointer(before), _pointer(after))
+        if any(pointers):
+            if pointers in self._seen:
+                return
+            self._seen.add(pointers)
+        before, after = _resolved(before, self._roots[0]), _resolved(after, self._roots[1])
+        if not is_object(before) or not is_object(after):
+            if before != after:
+                yield self._values(_empty(before) - _empty(after), where, f"from {before!a:.60} to {after!a:.60}")
+            return
+        yield from self._texts(before, after, where)
+        yield from self._kinds(before, after, where)
+        yield from self._bounds(before, after, where)
+        yield from self._properties(before, after, where)
+        yield from self._inside(before, after, where)
+        for key in sorted(before.keys() | after.keys()):
+            if key not in _HANDLED and canonical_schema({key: before.get(key)}) != canonical_schema(
+                {key: after.get(key)}
+            ):
+                yield Change("schema-changed", "review", where, f"{where}: {key!a} was changed")
+
+    def _values(self, wider: int, where: str, how: str) -> Change:
+        """A change of what is allowed: more than before, less, or something else."""
+        if wider > 0:
+            return Change(
+                "type-widened", "breaking" if self._direction == "output" else "compatible", where, f"{where}: {how}"
+            )
+        if wider < 0:
+            return Change(
+                "type-narrowed", "breaking" if self._direction == "input" else "compatible", where, f"{where}: {how}"
+            )
+        return Change("type-changed", "breaking", where, f"{where}: {how}")
+
+    def _texts(self, before: Json, after: Json, where: str) -> Iterator[Change]:
+        for key, rule, severity in _TEXTS:
+            if canonical_schema({key: before.get(key)}) != canonical_schema({key: after.get(key)}):
+                yield Change(
+                    rule, severity, where, f"{where}: {key!a} from {before.get(key)!a:.60} to {after.get(key)!a:.60}"
+                )
+
+    def _kinds(self, before: Json, after: Json, where: str) -> Iterator[Change]:
+        old, new = _kinds(before), _kinds(after)
+        if old != new:
+            yield self._values(_wider(old, new), where, f"from {_said(old)} to {_said(new)}")
+        listed, lists = _allowed(before), _allowed(after)
+        if listed != lists:
+            yield self._values(_wider(listed, lists), where, f"values from {_said(listed)} to {_said(lists)}")
+
+    def _bounds(self, before: Json, after: Json, where: str) -> Iterator[Change]:
+        for key in (*_LOWER, *_UPPER, *_RULED):
+            old, new = before.get(key), after.get(key)
+            if old == new:
+                continue
+            if old is None or new is None:
+                wider = -1 if old is None else 1
+            elif key in _RULED or not isinstance(old, (int, float)) or not isinstance(new, (int, float)):
+                wider = 0
+            else:
+                wider = 1 if (new < old) == (key in _LOWER) else -1
+            yield self._values(wider, where, f"{key} from {old!a:.60} to {new!a:.60}")
+
+    def _properties(self, before: Json, after: Json, where: str) -> Iterator[Change]:
+        old, new = _named(before), _named(after)
+        needed, needs = _required(before), _required(after)
+        given = self._direction == "input"
+        for name in [each for each in old if each not in new]:
+            yield Change("property-removed", "breaking", f"{where}/{name}", f"{where}: {name!a} was removed")
+        for name in [each for each in new if each not in old]:
+            rule, severity = (
+                ("required-property-added", "breaking") if given and name in needs else ("property-added", "compatible")
+            )
+            yield Change(rule, severity, f"{where}/{name}", f"{where}: {name!a} was added")
+        for name in [each for each in old if each in new]:
+            place = f"{where}/{name}"
+            if name in needs and name not in needed:
+                yield Change(
+                    "became-required", "breaking" if given else "compatible", place, f"{place}: is required now"
+                )
+            if name in needed and name not in needs:
+                yield Change(
+                    "became-optional", "compatible" if given else "breaking", place, f"{place}: is optional now"
+                )
+            yield from self.compare(old[name], new[name], place)
+
+    def _inside(self, before: Json, after: Json, where: str) -> Iterator[Change]:
+        for key in ("items", "additionalProperties"):
+            old, new = before.get(key, True), after.get(key, True)
+            if is_list(old) or is_list(new):
+                if canonical_schema({key: old}) != canonical_schema({key: new}):
+                    yield Change("type-changed", "breaking", f"{where}/{key}", f"{where}: {key!a} was changed")
+            else:
+                yield from self.compare(old, new, f"{where}/{key}")
+        for key in ("anyOf", "oneOf"):
+            old, new = before.get(key), after.get(key)
+            if old is None and new is None:
+                continue
+            left, right = _arms(old, self._roots[0]), _arms(new, self._roots[1])
+            if left != right:
+                yield self._values(_wider(left, right), where, f"the alternatives of {key} were changed")
+
+
+_TEXTS: Final[tuple[tuple[str, str, Severity], ...]] = (
+    ("description", "description-changed", "review"),
+    ("title", "text-changed", "compatible"),
+    ("deprecated", "text-changed", "compatible"),
+    ("examples", "text-changed", "compatible"),
+    ("default", "default-changed", "review"),
+)
+
+
+def _wider(before: frozenset[str] | None, after: frozenset[str] | None) -> int:
+    """1 where more is allowed than before, -1 where less, 0 where something else; None allows everything."""
+    if before is None or after is None:
+        return 1 if after is None else -1
+    return 1 if before < after else -1 if after < before else 0
+
+
+def _kinds(schema: Json) -> frozenset[str] | None:
+    found = schema.get("type")
+    kinds = found if is_list(found) else [found]
+    if found is None:
+        return None
+    named = {str(each) for each in kinds}
+    return frozenset(named | {"integer"} if "number" in named else named)
+
+
+def _allowed(schema: Json) -> frozenset[str] | None:
+    found = [schema["const"]] if "const" in schema else schema.get("enum")
+    return frozenset(map(ascii, found)) if is_list(found) else None
+
+
+def _arms(arms: Any, root: Any) -> frozenset[str] | None:
+    return frozenset(ascii(canonical_schema(_resolved(arm, root))) for arm in arms) if is_list(arms) else None
+
+
+def _named(schema: Json) -> Json:
+    found = schema.get("properties")
+    return found if is_object(found) else {}
+
+
+def _required(schema: Json) -> set[str]:
+    found = schema.get("required")
+    return {str(each) for each in found} if is_list(found) else set()
+
+
+def _said(values: frozenset[str] | None) -> str:
+    return "anything" if values is None else ", ".join(sorted(values)) or "nothing"
+
+
+def _empty(schema: Any) -> int:
+    """How much a schema excludes that may be a boolean."""
+    return 2 if schema is False else 0 if schema in (True, None) else 1
+
+
+def _pointer(schema: Any) -> str:
+    return str(schema.get("$ref", "")) if is_object(schema) else ""
+
+
+def _resolved(schema: Any, root: Any) -> Any:
+    """The schema that a local reference leads to, with what stands beside the reference."""
+    for _ in range(20):
+        pointer = _pointer(schema)
+        if not pointer.startswith("#"):
+            return schema
+        found = root
+        for step in pointer[1:].split("/")[1:]:
+            found = found.get(step.replace("~1", "/").replace("~0", "~")) if is_object(found) else None
+        if not is_object(found):
+            return schema
+        schema = {**found, **{key: value for key, value in schema.items() if key != "$ref"}}
+    return schema

@@ -1,0 +1,79 @@
+"""What a server says it offers goes in as JSON, a checked Contract comes out: its tools, prompts and templates."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from ..errors import SchemaError
+from ..jsontypes import is_list, is_object
+
+Json = dict[str, Any]
+
+KINDS: Final = ("tools", "prompts", "resource_templates")
+# A saved list may be the result of a request as it came, or what the server's own documents call it.
+_SPELLINGS: Final = {"resource_templates": ("resource_templates", "resourceTemplates")}
+
+
+@dataclass(frozen=True, slots=True)
+class Contract:
+    """What a server offers, each item by its name, in the order of the names."""
+
+    revision: str
+    server: str
+    tools: Mapping[str, Json]
+    prompts: Mapping[str, Json]
+    resource_templates: Mapping[str, Json]
+
+    def items(self, kind: str) -> Mapping[str, Json]:
+        """The items of one of the KINDS."""
+        match kind:
+            case "tools":
+                return self.tools
+            case "prompts":
+                return self.prompts
+            case _:
+                return self.resource_templates
+
+
+def read_contract(said: object, where: str) -> Contract:
+    """The contract in parsed JSON: what mcp_runtime.contract prints, a list result, or a bare list of tools.
+
+    Raises SchemaError where something has no name, or two have the same.
+    """
+    if isinstance(said, list):
+        said = {"tools": said}
+    if not is_object(said):
+        raise SchemaError(f"{where}: what a server offers is an object, or a list of tools")
+    result = said.get("result")
+    said = result if is_object(result) else said
+    found: dict[str, Mapping[str, Json]] = {}
+    for kind in KINDS:
+        spelled = next((word for word in _SPELLINGS.get(kind, (kind,)) if word in said), kind)
+        found[kind] = _by_name(said.get(spelled, []), f"{where}: {kind}")
+    if not any(found.values()) and not any(word in said for kind in KINDS for word in _SPELLINGS.get(kind, (kind,))):
+        raise SchemaError(f"{where}: there are neither tools, prompts nor resource templates in it")
+    return Contract(str(said.get("revision", "")), _server(said), **found)
+
+
+def _by_name(items: object, where: str) -> dict[str, Json]:
+    if not is_list(items):
+        raise SchemaError(f"{where}: is not a list")
+    named: dict[str, Json] = {}
+    for number, item in enumerate(items):
+        name = item.get("name") if is_object(item) else None
+        if not is_object(item) or not isinstance(name, str) or not name:
+            raise SchemaError(f"{where}: item {number} has no name")
+        if name in named:
+            raise SchemaError(f"{where}: two items have the name {ascii(name)}")
+        named[name] = item
+    return dict(sorted(named.items()))
+
+
+def _server(said: Json) -> str:
+    """The server's name: where it stands depends on the lifecycle."""
+    server = said.get("server")
+    info = server.get("serverInfo") if is_object(server) else None
+    name = info.get("name") if is_object(info) else None
+    return name if isinstance(name, str) else ""

@@ -1,0 +1,97 @@
+"""How to reach a server goes in (a command, a URL, a saved list, an entry of a configuration file), its Contract comes out.
+
+A live server is asked by a child process that runs `mcp_runtime.contract`, because the generator imports no runtime.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from ..errors import CodegenError, SchemaError
+from ..jsontypes import is_list, is_object
+from .contract import KINDS, Contract, read_contract
+
+_BINDINGS: Final = "mcp_generated"
+_GRACE: Final = 15.0  # Seconds the child process gets to end its own child after its time is up.
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A server: a command with its environment and folder, or a URL, or a file that has what it once said."""
+
+    command: tuple[str, ...] = ()
+    url: str = ""
+    saved: Path | None = None
+    env: Mapping[str, str] = field(default_factory=dict[str, str])
+    cwd: str | None = None
+
+    def __str__(self) -> str:
+        return str(self.saved or self.url or shlex.join(self.command))
+
+
+def named(text: str) -> Target:
+    """The target that one word of the command line means: a URL, a saved .json file, or else a command."""
+    if text.startswith(("http://", "https://")):
+        return Target(url=text)
+    if text.endswith(".json") and Path(text).is_file():
+        return Target(saved=Path(text))
+    try:
+        command = tuple(shlex.split(text))
+    except ValueError as fault:
+        raise CodegenError(f"{text!r}: is not a command: {fault}") from fault
+    if not command:
+        raise CodegenError("there is no command that starts a server")
+    return Target(command=command)
+
+
+def configured(config: Path, server: str) -> Target:
+    """The target that an entry of a claude_desktop_config.json (`mcpServers`) or mcp.json (`servers`) means."""
+    said = _json(config)
+    servers = (said.get("mcpServers") or said.get("servers")) if is_object(said) else None
+    if not is_object(servers) or not is_object(servers.get(server)):
+        there = ", ".join(sorted(servers)) if is_object(servers) else "none"
+        raise CodegenError(f"{config}: there is no server {server!r} in it; there are: {there}")
+    entry = servers[server]
+    url, command, arguments, env = (entry.get(key) for key in ("url", "command", "args", "env"))
+    if isinstance(url, str):
+        return Target(url=url)
+    words = [command, *(arguments if is_list(arguments) else [])]
+    variables = env if is_object(env) else {}
+    if not all(isinstance(word, str) for word in (*words, *variables.values())):
+        raise CodegenError(f"{config}: server {server!r} needs a command, args and env of strings, or a url")
+    cwd = entry.get("cwd")
+    return Target(command=tuple(words), env=variables, cwd=cwd if isinstance(cwd, str) else None)
+
+
+def ask(target: Target, timeout: float = 60.0) -> Contract:
+    """What the server offers. Raises CodegenError where it cannot be asked within so many seconds."""
+    if target.saved is not None:
+        return read_contract(_json(target.saved), str(target.saved))
+    if not target.command and not target.url:
+        raise CodegenError("there is no server to ask; say which with --from, or with --config and --server")
+    words = [sys.executable, "-m", "mcp_runtime.contract", "--bindings", _BINDINGS, "--timeout", str(timeout)]
+    words += [word for kind in KINDS for word in ("--list", kind)]
+    words += ["--env", json.dumps(dict(target.env)), *(["--cwd", target.cwd] if target.cwd else [])]
+    words += ["--url", target.url] if target.url else ["--", *target.command]
+    try:
+        done = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, timeout=timeout + _GRACE)
+    except (OSError, subprocess.TimeoutExpired) as fault:
+        raise CodegenError(f"{target}: cannot be asked what it offers: {fault}") from fault
+    if done.returncode:
+        lines = done.stderr.decode(errors="replace").strip().splitlines()
+        raise CodegenError(f"{target}: cannot be asked what it offers: {lines[-1] if lines else done.returncode}")
+    return read_contract(json.loads(done.stdout), str(target))
+
+
+def _json(path: Path) -> object:
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as fault:
+        raise SchemaError(f"{path}: cannot be read as JSON: {fault}") from fault

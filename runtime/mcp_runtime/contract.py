@@ -1,0 +1,82 @@
+"""How to reach a server goes in as arguments of `python -m mcp_runtime.contract`, what it offers comes out as JSON.
+
+What connects to a server runs in a process of its own, so that a generator needs neither the runtime nor its loop.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any, cast
+
+from pydantic import BaseModel
+
+from .errors import McpError, NotAllowed
+from .faces.client import BaseClient, negotiate
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Print one JSON object: revision, server, and a list for each `--list`. 1 where the server cannot be asked."""
+    parser = argparse.ArgumentParser(prog="python -m mcp_runtime.contract", description=__doc__)
+    parser.add_argument("--bindings", required=True, help="the generated package that has the revisions")
+    parser.add_argument("--list", action="append", default=[], help="a list to ask for, such as `tools`")
+    parser.add_argument("--timeout", type=float, default=60.0, help="seconds for everything")
+    parser.add_argument("--url", help="the endpoint of a server over HTTP")
+    parser.add_argument("--env", default="{}", help="variables for the child process, as a JSON object")
+    parser.add_argument("--cwd", help="the folder the child process starts in")
+    parser.add_argument("command", nargs="*", help="what starts a server over stdio")
+    chosen = parser.parse_args(words)
+    try:
+        offered = asyncio.run(asyncio.wait_for(_ask(chosen), chosen.timeout))
+    except TimeoutError:
+        return _failed(f"the server did not say what it offers within {chosen.timeout:g} seconds")
+    except (McpError, OSError, ImportError) as fault:
+        return _failed(str(fault))
+    json.dump(offered, sys.stdout, ensure_ascii=True)
+    return 0
+
+
+def _failed(why: str) -> int:
+    print(" ".join(why.split()), file=sys.stderr)
+    return 1
+
+
+async def _ask(chosen: argparse.Namespace) -> dict[str, Any]:
+    client = await negotiate(*_clients(chosen))
+    try:
+        server = client.server.model_dump() if client.server is not None else {}
+        offered: dict[str, Any] = {"revision": client.revision.id, "server": server}
+        for name in cast("list[str]", chosen.list):
+            offered[name] = await _all(client, name)
+        return offered
+    finally:
+        await client.close()
+
+
+def _clients(chosen: argparse.Namespace) -> list[BaseClient]:
+    """A client of each revision there is, oldest first."""
+    index = import_module(chosen.bindings)
+    packages = [import_module(f"{chosen.bindings}.{module}") for module in index.REVISIONS.values()]
+    if chosen.url:
+        return [package.Client.http(chosen.url) for package in packages]
+    settings = {"env": json.loads(chosen.env), "cwd": chosen.cwd}
+    return [package.Client.stdio(*chosen.command, **settings) for package in packages]
+
+
+async def _all(client: BaseClient, name: str) -> list[dict[str, Any]]:
+    """Everything in one of the server's lists; nothing where it has none."""
+    items: list[dict[str, Any]] = []
+    try:
+        async for item in getattr(client, f"iter_{name}")():
+            items.append(cast(BaseModel, item).model_dump())
+    except NotAllowed:
+        return []
+    return items
+
+
+if __name__ == "__main__":
+    sys.exit(main())

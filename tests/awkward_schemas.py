@@ -16,7 +16,7 @@ HOSTILE = [
     "{{ 7 * 7 }}{% for a in b %}",
     "line\nline\r\u2028line",
     "\u202ereversed",
-    "\ud800",
+    "\x00\x1b[31m",
     "mcp-token-0",
     "__class__",
     "",

@@ -136,7 +136,9 @@ class TypedResources(Generic[ResultT]):
     def __init__(self, client: ReadsResources[ResultT]) -> None:
         self._client = client
 
-    async def _read(self, template: str, values: Mapping[str, object], options: Options | None) -> ResultT:
+    async def _read(
+        self, template: str, values: Mapping[str, str | list[str] | None], options: Options | None
+    ) -> ResultT:
         return await self._client.read_resource(uri=_expanded(template, values), options=options)
 
 
@@ -146,7 +148,7 @@ class SyncTypedResources(Generic[ResultT]):
     def __init__(self, client: ReadsResourcesSync[ResultT]) -> None:
         self._client = client
 
-    def _read(self, template: str, values: Mapping[str, object], options: Options | None) -> ResultT:
+    def _read(self, template: str, values: Mapping[str, str | list[str] | None], options: Options | None) -> ResultT:
         return self._client.read_resource(uri=_expanded(template, values), options=options)
 
 
@@ -169,7 +171,7 @@ def _given(arguments: Mapping[str, str | None]) -> dict[str, str]:
     return {wire: value for wire, value in arguments.items() if value is not None}
 
 
-def _expanded(template: str, values: Mapping[str, object]) -> str:
+def _expanded(template: str, values: Mapping[str, str | list[str] | None]) -> str:
     from uritemplate import expand  # Only resource templates need it.
 
-    return expand(template, {name: value for name, value in values.items() if value is not None})
+    return expand(template, dict(values))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from uritemplate import URITemplate
@@ -30,7 +30,7 @@ def compare(locked: Contract, live: Contract) -> list[Change]:
     return changes
 
 
-def _items(kind: str, locked: Any, live: Any) -> Iterator[Change]:
+def _items(kind: str, locked: Mapping[str, Json], live: Mapping[str, Json]) -> Iterator[Change]:
     for name in [each for each in locked if each not in live]:
         yield Change("item-removed", "breaking", f"{kind}/{name}", f"{kind}: {name!a} is no longer offered")
     for name in [each for each in live if each not in locked]:
@@ -83,11 +83,11 @@ def _hints(old: Any, new: Any, where: str) -> Iterator[Change]:
     before, after = (each if is_object(each) else {} for each in (old, new))
     for key in sorted(before.keys() | after.keys()):
         if before.get(key) != after.get(key):
-            rule, severity = ("text-changed", "compatible") if key == "title" else ("hint-changed", "review")
+            rule, severity = _TEXTS.get(key, ("hint-changed", "review"))
             yield _changed(rule, severity, where, key, before.get(key), after.get(key))
 
 
-def _changed(rule: str, severity: Any, where: str, key: str, old: Any, new: Any) -> Change:
+def _changed(rule: str, severity: Severity, where: str, key: str, old: Any, new: Any) -> Change:
     return Change(rule, severity, where, f"{where}: {key!a} from {old!a:.60} to {new!a:.60}")
 
 

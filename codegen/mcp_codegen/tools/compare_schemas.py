@@ -71,10 +71,10 @@ class _Comparison:
         return Change("type-changed", "breaking", where, f"{where}: {how}")
 
     def _texts(self, before: Json, after: Json, where: str) -> Iterator[Change]:
-        for key, rule, severity in _TEXTS:
+        for key, rule, how in _TEXTS:
             if canonical_schema({key: before.get(key)}) != canonical_schema({key: after.get(key)}):
                 yield Change(
-                    rule, severity, where, f"{where}: {key!a} from {before.get(key)!a:.60} to {after.get(key)!a:.60}"
+                    rule, how, where, f"{where}: {key!a} from {before.get(key)!a:.60} to {after.get(key)!a:.60}"
                 )
 
     def _kinds(self, before: Json, after: Json, where: str) -> Iterator[Change]:
@@ -105,9 +105,9 @@ class _Comparison:
         for name in [each for each in old if each not in new]:
             yield Change("property-removed", "breaking", f"{where}/{name}", f"{where}: {name!a} was removed")
         for name in [each for each in new if each not in old]:
-            rule, severity = (
-                ("required-property-added", "breaking") if given and name in needs else ("property-added", "compatible")
-            )
+            needed_now = given and name in needs
+            rule = "required-property-added" if needed_now else "property-added"
+            severity: Severity = "breaking" if needed_now else "compatible"
             yield Change(rule, severity, f"{where}/{name}", f"{where}: {name!a} was added")
         for name in [each for each in old if each in new]:
             place = f"{where}/{name}"

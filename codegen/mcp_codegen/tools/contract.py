@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -40,8 +41,10 @@ class Contract:
 def read_contract(said: object, where: str) -> Contract:
     """The contract in parsed JSON: what mcp_runtime.contract prints, a list result, or a bare list of tools.
 
-    Raises SchemaError where something has no name, or two have the same.
+    Raises SchemaError where something has no name, two have the same, or a text is not Unicode.
     """
+    if not _is_unicode(said):
+        raise SchemaError(f"{where}: there is half a character (a lone surrogate) in it")
     if isinstance(said, list):
         said = {"tools": said}
     if not is_object(said):
@@ -55,6 +58,14 @@ def read_contract(said: object, where: str) -> Contract:
     if not any(found.values()) and not any(word in said for kind in KINDS for word in _SPELLINGS.get(kind, (kind,))):
         raise SchemaError(f"{where}: there are neither tools, prompts nor resource templates in it")
     return Contract(str(said.get("revision", "")), _server(said), **found)
+
+
+def _is_unicode(said: object) -> bool:
+    try:
+        json.dumps(said, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _by_name(items: object, where: str) -> dict[str, Json]:

@@ -32,8 +32,14 @@ def read_lock(path: Path) -> Contract:
         raise SchemaError(f"{path}: cannot be read as a lock: {fault}") from fault
     if not is_object(lock) or lock.get("format") != _FORMAT:
         raise SchemaError(f"{path}: is not a lock of format {_FORMAT}")
-    found = {kind: {name: _item(path, name, each) for name, each in lock[kind].items()} for kind in KINDS}
+    found = {kind: _items(path, lock.get(kind)) for kind in KINDS}
     return Contract(str(lock.get("revision", "")), str(lock.get("server", "")), **found)
+
+
+def _items(path: Path, locked: object) -> dict[str, Json]:
+    if not is_object(locked):
+        raise SchemaError(f"{path}: a lock has an object for each of {', '.join(KINDS)}")
+    return {name: _item(path, name, each) for name, each in locked.items()}
 
 
 def _item(path: Path, name: str, locked: object) -> Json:

@@ -35,10 +35,10 @@ HIDING: Final = frozenset({"bool", "dict", "float", "int", "list", "object", "st
 
 @dataclass(frozen=True, slots=True)
 class Arguments:
-    """What may be given: `object` has the properties, `rest` the type of those it does not name, if there may be any,
+    """What may be given: `shape` has the properties, `rest` the type of those it does not name, if there may be any,
     `defaults` what a property is taken to be where it is not given."""
 
-    object: Object
+    shape: Object
     rest: Type | None
     defaults: Mapping[str, object]
 
@@ -236,7 +236,7 @@ def described(schema: object) -> str:
 def shortened(text: str) -> str:
     """The text in one line, cut where it gets too long for a docstring."""
     line = " ".join(text[: 2 * _LONGEST_DOC].split())
-    return line if len(line) <= _LONGEST_DOC else line[:_LONGEST_DOC].rstrip() + " …"
+    return line if len(line) <= _LONGEST_DOC else line[:_LONGEST_DOC].rstrip() + " ..."
 
 
 def _apart(fields: list[Field]) -> list[Field]:

@@ -21,9 +21,9 @@ def check_calls(source: str, types: set[str], faces: Mapping[str, set[str]]) -> 
     classes = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
     if set(classes) != types | set(wanted):
         raise _fault(f"the classes {sorted(set(classes) ^ (types | set(wanted)))} on one side only")
-    for node in tree.body:
-        if not isinstance(node, _TOP) or (isinstance(node, ast.Expr) and not isinstance(node.value, ast.Constant)):
-            raise _fault(f"a {type(node).__name__} at line {node.lineno}")
+    for line in tree.body:
+        if not isinstance(line, _TOP) or (isinstance(line, ast.Expr) and not isinstance(line.value, ast.Constant)):
+            raise _fault(f"a {type(line).__name__} at line {line.lineno}")
     for name, names in wanted.items():
         functions = [each for each in classes[name].body if isinstance(each, (ast.FunctionDef, ast.AsyncFunctionDef))]
         if {each.name for each in functions} != names or len(functions) != len(names):

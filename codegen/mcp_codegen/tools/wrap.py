@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import textwrap
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -81,7 +81,7 @@ def _types(reader: Reader, templates: Path) -> str:
     return text
 
 
-def _named(items: Any, make: Any) -> list[dict[str, Any]]:
+def _named(items: Mapping[str, Json], make: Callable[[str, Json], dict[str, Any]]) -> list[dict[str, Any]]:
     """One function for each item; where two would have the same name, the later gets underscores behind."""
     taken: set[str] = set()
     made: list[dict[str, Any]] = []
@@ -103,7 +103,7 @@ def _tool(reader: Reader, name: str, tool: Json) -> dict[str, Any]:
     given = reader.arguments(tool.get("inputSchema"), f"{name} argument")
     output = tool.get("outputSchema")
     result = annotation(reader.read(output, f"{name} result")) if is_object(output) else None
-    params = [] if given is None else [_param(field, given) for field in given.object.fields]
+    params = [] if given is None else [_param(field, given) for field in given.shape.fields]
     _set_apart(params)
     rest = None if given is not None and given.rest is None else _rest(given, params)
     lines = [(param["name"], param["doc"]) for param in params if param["doc"]]
@@ -175,7 +175,7 @@ def _resource(name: str, template: Json) -> dict[str, Any]:
 def _strings(known: dict[str, Json], needed: set[str], doc: str, kinds: dict[str, str]) -> dict[str, Any]:
     """The keywords of what takes strings alone."""
     names = field_names(known)
-    params = [
+    params: list[dict[str, Any]] = [
         {
             "name": names[wire],
             "wire": literal(wire),

@@ -77,7 +77,7 @@ def tool(name: str, schema: object, output: object = None, description: str = ""
     return made if output is None else made | {"outputSchema": output}
 
 
-def awkward_tools(seed: int, mixed: int = 120) -> list[Json]:
+def awkward_tools(seed: int, mixed: int = 60) -> list[Json]:
     """More than 300 tools, no two with the same name."""
     rnd = random.Random(seed)
     made = [tool(name or "empty", {"type": "object"}) for name in dict.fromkeys(NAMES) if name]

@@ -45,7 +45,7 @@ def read_contract(said: object, where: str) -> Contract:
     """
     if not _is_unicode(said):
         raise SchemaError(f"{where}: there is half a character (a lone surrogate) in it")
-    if isinstance(said, list):
+    if is_list(said):
         said = {"tools": said}
     if not is_object(said):
         raise SchemaError(f"{where}: what a server offers is an object, or a list of tools")

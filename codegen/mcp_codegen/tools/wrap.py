@@ -17,7 +17,7 @@ from uritemplate import URITemplate
 
 from ..errors import CodegenError
 from ..guard import check_types
-from ..ir import Array, Field, Http, Lifecycle, Map, Object, Plain, Ref, Revision, Type, Union, Values
+from ..ir import Array, Field, Http, Lifecycle, Map, Plain, Ref, Revision, Type, Union, Values
 from ..jsontypes import is_list, is_object
 from ..names import callable_name, field_names, parameter_name, snake
 from ..render import GENERATOR, format_module
@@ -154,7 +154,10 @@ def _set_apart(params: list[dict[str, Any]]) -> None:
 
 def _prompt(name: str, prompt: Json) -> dict[str, Any]:
     arguments = prompt.get("arguments")
-    known = {each["name"]: each for each in arguments or [] if is_object(each) and isinstance(each.get("name"), str)}
+    listed = arguments if is_list(arguments) else []
+    known: dict[str, Json] = {
+        each["name"]: each for each in listed if is_object(each) and isinstance(each.get("name"), str)
+    }
     needed = {wire for wire, each in known.items() if each.get("required") is True}
     return _strings(known, needed, described(prompt) or f"Get the prompt {name!a}.", {w: "str" for w in known})
 

@@ -6,6 +6,7 @@ import asyncio
 import importlib.util
 import inspect
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -17,11 +18,12 @@ from awkward_schemas import HOSTILE, awkward_tools, tool
 from checkers import mypy, pyright
 from click.testing import CliRunner
 from conftest import ROOT
-from peer_drivers.our_client import everything_server
+from peer_drivers.our_client import program
+from peers import started
 
 from mcp_codegen.cli import main
 from mcp_codegen.errors import CodegenError
-from mcp_codegen.homes import home
+from mcp_codegen.homes import template_folders
 from mcp_codegen.tools.contract import read_contract
 from mcp_codegen.tools.reach import Target, ask, configured, named
 from mcp_codegen.tools.wrap import wrap
@@ -78,7 +80,7 @@ def module(text: str, name: str, folder: Path) -> ModuleType:
 
 
 def wrapped(tools: list[Any], folder: Path) -> ModuleType:
-    return module(wrap(read_contract(tools, "a test"), "a test", home("templates")), "wrapped", folder)
+    return module(wrap(read_contract(tools, "a test"), "a test", template_folders()), "wrapped", folder)
 
 
 class Recorded:
@@ -135,7 +137,7 @@ def test_wrappers_of_servers_and_of_awkward_schemas_pass_mypy_and_pyright_strict
     corpus: ModuleType, folder: Path
 ) -> None:
     for name, target in EXAMPLES.items():
-        module(wrap(ask(target), str(target), home("templates")), f"example_{name}", folder)
+        module(wrap(ask(target), str(target), template_folders()), f"example_{name}", folder)
     (folder / "use.py").write_text(USE)
     files = ["wrapped.py", "use.py", *(f"example_{name}.py" for name in EXAMPLES)]
     first = USE.splitlines().index("async def wrong(client: Client) -> None:") + 1
@@ -146,8 +148,8 @@ def test_wrappers_of_servers_and_of_awkward_schemas_pass_mypy_and_pyright_strict
 
 
 def test_the_official_everything_server_is_wrapped_and_called(folder: Path) -> None:
-    command = everything_server()
-    made = module(wrap(ask(Target(tuple(command))), "npm", home("templates")), "official", folder)
+    command = (*program(), "stdio")
+    made = module(wrap(ask(Target(command)), "npm", template_folders()), "official", folder)
     with v2025_11_25.SyncClient.stdio(*command, stderr=lambda line: None) as client:
         tools = made.SyncTools(client)
         assert tools.echo(message="hello").content[0].text == "Echo: hello"
@@ -160,7 +162,7 @@ def test_the_official_everything_server_is_wrapped_and_called(folder: Path) -> N
 @pytest.mark.parametrize("package", [v2025_06_18, v2025_11_25])
 def test_a_client_of_any_revision_drives_the_wrappers(package: Any, folder: Path) -> None:
     target = EXAMPLES["everything"]
-    made = module(wrap(ask(target), "everything", home("templates")), "driven", folder)
+    made = module(wrap(ask(target), "everything", template_folders()), "driven", folder)
     with package.SyncClient.stdio(*target.command, stderr=lambda line: None) as client:
         found = made.SyncTools(client).statistics(numbers=[1, 2, 6])
         assert (found.count, found.sum, found.largest) == (3, 9, 6)
@@ -201,7 +203,7 @@ def test_prompts_and_resource_templates_have_a_function_each(tmp_path: Path) -> 
         "prompts": [{"name": "review-code", "arguments": [{"name": "class", "required": True}, {"name": "style"}]}],
         "resourceTemplates": [{"name": "a city", "uriTemplate": "weather://{city}/{?days,list*}"}],
     }
-    made = module(wrap(read_contract(offered, "x"), "x", home("templates")), "both", tmp_path)
+    made = module(wrap(read_contract(offered, "x"), "x", template_folders()), "both", tmp_path)
     said: list[Any] = []
 
     class Both:
@@ -226,12 +228,30 @@ def test_no_text_of_a_server_becomes_code(text: str, tmp_path: Path) -> None:
         "prompts": [{"name": text or "x", "description": text, "arguments": [{"name": text, "description": text}]}],
         "resourceTemplates": [{"name": text or "x", "uriTemplate": "x://{y}", "description": text}],
     }
-    source = wrap(read_contract(offered, "x"), text, home("templates"))
+    source = wrap(read_contract(offered, "x"), text, template_folders())
     made = module(source, "hostile", tmp_path)
     own = {name for name, each in vars(made).items() if getattr(each, "__module__", "") == "hostile"}
     assert {"Tools", "SyncTools", "Prompts", "SyncPrompts", "Resources", "SyncResources"} <= own
     assert "os" not in vars(made)
     source.encode("ascii", "strict") if text.isascii() else source.encode("utf-8")
+
+
+SERVED = """
+import logging, runpy, sys
+logging.basicConfig(level=logging.INFO)
+sys.argv = [sys.argv[1], "http", "--port", "0"]
+runpy.run_path(sys.argv[0], run_name="__main__")
+"""
+
+
+def test_a_server_is_asked_over_http() -> None:
+    server = started([sys.executable, "-c", SERVED, EXAMPLES["echo"].command[1]], dict(os.environ), "listening at")
+    try:
+        contract = ask(named(server.said.split()[-1]))
+    finally:
+        server.process.kill()
+        server.process.wait()
+    assert (contract.server, list(contract.tools)) == ("echo", ["echo", "slow"])
 
 
 def test_what_is_not_a_contract_is_refused() -> None:

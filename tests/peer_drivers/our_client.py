@@ -122,7 +122,7 @@ def way(request: pytest.FixtureRequest) -> Iterator[str]:
     _way.reset(token)
 
 
-def _program() -> tuple[str, str]:
+def program() -> tuple[str, str]:
     """The server, which is installed first if it is not there."""
     name = SERVER.rpartition("@")[0]
     return "node", str(node_peer(SERVER) / "node_modules" / name / "dist" / "index.js")
@@ -132,7 +132,7 @@ def _program() -> tuple[str, str]:
 def _served(way: str) -> str:
     """The URL of a server of this process, which ends with it."""
     port = free_port()
-    server = started([*_program(), way], {**os.environ, "PORT": str(port)}, "on port")
+    server = started([*program(), way], {**os.environ, "PORT": str(port)}, "on port")
     atexit.register(_end, server.process)
     return f"http://127.0.0.1:{port}{WAYS[way]}"
 
@@ -145,7 +145,7 @@ def _end(server: subprocess.Popen[str]) -> None:
 def reached(kind: Any, **settings: Any) -> Any:
     """A client of this class, of the server in the way of the test."""
     if _way.get() == "stdio":
-        return kind.stdio(*_program(), "stdio", stderr=_ignore, **settings)
+        return kind.stdio(*program(), "stdio", stderr=_ignore, **settings)
     return kind.http(_served(_way.get()), **settings)
 
 

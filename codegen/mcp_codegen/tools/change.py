@@ -12,6 +12,7 @@ SEVERITIES: Final[tuple[Severity, ...]] = ("compatible", "review", "breaking")
 RULES: Final[dict[str, str]] = {
     "server-renamed": "The server calls itself something else.",
     "revision-changed": "The server agrees to another revision of the protocol.",
+    "instructions-changed": "What the server tells a model about itself says something else.",
     "item-added": "Something new is offered.",
     "item-removed": "Something is no longer offered.",
     "description-changed": "What a model reads about it says something else.",

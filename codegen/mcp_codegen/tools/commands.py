@@ -10,7 +10,7 @@ import click
 
 from ..console import DIFFERENT, one_line
 from ..errors import CodegenError
-from ..homes import home
+from ..homes import template_folders
 from ..write import write_files
 from .change import SEVERITIES, Severity
 from .contract import Contract
@@ -55,7 +55,7 @@ def tools(source: str | None, config: Path | None, server: str | None, timeout: 
 
     target = _target(source, config, server)
     contract = ask(target, timeout)
-    text = wrap(contract, str(target), home("templates"))
+    text = wrap(contract, str(target), template_folders())
     if output is None:
         click.echo(text, nl=False)
         return

@@ -22,11 +22,13 @@ def compare(locked: Contract, live: Contract) -> list[Change]:
     if locked.server != live.server:
         message = f"the server calls itself {live.server!a}, the lock says {locked.server!a}"
         changes.append(Change("server-renamed", "review", "server", message))
+    if locked.instructions.split() != live.instructions.split():
+        changes.append(Change("instructions-changed", "review", "server", "the instructions for models were changed"))
     if locked.revision != live.revision:
         message = f"the server agrees to {live.revision!a}, the lock says {locked.revision!a}"
         changes.append(Change("revision-changed", "compatible", "revision", message))
     for kind in KINDS:
-        changes += _items(kind, locked.items(kind), live.items(kind))
+        changes += _items(kind, locked.offered[kind], live.offered[kind])
     return changes
 
 

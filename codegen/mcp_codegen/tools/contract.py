@@ -19,23 +19,24 @@ _SPELLINGS: Final = {"resource_templates": ("resource_templates", "resourceTempl
 
 @dataclass(frozen=True, slots=True)
 class Contract:
-    """What a server offers, each item by its name, in the order of the names."""
+    """What a server offers: for each of the KINDS the items by their names, in the order of the names."""
 
     revision: str
     server: str
-    tools: Mapping[str, Json]
-    prompts: Mapping[str, Json]
-    resource_templates: Mapping[str, Json]
+    instructions: str
+    offered: Mapping[str, Mapping[str, Json]]
 
-    def items(self, kind: str) -> Mapping[str, Json]:
-        """The items of one of the KINDS."""
-        match kind:
-            case "tools":
-                return self.tools
-            case "prompts":
-                return self.prompts
-            case _:
-                return self.resource_templates
+    @property
+    def tools(self) -> Mapping[str, Json]:
+        return self.offered["tools"]
+
+    @property
+    def prompts(self) -> Mapping[str, Json]:
+        return self.offered["prompts"]
+
+    @property
+    def resource_templates(self) -> Mapping[str, Json]:
+        return self.offered["resource_templates"]
 
 
 def read_contract(said: object, where: str) -> Contract:
@@ -57,7 +58,7 @@ def read_contract(said: object, where: str) -> Contract:
         found[kind] = _by_name(said.get(spelled, []), f"{where}: {kind}")
     if not any(found.values()) and not any(word in said for kind in KINDS for word in _SPELLINGS.get(kind, (kind,))):
         raise SchemaError(f"{where}: there are neither tools, prompts nor resource templates in it")
-    return Contract(str(said.get("revision", "")), _server(said), **found)
+    return Contract(str(said.get("revision", "")), *_server(said), found)
 
 
 def _is_unicode(said: object) -> bool:
@@ -82,9 +83,14 @@ def _by_name(items: object, where: str) -> dict[str, Json]:
     return dict(sorted(named.items()))
 
 
-def _server(said: Json) -> str:
-    """The server's name: where it stands depends on the lifecycle."""
-    server = said.get("server")
-    info = server.get("serverInfo") if is_object(server) else None
+def _server(said: Json) -> tuple[str, str]:
+    """The server's name, which stands where its lifecycle says, and its instructions."""
+    found = said.get("server")
+    server = found if is_object(found) else {}
+    meta = server.get("_meta")
+    info = server.get("serverInfo")
+    for key, value in (meta if is_object(meta) else {}).items():
+        info = value if key.endswith("/serverInfo") else info
     name = info.get("name") if is_object(info) else None
-    return name if isinstance(name, str) else ""
+    instructions = server.get("instructions")
+    return name if isinstance(name, str) else "", instructions if isinstance(instructions, str) else ""

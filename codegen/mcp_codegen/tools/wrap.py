@@ -9,19 +9,18 @@ from __future__ import annotations
 import math
 import textwrap
 from collections.abc import Callable, Iterable, Mapping
-from pathlib import Path
 from typing import Any, Final
 
-import jinja2
 from uritemplate import URITemplate
 
 from ..errors import CodegenError
 from ..guard import check_types
+from ..homes import Templates
 from ..ir import Array, Field, Http, Lifecycle, Map, Plain, Ref, Revision, Type, Union, Values
 from ..jsontypes import is_list, is_object
 from ..names import callable_name, field_names, parameter_name, snake
-from ..render import GENERATOR, format_module
-from ..types_py import declarations, docstring, literal, render_types
+from ..render import GENERATOR, declared_types, format_module, print_template
+from ..types_py import docstring, literal
 from .contract import Contract, Json
 from .schema import HIDING, NULL, Arguments, Reader, described, shortened
 from .watch import check_calls
@@ -30,7 +29,7 @@ _FACES: Final = ("Tools", "Prompts", "Resources")
 # What the module itself uses, so that no class made from a server's words can be called so.
 _USED: Final = frozenset(
     {
-        *("Absent", "ABSENT", "Final", "GetsPrompts", "Options", "ResultT", "TypedTools"),
+        *("Absent", "ABSENT", "Options", "ResultT", "TypedTools"),
         *("TypedPrompts", "TypedResources", "SyncTypedTools", "SyncTypedPrompts", "SyncTypedResources"),
         *(f"{sync}{face}" for sync in ("", "Sync") for face in _FACES),
     }
@@ -38,7 +37,7 @@ _USED: Final = frozenset(
 _WIDTH: Final = 108
 
 
-def wrap(contract: Contract, source: str, templates: Path) -> str:
+def wrap(contract: Contract, source: str, templates: Templates) -> str:
     """The module, formatted. Raises CodegenError where it would be anything but typed calls."""
     reader = Reader(_USED)
     context: dict[str, Any] = {
@@ -50,18 +49,12 @@ def wrap(contract: Contract, source: str, templates: Path) -> str:
         "resources": _named(contract.resource_templates, _resource),
     }
     context["types"] = _types(reader, templates)
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(templates / "tools"),
-        undefined=jinja2.StrictUndefined,
-        keep_trailing_newline=True,
-        autoescape=False,
-    )
-    module = format_module(environment.get_template("wrappers.py.jinja2").render(context), "the wrappers")
+    module = format_module(print_template("tools/wrappers.py.jinja2", context, templates), "the wrappers")
     check_calls(module, set(reader.types), {face: {each["name"] for each in context[face.lower()]} for face in _FACES})
     return module
 
 
-def _types(reader: Reader, templates: Path) -> str:
+def _types(reader: Reader, templates: Templates) -> str:
     """The classes, as datamodel-code-generator gives them."""
     if not reader.types:
         return ""
@@ -76,7 +69,7 @@ def _types(reader: Reader, templates: Path) -> str:
         null_ids=False,
         sha256="",
     )
-    text = declarations(render_types(revision, templates))
+    text = declared_types(revision, templates)
     check_types(text, revision)
     return text
 

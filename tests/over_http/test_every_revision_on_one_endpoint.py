@@ -27,6 +27,7 @@ async def endpoint() -> AsyncIterator[str]:
 
     listening = socket.socket()
     listening.bind(("127.0.0.1", 0))
+    listening.listen()
     app = server_of(EVERY[-1], call_tool=call_tool).asgi(path="/mcp")
     server = uvicorn.Server(uvicorn.Config(app, log_level="warning"))
     serving = asyncio.create_task(server.serve([listening]))

@@ -36,6 +36,10 @@ class Fixture(Client):
         return t.ListRootsResult(roots=[t.Root(uri="file:///fixture", name="fixture")])
 
 
+async def open_only(client: Client, context: Context) -> None:
+    """Do nothing more."""
+
+
 async def list_tools(client: Client, context: Context) -> None:
     await client.list_tools()
 
@@ -96,11 +100,11 @@ async def call_side_by_side(client: Client, context: Context) -> None:
 
 
 SCENARIOS: Final[Mapping[str, Callable[[Client, Context], Awaitable[None]]]] = {
-    "initialize": list_tools,
+    "initialize": open_only,
     "tools_call": call_first,
     "elicitation-sep1034-client-defaults": call("test_client_elicitation_defaults"),
     "sse-retry": call("test_reconnection"),
-    "request-metadata": call_first,
+    "request-metadata": open_only,
     "http-standard-headers": send_every_header,
     "http-custom-headers": call_as_told,
     "http-invalid-tool-headers": call_all,

@@ -13,6 +13,7 @@ import sys
 import time
 import tomllib
 from argparse import ArgumentParser, Namespace
+from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
@@ -65,9 +66,11 @@ async def _answers(port: int) -> bool:
 
 def settled(run: Run, verdict: Verdict) -> Verdict:
     """The verdict with what is known about the run: what it may skip, and whether it may fail."""
-    reasons = KNOWN["skips"].get(run.name, {})
-    faults = [*verdict.faults, *(f"SKIPPED: {id}" for id in verdict.skipped if id not in reasons)]
-    if faults == ["nothing succeeded"] and verdict.skipped:
+    may = KNOWN["skips"].get(run.name, {})
+    skipped = Counter(id for id, status in verdict.checks if status == "SKIPPED")
+    too_many = [id for id, number in skipped.items() if id not in may or number > may[id]["most"]]
+    faults = [*verdict.faults, *(f"SKIPPED: {id}" for id in too_many)]
+    if faults == ["nothing succeeded"] and skipped:
         faults = []  # What the suite skips itself cannot succeed.
     if is_known(run):
         faults = [] if faults else ["it passes, but stands in known.toml"]

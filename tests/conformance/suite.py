@@ -45,10 +45,6 @@ class Verdict:
     checks: tuple[tuple[str, str], ...] = ()
     faults: tuple[str, ...] = field(default=())
 
-    @property
-    def skipped(self) -> list[str]:
-        return [id for id, status in self.checks if status == "SKIPPED"]
-
     def counted(self) -> str:
         found = Counter(status.lower() for _, status in self.checks if status not in ("INFO", "FAILURE"))
         return ", ".join(f"{number} {status}" for status, number in sorted(found.items(), reverse=True)) or "no checks"

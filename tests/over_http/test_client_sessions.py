@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+from contextlib import nullcontext
 from typing import Any
 
 import httpx2
@@ -26,7 +27,7 @@ from over_http.raw_server import (
 )
 
 from mcp_generated import v2025_11_25, v2026_07_28
-from mcp_runtime.errors import InvalidResponse, NotConnected, Rejected, TimedOut
+from mcp_runtime.errors import ErrorResponse, InvalidResponse, NotConnected, Rejected, TimedOut
 from mcp_runtime.faces.calls import Options
 from mcp_runtime.faces.client import negotiate
 from mcp_runtime.sse import COMMENT, encode
@@ -159,6 +160,40 @@ def test_a_server_with_a_handshake_is_found_out() -> None:
             await client.close()
         [asked] = raw.asked("tools/call")
         assert asked.headers["mcp-protocol-version"] == NEWEST_WITH_SESSIONS and "mcp-method" not in asked.headers
+
+    run(test())
+
+
+def test_a_client_that_speaks_an_older_revision_keeps_the_session_from_the_first_message() -> None:
+    async def test() -> None:
+        raw = Raw()
+        async with serving(raw), v2026_07_28.Client.http(raw.url, revisions=[NEWEST_WITH_SESSIONS]) as client:
+            assert text(await client.call_tool(name="x")) == "usual"
+        [opened], [asked] = raw.asked("notifications/initialized"), raw.asked("tools/call")
+        assert opened.headers["mcp-session-id"] == asked.headers["mcp-session-id"] == "s-1"
+
+    run(test())
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_a_server_that_refuses_what_it_says_it_speaks_is_asked_once_more_and_no_more(times: int) -> None:
+    refused = {"code": -32022, "message": "no", "data": {"supported": ["2026-07-28"], "requested": "2026-07-28"}}
+    known = {"supportedVersions": ["2026-07-28"], "capabilities": {}, "resultType": "complete", "ttlMs": 0}
+
+    async def discover(got: Got, write: Write) -> None:
+        if len(raw.asked("server/discover")) <= times:
+            await write(reply(json.dumps({"jsonrpc": "2.0", "id": got.body["id"], "error": refused}).encode(), 400))
+        else:
+            await write(reply(result(got, {**known, "cacheScope": "private"})))
+
+    raw = Raw({"server/discover": discover})
+
+    async def test() -> None:
+        async with serving(raw):
+            with nullcontext() if times == 1 else pytest.raises(ErrorResponse, match="no"):
+                async with v2026_07_28.Client.http(raw.url):
+                    pass
+        assert len(raw.asked("server/discover")) == 2
 
     run(test())
 

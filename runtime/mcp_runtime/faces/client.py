@@ -140,6 +140,7 @@ class BaseClient(Face):
         _speak(session, self.revision)
         self._running = asyncio.create_task(session.run())
         self._session = session
+        _speak(session, self.revision)
         try:
             agreed = await self._agree(session, candidates)
         except BaseException:
@@ -215,15 +216,9 @@ class BaseClient(Face):
         try:
             result: Any = await self._ask(lifecycle.discover, {}, self._opening)
         except (ErrorResponse, Rejected) as refused:
-            older = self._older(refused, candidates)
-            if not older:
-                raise LocalError(f"the server does not speak {self.revision.id}: {refused}") from refused
-            other = older[-1].face()
-            self._own_meta = {}
-            session.peer = Peer(other.revision, "client", own=other.capabilities)
-            _speak(session, other.revision)
-            self._hand_over(other, None)
-            return await other._agree(session, older)
+            if self.revision.id not in _supported(refused):
+                return await self._turn_to_older(session, refused, candidates)
+            result = await self._ask(lifecycle.discover, {}, self._opening)  # It does speak it, it says: once more.
         if self.revision.id not in result.supported_versions:
             raise LocalError(
                 f"the server speaks {', '.join(result.supported_versions)}, this client {self.revision.id}"
@@ -231,6 +226,19 @@ class BaseClient(Face):
         session.peer.agree(self.revision, result.capabilities.model_dump())
         self.server = result
         return self
+
+    async def _turn_to_older(
+        self, session: Session, refused: ErrorResponse | Rejected, candidates: Sequence[Speaking[BaseClient]]
+    ) -> BaseClient:
+        older = self._older(refused, candidates)
+        if not older:
+            raise LocalError(f"the server does not speak {self.revision.id}: {refused}") from refused
+        other = older[-1].face()
+        self._own_meta = {}
+        session.peer = Peer(other.revision, "client", own=other.capabilities)
+        _speak(session, other.revision)
+        self._hand_over(other, None)
+        return await other._agree(session, older)
 
     def _older(
         self, refused: ErrorResponse | Rejected, candidates: Sequence[Speaking[BaseClient]]
@@ -243,9 +251,8 @@ class BaseClient(Face):
         older = [each for each in candidates if each.shakes_hands]
         if not older or speaks_otherwise(refused.status, code, self.revision):
             return older
-        told = refused.data if isinstance(refused, ErrorResponse) else None
-        supported = told.get("supported") if is_object(told) else None
-        if not is_list(supported):
+        supported = _supported(refused)
+        if not supported:
             raise refused
         return [each for each in older if each.speaks in supported]
 
@@ -269,6 +276,13 @@ class BaseClient(Face):
                 raise self._not_handled(row)
             return None
         return await handler(ClientContext(session, message, self), message.params)
+
+
+def _supported(refused: ErrorResponse | Rejected) -> list[Any]:
+    """The revisions that a server says it speaks, in refusing another."""
+    told = refused.data if isinstance(refused, ErrorResponse) else None
+    supported = told.get("supported") if is_object(told) else None
+    return supported if is_list(supported) else []
 
 
 def _speak(session: Session, revision: Revision) -> None:

@@ -52,17 +52,20 @@ class Chain:
     ) -> Any:
         """The result of a request that went in this direction; `interim` names its type where it is not the last one.
         Raises NotConvertible."""
+        return _changed(value, self._results(direction, method, interim), report, None)
+
+    def keeps_result(self, direction: str, method: str) -> bool:
+        """Whether every result of this method is the same in both revisions."""
+        return not self._results(direction, method, "")
+
+    def _results(self, direction: str, method: str, interim: str) -> tuple[Change, ...]:
         key = (direction, method, interim)
         changes = self._found.get(key)
         if changes is None:
             changes = self._found[key] = self._collect(
                 lambda step: _method(step, direction, method).get("results", {}).get(interim)
             )
-        return _changed(value, changes, report, None)
-
-    def keeps_result(self, direction: str, method: str) -> bool:
-        """Whether every result of this method is the same in both revisions."""
-        return not self._collect(lambda step: _method(step, direction, method).get("results", {}).get(""))
+        return changes
 
     def type(self, name: str, value: Any, report: ConversionReport | None = None) -> Any:
         """A value of a type that both revisions have under this name, such as capabilities. Raises NotConvertible."""

@@ -43,14 +43,11 @@ class Plans:
 
     def type(self, name: str) -> Change:
         """What is done to an object of this type."""
-
-        def change(value: Any, path: Path, walk: Walk) -> Any:
-            known = self._types.get(name)
-            if known is None:
-                known = self._types[name] = self._object(self.step["types"][name])
-            return known(value, path, walk)
-
-        return self._types.get(name) or change
+        if name not in self._types:
+            # A type may hold others of its kind: inside itself, it is looked up when it is met.
+            self._types[name] = lambda value, path, walk: self._types[name](value, path, walk)
+            self._types[name] = self._object(self.step["types"][name])
+        return self._types[name]
 
     def refused(self, rule: str, path: Path) -> NotConvertible:
         where = written(path)

@@ -61,7 +61,7 @@ class Session:
         self._starter = starter or Starter(self._loop)
         self._shares_starter = starter is not None
         self._end: asyncio.Future[None] = self._loop.create_future()
-        self._pushing = transport if isinstance(transport, Pushing) else None
+        self._pushing: Pushing | None = None
         self.ended = False
 
     # ---- receiving --------------------------------------------------------------------------------------------------
@@ -71,6 +71,7 @@ class Session:
 
         `first` is the first message, where it has been received already.
         """
+        self._pushing = self.transport if isinstance(self.transport, Pushing) else None
         if first is not None:
             self._arrived(first)
         try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
@@ -43,20 +43,19 @@ class Turned:
     data: object = None
 
 
-def read_headers(raw: Iterable[tuple[bytes, bytes]]) -> Headers | Turned:
+def read_headers(raw: Sequence[tuple[bytes, bytes]]) -> Headers | Turned:
     """The headers by their name in lower case; several of one name are joined, where they may be."""
-    found: dict[str, str] = {}
-    size = 0
-    for number, (key, value) in enumerate(raw):
-        size += len(key) + len(value)
-        if number >= _MOST_HEADERS or size > _MOST_BYTES:
-            return Turned(431, f"more than {_MOST_HEADERS} headers, or more than {_MOST_BYTES} bytes of them")
-        name, text = key.decode("latin-1").lower(), value.decode("latin-1").strip(" \t")
-        if name in found:
-            if name in _SINGLE or name.startswith(PARAMETER):
-                return Turned(400, f"the header {name} is there twice")
-            text = f"{found[name]}, {text}"
-        found[name] = text
+    if len(raw) > _MOST_HEADERS or len(b"".join([part for pair in raw for part in pair])) > _MOST_BYTES:
+        return Turned(431, f"more than {_MOST_HEADERS} headers, or more than {_MOST_BYTES} bytes of them")
+    pairs = [(key.decode("latin-1").lower(), value.decode("latin-1").strip(" \t")) for key, value in raw]
+    found = dict(pairs)
+    if len(found) == len(pairs):
+        return found
+    found.clear()
+    for name, text in pairs:
+        if name in found and (name in _SINGLE or name.startswith(PARAMETER)):
+            return Turned(400, f"the header {name} is there twice")
+        found[name] = f"{found[name]}, {text}" if name in found else text
     return found
 
 

@@ -11,12 +11,14 @@ import json
 import sys
 from collections.abc import Sequence
 from importlib import import_module
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from pydantic import BaseModel
 
-from .errors import McpError, NotAllowed
+from .errors import McpError, NotAllowed, RemoteError
 from .faces.client import BaseClient, negotiate
+
+_MOST: Final = 10_000  # Of one kind: a list that never ends would fill the memory.
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -26,7 +28,9 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--list", action="append", default=[], help="a list to ask for, such as `tools`")
     parser.add_argument("--timeout", type=float, default=60.0, help="seconds for everything")
     parser.add_argument("--url", help="the endpoint of a server over HTTP")
-    parser.add_argument("--env", default="{}", help="variables for the child process, as a JSON object")
+    parser.add_argument(
+        "--env", action="store_true", help="read variables for the child process, a JSON object, from standard input"
+    )
     parser.add_argument("--cwd", help="the folder the child process starts in")
     parser.add_argument("command", nargs="*", help="what starts a server over stdio")
     chosen = parser.parse_args(words)
@@ -63,7 +67,8 @@ def _clients(chosen: argparse.Namespace) -> list[BaseClient]:
     packages = [import_module(f"{chosen.bindings}.{module}") for module in index.REVISIONS.values()]
     if chosen.url:
         return [package.Client.http(chosen.url) for package in packages]
-    settings = {"env": json.loads(chosen.env), "cwd": chosen.cwd}
+    env: dict[str, str] = json.load(sys.stdin) if chosen.env else {}  # Others can read arguments; secrets are no such.
+    settings = {"env": env, "cwd": chosen.cwd}
     return [package.Client.stdio(*chosen.command, **settings) for package in packages]
 
 
@@ -73,6 +78,8 @@ async def _all(client: BaseClient, name: str) -> list[dict[str, Any]]:
     try:
         async for item in getattr(client, f"iter_{name}")():
             items.append(cast(BaseModel, item).model_dump())
+            if len(items) > _MOST:
+                raise RemoteError(f"the server lists more than {_MOST} {name}")
     except NotAllowed:
         return []
     return items

@@ -10,6 +10,7 @@ from ..jsontypes import is_list, is_object
 from .canonical import schema as canonical_schema
 from .change import Change, Severity
 from .contract import Json
+from .references import fingerprint, pointer, resolved
 
 Direction = Literal["input", "output"]
 
@@ -27,7 +28,10 @@ _HANDLED: Final = frozenset(
 
 def compare_schemas(direction: Direction, before: Any, after: Any, where: str) -> Iterator[Change]:
     """The changes from one schema to the other, outermost first."""
-    yield from _Comparison(direction, before, after).compare(before, after, where)
+    found = list(_Comparison(direction, before, after).compare(before, after, where))
+    yield from found
+    if not found and fingerprint(before, before) != fingerprint(after, after):
+        yield Change("schema-changed", "review", where, f"{where}: what the schema refers to was changed")
 
 
 class _Comparison:
@@ -37,42 +41,39 @@ class _Comparison:
         self._seen: set[tuple[str, str]] = set()
 
     def compare(self, before: Any, after: Any, where: str) -> Iterator[Change]:
-        pointers = (_pointer(before), _pointer(after))
+        pointers = (pointer(before), pointer(after))
         if any(pointers):
             if pointers in self._seen:
                 return
             self._seen.add(pointers)
-        before, after = _resolved(before, self._roots[0]), _resolved(after, self._roots[1])
-        if not is_object(before) or not is_object(after):
-            if before != after:
-                yield self._values(_empty(before) - _empty(after), where, f"from {before!a:.60} to {after!a:.60}")
+        if (before is False) != (after is False):  # The schema that nothing fits.
+            how = "nothing was allowed" if before is False else "nothing is allowed"
+            yield self._values(1 if before is False else -1, where, how)
             return
+        before, after = (_object(resolved(each, root)) for each, root in zip((before, after), self._roots, strict=True))
+        if before.get("$ref") != after.get("$ref"):  # Still there: it leads elsewhere.
+            yield Change("schema-changed", "review", where, f"{where}: the reference to another schema was changed")
         yield from self._texts(before, after, where)
         yield from self._kinds(before, after, where)
         yield from self._bounds(before, after, where)
         yield from self._properties(before, after, where)
         yield from self._inside(before, after, where)
+        for key in ("anyOf", "oneOf"):
+            yield from self._alternatives(key, before.get(key), after.get(key), where)
         for key in sorted(before.keys() | after.keys()):
-            if key not in _HANDLED and canonical_schema({key: before.get(key)}) != canonical_schema(
-                {key: after.get(key)}
-            ):
+            if key not in _HANDLED and _differ(key, before, after):
                 yield Change("schema-changed", "review", where, f"{where}: {key!a} was changed")
 
     def _values(self, wider: int, where: str, how: str) -> Change:
         """A change of what is allowed: more than before, less, or something else."""
-        if wider > 0:
-            return Change(
-                "type-widened", "breaking" if self._direction == "output" else "compatible", where, f"{where}: {how}"
-            )
-        if wider < 0:
-            return Change(
-                "type-narrowed", "breaking" if self._direction == "input" else "compatible", where, f"{where}: {how}"
-            )
-        return Change("type-changed", "breaking", where, f"{where}: {how}")
+        if wider == 0:
+            return Change("type-changed", "breaking", where, f"{where}: {how}")
+        rule, breaks = ("type-widened", "output") if wider > 0 else ("type-narrowed", "input")
+        return Change(rule, "breaking" if self._direction == breaks else "compatible", where, f"{where}: {how}")
 
     def _texts(self, before: Json, after: Json, where: str) -> Iterator[Change]:
         for key, rule, how in _TEXTS:
-            if canonical_schema({key: before.get(key)}) != canonical_schema({key: after.get(key)}):
+            if _differ(key, before, after):
                 yield Change(
                     rule, how, where, f"{where}: {key!a} from {before.get(key)!a:.60} to {after.get(key)!a:.60}"
                 )
@@ -123,19 +124,34 @@ class _Comparison:
 
     def _inside(self, before: Json, after: Json, where: str) -> Iterator[Change]:
         for key in ("items", "additionalProperties"):
+            if key not in before and key not in after:
+                continue
             old, new = before.get(key, True), after.get(key, True)
             if is_list(old) or is_list(new):
                 if canonical_schema({key: old}) != canonical_schema({key: new}):
                     yield Change("type-changed", "breaking", f"{where}/{key}", f"{where}: {key!a} was changed")
             else:
                 yield from self.compare(old, new, f"{where}/{key}")
-        for key in ("anyOf", "oneOf"):
-            old, new = before.get(key), after.get(key)
-            if old is None and new is None:
-                continue
-            left, right = _arms(old, self._roots[0]), _arms(new, self._roots[1])
-            if left != right:
-                yield self._values(_wider(left, right), where, f"the alternatives of {key} were changed")
+
+    def _alternatives(self, key: str, before: Any, after: Any, where: str) -> Iterator[Change]:
+        """Alternatives that stand on both sides are none; those of the same kind are compared; the others came or went."""
+        if not is_list(before) or not is_list(after):
+            if before != after:
+                yield self._values(
+                    1 if after is None else -1, where, f"there {'are' if before is None else 'were'} {key}"
+                )
+            return
+        old, new = (self._by_fingerprint(arms, root) for arms, root in zip((before, after), self._roots, strict=True))
+        gone = {_kind_of(arm): arm for mark, arm in old.items() if mark not in new}
+        came = {_kind_of(arm): arm for mark, arm in new.items() if mark not in old}
+        for kind in [each for each in gone if each in came]:
+            yield from self.compare(gone.pop(kind), came.pop(kind), f"{where}/{key}")
+        if gone or came:
+            wider = bool(came) - bool(gone)
+            yield self._values(wider, where, f"{key} has {len(came)} alternatives more, {len(gone)} less")
+
+    def _by_fingerprint(self, arms: list[Any], root: Any) -> Json:
+        return {fingerprint(arm, root): resolved(arm, root) for arm in arms}
 
 
 _TEXTS: Final[tuple[tuple[str, str, Severity], ...]] = (
@@ -145,6 +161,10 @@ _TEXTS: Final[tuple[tuple[str, str, Severity], ...]] = (
     ("examples", "text-changed", "compatible"),
     ("default", "default-changed", "review"),
 )
+
+
+def _differ(key: str, before: Json, after: Json) -> bool:
+    return bool(canonical_schema({key: before.get(key)}) != canonical_schema({key: after.get(key)}))
 
 
 def _wider(before: frozenset[str] | None, after: frozenset[str] | None) -> int:
@@ -168,10 +188,6 @@ def _allowed(schema: Json) -> frozenset[str] | None:
     return frozenset(map(ascii, found)) if is_list(found) else None
 
 
-def _arms(arms: Any, root: Any) -> frozenset[str] | None:
-    return frozenset(ascii(canonical_schema(_resolved(arm, root))) for arm in arms) if is_list(arms) else None
-
-
 def _named(schema: Json) -> Json:
     found = schema.get("properties")
     return found if is_object(found) else {}
@@ -186,25 +202,13 @@ def _said(values: frozenset[str] | None) -> str:
     return "anything" if values is None else ", ".join(sorted(values)) or "nothing"
 
 
-def _empty(schema: Any) -> int:
-    """How much a schema excludes that may be a boolean."""
-    return 2 if schema is False else 0 if schema in (True, None) else 1
+def _object(schema: Any) -> Json:
+    """A schema as an object: true is one without keywords."""
+    return schema if is_object(schema) else {}
 
 
-def _pointer(schema: Any) -> str:
-    return str(schema.get("$ref", "")) if is_object(schema) else ""
-
-
-def _resolved(schema: Any, root: Any) -> Any:
-    """The schema that a local reference leads to, with what stands beside the reference."""
-    for _ in range(20):
-        pointer = _pointer(schema)
-        if not pointer.startswith("#"):
-            return schema
-        found = root
-        for step in pointer[1:].split("/")[1:]:
-            found = found.get(step.replace("~1", "/").replace("~0", "~")) if is_object(found) else None
-        if not is_object(found):
-            return schema
-        schema = {**found, **{key: value for key, value in schema.items() if key != "$ref"}}
-    return schema
+def _kind_of(arm: Any) -> str:
+    """What makes two alternatives the same one: the type, the title, and the constants of the properties."""
+    schema = _object(arm)
+    constants = {name: each["const"] for name, each in _named(schema).items() if is_object(each) and "const" in each}
+    return ascii([schema.get("type"), schema.get("title"), schema.get("const"), sorted(constants.items(), key=ascii)])

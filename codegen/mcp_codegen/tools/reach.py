@@ -78,10 +78,11 @@ def ask(target: Target, timeout: float = 60.0) -> Contract:
         raise CodegenError("there is no server to ask; say which with --from, or with --config and --server")
     words = [sys.executable, "-m", "mcp_runtime.contract", "--bindings", _BINDINGS, "--timeout", str(timeout)]
     words += [word for kind in KINDS for word in ("--list", kind)]
-    words += ["--env", json.dumps(dict(target.env)), *(["--cwd", target.cwd] if target.cwd else [])]
+    words += ["--env", *(["--cwd", target.cwd] if target.cwd else [])]
     words += ["--url", target.url] if target.url else ["--", *target.command]
     try:
-        done = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, timeout=timeout + _GRACE)
+        variables = json.dumps(dict(target.env)).encode()
+        done = subprocess.run(words, input=variables, capture_output=True, timeout=timeout + _GRACE)
     except (OSError, subprocess.TimeoutExpired) as fault:
         raise CodegenError(f"{target}: cannot be asked what it offers: {fault}") from fault
     if done.returncode:

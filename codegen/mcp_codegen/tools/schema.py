@@ -14,6 +14,7 @@ from ..ir import Array, Field, Map, Object, Plain, Ref, Scalar, Type, Union, Val
 from ..jsontypes import is_list, is_object
 from ..names import field_names, pascal, type_name
 from .contract import Json
+from .references import target
 
 ANY: Final = Plain("any")
 NULL: Final = Plain("null")
@@ -157,31 +158,21 @@ class _Reading:
         """What a reference leads to. A class is made once; anything else is written out, but never inside itself."""
         if pointer in self._classes:
             return Ref(self._classes[pointer])
-        target = self._target(pointer)
-        if target is None or pointer in self._open:
+        found = self._target(pointer)
+        if found is None or pointer in self._open:
             return ANY
         name = pointer.rpartition("/")[2]
         hint = hint if name in ("#", "") else name
-        if target.get("type", "object") == "object" and target.get("properties") and not _combined(target):
-            return self._class(target, hint, depth, pointer)
+        if found.get("type", "object") == "object" and found.get("properties") and not _combined(found):
+            return self._class(found, hint, depth, pointer)
         self._open.add(pointer)
-        found = self.type(target, hint, depth + 1)
+        made = self.type(found, hint, depth + 1)
         self._open.discard(pointer)
-        return found
+        return made
 
     def _target(self, pointer: str) -> Json | None:
         """The schema at a place in this document."""
-        if not pointer.startswith("#"):
-            return None
-        found: object = self._root
-        for step in pointer[1:].split("/")[1:]:
-            step = step.replace("~1", "/").replace("~0", "~")
-            if is_object(found):
-                found = found.get(step)
-            elif is_list(found) and step.isascii() and step.isdigit() and int(step) < len(found):
-                found = found[int(step)]
-            else:
-                return None
+        found = target(pointer, self._root)
         return found if is_object(found) else None
 
     def _merged(self, schema: object, seen: frozenset[str] = frozenset()) -> Json | None:
@@ -191,9 +182,9 @@ class _Reading:
             return None
         pointer = schema.get("$ref")
         if isinstance(pointer, str):
-            target = None if pointer in seen else self._target(pointer)
+            found = None if pointer in seen else self._target(pointer)
             rest = {key: value for key, value in schema.items() if key != "$ref"}
-            base = None if target is None else self._merged(target, seen | {pointer})
+            base = None if found is None else self._merged(found, seen | {pointer})
             return None if base is None else _both(base, rest)
         parts = [self._merged(part, seen) for part in schema["allOf"]] if is_list(schema.get("allOf")) else []
         merged = {key: value for key, value in schema.items() if key not in ("allOf", "anyOf", "oneOf")}

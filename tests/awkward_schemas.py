@@ -95,7 +95,7 @@ def whole() -> list[Json]:
     bomb: Json = {f"d{at}": {"anyOf": [{"$ref": f"#/$defs/d{at + 1}"}] * 2} for at in range(60)}
     deep: Json = {"type": "string"}
     lists: Json = {"type": "string"}
-    for _ in range(150):
+    for _ in range(95):
         deep, lists = _object({"in": deep}), {"type": "array", "items": lists}
     a_or_b = [_object({"a": {"type": "string"}}, "a"), _object({"b": {"type": "string"}}, "b")]
     return [

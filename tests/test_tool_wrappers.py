@@ -157,6 +157,7 @@ def test_the_official_everything_server_is_wrapped_and_called(folder: Path) -> N
         found = tools.get_structured_content(location="Chicago")
         assert type(found).__module__ == "official" and isinstance(found.temperature, (int, float))
     assert not mypy(folder, "official.py")
+    assert not pyright(folder, "official.py")
 
 
 @pytest.mark.parametrize("package", [v2025_06_18, v2025_11_25])
@@ -256,7 +257,10 @@ def test_a_server_is_asked_over_http() -> None:
 
 def test_what_is_not_a_contract_is_refused() -> None:
     nameless: list[Any] = [[{}], [{"name": ""}], [7], {"tools": {}}, {}, 7, [{"name": "a"}, {"name": "a"}]]
-    for offered in [*nameless, [tool("a", {}, None, "\ud800")]]:
+    deep: Any = {}
+    for _ in range(900):
+        deep = {"not": deep}
+    for offered in [*nameless, [tool("a", {}, None, "\ud800")], [tool("a", deep)]]:
         with pytest.raises(CodegenError, match="^x: "):
             read_contract(offered, "x")
 

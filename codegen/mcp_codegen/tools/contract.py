@@ -13,6 +13,7 @@ from ..jsontypes import is_list, is_object
 Json = dict[str, Any]
 
 KINDS: Final = ("tools", "prompts", "resource_templates")
+_DEEPEST: Final = 200  # As many as the runtime reads in a message.
 # A saved list may be the result of a request as it came, or what the server's own documents call it.
 _SPELLINGS: Final = {"resource_templates": ("resource_templates", "resourceTemplates")}
 
@@ -42,8 +43,10 @@ class Contract:
 def read_contract(said: object, where: str) -> Contract:
     """The contract in parsed JSON: what mcp_runtime.contract prints, a list result, or a bare list of tools.
 
-    Raises SchemaError where something has no name, two have the same, or a text is not Unicode.
+    Raises SchemaError where something has no name, two have the same, a text is not Unicode, or it is too deep.
     """
+    if _depth(said) > _DEEPEST:
+        raise SchemaError(f"{where}: is more than {_DEEPEST} levels deep")
     if not _is_unicode(said):
         raise SchemaError(f"{where}: there is half a character (a lone surrogate) in it")
     if is_list(said):
@@ -59,6 +62,20 @@ def read_contract(said: object, where: str) -> Contract:
     if not any(found.values()) and not any(word in said for kind in KINDS for word in _SPELLINGS.get(kind, (kind,))):
         raise SchemaError(f"{where}: there are neither tools, prompts nor resource templates in it")
     return Contract(str(said.get("revision", "")), *_server(said), found)
+
+
+def _depth(said: object) -> int:
+    """How many objects and lists are inside each other, found without being as deep oneself."""
+    level: list[object] = [said]
+    depth = 0
+    while level := [
+        inside
+        for each in level
+        if is_object(each) or is_list(each)
+        for inside in (each.values() if is_object(each) else each)
+    ]:
+        depth += 1
+    return depth
 
 
 def _is_unicode(said: object) -> bool:

@@ -11,15 +11,16 @@ from ..eager import Starter
 from ..errors import LocalError
 from ..exchange import log
 from ..framing import LIMIT
-from ..http.headers import SESSION, Headers, Turned, accepts, is_visible, read_headers
-from ..http.headers import JSON as JSON_TYPE
+from ..http.headers import SESSION, Headers, Turned, is_visible
+from ..http.heads import Head, Heads, length_of
 from ..http.origins import Origins
-from ..http.rules import Spoken, Way, check_alone, check_method, classify, resumes, status_of
+from ..http.rules import Spoken, Way, check_alone, classify, resumes, status_of
 from ..jsonrpc import INTERNAL_ERROR, Message, decode
 from ..lifecycle import Phase
 from ..peer import Peer
 from ..session import Session
 from ..spec import Revision
+from ..transports.http.arrivals import Arrivals
 from ..transports.http.events import EventStore, MemoryEvents
 from ..transports.http.exchange import Exchange, Related
 from ..transports.http.sessions import HttpSession, Sessions
@@ -35,7 +36,6 @@ from ..transports.http.wire import (
     gone,
     id_of,
     path_of,
-    read_body,
     respond,
     turn_away,
     writer,
@@ -92,10 +92,11 @@ class HttpServer:
         if not servers:
             raise LocalError("an endpoint needs a server")
         self._path = path
-        self._origins = Origins.of(hosts, origins)
         self._owner = owner
         self._limits = limits
         self._spoken = Spoken.of({each.revision.id: each.revision for each in servers})
+        self._heads = Heads(Origins.of(hosts, origins), self._spoken)
+        self._arrivals = Arrivals(limits.body, limits.arrival)
         self._shaking = [each for each in servers if each.revision.id in self._spoken.shaking]
         self._singles = {
             each.revision.id: Single(each, servers) for each in servers if each.revision.id in self._spoken.stateless
@@ -151,24 +152,19 @@ class HttpServer:
     # ---- one request --------------------------------------------------------------------------------------------------
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
-        headers = read_headers(scope["headers"])
-        if isinstance(headers, Turned):
-            return await turn_away(send, headers)
         method: str = scope["method"]
         path = path_of(scope)
-        turned = self._origins.check(headers)
-        if turned is None and self._pairs is not None and self._pairs.serves(path):
-            limits = self._limits
-            owner = self._owner(scope)
-            return await self._pairs.serve(scope, headers, owner, limits.body, limits.arrival, receive, send)
+        head = self._heads.read(method, scope["headers"])
+        turned, headers = head.turned, head.headers
+        if head.stranger is None and self._pairs is not None and self._pairs.serves(path):
+            return await self._pairs.serve(scope, headers, self._owner(scope), self._arrivals, receive, send)
         if self._path is not None and path != self._path:
-            turned = turned or Turned(404, "there is nothing here")
-        turned = turned or check_method(method, headers, self._spoken)
-        if turned:
+            turned = head.stranger or Turned(404, "there is nothing here")
+        if turned is not None:
             allow = [(b"allow", self._spoken.methods.encode())] if turned.status == 405 else []
             return await turn_away(send, turned, more=allow)
         if method == "POST":
-            return await self._post(scope, headers, receive, send)
+            return await self._post(scope, head, receive, send)
         found = self._find(scope, headers)
         if isinstance(found, Turned):
             return await turn_away(send, found)
@@ -182,12 +178,13 @@ class HttpServer:
         found = self._sessions.find(id, self._owner(scope)) if is_visible(id) else None
         return found or Turned(404, "there is no such session")
 
-    async def _post(self, scope: Scope, headers: Headers, receive: Receive, send: Send) -> None:
-        body = await read_body(receive, headers, self._limits.body, self._limits.arrival)
+    async def _post(self, scope: Scope, head: Head, receive: Receive, send: Send) -> None:
+        length = length_of(scope["headers"], self._limits.body)
+        body = length if isinstance(length, Turned) else await self._arrivals.body(receive)
         if isinstance(body, Turned):
             return await turn_away(send, body)
         message = decode(body)
-        way = classify(headers, message, self._spoken)
+        way = classify(head.headers, message, self._spoken)
         if isinstance(message, list) and len(message) > self._limits.batch:
             way = Turned(413, f"a batch has at most {self._limits.batch} messages")
         if self._leaving:
@@ -197,18 +194,18 @@ class HttpServer:
                 null = next(iter(self._spoken.shaking.values())).null_ids if self._spoken.shaking else False
                 await turn_away(send, way, id_of(message), null)
             case Way.ALONE:
-                await self._post_alone(headers, message, receive, send)
+                await self._post_alone(head, message, receive, send)
             case Way.OPENING:
-                await self._open(scope, headers, message, receive, send)
+                await self._open(scope, head, message, receive, send)
             case Way.SESSION:
-                found = self._find(scope, headers)
+                found = self._find(scope, head.headers)
                 if isinstance(found, Turned):
                     return await turn_away(send, found, id_of(message))
-                await self._post_to(found, headers, message, receive, send)
+                await self._post_to(found, head, message, receive, send)
 
     # ---- with a session -----------------------------------------------------------------------------------------------
 
-    async def _open(self, scope: Scope, headers: Headers, message: Said, receive: Receive, send: Send) -> None:
+    async def _open(self, scope: Scope, head: Head, message: Said, receive: Receive, send: Send) -> None:
         """Open a session; one whose opening is refused ends at once."""
         chosen = self._shaking[-1]
         state = await self._lives[id(chosen.source)].state()
@@ -223,12 +220,12 @@ class HttpServer:
         opened.on_end = conversation.leave
         opened.session = Session(peer, opened, conversation.handle, conversation.opened, self._starter)
         conversation.attend(opened.session)
-        await self._post_to(opened, headers, message, receive, send, [(_SESSION, opened.id.encode())])
+        await self._post_to(opened, head, message, receive, send, [(_SESSION, opened.id.encode())])
 
     async def _post_to(
         self,
         found: HttpSession,
-        headers: Headers,
+        head: Head,
         message: Said,
         receive: Receive,
         send: Send,
@@ -237,7 +234,7 @@ class HttpServer:
         session = found.session
         assert session is not None, "a session is opened together with its conversation"
         exchange = Exchange(found.open)
-        if not accepts(headers.get("accept"), JSON_TYPE):
+        if not head.plain:
             exchange.streaming()
         due = session.act(session.peer.take(message), exchange.reply, Related(session, exchange))
         if session.peer.phase is Phase.NEW:
@@ -294,13 +291,13 @@ class HttpServer:
 
     # ---- without a session --------------------------------------------------------------------------------------------
 
-    async def _post_alone(self, headers: Headers, message: Said, receive: Receive, send: Send) -> None:
-        revision = check_alone(headers, message, self._spoken)
+    async def _post_alone(self, head: Head, message: Said, receive: Receive, send: Send) -> None:
+        revision = check_alone(head.headers, message, self._spoken)
         if isinstance(revision, Turned):
             return await turn_away(send, revision, id_of(message))
         single = self._singles[revision.id]
         state = await self._lives[id(single.server.source)].state()
-        turned = await single.check_arguments(headers, message, state)
+        turned = await single.check_arguments(head.headers, message, state)
         if turned is not None:
             return await turn_away(send, turned, id_of(message))
-        await single.serve(message, state, accepts(headers.get("accept"), JSON_TYPE), receive, send)
+        await single.serve(message, state, head.plain, receive, send)

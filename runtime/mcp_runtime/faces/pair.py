@@ -11,7 +11,9 @@ from urllib.parse import parse_qs
 
 from ..exchange import log
 from ..http.headers import EVENTS, JSON, Headers, Turned, accepts, media_type
+from ..http.heads import length_of
 from ..sse import encode
+from ..transports.http.arrivals import Arrivals
 from ..transports.http.events import MemoryEvents
 from ..transports.http.streams import Stream
 from ..transports.http.wire import (
@@ -22,7 +24,6 @@ from ..transports.http.wire import (
     end_stream,
     gone,
     path_of,
-    read_body,
     respond,
     turn_away,
     writer,
@@ -74,7 +75,7 @@ class Pairs:
         return path in (self._listen, self._post)
 
     async def serve(
-        self, scope: Scope, headers: Headers, owner: object, largest: int, seconds: float, receive: Receive, send: Send
+        self, scope: Scope, headers: Headers, owner: object, arrivals: Arrivals, receive: Receive, send: Send
     ) -> None:
         """One request to one of the two."""
         wanted = "GET" if path_of(scope) == self._listen else "POST"
@@ -84,7 +85,7 @@ class Pairs:
         elif wanted == "GET":
             await self._converse(scope, headers, owner, receive, send)
         else:
-            await self._take(scope, headers, owner, largest, seconds, receive, send)
+            await self._take(scope, headers, owner, arrivals, receive, send)
 
     async def close(self) -> None:
         """End every conversation."""
@@ -118,7 +119,7 @@ class Pairs:
             await asyncio.wait([serving])
 
     async def _take(
-        self, scope: Scope, headers: Headers, owner: object, largest: int, seconds: float, receive: Receive, send: Send
+        self, scope: Scope, headers: Headers, owner: object, arrivals: Arrivals, receive: Receive, send: Send
     ) -> None:
         if media_type(headers.get("content-type", "")) != JSON:
             return await turn_away(send, Turned(415, f"a message is {JSON}"))
@@ -126,7 +127,8 @@ class Pairs:
         pair = self._open.get(named[0])
         if pair is None or pair.owner != owner:
             return await turn_away(send, Turned(404, "there is no such session"))
-        body = await read_body(receive, headers, largest, seconds)
+        length = length_of(scope["headers"], arrivals.largest)
+        body = length if isinstance(length, Turned) else await arrivals.body(receive)
         if isinstance(body, Turned):
             return await turn_away(send, body)
         await pair.posted.put(body)

@@ -1,13 +1,12 @@
-"""ASGI's dictionaries, spoken: a request's body is read within its limits, and answers are sent."""
+"""ASGI's dictionaries, spoken: answers are sent, and it is seen when a client goes away."""
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
 from typing import Any, Final
 
 from ... import jsonrpc
-from ...http.headers import EVENTS, JSON, Headers, Turned
+from ...http.headers import EVENTS, JSON, Turned
 from ...jsonrpc import Id
 
 Scope = MutableMapping[str, Any]
@@ -25,34 +24,6 @@ _STREAM: Final = (
 
 class Left(Exception):
     """The client went away before its request was complete."""
-
-
-async def read_body(receive: Receive, headers: Headers, largest: int, seconds: float) -> bytes | Turned:
-    """The body of a request, refused as soon as it is known to be longer than `largest` bytes or to take longer than
-    so many seconds. Raises Left."""
-    length = headers.get("content-length", "0")
-    too_large = Turned(413, f"a message is at most {largest} bytes long")
-    if not length.isascii() or not length.isdigit() or len(length) > 15:
-        return Turned(400, "the Content-Length is no number")
-    if int(length) > largest:
-        return too_large
-    parts: list[bytes] = []
-    size = 0
-    try:
-        async with asyncio.timeout(seconds):
-            while True:
-                message = await receive()
-                if message["type"] == "http.disconnect":
-                    raise Left
-                part: bytes = message.get("body", b"")
-                size += len(part)
-                if size > largest:
-                    return too_large
-                parts.append(part)
-                if not message.get("more_body", False):
-                    return part if len(parts) == 1 else b"".join(parts)
-    except TimeoutError:
-        return Turned(408, f"the request took longer than {seconds:g} seconds")
 
 
 async def gone(receive: Receive) -> None:

@@ -1,0 +1,66 @@
+"""Requests that are being read go in; one that takes too long is given up. One timer serves all of them."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, Final
+
+from ...http.headers import Turned
+from .wire import Left, Receive
+
+_EVERY: Final = 0.1  # Of the time a request gets: how often it is looked whether one is late.
+
+
+class Arrivals:
+    """Bodies of at most `largest` bytes, which are there `seconds` after their heads."""
+
+    def __init__(self, largest: int, seconds: float) -> None:
+        self.largest = largest
+        self._seconds = seconds
+        self._since: dict[asyncio.Task[Any], float] = {}
+        self._late: set[asyncio.Task[Any]] = set()
+        self._timer: asyncio.TimerHandle | None = None
+
+    async def body(self, receive: Receive) -> bytes | Turned:
+        """The body of a request, refused as soon as it is known to be too long or too late. Raises Left."""
+        loop, task = asyncio.get_running_loop(), asyncio.current_task()
+        assert task is not None, "a request is served by a task"
+        self._since[task] = loop.time()
+        if self._timer is None:
+            self._timer = loop.call_later(self._seconds * _EVERY, self._look)
+        try:
+            return await self._read(receive)
+        except asyncio.CancelledError:
+            if task not in self._late:
+                raise
+            task.uncancel()
+            return Turned(408, f"the request took longer than {self._seconds:g} seconds")
+        finally:
+            del self._since[task]
+            self._late.discard(task)
+
+    async def _read(self, receive: Receive) -> bytes | Turned:
+        parts: list[bytes] = []
+        size = 0
+        while True:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                raise Left
+            part: bytes = message.get("body", b"")
+            size += len(part)
+            if size > self.largest:
+                return Turned(413, f"a message is at most {self.largest} bytes long")
+            if not message.get("more_body", False):
+                return b"".join([*parts, part]) if parts else part
+            parts.append(part)
+
+    def _look(self) -> None:
+        """Give up what is late; look again as long as something is being read."""
+        loop = asyncio.get_running_loop()
+        self._timer = None
+        for task, since in self._since.items():
+            if loop.time() - since >= self._seconds and task not in self._late:
+                self._late.add(task)
+                task.cancel()
+        if self._since:
+            self._timer = loop.call_later(self._seconds * _EVERY, self._look)

@@ -12,7 +12,7 @@ from typing import Any, Final, Generic, Protocol, TypeVar
 from pydantic import BaseModel, ValidationError
 from pydantic_core import to_jsonable_python
 
-from .errors import InvalidResponse, ToolFailed
+from .errors import InvalidResponse, LocalError, ToolFailed
 from .faces.calls import Options
 from .wire import complaint, is_object, reader
 
@@ -172,6 +172,8 @@ def _given(arguments: Mapping[str, str | None]) -> dict[str, str]:
 
 
 def _expanded(template: str, values: Mapping[str, str | list[str] | None]) -> str:
-    from uritemplate import expand  # Only resource templates need it.
-
+    try:
+        from uritemplate import expand  # Only resource templates need it.
+    except ImportError as fault:
+        raise LocalError("resource templates need uritemplate: pip install 'mcp-codegen[app]'") from fault
     return expand(template, dict(values))

@@ -8,7 +8,7 @@ from typing import Any, Final, TypeVar
 
 import click
 
-from ..console import DIFFERENT, one_line
+from ..console import DIFFERENT, FILE, FOLDER, one_line
 from ..errors import CodegenError
 from ..homes import template_folders
 from ..write import write_files
@@ -18,7 +18,6 @@ from .reach import Target, ask, configured, named
 
 CommandT = TypeVar("CommandT", bound=Callable[..., Any])
 
-_FILE: Final = click.Path(path_type=Path, dir_okay=False)
 _LOCK: Final = "mcp-lock.json"
 
 
@@ -28,7 +27,7 @@ def _server(command: CommandT) -> CommandT:
         click.option(
             "--from", "source", metavar="SERVER", help="A command that starts it, its URL, or a saved list (.json)."
         ),
-        click.option("--config", type=_FILE, metavar="FILE", help="A claude_desktop_config.json; needs --server."),
+        click.option("--config", type=FILE, metavar="FILE", help="A claude_desktop_config.json; needs --server."),
         click.option("--server", metavar="NAME", help="Which server of the configuration."),
         click.option("--timeout", type=float, default=60.0, show_default=True, help="Seconds the server has."),
     )
@@ -47,15 +46,23 @@ def _target(source: str | None, config: Path | None, server: str | None) -> Targ
 
 @click.command("tools")
 @_server
-@click.option("--output", type=_FILE, metavar="FILE", help="The module to write. Default: standard output.")
+@click.option("--output", type=FILE, metavar="FILE", help="The module to write. Default: standard output.")
+@click.option("--templates", "own", type=FOLDER, metavar="DIR", help="Templates that stand before ours, file by file.")
 @one_line
-def tools(source: str | None, config: Path | None, server: str | None, timeout: float, output: Path | None) -> None:
+def tools(
+    source: str | None,
+    config: Path | None,
+    server: str | None,
+    timeout: float,
+    output: Path | None,
+    own: Path | None,
+) -> None:
     """Write a module with a typed function for each tool, prompt and resource template of a server."""
     from .wrap import wrap  # Loads datamodel-code-generator and black.
 
     target = _target(source, config, server)
     contract = ask(target, timeout)
-    text = wrap(contract, str(target), template_folders())
+    text = wrap(contract, str(target), template_folders(own))
     if output is None:
         click.echo(text, nl=False)
         return
@@ -65,7 +72,7 @@ def tools(source: str | None, config: Path | None, server: str | None, timeout: 
 
 @click.command("lock")
 @_server
-@click.option("--output", type=_FILE, metavar="FILE", default=_LOCK, show_default=True, help="The lock to write.")
+@click.option("--output", type=FILE, metavar="FILE", default=_LOCK, show_default=True, help="The lock to write.")
 @one_line
 def lock(source: str | None, config: Path | None, server: str | None, timeout: float, output: Path) -> None:
     """Record what a server offers, with a hash for each tool, prompt and resource template."""
@@ -78,7 +85,7 @@ def lock(source: str | None, config: Path | None, server: str | None, timeout: f
 
 @click.command("check")
 @_server
-@click.option("--lock", "locked", type=_FILE, metavar="FILE", default=_LOCK, show_default=True, help="The lock.")
+@click.option("--lock", "locked", type=FILE, metavar="FILE", default=_LOCK, show_default=True, help="The lock.")
 @click.option("--format", "form", type=click.Choice(["text", "json", "sarif", "github"]), default="text")
 @click.option(
     "--fail-on",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -67,15 +67,15 @@ def read_contract(said: object, where: str) -> Contract:
 def _depth(said: object) -> int:
     """How many objects and lists are inside each other, found without being as deep oneself."""
     level: list[object] = [said]
-    depth = 0
-    while level := [
-        inside
-        for each in level
-        if is_object(each) or is_list(each)
-        for inside in (each.values() if is_object(each) else each)
-    ]:
+    depth = -1
+    while level:
         depth += 1
+        level = [inside for each in level for inside in _inside(each)]
     return depth
+
+
+def _inside(value: object) -> Iterable[object]:
+    return value.values() if is_object(value) else value if is_list(value) else ()
 
 
 def _is_unicode(said: object) -> bool:

@@ -132,8 +132,10 @@ def _enum_added(types: Schema, chance: Random, overlay: Schema) -> Verdict:
 
 def _enum_removed(types: Schema, chance: Random, overlay: Schema) -> Verdict:
     values = chance.choice([values for values in _enums(types) if len(values) > 1])
-    values.remove(chance.choice(values))
-    return GOES
+    gone = chance.choice(values)
+    values.remove(gone)
+    usual = {row["use"]: row["at"].split(".")[-1] for row in overlay["fill"]}
+    return Verdict(False, "overlay", usual[gone]) if gone in usual else GOES
 
 
 def _role_added(types: Schema, chance: Random, overlay: Schema) -> Verdict:

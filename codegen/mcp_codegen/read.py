@@ -110,16 +110,22 @@ class _Reader:
             doc = self._docs.of_property(self._type_at(declared), wire)
             deprecated = is_object(inner) and bool(inner.get("deprecated"))
             of_type = self._type(inner, (*declared, wire))
-            fill = self._fill(place, declared, wire)
+            fill = self._fill(schema, place, wire) if wire in required else None
+            if fill is not None and isinstance(of_type, Values) and fill not in of_type.values:
+                raise self._fault((*place, wire), f"is usually {fill!r}, says the overlay, but cannot be", "overlay")
             fields.append(Field(wire, attributes[wire], of_type, wire in required, doc, deprecated, fill))
         return tuple(fields)
 
-    def _fill(self, place: Place, declared: Place, wire: str) -> Scalar | None:
-        """The usual value of a property, said for this type or for the one that declares it."""
-        for label in (".".join((*place, wire)), ".".join((*declared, wire))):
-            if label in self._fills:
-                value: Scalar = self._fills.use(label)
-                return value
+    def _fill(self, schema: Schema, place: Place, wire: str) -> Scalar | None:
+        """The usual value of a property, said for this type or for one that it inherits the property from."""
+        label = ".".join((*place, wire))
+        if label in self._fills:
+            value: Scalar = self._fills.use(label)
+            return value
+        for base in schema.get("x-extends", ()):
+            above = self._definitions.get(base, {})
+            if wire in above.get("properties", {}) and (found := self._fill(above, (base,), wire)) is not None:
+                return found
         return None
 
     def _declaring(self, schema: Schema, wire: str, place: Place) -> Place:

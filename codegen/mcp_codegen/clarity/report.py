@@ -71,7 +71,7 @@ def _contradictions(schema: Any, at: str) -> Iterator[str]:
 
 def _loose(revision: Revision) -> list[str]:
     """The object types that stand in no message and no error."""
-    carried = set().union(*travel(revision).sent.values())
+    carried = set[str]().union(*travel(revision).sent.values())
     for each in revision.objects():
         if _is_envelope(each, revision):
             follow(Ref(each.name), revision, carried)

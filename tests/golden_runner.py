@@ -16,8 +16,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
-from golden.language import ANYTHING, HANDSHAKE, STATELESS, bytes_of, difference, filled
+from golden.language import HANDSHAKE, STATELESS, filled
 
+from mcp_codegen.kit.conversation import ANYTHING, Step, bytes_of, difference, read_steps
 from mcp_generated import REVISIONS
 
 FOLDER: Final = Path(__file__).resolve().parent / "golden"
@@ -39,17 +40,6 @@ OPENING: Final = {  # What `open` stands for: whether there is a handshake, and 
     ),
 }
 
-_STEP: Final = re.compile(r"(>[+-]?|<[~|]?|!|open|close|exit|signal)(?: (.*))?")
-
-
-@dataclass(frozen=True)
-class Step:
-    """One line of a file after its header."""
-
-    line: int
-    verb: str
-    text: str
-
 
 @dataclass(frozen=True)
 class Golden:
@@ -70,17 +60,14 @@ class Golden:
 def read(path: Path) -> Golden:
     """Read a file. Raises ValueError for a line that is nothing of the format."""
     settings: dict[str, list[str]] = {"revisions": [], "server": [], "never": [], "clauses": []}
-    steps: list[Step] = []
+    lines: list[tuple[int, str]] = []
     for number, line in enumerate(path.read_text(encoding="utf-8").split("\n"), start=1):
         name, colon, value = line.partition(": ")
-        if not line or line.startswith("#"):
-            continue
-        if not steps and colon and name in settings:
+        if not lines and colon and name in settings:
             settings[name] += re.split(r",? +", value.strip()) if name != "never" else [value]
-        elif found := _STEP.fullmatch(line):
-            steps.append(Step(number, found[1], found[2] or ""))
-        else:
-            raise ValueError(f"{path.name}:{number}: not a line of a golden conversation: {line}")
+        elif line and not line.startswith("#"):
+            lines.append((number, line))
+    steps = list(read_steps(lines, path.name))
     revisions = [each for said in settings["revisions"] or ["all"] for each in GROUPS.get(said, [said])]
     server = (settings["server"] or ["all"])[0]
     return Golden(path.stem, revisions, server, settings["never"], settings["clauses"], steps)

@@ -18,7 +18,7 @@ from typing import Any
 import jsonschema
 import pytest
 from conftest import ROOT, needs_official, official, package
-from fuzz import Instances
+from mcp_codegen.kit.instances import Instances
 
 from mcp_codegen.errors import OverlayError
 from mcp_codegen.schemas import Schemas

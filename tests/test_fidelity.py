@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from conftest import OFFICIAL, ROOT, needs_official, official, package
-from fuzz import Instances, Json
+from mcp_codegen.kit.instances import Instances, Json
 from jsonschema import Draft7Validator, Draft202012Validator
 from pydantic import TypeAdapter, ValidationError
 

@@ -8,9 +8,10 @@ from typing import Any
 
 import golden_runner
 import pytest
-from golden.language import HANDSHAKE, difference, filled
+from golden.language import HANDSHAKE, filled
 from golden_runner import FOLDER, play, read
 
+from mcp_codegen.kit.conversation import difference
 from mcp_generated import REVISIONS
 
 # A folder of more conversations, such as those that wait for a change of the runtime.

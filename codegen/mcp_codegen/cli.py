@@ -23,6 +23,7 @@ from .explore.command import explore
 from .homes import Templates, default_output, home, template_folders
 from .ir import Object, Revision
 from .ir_command import ir
+from .kit.command import mock, record, replay, vectors
 from .schemas import Schemas
 from .standalone import stand_alone
 from .tools.commands import check, lock, tools
@@ -269,5 +270,5 @@ def verify(source: Path, revisions: tuple[str, ...], schema: Path | None) -> Non
         raise SystemExit(DIFFERENT)
 
 
-for _command in (diff, clarity, ir, explore, tools, lock, check):
+for _command in (diff, clarity, ir, explore, tools, lock, check, vectors, mock, record, replay):
     main.add_command(_command)

@@ -4,27 +4,39 @@ from __future__ import annotations
 
 import copy
 import random
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from ..jsontypes import is_list, is_object
 
 Json = Any
-WORDS = ["", "a", "text", "é😀", "https://example.com/x", "aGk=", "2025-01-01T00:00:00Z", "object", "form"]
+
+_WORDS: Final = ("", "a", "text", "é😀", "https://example.com/x", "aGk=", "2025-01-01T00:00:00Z", "object", "form")
+_NOTHING: Final[Mapping[str, Json]] = {}
 
 
 class Instances:
-    """Random instances of the definitions of one schema."""
+    """Random instances of the definitions of one schema.
 
-    def __init__(self, definitions: dict[str, Any], seed: int) -> None:
+    `fixed` says what a definition always is, and a property of that name; a namespace before the name does not count.
+    """
+
+    def __init__(self, definitions: Mapping[str, Any], seed: int, fixed: Mapping[str, Json] = _NOTHING) -> None:
         self._definitions = definitions
+        self._fixed = fixed
         self._random = random.Random(seed)
 
     def valid(self, name: str) -> Json:
+        """An instance of a definition."""
         return self._make(self._definitions[name], 0)
 
     def _make(self, schema: dict[str, Any], depth: int) -> Json:
         choose = self._random.choice
         if "$ref" in schema:
-            return self._make(self._definitions[schema["$ref"].rpartition("/")[2]], depth)
+            name = schema["$ref"].rpartition("/")[2]
+            return (
+                copy.deepcopy(self._fixed[name]) if name in self._fixed else self._make(self._definitions[name], depth)
+            )
         if "const" in schema:
             return schema["const"]
         if "enum" in schema:
@@ -37,14 +49,14 @@ class Instances:
                 merged |= self._make(part, depth)
             return merged
         kind = schema.get("type")
-        match choose(kind) if isinstance(kind, list) else kind:
+        match choose(kind) if is_list(kind) else kind:
             case "object":
                 return self._object(schema, depth)
             case "array":
                 size = 0 if depth > 6 else self._random.randint(0, min(3, schema.get("maxItems", 3)))
                 return [self._make(schema.get("items", {}), depth + 1) for _ in range(size)]
             case "string":
-                return choose(WORDS)
+                return choose(_WORDS)
             case "integer":
                 return self._random.randint(schema.get("minimum", -3), schema.get("maximum", 10**6))
             case "number":
@@ -61,12 +73,11 @@ class Instances:
         made: dict[str, Json] = {}
         for name, inner in schema.get("properties", {}).items():
             if name in required or self._random.random() < (0.5 if depth < 4 else 0.05):
-                made[name] = self._make(inner, depth + 1)
+                stem = name.rpartition("/")[2]
+                made[name] = self._fixed[stem] if stem in self._fixed else self._make(inner, depth + 1)
         if "additionalProperties" in schema and depth < 6 and self._random.random() < 0.5:
             more = schema["additionalProperties"]
-            made[self._random.choice(["x", "com.example/key"])] = self._make(
-                more if isinstance(more, dict) else {}, depth + 1
-            )
+            made[self._random.choice(["x", "com.example/key"])] = self._make(more if is_object(more) else {}, depth + 1)
         return made
 
     def mutated(self, instance: Json) -> Json:
@@ -75,9 +86,9 @@ class Instances:
         holder, key = self._random.choice(list(_places(changed)))
         value = holder[key]
         kinds = ["wrong", "null", "wrap"]
-        if isinstance(holder, dict) and key != "root":
+        if is_object(holder) and key != "root":
             kinds += ["drop", "drop"]
-        if isinstance(value, dict):
+        if is_object(value):
             kinds += ["extra", "extra"]
         if isinstance(value, str):
             kinds += ["other", "number"]
@@ -89,7 +100,7 @@ class Instances:
             case "drop":
                 del holder[key]
             case "extra":
-                value[self._random.choice(["unknown", "name", "type", "io.example/x"])] = self._random.choice(
+                holder[key][self._random.choice(["unknown", "name", "type", "io.example/x"])] = self._random.choice(
                     [1, "x", None]
                 )
             case kind:
@@ -99,7 +110,8 @@ class Instances:
     def _replacement(self, kind: str, value: Json) -> Json:
         match kind:
             case "wrong":
-                return self._random.choice([[], {}, "x", 7, 1.5, True])
+                wrong: list[Json] = [[], {}, "x", 7, 1.5, True]
+                return self._random.choice(wrong)
             case "null":
                 return None
             case "wrap":
@@ -122,7 +134,8 @@ class Instances:
 
 def _places(value: Json) -> Iterator[tuple[Any, Any]]:
     """Every place in an instance: what holds it, and under which key."""
-    for key, inner in list(value.items()) if isinstance(value, dict) else list(enumerate(value)):
+    keys: list[Any] = list(value) if is_object(value) else list(range(len(value)))
+    for key in keys:
         yield value, key
-        if isinstance(inner, (dict, list)):
-            yield from _places(inner)
+        if is_object(value[key]) or is_list(value[key]):
+            yield from _places(value[key])

@@ -11,7 +11,7 @@ from ..jsontypes import is_list, is_object
 
 Json = Any
 
-_WORDS: Final = ("", "a", "text", "é😀", "https://example.com/x", "aGk=", "2025-01-01T00:00:00Z", "object", "form")
+_WORDS: Final = ("", "a", "text", "é😀", "https://example.com/x", "aGk=", "20250101T000000Z", "object", "form")
 _NOTHING: Final[Mapping[str, Json]] = {}
 
 

@@ -129,8 +129,12 @@ def notification(method: str, params: Any) -> bytes:
     return b'{"jsonrpc":"2.0","method":%b%b}' % (to_json(method), _member(b"params", params))
 
 
-def result(id: Id, value: Any) -> bytes:
-    return b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (to_json(id), json_of(value))
+def result(id: Id, value: Any, meta: bytes = b"") -> bytes:
+    """A result; `meta` is the JSON of its metadata, where it has none of its own."""
+    body = json_of(value)
+    if meta:
+        body = b'{"_meta":%b%b%b' % (meta, b"" if body == b"{}" else b",", body[1:])
+    return b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (to_json(id), body)
 
 
 def error(id: Id | None, code: int, message: str, data: Any = None, null_id: bool = False) -> bytes:

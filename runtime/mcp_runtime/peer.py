@@ -18,7 +18,7 @@ from .errors import ErrorResponse, InvalidMessage, InvalidResponse, McpError, No
 from .jsonrpc import ErrorMessage, Id, Malformed, NotificationMessage, RequestMessage, ResultMessage
 from .lifecycle import Capabilities, Phase, allowed, declared, first_phase, split
 from .spec import OPPOSITE, Direction, Handshake, Notification, Request, Revision, Sent
-from .wire import Said, complaint, reader
+from .wire import Said, complaint, is_object, reader
 
 Side = Literal["client", "server"]
 
@@ -71,7 +71,10 @@ Event = Asked | Told | Answered | Refused | Batch
 
 
 class Peer:
-    """One side. `own` and `theirs` are the capabilities the two sides have declared so far."""
+    """One side. `own` and `theirs` are the capabilities the two sides have declared so far; `signature` is the JSON of
+    the metadata that goes with every result which has none of its own."""
+
+    signature = b""
 
     def __init__(self, revision: Revision, side: Side, own: Capabilities) -> None:
         self.revision = revision
@@ -88,6 +91,8 @@ class Peer:
         other = Peer.__new__(Peer)
         other.revision, other.side, other.phase = self.revision, self.side, self.phase
         other.own, other.theirs = self.own, self.theirs
+        if self.signature:
+            other.signature = self.signature
         other._sendable, other._receivable, other._opening = self._sendable, self._receivable, self._opening
         other.in_flight, other._waiting, other._next_id = set(), {}, 0
         return other
@@ -144,7 +149,8 @@ class Peer:
             raise InvalidMessage(
                 f"{row.method!r} in {self.revision.id} is answered by {names}, not by {type(result).__name__}"
             )
-        return jsonrpc.result(asked.id, result)
+        meta = result.get("_meta") if is_object(result) else getattr(result, "meta", None)
+        return jsonrpc.result(asked.id, result, self.signature if meta is None else b"")
 
     def refuse(self, asked: Asked, code: int, message: str, data: Any = None) -> bytes:
         """The bytes of an error that answers a request."""

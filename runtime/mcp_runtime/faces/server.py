@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, cast
 
 from pydantic import BaseModel
+from pydantic_core import to_json
 
 from ..errors import InvalidMessage, InvalidResponse, LocalError, Refusal
 from ..peer import Asked, Peer, Told
@@ -151,7 +152,6 @@ class Conversation:
         self.state = state
         self.level: str | None = LEVELS[0] if isinstance(chosen.revision.lifecycle, Handshake) else None
         self.client_info: dict[str, Any] = {}
-        self._signature: BaseModel | None = None
         self.log_pace = Allowance(_LOG)
         self._alone = self._handlers_alone()
         self._session: Session | None = None
@@ -221,7 +221,7 @@ class Conversation:
         if isinstance(lifecycle, Handshake):
             self._note_watched(lifecycle, message)
             return answer
-        return self._signed(answer) if isinstance(message, Asked) else answer
+        return answer
 
     def _is_kept_here(self, row: Sent) -> bool:
         """Whether a request needs no handler, because what it is about is known here."""
@@ -247,21 +247,15 @@ class Conversation:
             await listener.listen(server.audience, lifecycle)
         finally:
             self._listeners.discard(listener)
-        signature = self._signature_of(lifecycle)
-        return _read(asked.row, {"resultType": "complete", "_meta": {**signature, **listener.meta}})
+        return _read(asked.row, {"resultType": "complete", "_meta": {**self._signature(), **listener.meta}})
 
-    def _signature_of(self, lifecycle: Stateless) -> dict[str, Any]:
-        meta: dict[str, Any] = self._discovered(lifecycle.discover).model_dump().get("_meta", {})
-        return meta
+    def sign(self, peer: Peer) -> None:
+        """Let every result say what the server calls itself, where nothing else is remembered of it."""
+        if isinstance(peer.revision.lifecycle, Stateless):
+            peer.signature = to_json(self._signature())
 
-    def _signed(self, answer: Any) -> Any:
-        """The answer with what the server calls itself in its metadata, where it has none of its own."""
-        if getattr(answer, "meta", self) is not None:
-            return answer
-        lifecycle = self._server.revision.lifecycle
-        if self._signature is None and isinstance(lifecycle, Stateless):
-            self._signature = cast(Any, self._discovered(lifecycle.discover)).meta
-        return answer.model_copy(update={"meta": self._signature})
+    def _signature(self) -> dict[str, Any]:
+        return {f"{META}serverInfo": {"name": self._server.name, "version": self._server.version}}
 
     def _check_version(self, asked: Asked) -> None:
         """Raise the Refusal that says which revisions there are, where the request is of another one."""
@@ -281,7 +275,7 @@ class Conversation:
             **NO_CACHE,
             "supportedVersions": self._stateless_ids(),
             "capabilities": server.capabilities,
-            "_meta": {f"{META}serverInfo": {"name": server.name, "version": server.version}},
+            "_meta": self._signature(),
         }
         return _read(row, answer | ({} if server.instructions is None else {"instructions": server.instructions}))
 
@@ -332,6 +326,7 @@ async def serve(servers: Sequence[Speaking[BaseServer]], transport: Transport) -
                 async with chosen.lifespan() as state:
                     conversation = Conversation(servers, chosen, state)
                     peer = Peer(chosen.revision, "server", own=chosen.capabilities)
+                    conversation.sign(peer)
                     session = Session(peer, transport, conversation.handle, conversation.opened)
                     conversation.attend(session)
                     try:

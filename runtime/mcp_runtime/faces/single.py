@@ -69,6 +69,7 @@ class Single:
         cancels its request."""
         if self._conversation is None:
             self._conversation = Conversation(self._servers, self.server, state)
+            self._conversation.sign(self._template)
             self._starter = Starter(asyncio.get_running_loop())
         session = Session(self._template.alike(), _Nowhere(), self._conversation.handle, starter=self._starter)
         exchange = Exchange(_open)

@@ -19,12 +19,12 @@ SDKS = ["mcp==1.30.0", "mcp==2.3.0"]
 HANDSHAKES = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"]
 EVERY_TOOL = [
     *("echo", "add", "long_running", "log_something", "image", "audio", "embedded", "links", "statistics", "fail"),
-    *("write_note", "toggle_extra", "sample", "list_roots", "ask_user", "visit_page", "locked"),
+    *("write_note", "toggle_extra", "sample", "research", "list_roots", "ask_user", "visit_page", "locked"),
 ]
 NEW_IN = {
     "audio": "2025-03-26",
     **dict.fromkeys(("links", "statistics", "ask_user"), "2025-06-18"),
-    **dict.fromkeys(("visit_page", "locked"), "2025-11-25"),
+    **dict.fromkeys(("research", "visit_page", "locked"), "2025-11-25"),
 }
 NOT_FOUND, INVALID_PARAMS = -32002, -32602
 

@@ -22,6 +22,7 @@ _FORM: Final = {
 }
 _TOPICS: Final = {"type": "array", "items": {"type": "string", "enum": ["art", "food", "music"]}, "maxItems": 2}
 _VISIT_FIRST: Final = -32042
+_MOST_ROUNDS: Final = 5
 
 
 async def sample(call: Call) -> str:
@@ -45,6 +46,25 @@ async def sample(call: Call) -> str:
     content: Any = answer.content
     said: list[Any] = content if is_list(content) else [content]
     return f"{answer.model} ({answer.stop_reason}): " + " ".join(getattr(each, "text", each.type) for each in said)
+
+
+async def research(call: Call) -> str:
+    """Ask the client's model, and let it use a tool; it hears what that gave until it uses none."""
+    _needs(call, "sampling", "tools")
+    t = call.t
+    schema = t.ToolInputSchema.model_validate({"type": "object", "properties": {"word": {"type": "string"}}})
+    tools = [t.Tool(name="count_letters", description="Count the letters of a word.", input_schema=schema)]
+    said = [t.SamplingMessage(role="user", content=t.TextContent(text=call.arguments["question"]))]
+    for _ in range(_MOST_ROUNDS):
+        answer = await call.ctx.create_message(messages=said, max_tokens=100, tools=tools)
+        blocks: list[Any] = answer.content if is_list(answer.content) else [answer.content]
+        uses = [each for each in blocks if each.type == "tool_use"]
+        if not uses:
+            return " ".join(getattr(each, "text", each.type) for each in blocks)
+        found = [t.TextContent(text=str(len(str(use.input.get("word"))))) for use in uses]
+        results = [t.ToolResultContent(tool_use_id=use.id, content=[each]) for use, each in zip(uses, found)]
+        said += [t.SamplingMessage(role="assistant", content=blocks), t.SamplingMessage(role="user", content=results)]
+    raise Failed("the client's model does not come to an end")
 
 
 async def list_roots(call: Call) -> str:

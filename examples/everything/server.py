@@ -1,11 +1,13 @@
 """A server that shows every feature of the protocol, for clients of all revisions that begin with a handshake.
 
-Run it: `python examples/everything/server.py stdio`. Each class is one revision's, with all that its revision has.
+Run it: `python examples/everything/server.py stdio`, or `… http --port 8000` with the endpoints /mcp and, for clients
+that know no other, /sse. Each class is one revision's, with all that its revision has.
 """
 
 from __future__ import annotations
 
-import sys
+import logging
+from argparse import ArgumentParser
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from types import ModuleType
@@ -123,4 +125,10 @@ def everything(revision: ModuleType) -> Any:
 
 if __name__ == "__main__":
     every = (v2024_11_05, v2025_03_26, v2025_06_18, v2025_11_25)
-    run(*map(everything, every), transport=sys.argv[1] if len(sys.argv) > 1 else "stdio")
+    arguments = ArgumentParser(description=__doc__)
+    arguments.add_argument("transport", nargs="?", choices=("stdio", "http"), default="stdio")
+    arguments.add_argument("--port", type=int, default=8000)
+    chosen = arguments.parse_args()
+    logging.basicConfig(level=logging.INFO)
+    settings = {"port": chosen.port, "legacy_sse": True} if chosen.transport == "http" else {}
+    run(*map(everything, every), transport=chosen.transport, **settings)

@@ -162,6 +162,9 @@ TOOLS: Final = (
         {"prompt": _TEXT, "max_tokens": _TOKENS},
         optional=("max_tokens",),
     ),
+    Tool(
+        "research", "Let the client's model use a tool.", asking.research, {"question": _TEXT}, needs="ToolUseContent"
+    ),
     Tool("list_roots", "List the client's roots.", asking.list_roots),
     Tool("ask_user", "Ask the user for some data.", asking.ask_user, needs="ElicitRequestParams"),
     Tool("visit_page", "Send the user to a page.", asking.visit_page, needs="ElicitRequestURLParams", changes=True),

@@ -126,7 +126,7 @@ class Session:
                 serving = self._serving[event.id] = Serving(event, reply)
                 serving.task = self._start(self._serve(serving, speaker))
             case Told():
-                self._told(event, speaker)
+                self._told(event)
                 return False
             case Answered(id, outcome):
                 self._calls.settle(id, outcome)
@@ -215,7 +215,7 @@ class Session:
             serving.task.cancel()
             serving.reply(None, 0)
 
-    def _told(self, told: Told, speaker: Speaker) -> None:
+    def _told(self, told: Told) -> None:
         """Notifications that are about an exchange go to it; the others to their handler."""
         lifecycle = self.peer.revision.lifecycle
         if told.row.method == lifecycle.cancel.method:
@@ -223,13 +223,14 @@ class Session:
             self._cancel(told.params.request_id)
         elif told.row.method == lifecycle.progress.method:
             self._calls.progressed(told.params)
-        task = self._start(self._hear(told, speaker))
+        task = self._start(self._hear(told))
         if task is not None:
             task.add_done_callback(self._done)
 
-    async def _hear(self, told: Told, speaker: Speaker) -> None:
+    async def _hear(self, told: Told) -> None:
         try:
-            await self.handle(speaker, told)
+            # What it says belongs to no exchange: nobody waits for an answer to a notification.
+            await self.handle(self, told)
         except Exception:
             log.exception("the handler of %r failed", told.row.method)
 

@@ -1,6 +1,6 @@
 """A server that has everything the official conformance suite asks for, for clients of every revision.
 
-Run it: `python tests/conformance/server.py --port 8000`; the endpoint is /mcp.
+Run it: `python tests/conformance/server.py --port 8000`; the endpoint is /mcp. Or `… server.py stdio`.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+import logging
 from argparse import ArgumentParser
 from typing import Annotated, Any, Final
 
@@ -162,6 +163,15 @@ async def test_trigger_prompt_change() -> str:
 
 
 app.middleware(remember)
+
+
+@app.tool()
+async def test_trigger_resource_update(ctx: Context) -> str:
+    """Tell those who watch the watched resource that it has changed."""
+    await app.server.notify_resource_updated(uri="test://watched-resource")
+    return "The resource has changed."
+
+
 for question in QUESTIONS:
     app.add_tool(question)
 
@@ -245,5 +255,8 @@ def embedded(uri: str) -> t.EmbeddedResource:
 
 if __name__ == "__main__":
     arguments = ArgumentParser(description=__doc__)
+    arguments.add_argument("transport", nargs="?", choices=("http", "stdio"), default="http")
     arguments.add_argument("--port", type=int, default=8000)
-    app.run("http", port=arguments.parse_args().port)
+    chosen = arguments.parse_args()
+    logging.basicConfig(level=logging.INFO)
+    app.run(chosen.transport, **({"port": chosen.port} if chosen.transport == "http" else {}))

@@ -1,0 +1,295 @@
+"""A conversation with the everything example goes in, and is checked for what the official suite does not look at.
+
+Each function is a scenario; `SCENARIOS` says from which revision on it is one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final
+
+from conformance.wires import Wire
+
+INVALID_PARAMS: Final = -32602
+VISIT_FIRST: Final = -32042
+
+CAPABILITIES: Final = {
+    "roots": {"listChanged": True},
+    "sampling": {"tools": {}},
+    "elicitation": {"form": {}, "url": {}},
+}
+
+
+def sample(params: Any) -> Any:
+    """Use a tool if there is one and it was not used yet; else say what came in."""
+    content = params["messages"][-1]["content"]
+    said: dict[str, Any] = {"role": "assistant", "model": "harness", "stopReason": "endTurn"}
+    if "tools" not in params:
+        return {**said, "content": {"type": "text", "text": content["text"].upper()}}
+    if isinstance(content, list):
+        text = ", ".join(f"{block['toolUseId']}: {block['content'][0]['text']}" for block in content)
+        return {**said, "content": {"type": "text", "text": text}}
+    words = content["text"].split()
+    uses = [{"type": "tool_use", "id": word, "name": "count_letters", "input": {"word": word}} for word in words]
+    return {**said, "stopReason": "toolUse", "content": uses}
+
+
+def elicit(params: Any) -> Any:
+    if params.get("mode") == "url":
+        return {"action": "accept"}
+    return {"action": "accept", "content": {"name": "Ada", "age": 36, "news": True, "size": "m"}}
+
+
+ANSWERS: Final = {
+    "roots/list": lambda params: {"roots": [{"uri": "file:///work", "name": "work"}]},
+    "sampling/createMessage": sample,
+    "elicitation/create": elicit,
+    "ping": lambda params: {},
+}
+
+
+def text(result: Any) -> str:
+    return str(result["content"][0]["text"])
+
+
+# ---- scenarios ------------------------------------------------------------------------------------------------------
+
+
+async def every_item_is_on_one_page(wire: Wire) -> None:
+    kinds = {
+        "tools": "tools",
+        "resources": "resources",
+        "resources/templates": "resourceTemplates",
+        "prompts": "prompts",
+    }
+    for method, items in kinds.items():
+        names: list[str] = []
+        pages = 0
+        page: Any = await wire.ask(f"{method}/list")
+        while True:
+            pages += 1
+            names += [each.get("uri", each["name"]) for each in page[items]]
+            if "nextCursor" not in page:
+                break
+            page = await wire.ask(f"{method}/list", {"cursor": page["nextCursor"]})
+        assert len(names) == len(set(names)) > 1
+        assert pages > 1 or items == "resourceTemplates"
+        assert (await wire.ask(f"{method}/list", {"cursor": "nonsense"}))["error"]["code"] == INVALID_PARAMS
+
+
+async def an_unknown_tool_is_an_error_of_the_protocol(wire: Wire) -> None:
+    assert (await wire.call("nonsense"))["error"]["code"] == INVALID_PARAMS
+
+
+async def progress_and_log_come_before_the_result(wire: Wire) -> None:
+    assert await wire.ask("logging/setLevel", {"level": "warning"}) == {}
+    await wire.call("log_something", level="info", text="hidden")
+    await wire.call("log_something", level="error", text="shown")
+    assert (await wire.until("notifications/message"))["data"] == {"said": "shown"}
+    meta = {"progressToken": "p"}
+    asked = {"name": "long_running", "arguments": {"seconds": 0, "steps": 2}, "_meta": meta}
+    await wire.ask("tools/call", asked)
+    told = [each["params"] for each in wire.told if each["method"] == "notifications/progress"]
+    assert [each["progress"] for each in told] == [0, 1, 2] and {each["progressToken"] for each in told} == {"p"}
+
+
+async def a_cancelled_call_ends_and_is_not_answered(wire: Wire) -> None:
+    before = await cancelled(wire)
+    asked = wire.request(
+        "tools/call",
+        {"name": "long_running", "arguments": {"seconds": 60, "steps": 1}, "_meta": {"progressToken": 1}},
+    )
+    waiting = wire.expect(asked)
+    await wire.post(asked)
+    await wire.until("notifications/progress")
+    await wire.tell("notifications/cancelled", {"requestId": asked["id"], "reason": "enough"})
+    while await cancelled(wire) != before + 1:
+        pass
+    assert not waiting.done()
+
+
+async def cancelled(wire: Wire) -> int:
+    """How many calls the server has given up, as it says itself."""
+
+    status = await wire.ask("resources/read", {"uri": "demo://status"})
+    return int(json.loads(status["contents"][0]["text"])["cancelled"])
+
+
+async def roots_are_asked_for_and_again_when_they_change(wire: Wire) -> None:
+    assert text(await wire.call("list_roots")) == "work: file:///work"
+    wire.answers = {**ANSWERS, "roots/list": lambda params: {"roots": [{"uri": "file:///play"}]}}
+    await wire.tell("notifications/roots/list_changed")
+    assert (await wire.until("notifications/message"))["data"] == "roots: file:///play"
+
+
+async def the_model_is_asked(wire: Wire) -> None:
+    assert text(await wire.call("sample", prompt="hello")) == "harness (endTurn): HELLO"
+
+
+async def the_model_uses_tools(wire: Wire) -> None:
+    assert text(await wire.call("research", question="one three")) == "one: 3, three: 5"
+
+
+async def the_user_fills_in_a_form(wire: Wire) -> None:
+    assert text(await wire.call("ask_user")) == "accept: age=36, name=Ada, news=True, size=m"
+
+
+async def the_user_visits_a_page(wire: Wire) -> None:
+    refused = (await wire.call("locked"))["error"]
+    [asked] = refused["data"]["elicitations"]
+    assert refused["code"] == VISIT_FIRST and asked["mode"] == "url"
+    assert text(await wire.call("visit_page")) == "thank you"
+    assert (await wire.until("notifications/elicitation/complete"))["elicitationId"] == asked["elicitationId"]
+    assert text(await wire.call("locked")) == "open"
+
+
+async def who_watches_a_resource_hears_of_it_and_nobody_else(wire: Wire) -> None:
+    note = {"uri": "note://milk"}
+    await wire.call("write_note", name="milk", text="one")
+    assert await wire.ask("resources/subscribe", note) == {}
+    await wire.call("write_note", name="milk", text="two")
+    assert await wire.until("notifications/resources/updated") == note
+    assert (await wire.ask("resources/read", note))["contents"][0]["text"] == "two"
+    assert await wire.ask("resources/unsubscribe", note) == {}
+    await wire.call("write_note", name="milk", text="three")
+    assert await wire.ask("ping") == {}
+    assert not [told for told in wire.told if told["method"] == "notifications/resources/updated"]
+
+
+async def completion_knows_what_was_chosen_before(wire: Wire) -> None:
+    ref = {"type": "ref/prompt", "name": "describe"}
+    found = await wire.ask("completion/complete", {"ref": ref, "argument": {"name": "city", "value": "pa"}})
+    assert found["completion"]["values"] == ["Paris", "Pau", "Padua"] and found["completion"]["total"] == 3
+    if wire.rev.id >= "2025-06-18":
+        asked = {
+            "ref": ref,
+            "argument": {"name": "city", "value": "pa"},
+            "context": {"arguments": {"country": "Italy"}},
+        }
+        assert (await wire.ask("completion/complete", asked))["completion"]["values"] == ["Padua"]
+
+
+async def lists_that_change_are_told_of(wire: Wire) -> None:
+    for here in ("here", "gone"):
+        assert text(await wire.call("toggle_extra")) == here
+        await wire.until("notifications/tools/list_changed")
+        await wire.until("notifications/prompts/list_changed")
+
+
+async def structured_content_fits_its_schema(wire: Wire) -> None:
+    result = await wire.call("statistics", numbers=[1, 2.5])
+    assert result["structuredContent"] == {"count": 2, "sum": 3.5, "largest": 2.5}
+
+
+async def a_batch_is_answered_as_one_or_refused(wire: Wire) -> None:
+    asked = [wire.request("ping"), wire.request("tools/call", {"name": "echo", "arguments": {"text": "hi"}})]
+    if wire.rev.revision.batches:
+        waiting = [wire.expect(each) for each in asked]
+        await wire.post(
+            [*asked, {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": "no"}}]
+        )
+        pong, echo = [await wire.answer(each) for each in waiting]
+        assert pong == {} and text(echo) == "hi"
+    else:
+        refused = wire.expect({"id": None, "method": "ping"})
+        await wire.post(asked)
+        assert (await wire.answer(refused))["error"]["code"] == -32600
+    assert await wire.ask("ping") == {}
+
+
+async def a_call_runs_as_a_task(wire: Wire) -> None:
+    asked = {"name": "long_running", "arguments": {"seconds": 0, "steps": 1}, "task": {"ttl": 60_000}}
+    task = (await wire.ask("tools/call", asked))["task"]
+    name = {"taskId": task["taskId"]}
+    result = await wire.ask("tasks/result", name)
+    assert text(result) == "1 steps in 0 s"
+    assert result["_meta"]["io.modelcontextprotocol/related-task"] == name
+    assert (await wire.ask("tasks/get", name))["status"] == "completed"
+    slow = (await wire.ask("tools/call", {**asked, "arguments": {"seconds": 60, "steps": 1}}))["task"]
+    assert (await wire.ask("tasks/cancel", {"taskId": slow["taskId"]}))["status"] == "cancelled"
+    listed = {each["taskId"]: each["status"] for each in (await wire.ask("tasks/list"))["tasks"]}
+    assert listed[task["taskId"]] == "completed" and listed[slow["taskId"]] == "cancelled"
+
+
+async def answers_to_many_at_once_go_to_whom_they_are_for(wire: Wire) -> None:
+    said = await asyncio.gather(*(wire.call("echo", text=str(number)) for number in range(20)))
+    assert [text(each) for each in said] == [str(number) for number in range(20)]
+
+
+SCENARIOS: Final[Mapping[Callable[[Wire], Awaitable[None]], str]] = {
+    every_item_is_on_one_page: "2024-11-05",
+    an_unknown_tool_is_an_error_of_the_protocol: "2024-11-05",
+    progress_and_log_come_before_the_result: "2024-11-05",
+    a_cancelled_call_ends_and_is_not_answered: "2024-11-05",
+    roots_are_asked_for_and_again_when_they_change: "2024-11-05",
+    the_model_is_asked: "2024-11-05",
+    the_model_uses_tools: "2025-11-25",
+    the_user_fills_in_a_form: "2025-06-18",
+    the_user_visits_a_page: "2025-11-25",
+    who_watches_a_resource_hears_of_it_and_nobody_else: "2024-11-05",
+    completion_knows_what_was_chosen_before: "2024-11-05",
+    lists_that_change_are_told_of: "2024-11-05",
+    structured_content_fits_its_schema: "2025-06-18",
+    a_batch_is_answered_as_one_or_refused: "2024-11-05",
+    a_call_runs_as_a_task: "2025-11-25",
+    answers_to_many_at_once_go_to_whom_they_are_for: "2024-11-05",
+}
+
+
+# ---- without a handshake ------------------------------------------------------------------------------------------------
+
+META: Final = "io.modelcontextprotocol/"
+CAN_ALL: Final = {"_meta": {f"{META}clientCapabilities": CAPABILITIES}}
+
+
+async def what_it_speaks_is_discovered(wire: Wire) -> None:
+    found = await wire.ask("server/discover")
+    assert found["supportedVersions"] == [wire.rev.id]
+    assert {"tools", "prompts", "resources", "completions", "logging"} <= found["capabilities"].keys()
+
+
+async def progress_and_log_come_with_the_request_that_wants_them(wire: Wire) -> None:
+    await wire.call("test_logging_tool")
+    meta = {"progressToken": "p", f"{META}logLevel": "info"}
+    await wire.ask("tools/call", {"name": "test_tool_with_logging", "arguments": {}, "_meta": meta})
+    await wire.ask("tools/call", {"name": "test_tool_with_progress", "arguments": {}, "_meta": meta})
+    told = [each["method"] for each in wire.told]
+    assert told == ["notifications/message"] * 3 + ["notifications/progress"] * 3
+
+
+async def who_listens_hears_what_was_asked_for(wire: Wire) -> None:
+    watched = "test://watched-resource"
+    wanted = {"notifications": {"toolsListChanged": True, "resourceSubscriptions": [watched]}}
+    asked = wire.request("subscriptions/listen", wanted)
+    ended = wire.expect(asked)
+    await wire.post(asked)
+    assert (await wire.until("notifications/subscriptions/acknowledged"))["notifications"] == wanted["notifications"]
+    await wire.call("test_trigger_prompt_change")
+    await wire.call("test_trigger_tool_change")
+    await wire.call("test_trigger_resource_update")
+    changed = await wire.until("notifications/tools/list_changed")
+    updated = await wire.until("notifications/resources/updated")
+    assert updated["uri"] == watched
+    assert {each["_meta"][f"{META}subscriptionId"] for each in (changed, updated)} == {asked["id"]}
+    assert not ended.done() and "notifications/prompts/list_changed" not in [each["method"] for each in wire.told]
+
+
+async def what_is_asked_inside_results_is_answered_by_asking_again(wire: Wire) -> None:
+    tool = {"name": "test_input_required_result_multiple_inputs", "arguments": {}, **CAN_ALL}
+    first = await wire.ask("tools/call", tool)
+    assert first["resultType"] == "input_required"
+    answers = {key: ANSWERS[each["method"]](each.get("params")) for key, each in first["inputRequests"].items()}
+    assert len(answers) == 3
+    again = {**tool, "inputResponses": answers, "requestState": first["requestState"]}
+    assert (await wire.ask("tools/call", again))["resultType"] == "complete"
+
+
+STATELESS: Final = (
+    an_unknown_tool_is_an_error_of_the_protocol,
+    what_it_speaks_is_discovered,
+    progress_and_log_come_with_the_request_that_wants_them,
+    who_listens_hears_what_was_asked_for,
+    what_is_asked_inside_results_is_answered_by_asking_again,
+)

@@ -1,0 +1,68 @@
+"""What the official suite does not look at: every old revision as itself, stdio, HTTP with SSE as before, and more.
+
+The everything example is asked on the bare wire, and what it says is judged by the official schemas.
+"""
+
+from __future__ import annotations
+
+import atexit
+import threading
+from functools import cache
+from typing import Any
+
+import pytest
+from behaviour.support import HANDSHAKE, Rev, among, hello
+from behaviour.support import STATELESS as STATELESS_REVISIONS
+from conformance.beyond import ANSWERS, CAPABILITIES, SCENARIOS, STATELESS
+from conformance.wires import conversation, served
+from conftest import ROOT
+
+EVERYTHING = str(ROOT / "examples" / "everything" / "server.py")
+SUITE_SERVER = str(ROOT / "tests" / "conformance" / "server.py")
+WAYS = {"stdio": "", "http": "/mcp", "sse": "/sse"}
+CASES = [
+    pytest.param(way, rev, scenario, id=f"{way}-{rev}-{scenario.__name__}")
+    for way in WAYS
+    for rev in HANDSHAKE
+    for scenario, since in SCENARIOS.items()
+    if rev.id >= since
+]
+
+
+@cache
+def url(way: str, server: str = EVERYTHING) -> str:
+    """Where a server of this process serves; each way has one of its own."""
+    if way == "stdio":
+        return ""
+    process, origin = served((server, "http", "--port", "0"), way)
+    assert process.stderr is not None
+    threading.Thread(target=process.stderr.read, daemon=True).start()
+    atexit.register(process.wait)
+    atexit.register(process.terminate)
+    return origin + WAYS[way]
+
+
+@pytest.mark.parametrize(("way", "rev", "scenario"), CASES)
+async def test_a_scenario(way: str, rev: Rev, scenario: Any) -> None:
+    async with conversation(way, rev, [EVERYTHING, "stdio"], url(way), ANSWERS) as wire:
+        agreed = await wire.open(rev.id, CAPABILITIES)
+        assert agreed["protocolVersion"] == rev.id
+        await scenario(wire)
+
+
+@pytest.mark.parametrize("way", WAYS)
+async def test_a_client_from_another_time_is_offered_the_newest_that_begins_with_a_handshake(way: str) -> None:
+    rev = HANDSHAKE[-1]
+    async with conversation(way, rev, [EVERYTHING, "stdio"], url(way), ANSWERS) as wire:
+        asked = hello("1999-12-31", CAPABILITIES, id=0)
+        waiting = wire.expect(asked)
+        await wire.post(asked)
+        assert (await wire.answer(waiting))["protocolVersion"] == rev.id
+
+
+@pytest.mark.parametrize("scenario", STATELESS)
+@pytest.mark.parametrize("way", ["stdio", "http"])
+@among(STATELESS_REVISIONS)
+async def test_a_scenario_without_a_handshake(way: str, rev: Rev, scenario: Any) -> None:
+    async with conversation(way, rev, [SUITE_SERVER, "stdio"], url(way, SUITE_SERVER), {}) as wire:
+        await scenario(wire)

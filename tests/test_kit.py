@@ -196,6 +196,28 @@ def test_a_replay_says_where_the_other_side_says_something_else(recording: Path,
     assert done.returncode == 2 and 'result.resources[0].name is "story"' in done.stderr
 
 
+def test_a_command_of_several_lines_and_bytes_that_are_no_text_leave_a_file_that_can_be_read(tmp_path: Path) -> None:
+    server = "import sys\nfor line in sys.stdin.buffer:\n    sys.stdout.buffer.write(line)\n    sys.stdout.buffer.flush()\nsys.exit(3)"
+    path = tmp_path / "echo.txt"
+    command = [*PROGRAM, "record", str(path), sys.executable, "-c", server]
+    done = subprocess.run(command, input=b"\xff{}\r\n[]", capture_output=True, timeout=DEADLINE)
+    assert (done.returncode, done.stdout) == (3, b"\xff{}\r\n[]\n"), done.stderr
+    said = [(step.verb, step.text) for step in read_steps(enumerate(path.read_text().split("\n")), path.name)]
+    assert [each for each in said if each[0] == ">"] == [(">", r"\xff{}\x0d"), (">", "[]")]
+    assert [each for each in said if each[0] == "<"] == [("<", r"\xff{}\x0d"), ("<", "[]")]
+    assert said[-1] == ("exit", "3") and ("close", "") in said
+
+
+def test_a_server_that_says_nothing_is_given_up(tmp_path: Path) -> None:
+    silent = [sys.executable, "-c", "import sys; sys.stdin.read()"]
+    done = run("mock", "client", "--revision", "2025-06-18", "--timeout", "0.2", *silent)
+    assert done.returncode == 2 and "error: the answer to 'initialize' did not come within 0.2 s" in done.stderr
+    path = tmp_path / "told.txt"
+    path.write_text('> {"a":1}\n< {"b":1}\nclose\n')
+    done = run("replay", "--timeout", "0.2", str(path), *silent)
+    assert done.returncode == 2 and "error: told.txt:2: the line did not come within 0.2 s" in done.stderr
+
+
 def steps_of(*lines: str) -> list[Any]:
     return list(read_steps(enumerate(lines, start=1), "told.txt"))
 

@@ -69,6 +69,16 @@ def test_an_installed_wheel_generates_what_the_checkout_does(installed: Path, tm
     assert {path.name: path.read_bytes() for path in made.glob("*.py")} == {
         path.name: path.read_bytes() for path in committed.glob("*.py")
     }
+    for arguments in (
+        ["--revision", "2025-06-18", "--standalone", "--output", "own"],
+        ["explore", "--output", "mcp.html"],
+    ):
+        done = [sys.executable, "-m", "mcp_codegen", *arguments]
+        subprocess.run(done, cwd=tmp_path, env=environment, check=True, capture_output=True)
+    own = {str(path.relative_to(tmp_path / "own")) for path in (tmp_path / "own").rglob("*.py")}
+    runtime = {str(path.relative_to(ROOT / "runtime" / "mcp_runtime")) for path in (ROOT / "runtime").rglob("*.py")}
+    assert {f"runtime/{name}" for name in runtime} | {"v2025_06_18/client.py"} <= own
+    assert (tmp_path / "mcp.html").stat().st_size > 100_000
     where = [
         sys.executable,
         "-c",

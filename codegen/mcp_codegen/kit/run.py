@@ -60,7 +60,7 @@ def record(path: Path, command: Sequence[str]) -> int:
         raise CodegenError(f"{path}: cannot be written: {fault.strerror}") from fault
     with target, started(command) as server:
         log = _Log(target)
-        log.write(f"# Recorded from: {shlex.join(command)}", "")
+        log.write(f"# Recorded from: {' '.join(shlex.join(command).split())}", "")
         threading.Thread(target=_upstream, args=(server, log), daemon=True).start()
         lines = Lines(_output(server))
         while (line := lines.next()) is not None:
@@ -143,16 +143,17 @@ def _steps(path: Path) -> Iterator[Step]:
 
 
 def _hear(replay: Replay, lines: Lines, timeout: float, path: Path) -> None:
-    line = lines.next(timeout)
+    step = replay.step()
+    where = f"{path.name}:{step.line if step else 0}"
+    line = lines.next(timeout, f"{where}: the line")
     if line is None:
-        step = replay.step()
-        raise CodegenError(f"{path.name}:{step.line if step else 0}: the other side has ended instead")
+        raise CodegenError(f"{where}: the other side has ended instead")
     replay.heard(line)
 
 
 def _wait(mock: Mock, server: Process, lines: Lines, asked: dict[str, Json], timeout: float) -> Json:
     """The answer to a request; what the server asks before that is answered."""
-    while (line := lines.next(timeout)) is not None:
+    while (line := lines.next(timeout, f"the answer to {asked['method']!r}")) is not None:
         try:
             message = json.loads(line)
         except (ValueError, RecursionError):

@@ -28,12 +28,12 @@ class Lines:
         self._lines: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
         threading.Thread(target=self._read, daemon=True).start()
 
-    def next(self, within: float | None = None) -> bytes | None:
+    def next(self, within: float | None = None, what: str = "a line") -> bytes | None:
         """The next line, or None at the end. Raises CodegenError where none comes within so many seconds."""
         try:
             return self._lines.get(timeout=within)
         except queue.Empty:
-            raise CodegenError(f"nothing was said within {within:g} s") from None
+            raise CodegenError(f"{what} did not come within {within:g} s") from None
 
     def _read(self) -> None:
         rest = b""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from .errors import RuleError
-from .ir import Alias, Array, Field, Interim, Map, Method, Object, Plain, Ref, Revision, Type, Union, Values
+from .ir import Alias, Array, Field, Gate, Interim, Map, Method, Object, Plain, Ref, Revision, Type, Union, Values
 from .names import callable_name, parameter_name, snake
 from .types_py import docstring, literal
 
@@ -75,6 +75,7 @@ class Call:
     interim: tuple[str, ...]
     answer: str
     capability: str
+    gates: tuple[str, ...]
     fields: tuple[Parameter, ...]
     whole: str
     task: Task | None
@@ -142,6 +143,7 @@ def _call(row: Method, revision: Revision, roles_by_method: Mapping[str, str]) -
         interim=tuple(_interim(interim) for interim in row.interim),
         answer=" | ".join(f"t.{name}" for name in answers) or "None",
         capability=literal(row.capability),
+        gates=tuple(_gate(gate) for gate in row.gates),
         fields=plain,
         whole=whole,
         task=None if asked is None else _task(row, stem, fields, whole, asked),
@@ -191,6 +193,18 @@ def _pages(row: Method, revision: Revision) -> Pages | None:
 def _interim(interim: Interim) -> str:
     value = "" if interim.value is None else f", {literal(interim.value)}"
     return f"Interim(t.{interim.type}, {literal(interim.property)}{value})"
+
+
+def _gate(gate: Gate) -> str:
+    parts = [f"t.{gate.type}", literal(gate.capability)]
+    parts += [literal(gate.property)] if gate.property else []
+    parts += (
+        [f"({', '.join(literal(value) for value in gate.values)}{',' * (len(gate.values) == 1)})"]
+        if gate.values
+        else []
+    )
+    parts += [f"{flag}=True" for flag in ("unsaid", "sent_only") if getattr(gate, flag)]
+    return f"Gate({', '.join(parts)})"
 
 
 def _parameter(field: Field) -> Parameter:

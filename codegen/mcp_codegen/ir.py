@@ -132,11 +132,25 @@ class Interim:
 
 
 @dataclass(frozen=True, slots=True)
+class Gate:
+    """A capability, side first, that params of this type need: all of them, those that have the attribute `property`,
+    or those where it has one of `values`. With `unsaid`, an empty object one level above declares it as well; with
+    `sent_only`, whoever receives such params has to bear them."""
+
+    type: str
+    capability: str
+    property: str = ""
+    values: tuple[str, ...] = ()
+    unsaid: bool = False
+    sent_only: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Method:
     """One row of the method table: a method in one direction.
 
     `name` is its Python stem, `params` the params type, `result` what answers it at last; `capability` is what must
-    have been declared, side first, empty for nothing.
+    have been declared, side first, empty for nothing, `gates` what some params need besides.
     """
 
     kind: Literal["request", "notification", "input_request"]
@@ -149,6 +163,7 @@ class Method:
     result: str | None
     interim: tuple[Interim, ...]
     capability: str
+    gates: tuple[Gate, ...]
     doc: str
     deprecated: bool
 

@@ -8,6 +8,7 @@ that nothing uses, or whose `derived` is no longer what the schema gives, fails 
 |--------------|--------------|----------------------------------------------------------------------------------|
 | `name`       | `at`         | the name of a definition, of an inline object, or of an inline union               |
 | `capability` | `method`     | what must be declared: `server.tools.listChanged`; empty for nothing               |
+| `gate`       | `at`         | the capability that params of a type, or with a property, need besides their method's |
 | `fill`       | `at`         | the usual value of a required property, which constructors fill in                 |
 | `interim`    | `params_use` | a type that may answer before the result, where the params refer to this type      |
 | `lifecycle`  | `style`      | `roles`: the methods the runtime has to know, by what it knows them as             |
@@ -29,6 +30,7 @@ from .jsontypes import is_object
 _TABLES: Final = {
     "name": "at",
     "capability": "method",
+    "gate": "at",
     "fill": "at",
     "interim": "params_use",
     "lifecycle": "style",

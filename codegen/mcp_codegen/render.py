@@ -45,6 +45,7 @@ def render_revision(revision: Revision, templates: Templates) -> dict[str, str]:
     """The files of the revision's package, by name."""
     tables = calls(revision)
     rows = {call.row for table in tables.values() for call in table}
+    rows |= {"Gate" for table in tables.values() for call in table if call.gates}
     style = revision.lifecycle.style.capitalize()
     context: dict[str, Any] = {
         "revision": revision,

@@ -7,6 +7,7 @@ The rules, in the order they are applied to each member of a role union (ClientR
 * A further type in the response, or one that the overlay adds for what the params refer to, is an interim result;
   the first tells itself apart by a property whose known values have its name, the second was asked for.
 * The capability is the path in the declaring side's capabilities that the method's own segments spell.
+* What its params need besides (a gate) is what the overlay says, where the revision has such a capability.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final, Literal
 
+from .capabilities import CAPABILITIES, Gates, declared_path, has_capability
 from .errors import RuleError, all_of
 from .ir import (
     Alias,
@@ -48,7 +50,6 @@ ROLES: Final[Mapping[str, tuple[Kind, Direction]]] = {
     "ServerNotification": ("notification", "server_to_client"),
 }
 _METADATA: Final = "_meta"
-_CAPABILITIES: Final = {"client": "ClientCapabilities", "server": "ServerCapabilities"}
 _SUFFIXES: Final = {"request": "Request", "input_request": "Request", "notification": "Notification"}
 
 
@@ -131,6 +132,7 @@ class _Rules:
         self._revision = revision
         self._capability_rows = overlay.table("capability", revision)
         self._interim_rows: Rows = overlay.table("interim", revision)
+        self._gates = Gates(types, revision, overlay)
 
     def methods(self) -> tuple[Method, ...]:
         rows: list[Method] = []
@@ -235,6 +237,7 @@ class _Rules:
             result=result,
             interim=interim,
             capability=self._capability(method, kind, direction),
+            gates=self._gates.of(params_type),
             doc=message.doc,
             deprecated=message.deprecated,
         )
@@ -305,36 +308,20 @@ class _Rules:
         sender, receiver = ("client", "server") if direction == "client_to_server" else ("server", "client")
         side = sender if kind == "notification" else receiver
         segments = [segment for segment in method.split("/") if segment != "notifications"]
-        derived = ".".join(self._declared_path(side, segments))
+        derived = ".".join(declared_path(self._types, side, segments))
         if method not in self._capability_rows and not derived:
             raise RuleError(
-                f"{self._revision}: no capability follows for {method!r}: {_CAPABILITIES[side]} has no property "
+                f"{self._revision}: no capability follows for {method!r}: {CAPABILITIES[side]} has no property "
                 f"{segments[0]!r}; add a row to [[capability]] in overlay.toml that says which one it needs, or none",
                 rule="capability",
                 at=method,
                 tried=[f"{side}.{segments[0]}", "a row of [[capability]] in overlay.toml"],
             )
         chosen = self._capability_rows.choose(method, derived)
-        if chosen:
-            side, *path = chosen.split(".")
-            if side not in _CAPABILITIES or len(self._declared_path(side, path)) != len(path) + 1:
-                what = f"{self._revision}: {method!r} would need {chosen!r}, which no capabilities type has"
-                raise RuleError(what, rule="capability", at=method, tried=[chosen])
+        if chosen and not has_capability(self._types, chosen):
+            what = f"{self._revision}: {method!r} would need {chosen!r}, which no capabilities type has"
+            raise RuleError(what, rule="capability", at=method, tried=[chosen])
         return chosen
-
-    def _declared_path(self, side: str, segments: list[str]) -> list[str]:
-        """The side and as many of the segments as its capabilities type has, one inside the other; or nothing."""
-        path = [side]
-        at: Type = Ref(_CAPABILITIES[side])
-        for segment in segments:
-            each = self._types.get(at.name) if isinstance(at, Ref) else None
-            fields = each.fields if isinstance(each, Object) else ()
-            found = next((field for field in fields if field.name == snake(segment)), None)
-            if found is None:
-                break
-            path.append(found.wire)
-            at = found.type
-        return path if len(path) > 1 else []
 
 
 def _known_values(written: Type) -> tuple[Scalar, ...]:

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from pydantic import BaseModel, ValidationError
 
-from .spec import Handshake, Sent, Stateless
+from .spec import Gate, Handshake, Sent, Stateless
 from .wire import is_object, reader
 
 Capabilities = dict[str, Any]
@@ -52,10 +52,21 @@ def split(capability: str) -> tuple[str, tuple[str, ...]]:
 
 def declared(capabilities: Capabilities, path: Iterable[str]) -> bool:
     """Whether the capability is there: an object, or true."""
+    found = _at(capabilities, path)
+    return found is not None and found is not False
+
+
+def passes(capabilities: Capabilities, gate: Gate) -> bool:
+    """Whether what a gate needs is there, be it unsaid."""
+    _, path = split(gate.capability)
+    return declared(capabilities, path) or (gate.unsaid and _at(capabilities, path[:-1]) == {})
+
+
+def _at(capabilities: Capabilities, path: Iterable[str]) -> Any:
     at: Any = capabilities
     for step in path:
         at = at.get(step) if is_object(at) else None
-    return at is not None and at is not False
+    return at
 
 
 def declare(capabilities: Capabilities, path: tuple[str, ...], model: type[BaseModel]) -> None:

@@ -16,8 +16,8 @@ from pydantic import BaseModel, ValidationError
 from . import jsonrpc
 from .errors import ErrorResponse, InvalidMessage, InvalidResponse, McpError, NotAllowed
 from .jsonrpc import ErrorMessage, Id, Malformed, NotificationMessage, RequestMessage, ResultMessage
-from .lifecycle import Capabilities, Phase, allowed, declared, first_phase, split
-from .spec import OPPOSITE, Direction, Handshake, Notification, Request, Revision, Sent
+from .lifecycle import Capabilities, Phase, allowed, declared, first_phase, passes, split
+from .spec import OPPOSITE, Direction, Gate, Handshake, Notification, Request, Revision, Sent
 from .wire import Said, complaint, is_object, reader
 
 Side = Literal["client", "server"]
@@ -117,6 +117,14 @@ class Peer:
         side, path = split(capability)
         return declared(self.own if side == self.side else self.theirs, path)
 
+    def _shut(self, row: Sent, params: Any) -> Gate | None:
+        """The first gate of a row that these params do not pass."""
+        for gate in row.gates:
+            side, _ = split(gate.capability)
+            if gate.stops(params) and not passes(self.own if side == self.side else self.theirs, gate):
+                return gate
+        return None
+
     # ---- what this side says ----------------------------------------------------------------------------------------
 
     def next_id(self) -> Id:
@@ -177,9 +185,12 @@ class Peer:
         if not params and not row.params_required:
             return None
         try:
-            return reader(row.params)(params)
+            checked = reader(row.params)(params)
         except ValidationError as fault:
             raise InvalidMessage(f"{row.method!r} in {self.revision.id}: params: {complaint(fault)}") from None
+        if row.gates and (shut := self._shut(row, checked)) is not None:
+            raise NotAllowed(f"{row.method!r} in {self.revision.id} {_lacking(shut)}")
+        return checked
 
     def _written(self, row: Sent, write: Callable[..., bytes], *parts: Any) -> bytes:
         """The bytes of a message. Raises InvalidMessage for what JSON cannot say, such as half a surrogate pair."""
@@ -247,6 +258,8 @@ class Peer:
             params = self._read_params(row, message.params)
         except ValidationError as fault:
             return self._refused(message, jsonrpc.INVALID_PARAMS, f"{row.method!r}: params: {complaint(fault)}")
+        if row.gates and (shut := self._shut(row, params)) is not None and not shut.sent_only:
+            return self._refused(message, jsonrpc.INVALID_PARAMS, f"{row.method!r} {_lacking(shut)}")
         if opens:
             self.enter(Phase.OPENING)
         self.in_flight.add(message.id)
@@ -299,6 +312,13 @@ class Peer:
         if row is self._opening:
             self.enter(Phase.OPENING)
         return Answered(id, result)
+
+
+def _lacking(gate: Gate) -> str:
+    """What is missing for params that do not pass a gate."""
+    return (
+        f"with {gate.property or gate.params.__name__} needs the capability {gate.capability!r}, which was not declared"
+    )
 
 
 @cache

@@ -33,10 +33,32 @@ class Interim:
     value: str | None = None
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Gate:
+    """A capability, side first, that params of type `params` need: all of them, those that have the attribute
+    `property`, or those where it has one of `values`. With `unsaid`, an empty object one level above declares it as
+    well; with `sent_only`, whoever receives such params has to bear them."""
+
+    params: type[BaseModel]
+    capability: str
+    property: str = ""
+    values: tuple[str, ...] = ()
+    unsaid: bool = False
+    sent_only: bool = False
+
+    def stops(self, params: object) -> bool:
+        """Whether these params need the capability."""
+        if not isinstance(params, self.params) or not self.property:
+            return isinstance(params, self.params)
+        value = getattr(params, self.property)
+        return value in self.values if self.values else value is not None
+
+
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class _Row:
     """What all rows have. `name` is the method of the generated class that receives the message; `params` is a model,
-    a union of models, or None; `capability` is what must have been declared, side first, empty for nothing."""
+    a union of models, or None; `capability` is what must have been declared, side first, empty for nothing, and `gates`
+    what some params need besides."""
 
     method: str = field(kw_only=False)
     direction: Direction = field(kw_only=False)
@@ -44,6 +66,7 @@ class _Row:
     params: Any = None
     params_required: bool = True
     capability: str = ""
+    gates: tuple[Gate, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)

@@ -5,7 +5,7 @@
 
 from typing import Final
 
-from mcp_runtime.spec import Handshake, Http, Interim, Notification, Request, Revision
+from mcp_runtime.spec import Gate, Handshake, Http, Interim, Notification, Request, Revision
 
 from . import types as t
 
@@ -189,6 +189,17 @@ class FromServer:
         result=t.CreateMessageResult,
         interim=(Interim(t.CreateTaskResult, "task"),),
         capability="client.sampling",
+        gates=(
+            Gate(t.CreateMessageRequestParams, "client.sampling.tools", "tools"),
+            Gate(t.CreateMessageRequestParams, "client.sampling.tools", "tool_choice"),
+            Gate(
+                t.CreateMessageRequestParams,
+                "client.sampling.context",
+                "include_context",
+                ("thisServer", "allServers"),
+                sent_only=True,
+            ),
+        ),
     )
     LIST_ROOTS: Final = Request(
         "roots/list",
@@ -207,6 +218,10 @@ class FromServer:
         result=t.ElicitResult,
         interim=(Interim(t.CreateTaskResult, "task"),),
         capability="client.elicitation",
+        gates=(
+            Gate(t.ElicitRequestURLParams, "client.elicitation.url"),
+            Gate(t.ElicitRequestFormParams, "client.elicitation.form", unsaid=True),
+        ),
     )
     GET_TASK: Final = Request(
         "tasks/get",

@@ -5,7 +5,7 @@
 
 from typing import Final
 
-from mcp_runtime.spec import Http, InputRequest, Interim, Notification, Request, Revision, Stateless
+from mcp_runtime.spec import Gate, Http, InputRequest, Interim, Notification, Request, Revision, Stateless
 
 from . import types as t
 
@@ -105,6 +105,17 @@ class FromServer:
         params=t.CreateMessageRequestParams,
         result=t.CreateMessageResult,
         capability="client.sampling",
+        gates=(
+            Gate(t.CreateMessageRequestParams, "client.sampling.tools", "tools"),
+            Gate(t.CreateMessageRequestParams, "client.sampling.tools", "tool_choice"),
+            Gate(
+                t.CreateMessageRequestParams,
+                "client.sampling.context",
+                "include_context",
+                ("thisServer", "allServers"),
+                sent_only=True,
+            ),
+        ),
     )
     LIST_ROOTS: Final = InputRequest(
         "roots/list",
@@ -122,6 +133,10 @@ class FromServer:
         params=t.ElicitRequestParams,
         result=t.ElicitResult,
         capability="client.elicitation",
+        gates=(
+            Gate(t.ElicitRequestURLParams, "client.elicitation.url"),
+            Gate(t.ElicitRequestFormParams, "client.elicitation.form", unsaid=True),
+        ),
     )
     CANCELLED: Final = Notification(
         "notifications/cancelled", "server_to_client", "on_cancelled", params=t.CancelledNotificationParams

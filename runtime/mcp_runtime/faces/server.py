@@ -20,6 +20,7 @@ from .calls import DEFAULT, Options, Params, ResultT
 from .choosing import choose, turn_away
 from .face import LEVELS, Chosen, Context, Face, Handler, Speaking
 from .guards import check_form, limit
+from .questions import check_questions
 from .rates import Allowance, Rate
 
 if TYPE_CHECKING:
@@ -217,10 +218,12 @@ class Conversation:
                 raise self._server._not_handled(message.row)  # pyright: ignore[reportPrivateUsage]
             answer = message.row.result()
         else:
-            answer = await handler(self._server.context(self, session, message), message.params)
+            ctx = self._server.context(self, session, message)
+            answer = await handler(ctx, message.params)
+            if isinstance(message, Asked) and type(answer) is not message.row.result:
+                check_questions(session.peer.revision, ctx.capabilities, answer)
         if isinstance(lifecycle, Handshake):
             self._note_watched(lifecycle, message)
-            return answer
         return answer
 
     def _is_kept_here(self, row: Sent) -> bool:

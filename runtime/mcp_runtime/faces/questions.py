@@ -1,0 +1,38 @@
+"""What a result asks of the client first goes in; nothing comes out, or a refusal where the client cannot be asked that."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from ..errors import Refusal
+from ..lifecycle import Capabilities, declared, passes, split
+from ..spec import InputRequest, Revision
+
+_CODE: Final = "MISSING_REQUIRED_CLIENT_CAPABILITY"
+
+
+def check_questions(revision: Revision, capabilities: Capabilities, answer: object) -> None:
+    """Raise the Refusal that names what is missing, where an answer asks for what these capabilities do not have
+    (2026: basic/patterns/mrtr, Server Requirements)."""
+    asks: Mapping[str, Any] | None = getattr(answer, "input_requests", None)
+    if not asks:
+        return
+    rows = {row.method: row for row in revision.rows if isinstance(row, InputRequest)}
+    needed = [each for ask in asks.values() for each in _needed(rows[ask.method], ask.params, capabilities)]
+    if needed:
+        missing: Capabilities = {}
+        for each in needed:
+            at = missing
+            for step in split(each)[1]:
+                at = at.setdefault(step, {})
+        what = ", ".join(dict.fromkeys(repr(each) for each in needed))
+        message = f"this needs {what}, which was not declared ({revision.id})"
+        raise Refusal(int(revision.constants[_CODE]), message, {"requiredCapabilities": missing})
+
+
+def _needed(row: InputRequest[Any], params: object, capabilities: Capabilities) -> Iterator[str]:
+    """The capabilities that this question needs and the client has not declared."""
+    if not declared(capabilities, split(row.capability)[1]):
+        yield row.capability
+    yield from (gate.capability for gate in row.gates if gate.stops(params) and not passes(capabilities, gate))

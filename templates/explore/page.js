@@ -74,7 +74,7 @@ function method(side, name) {
     ["Message", (row, id) => typeLink(id, row.message)],
     ["Params", (row, id) => row.params && [typeLink(id, row.params), row.optional && faint(" optional")]],
     ["Result", (row, id) => row.result && typeLink(id, row.result)],
-    ["Before that", (row, id) => row.interim.map((one) => el("div", {}, typeLink(id, one)))],
+    ["Before that", (row, id) => row.interim.length > 0 && row.interim.map((one) => el("div", {}, typeLink(id, one)))],
     ["Capability", (row) => row.capability && code(row.capability)],
   ];
   return [

@@ -189,6 +189,15 @@ def test_an_interim_result_is_read_as_itself_and_only_where_it_may_come() -> Non
         rows["list_tools"].read_result(asking)
 
 
+def test_a_result_without_its_usual_values_has_them() -> None:
+    """A server of an earlier revision does not say that a result is complete, or how long it may be kept."""
+    rows = {row.name: row for row in package("2026-07-28", "methods").REVISION.rows if isinstance(row, Request)}
+    called: Any = rows["call_tool"].read_result({"content": []})
+    assert called.result_type == "complete"
+    listed: Any = rows["list_tools"].read_result({"tools": [], "ttlMs": 7})
+    assert (listed.result_type, listed.ttl_ms, listed.cache_scope) == ("complete", 7, "private")
+
+
 def test_a_task_is_read_only_where_one_was_asked_for() -> None:
     rows = {row.name: row for row in package("2025-11-25", "methods").REVISION.rows if isinstance(row, Request)}
     task = {"taskId": "1", "status": "working", "createdAt": "t", "lastUpdatedAt": "t", "ttl": None}

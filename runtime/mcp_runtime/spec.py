@@ -9,7 +9,7 @@ from typing import Any, Final, Generic, Literal, TypeVar
 
 from pydantic import BaseModel
 
-from .wire import is_object, reader
+from .wire import is_object, reader, usual
 
 Direction = Literal["client_to_server", "server_to_client"]
 ResultT = TypeVar("ResultT", bound=BaseModel)
@@ -87,7 +87,8 @@ class Request(_Row, Generic[ResultT]):
         object.__setattr__(self, "answers", (self.result, *(interim.result for interim in self.interim)))
 
     def read_result(self, value: object, params: object = None) -> BaseModel:
-        """The answer to a request with these params, as the one type it has to be. Raises ValidationError."""
+        """The answer to a request with these params, as the one type it has to be; what has a usual value may be absent
+        from it. Raises ValidationError."""
         for interim in self.interim:
             told = value if interim.value is not None else params
             found = told.get(interim.property) if is_object(told) else None
@@ -96,6 +97,9 @@ class Request(_Row, Generic[ResultT]):
                 break
         else:
             shape = self.result
+        known = usual(shape)
+        if known and is_object(value) and not known.keys() <= value.keys():
+            value = {**known, **value}
         result: BaseModel = reader(shape)(value)
         return result
 

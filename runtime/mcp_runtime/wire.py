@@ -9,7 +9,7 @@
 
 # No `from __future__ import annotations` here: pydantic would evaluate the strings again for every generated class.
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache, partial
 from operator import is_
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeGuard, TypeVar, get_args, get_origin
@@ -84,6 +84,16 @@ def _filled_in(cls: type[BaseModel]) -> dict[str, Any]:
         elif field.is_required() and get_origin(field.annotation) is Literal and len(get_args(field.annotation)) == 1:
             values[name] = get_args(field.annotation)[0]
     return values
+
+
+@cache
+def usual(cls: type[BaseModel]) -> Mapping[str, Any]:
+    """The usual values of a type's properties, by their names on the wire: a reader takes them for those it misses."""
+    return {
+        field.alias or name: field.json_schema_extra["fill"]
+        for name, field in cls.model_fields.items()
+        if is_object(field.json_schema_extra)
+    }
 
 
 class Said:

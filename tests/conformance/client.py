@@ -36,15 +36,15 @@ class Fixture(Client):
         return t.ListRootsResult(roots=[t.Root(uri="file:///fixture", name="fixture")])
 
 
-async def open_only(client: Client, context: Context) -> None:
+async def open_only(client: Fixture, context: Context) -> None:
     """Do nothing more."""
 
 
-async def list_tools(client: Client, context: Context) -> None:
+async def list_tools(client: Fixture, context: Context) -> None:
     await client.list_tools()
 
 
-async def call_first(client: Client, context: Context) -> None:
+async def call_first(client: Fixture, context: Context) -> None:
     """Call the first tool there is, with 1 for every number."""
     tool = (await client.list_tools()).tools[0]
     properties = tool.model_dump()["inputSchema"].get("properties", {})
@@ -53,17 +53,17 @@ async def call_first(client: Client, context: Context) -> None:
     )
 
 
-def call(name: str) -> Callable[[Client, Context], Awaitable[None]]:
+def call(name: str) -> Callable[[Fixture, Context], Awaitable[None]]:
     """What calls one tool, once it is sure that there is one."""
 
-    async def act(client: Client, context: Context) -> None:
+    async def act(client: Fixture, context: Context) -> None:
         assert any(tool.name == name for tool in (await client.list_tools()).tools), f"there is no {name}"
         await client.call_tool(name=name)
 
     return act
 
 
-async def send_every_header(client: Client, context: Context) -> None:
+async def send_every_header(client: Fixture, context: Context) -> None:
     """Use every method that is named in headers."""
     for tool in (await client.list_tools()).tools:
         await client.call_tool(name=tool.name)
@@ -73,19 +73,19 @@ async def send_every_header(client: Client, context: Context) -> None:
         await client.get_prompt(name=prompt.name)
 
 
-async def call_as_told(client: Client, context: Context) -> None:
+async def call_as_told(client: Fixture, context: Context) -> None:
     await client.list_tools()
     for told in context["toolCalls"]:
         await client.call_tool(name=told["name"], arguments=told["arguments"])
 
 
-async def call_all(client: Client, context: Context) -> None:
+async def call_all(client: Fixture, context: Context) -> None:
     """Call every tool that may be called."""
     for tool in (await client.list_tools()).tools:
         await client.call_tool(name=tool.name, arguments={})
 
 
-async def echo_schema(client: Client, context: Context) -> None:
+async def echo_schema(client: Fixture, context: Context) -> None:
     """Send back a schema as it came."""
     [schema] = [
         tool.input_schema for tool in (await client.list_tools()).tools if tool.name == "json_schema_2020_12_tool"
@@ -93,13 +93,35 @@ async def echo_schema(client: Client, context: Context) -> None:
     await client.call_tool(name="json_schema_echo", arguments={"schema": schema.model_dump()})
 
 
-async def call_side_by_side(client: Client, context: Context) -> None:
+async def call_side_by_side(client: Fixture, context: Context) -> None:
     """Call all tools at once: what one of them asks concerns no other."""
     tools = (await client.list_tools()).tools
-    await asyncio.gather(*(client.call_tool(name=tool.name, arguments={}) for tool in tools))
+    await asyncio.gather(*(call_to_the_end(client, tool.name) for tool in tools))
 
 
-SCENARIOS: Final[Mapping[str, Callable[[Client, Context], Awaitable[None]]]] = {
+async def call_to_the_end(client: Fixture, name: str) -> None:
+    """Call a tool, and again with answers for as long as it asks something first."""
+    result = await client.call_tool(name=name, arguments={})
+    while isinstance(result, t.InputRequiredResult):
+        asked = result.input_requests or {}
+        answers = {key: await answer(client, question) for key, question in asked.items()}
+        result = await client.call_tool(
+            name=name, arguments={}, input_responses=answers, request_state=result.request_state
+        )
+
+
+async def answer(client: Fixture, question: t.InputRequest) -> t.InputResponse:
+    """What the handlers of the client say to a question inside a result."""
+    match question:
+        case t.ElicitRequest():
+            return await client.on_elicit(None, question.params)
+        case t.CreateMessageRequest():
+            return await client.on_create_message(None, question.params)
+        case t.ListRootsRequest():
+            return await client.on_list_roots(None, t.ListRootsRequestParams())
+
+
+SCENARIOS: Final[Mapping[str, Callable[[Fixture, Context], Awaitable[None]]]] = {
     "initialize": open_only,
     "tools_call": call_first,
     "elicitation-sep1034-client-defaults": call("test_client_elicitation_defaults"),

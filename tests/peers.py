@@ -10,6 +10,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -93,6 +94,18 @@ def started(command: list[str], env: dict[str, str], ready: str) -> Started:
             threading.Thread(target=server.stdout.read, daemon=True).start()
             return Started(server, line)
     raise AssertionError(f"{command[0]} ended with {server.wait()}:\n{said[-4000:]}")
+
+
+@contextmanager
+def example_served(name: str) -> Iterator[str]:
+    """An example's server over HTTP, as the URL of its host; it is ended by SIGTERM, as it ought to end."""
+    script = str(ROOT / "examples" / name / "server.py")
+    server = started([sys.executable, script, "http", "--port", "0"], dict(os.environ), "listening at ")
+    try:
+        yield server.said.split("listening at ")[1].strip().removesuffix("/mcp")
+    finally:
+        server.process.terminate()
+        assert server.process.wait(READY) in (0, -signal.SIGTERM)
 
 
 def clean() -> dict[str, str]:

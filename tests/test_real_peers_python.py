@@ -1,4 +1,5 @@
-"""The official Python SDK's client, in both its versions, uses all that our everything server has, in each revision."""
+"""The official Python SDK's client, in both its versions, uses all that our everything server has, in each revision, over
+stdio and over HTTP in both its shapes."""
 
 from __future__ import annotations
 
@@ -12,11 +13,13 @@ from typing import Any
 
 import pytest
 from conftest import ROOT
-from peers import alone, driven, python_peer
+from peers import alone, driven, example_served, python_peer
 
 SERVER = [sys.executable, str(ROOT / "examples" / "everything" / "server.py"), "stdio"]
 SDKS = ["mcp==1.30.0", "mcp==2.3.0"]
 HANDSHAKES = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"]
+# A revision over what it has: the first one knows no Streamable HTTP, and later ones have the older HTTP left behind.
+WAYS = [("stdio", id) for id in HANDSHAKES] + [("/mcp", id) for id in HANDSHAKES[1:]] + [("/sse", HANDSHAKES[0])]
 EVERY_TOOL = [
     *("echo", "add", "long_running", "log_something", "image", "audio", "embedded", "links", "statistics", "fail"),
     *("write_note", "toggle_extra", "sample", "research", "list_roots", "ask_user", "visit_page", "locked"),
@@ -44,13 +47,16 @@ class Seen:
 
 
 @cache
-def story(sdk: str, revision: str, folder: Path) -> Seen:
+def story(sdk: str, way: str, revision: str, folder: Path) -> Seen:
     """Run the driver, once for all test processes."""
-    kept = folder / f"{sdk}-{revision}.json"
+    kept = folder / f"{sdk}-{way.strip('/')}-{revision}.json"
     python = python_peer(sdk)
     with alone(kept):
-        if not kept.exists():
+        if not kept.exists() and way == "stdio":
             kept.write_text(json.dumps(driven(python, "python_sdk.py", revision, *SERVER)))
+        elif not kept.exists():
+            with example_served("everything") as url:
+                kept.write_text(json.dumps(driven(python, "python_sdk.py", revision, url + way)))
     return Seen(sdk, revision, json.loads(kept.read_text()))
 
 
@@ -61,7 +67,7 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder
 
 
-@pytest.fixture(params=[(sdk, revision) for sdk in SDKS for revision in HANDSHAKES], ids="-".join)
+@pytest.fixture(params=[(sdk, *way) for sdk in SDKS for way in WAYS], ids="-".join)
 def seen(request: pytest.FixtureRequest, shared: Path) -> Seen:
     return story(*request.param, shared)
 
@@ -241,7 +247,7 @@ def test_a_cancelled_call_is_cancelled_in_the_server(seen: Seen) -> None:
 
 
 def test_a_tool_runs_as_a_task(shared: Path) -> None:
-    seen = story("mcp==1.30.0", "2025-11-25", shared)  # The other version of the SDK has no tasks.
+    seen = story("mcp==1.30.0", "stdio", "2025-11-25", shared)  # The other version of the SDK has no tasks.
     tasks = seen.tasks
     assert tasks["made"]["status"] == "working" and tasks["after"]["status"] == "completed"
     assert text(tasks["result"]) == "2 steps in 0.1 s"

@@ -6,6 +6,7 @@ Run it: `python examples/echo/server.py stdio`, or `… http --port 8000` with t
 from __future__ import annotations
 
 import asyncio
+import logging
 from argparse import ArgumentParser
 from types import ModuleType
 from typing import Any
@@ -63,5 +64,6 @@ if __name__ == "__main__":
     arguments.add_argument("transport", nargs="?", choices=("stdio", "http"), default="stdio")
     arguments.add_argument("--port", type=int, default=8000)
     chosen = arguments.parse_args()
+    logging.basicConfig(level=logging.INFO)
     settings = {"port": chosen.port} if chosen.transport == "http" else {}
     run(*map(echo, every), transport=chosen.transport, **settings)

@@ -1,4 +1,4 @@
-"""A revision and a server's command go in; what the official Python SDK's client saw of the server comes out as JSON.
+"""A revision and a server's command, or its URL, go in; what the official Python SDK's client saw of it comes out as JSON.
 
 Runs in an environment that holds that SDK, version 1 or 2, and nothing of ours. Answers are printed as they are on the
 wire, errors as `{"error": {"code": …, "message": …}}`.
@@ -9,14 +9,17 @@ from __future__ import annotations
 import json
 import sys
 import warnings
-from collections.abc import Awaitable
+from collections.abc import AsyncIterator, Awaitable
+from contextlib import asynccontextmanager
 from typing import Any
 
 import anyio
 import mcp.client.session
 import mcp.types as types
 from mcp import ClientSession, StdioServerParameters
+from mcp.client.sse import sse_client
 from mcp.client.stdio import stdio_client
+from mcp.client.streamable_http import streamable_http_client
 
 LIMIT = 40.0  # Seconds for all of it.
 WAIT = 10.0  # Seconds for one notification.
@@ -246,11 +249,22 @@ async def tasks(session: Any) -> dict[str, Any]:
     return {**done, "unknown": await outcome(ask.get_task("none"))}
 
 
-async def everything(revision: str, command: list[str]) -> dict[str, Any]:
+@asynccontextmanager
+async def connected(server: list[str]) -> AsyncIterator[Any]:
+    """What is read from a server and written to it: a command, or a URL, which ends in /sse for the older HTTP."""
+    match server:
+        case [url] if url.startswith("http:"):
+            async with (sse_client if url.endswith("/sse") else streamable_http_client)(url) as streams:
+                yield streams[:2]  # Version 1 gives a third thing over Streamable HTTP.
+        case [command, *arguments]:
+            async with stdio_client(StdioServerParameters(command=command, args=arguments)) as streams:
+                yield streams
+
+
+async def everything(revision: str, server: list[str]) -> dict[str, Any]:
     callbacks = Callbacks()
-    server = StdioServerParameters(command=command[0], args=command[1:])
     async with (
-        stdio_client(server) as streams,
+        connected(server) as streams,
         ClientSession(
             *streams,
             sampling_callback=callbacks.sample,
@@ -284,10 +298,10 @@ def offer(revision: str) -> None:
         types.LATEST_PROTOCOL_VERSION = revision
 
 
-async def main(revision: str, command: list[str]) -> None:
+async def main(revision: str, server: list[str]) -> None:
     offer(revision)
     with anyio.fail_after(LIMIT):
-        print(json.dumps(await everything(revision, command)))
+        print(json.dumps(await everything(revision, server)))
 
 
 if __name__ == "__main__":

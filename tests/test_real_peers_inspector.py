@@ -10,7 +10,7 @@ from typing import Any
 
 from conftest import ROOT
 from fake_weather import serving
-from peers import node_peer
+from peers import example_served, node_peer
 
 INSPECTOR = "@modelcontextprotocol/inspector@2.12.0"
 LIMIT = 60.0
@@ -18,10 +18,12 @@ FAILED_TOOL = 5  # How it ends where a tool says that it failed.
 
 
 def inspected(example: str, method: str, *options: str, env: dict[str, str] | None = None) -> tuple[int, Any, str]:
-    """The exit code, what was printed as JSON, and the standard error of `npx @modelcontextprotocol/inspector --cli`."""
+    """The exit code, what was printed as JSON, and the standard error of `npx @modelcontextprotocol/inspector --cli`,
+    for an example or a URL."""
     folder = node_peer(INSPECTOR)
     name = INSPECTOR.rpartition("@")[0]
-    server = [sys.executable, str(ROOT / "examples" / example / "server.py"), "stdio"]
+    script = ROOT / "examples" / example / "server.py"
+    server = [example] if example.startswith("http:") else [sys.executable, str(script), "stdio"]
     settings = [option for each in (env or {}).items() for option in ("-e", "=".join(each))]
     # `--no` keeps npx from downloading anything.
     command = ["npx", "--no", "--", name, "--cli", *settings, *server, "--method", method, *options]
@@ -89,3 +91,18 @@ def test_it_lists_and_reads_what_the_everything_server_has() -> None:
     prompt = answer("everything", "prompts/get", "--prompt-name", "describe", "--prompt-args", "city=Rome")
     assert prompt["messages"][0]["content"]["text"] == "Describe Rome in a short text."
     assert len(answer("everything", "resources/templates/list")["resourceTemplates"]) == 2
+
+
+def test_it_lists_calls_and_reads_over_http_in_both_its_shapes() -> None:
+    with example_served("everything") as host:
+        for url in (f"{host}/mcp", f"{host}/sse"):
+            assert [tool["name"] for tool in answer(url, "tools/list")["tools"]][:2] == ["echo", "add"]
+            said = answer(url, "tools/call", "--tool-name", "echo", "--tool-arg", "text=héllo")
+            assert said["content"] == [{"type": "text", "text": "héllo"}]
+            assert answer(url, "resources/read", "--uri", "demo://text")["contents"][0]["text"] == "héllo"
+
+
+def test_it_calls_a_server_of_every_revision_over_http() -> None:
+    with example_served("echo") as host:
+        said = answer(f"{host}/mcp", "tools/call", "--tool-name", "echo", "--tool-arg", "text=héllo")
+        assert said["content"] == [{"type": "text", "text": "héllo"}]

@@ -1,0 +1,1 @@
+"""What goes wrong over HTTP, and what attackers send, over real sockets."""

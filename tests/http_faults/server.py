@@ -1,0 +1,93 @@
+"""A server of every revision whose tools are slow, large, talkative or broken; it is run as a process of its own.
+
+`python server.py h11|httptools` serves on a free port, says in its log which, and ends on SIGTERM.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import sys
+from typing import Any
+
+from mcp_generated import REVISIONS
+from mcp_runtime.faces.asgi import Limits
+from mcp_runtime.faces.server import run
+
+CAPABILITIES = {"tools": {"listChanged": True}, "resources": {"subscribe": True, "listChanged": True}}
+SECRET = "hunter2"
+
+
+def tool(t: Any, name: str, **properties: Any) -> Any:
+    return t.Tool.model_validate({"name": name, "inputSchema": {"type": "object", "properties": properties}})
+
+
+class Counts:
+    """How many handlers wait, and how many were cancelled while they did."""
+
+    def __init__(self) -> None:
+        self.waiting = self.cancelled = self.echoed = 0
+
+
+def served(id: str, counts: Counts) -> Any:
+    """A server of one revision."""
+    package = __import__(f"mcp_generated.{REVISIONS[id]}", fromlist=["Server"])
+    t = package.types
+
+    class Served(package.Server):  # type: ignore[misc, name-defined]
+        async def list_tools(self, ctx: Any, params: Any) -> Any:
+            number, text = {"type": "integer"}, {"type": "string"}
+            tools = [tool(t, "echo", text=text), tool(t, "steps", steps=number, size=number)]
+            return t.ListToolsResult(tools=[*tools, *(tool(t, name) for name in ("big", "wait", "change", "status"))])
+
+        async def call_tool(self, ctx: Any, params: Any) -> Any:
+            text = await self.do(ctx, params.name, params.arguments or {})
+            return t.CallToolResult(content=[t.TextContent(text=text)])
+
+        async def do(self, ctx: Any, name: str, arguments: dict[str, Any]) -> str:
+            match name:
+                case "steps":  # Each step is told as progress, with padding of a size.
+                    for step in range(1, arguments["steps"] + 1):
+                        await ctx.progress(step)
+                        if step % 7 == 0:
+                            await asyncio.sleep(0)
+                case "big":
+                    return "x" * (3 << 20)
+                case "wait":
+                    return await self.wait()
+                case "change":
+                    await self.notify_tool_list_changed()
+                case "raise":
+                    raise RuntimeError(f"{SECRET} in {__file__}")
+                case "status":
+                    return json.dumps(vars(counts))
+                case _:
+                    counts.echoed += 1
+            return str(arguments.get("text", name))
+
+        async def wait(self) -> str:
+            counts.waiting += 1
+            try:
+                await asyncio.Event().wait()
+            except asyncio.CancelledError:
+                counts.cancelled += 1
+                raise
+            finally:
+                counts.waiting -= 1
+            return "never"
+
+    return Served(name="served", version="1", capabilities=CAPABILITIES)
+
+
+if __name__ == "__main__":
+    logging.basicConfig(level=logging.INFO)
+    every = [served(id, counts) for counts in [Counts()] for id in REVISIONS]
+    run(
+        *every,
+        transport="http",
+        port=int(sys.argv[2]) if len(sys.argv) > 2 else 0,
+        legacy_sse=True,
+        limits=Limits(arrival=2.0),
+        uvicorn={"http": sys.argv[1]},
+    )

@@ -1,0 +1,1 @@
+"""Official clients and our server over HTTP."""

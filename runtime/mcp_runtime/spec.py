@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final, Generic, Literal, TypeVar
 
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
+from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from .wire import is_object, reader, usual
 
@@ -16,6 +17,9 @@ ResultT = TypeVar("ResultT", bound=BaseModel)
 
 # The namespace of the protocol's own keys in metadata.
 META: Final = "io.modelcontextprotocol/"
+
+_KIND: Final = "resultType"
+_OTHER: Final = "Input should be '{usual}', or a kind that this method has"
 
 OPPOSITE: Final[Mapping[Direction, Direction]] = {
     "client_to_server": "server_to_client",
@@ -97,10 +101,7 @@ class Request(_Row, Generic[ResultT]):
                 break
         else:
             shape = self.result
-        known = usual(shape)
-        if known and is_object(value) and not known.keys() <= value.keys():
-            value = {**known, **value}
-        result: BaseModel = reader(shape)(value)
+        result: BaseModel = _read_final(shape, value) if shape is self.result else reader(shape)(value)
         return result
 
 
@@ -158,6 +159,19 @@ class Http:
     statuses: Mapping[int, int] = field(default_factory=dict[int, int])
     schemas: Request[Any] | None = None
     arguments: Request[Any] | None = None
+
+
+def _read_final(shape: type[BaseModel], value: object) -> Any:
+    """The answer as the result that ends a request, with the usual values of what it leaves out, as older servers do.
+    Raises ValidationError, also for a result of a kind that this one is not (2026: basic, ResultType)."""
+    known = usual(shape)
+    if not known or not is_object(value):
+        return reader(shape)(value)
+    result = reader(shape)(value if known.keys() <= value.keys() else {**known, **value})
+    if (kind := known.get(_KIND)) is not None and (said := value.get(_KIND, kind)) != kind:
+        wrong = InitErrorDetails(type=PydanticCustomError("kind", _OTHER, {"usual": kind}), loc=(_KIND,), input=said)
+        raise ValidationError.from_exception_data(shape.__name__, [wrong])
+    return result
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -11,18 +11,13 @@ import asyncio
 import socket
 import sys
 import time
-import tomllib
 from argparse import ArgumentParser, Namespace
-from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import replace
-from fnmatch import fnmatch
-from typing import Any, Final
+from typing import Final
 
-from suite import HERE, Run, Suite, Verdict
+from suite import HERE, Run, Suite, Verdict, is_known, settled
 
-KNOWN: Final[dict[str, dict[str, Any]]] = tomllib.loads((HERE / "known.toml").read_text(encoding="utf-8"))
 STARTING: Final = 30.0  # Seconds a server may take to start.
 
 
@@ -62,24 +57,6 @@ async def _answers(port: int) -> bool:
         return False
     writer.close()
     return True
-
-
-def settled(run: Run, verdict: Verdict) -> Verdict:
-    """The verdict with what is known about the run: what it may skip, and whether it may fail."""
-    may = KNOWN["skips"].get(run.name, {})
-    skipped = Counter(id for id, status in verdict.checks if status == "SKIPPED")
-    too_many = [id for id, number in skipped.items() if id not in may or number > may[id]["most"]]
-    faults = [*verdict.faults, *(f"SKIPPED: {id}" for id in too_many)]
-    if faults == ["nothing succeeded"] and skipped:
-        faults = []  # What the suite skips itself cannot succeed.
-    if is_known(run):
-        faults = [] if faults else ["it passes, but stands in known.toml"]
-    return replace(verdict, faults=tuple(faults))
-
-
-def is_known(run: Run) -> bool:
-    """Whether a run is known to fail."""
-    return any(fnmatch(str(run), pattern) for pattern in KNOWN["failures"])
 
 
 async def work(suite: Suite, queue: asyncio.Queue[Run], verdicts: dict[Run, Verdict]) -> None:

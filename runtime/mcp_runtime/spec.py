@@ -176,12 +176,12 @@ def _read_final(shape: type[BaseModel], value: object) -> Any:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Revision:
-    """One revision of the protocol, in a package of its own: all its rows, how a conversation opens and how it travels
-    over HTTP; whether messages may come in batches, and errors about a message without a readable id have `null` for it; and the constants of its schema.
-    """
+    """One revision of the protocol, as `module` of its package has it: all its rows, how a conversation opens and how
+    it travels over HTTP; whether messages may come in batches, and errors about a message without a readable id have
+    `null` for it; and the constants of its schema."""
 
     id: str
-    package: str
+    module: str
     rows: tuple[Sent | InputRequest[Any], ...]
     lifecycle: Handshake | Stateless
     http: Http
@@ -192,7 +192,7 @@ class Revision:
     @property
     def family(self) -> str:
         """The package that holds this revision's and those of others."""
-        return self.package.rpartition(".")[0]
+        return self.module.rsplit(".", 2)[0]
 
     @cached_property
     def _tables(self) -> dict[Direction, dict[str, Sent]]:

@@ -200,7 +200,7 @@ class FromServer:
 
 REVISION: Final = Revision(
     id="2024-11-05",
-    package=__name__.rpartition(".")[0],
+    module=__name__,
     rows=(
         FromClient.PING,
         FromClient.INITIALIZE,

@@ -205,7 +205,7 @@ class FromServer:
 
 REVISION: Final = Revision(
     id="2025-03-26",
-    package=__name__.rpartition(".")[0],
+    module=__name__,
     rows=(
         FromClient.PING,
         FromClient.INITIALIZE,

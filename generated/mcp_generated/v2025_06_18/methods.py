@@ -213,7 +213,7 @@ class FromServer:
 
 REVISION: Final = Revision(
     id="2025-06-18",
-    package=__name__.rpartition(".")[0],
+    module=__name__,
     rows=(
         FromClient.PING,
         FromClient.INITIALIZE,

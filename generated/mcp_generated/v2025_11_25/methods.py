@@ -318,7 +318,7 @@ class FromServer:
 
 REVISION: Final = Revision(
     id="2025-11-25",
-    package=__name__.rpartition(".")[0],
+    module=__name__,
     rows=(
         FromClient.PING,
         FromClient.INITIALIZE,

@@ -192,7 +192,7 @@ class FromServer:
 
 REVISION: Final = Revision(
     id="2026-07-28",
-    package=__name__.rpartition(".")[0],
+    module=__name__,
     rows=(
         FromClient.DISCOVER,
         FromClient.COMPLETE,

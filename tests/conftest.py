@@ -12,12 +12,17 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import hypothesis
 import pytest
 
 from mcp_generated import REVISIONS
 
 ROOT = Path(__file__).resolve().parent.parent
 OFFICIAL = Path(os.environ.get("MCP_OFFICIAL_SCHEMA", ROOT.parent / "shared" / "schema"))
+
+# How long an example takes says more of the machine than of what is tested.
+hypothesis.settings.register_profile("any machine", deadline=None)
+hypothesis.settings.load_profile("any machine")
 
 DEADLINE = 20.0  # Seconds that a coroutine function gets as a test.
 

@@ -27,6 +27,8 @@ from .kit.command import mock, record, replay, vectors
 from .schemas import Schemas
 from .standalone import stand_alone
 from .tools.commands import check, lock, tools
+from .tools.config_commands import config
+from .tools.inspecting import inspect
 from .write import compare_files, write_files
 
 _from_option: Final = click.option(
@@ -270,5 +272,5 @@ def verify(source: Path, revisions: tuple[str, ...], schema: Path | None) -> Non
         raise SystemExit(DIFFERENT)
 
 
-for _command in (diff, clarity, ir, explore, tools, lock, check, vectors, mock, record, replay):
+for _command in (diff, clarity, ir, explore, tools, lock, check, config, inspect, vectors, mock, record, replay):
     main.add_command(_command)

@@ -46,3 +46,8 @@ def open_schemas(root: Path | None) -> Schemas:
     if not schemas.root.is_dir():
         raise CodegenError(f"{schemas.root}: there is no such folder of schemas")
     return schemas
+
+
+def plain(text: str) -> str:
+    """A text of others as a terminal may see it: what would steer the terminal is shown as its escape."""
+    return "".join(each if each.isprintable() or each == "\n" else ascii(each)[1:-1] for each in text)

@@ -9,23 +9,29 @@ import argparse
 import asyncio
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import asdict
 from importlib import import_module
 from typing import Any, Final, cast
 
 from pydantic import BaseModel
 
 from .errors import McpError, NotAllowed, RemoteError
+from .faces.calls import Options
 from .faces.client import BaseClient, negotiate
+from .spec import Notification
 
 _MOST: Final = 10_000  # Of one kind: a list that never ends would fill the memory.
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Print one JSON object: revision, server, and a list for each `--list`. 1 where the server cannot be asked."""
+    """Print one JSON object: revision, server, a list for each `--list`; with `--call` also what that gave, in
+    `called`, and what the server told meanwhile, in `told`. 1 where the server cannot be asked."""
     parser = argparse.ArgumentParser(prog="python -m mcp_runtime.contract", description=__doc__)
     parser.add_argument("--bindings", required=True, help="the generated package that has the revisions")
     parser.add_argument("--list", action="append", default=[], help="a list to ask for, such as `tools`")
+    parser.add_argument("--call", help="a method of the client to call as well, such as `call_tool`")
+    parser.add_argument("--arguments", type=json.loads, default={}, help="its arguments, a JSON object")
     parser.add_argument("--timeout", type=float, default=60.0, help="seconds for everything")
     parser.add_argument("--url", help="the endpoint of a server over HTTP")
     parser.add_argument(
@@ -50,26 +56,45 @@ def _failed(why: str) -> int:
 
 
 async def _ask(chosen: argparse.Namespace) -> dict[str, Any]:
-    client = await negotiate(*_clients(chosen))
+    told: list[dict[str, Any]] = []
+    client = await negotiate(*_clients(chosen, told))
     try:
         server = client.server.model_dump() if client.server is not None else {}
         offered: dict[str, Any] = {"revision": client.revision.id, "server": server}
         for name in cast("list[str]", chosen.list):
             offered[name] = await _all(client, name)
+        if chosen.call:
+            options = Options(timeout=chosen.timeout, on_progress=lambda each: told.append({"progress": asdict(each)}))
+            called = await getattr(client, chosen.call)(**chosen.arguments, options=options)
+            offered |= {"called": called.model_dump(), "told": told}
         return offered
     finally:
         await client.close()
 
 
-def _clients(chosen: argparse.Namespace) -> list[BaseClient]:
-    """A client of each revision there is, oldest first."""
+def _clients(chosen: argparse.Namespace, told: list[dict[str, Any]]) -> list[BaseClient]:
+    """A client of each revision there is, oldest first; what they are told is noted."""
     index = import_module(chosen.bindings)
     packages = [import_module(f"{chosen.bindings}.{module}") for module in index.REVISIONS.values()]
+    kinds = [_listening(package.Client, told) if chosen.call else package.Client for package in packages]
     if chosen.url:
-        return [package.Client.http(chosen.url) for package in packages]
+        return [kind.http(chosen.url) for kind in kinds]
     env: dict[str, str] = json.load(sys.stdin) if chosen.env else {}  # Others can read arguments; secrets are no such.
     settings = {"env": env, "cwd": chosen.cwd}
-    return [package.Client.stdio(*chosen.command, **settings) for package in packages]
+    return [kind.stdio(*chosen.command, **settings) for kind in kinds]
+
+
+def _listening(kind: type[BaseClient], told: list[dict[str, Any]]) -> type[BaseClient]:
+    """A client that notes every notification for which its class has a handler."""
+
+    def noting(name: str) -> Callable[..., Awaitable[None]]:
+        async def note(self: BaseClient, ctx: object, params: BaseModel) -> None:
+            told.append({name: params.model_dump()})
+
+        return note
+
+    rows = (row for row in kind.revision.rows if isinstance(row, Notification) and hasattr(kind, row.name))
+    return type(kind.__name__, (kind,), {row.name: noting(row.name) for row in rows})
 
 
 async def _all(client: BaseClient, name: str) -> list[dict[str, Any]]:

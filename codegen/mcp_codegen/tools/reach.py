@@ -9,7 +9,7 @@ import json
 import shlex
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -74,21 +74,30 @@ def ask(target: Target, timeout: float = 60.0) -> Contract:
     """What the server offers. Raises CodegenError where it cannot be asked within so many seconds."""
     if target.saved is not None:
         return read_contract(_json(target.saved), str(target.saved))
+    return read_contract(ask_live(target, KINDS, timeout), str(target))
+
+
+def ask_live(
+    target: Target, lists: Sequence[str], timeout: float, call: str = "", arguments: Mapping[str, object] | None = None
+) -> object:
+    """These lists of a live server as JSON, and what a call gave if there is one. Raises CodegenError."""
     if not target.command and not target.url:
         raise CodegenError("there is no server to ask; say which with --from, or with --config and --server")
     words = [sys.executable, "-m", "mcp_runtime.contract", "--bindings", _BINDINGS, "--timeout", str(timeout)]
-    words += [word for kind in KINDS for word in ("--list", kind)]
+    words += [word for name in lists for word in ("--list", name)]
+    words += ["--call", call, "--arguments", json.dumps(arguments or {})] if call else []
     words += ["--env", *(["--cwd", target.cwd] if target.cwd else [])]
     words += ["--url", target.url] if target.url else ["--", *target.command]
     try:
         variables = json.dumps(dict(target.env)).encode()
         done = subprocess.run(words, input=variables, capture_output=True, timeout=timeout + _GRACE)
     except (OSError, subprocess.TimeoutExpired) as fault:
-        raise CodegenError(f"{target}: cannot be asked what it offers: {fault}") from fault
+        raise CodegenError(f"{target}: cannot be asked: {fault}") from fault
     if done.returncode:
         lines = done.stderr.decode(errors="replace").strip().splitlines()
-        raise CodegenError(f"{target}: cannot be asked what it offers: {lines[-1] if lines else done.returncode}")
-    return read_contract(json.loads(done.stdout), str(target))
+        raise CodegenError(f"{target}: cannot be asked: {lines[-1] if lines else done.returncode}")
+    said: object = json.loads(done.stdout)
+    return said
 
 
 def _json(path: Path) -> object:

@@ -311,9 +311,12 @@ class Session:
         await self.transport.close()
 
     async def stop(self) -> None:
-        """End what was fed by `act` instead of `run`: calls fail, and handlers are cancelled."""
+        """End what was fed by `act` instead of `run`: calls fail, handlers are cancelled, and what they were to answer
+        is over without an answer."""
         self._fail_calls()
         await self._finish_handlers(0)
+        while self._serving:
+            self._serving.popitem()[1].reply(None, 0)
 
     def _fail_calls(self) -> None:
         self.ended = True

@@ -248,7 +248,16 @@ class HttpServer:
         if exchange.is_over and exchange.stream is None and exchange.answer is not None:
             status = self._status(exchange.code, message, revision) if exchange.code else 200
             return await respond(send, status, exchange.answer, more)
+        if exchange.is_over and exchange.stream is None:
+            return await self._send_nothing(session, message, send)
         await self._stream(exchange.streaming(), receive, send, more, primed=revision.http.primed)
+
+    async def _send_nothing(self, session: Session, message: Said, send: Send) -> None:
+        """End the request of which nothing came: its session was ended, or it was cancelled, and wants no answer."""
+        if session.ended:
+            return await turn_away(send, Turned(404, session.transport.ending), id_of(message))
+        await begin_stream(send)
+        await end_stream(send)
 
     def _status(self, code: int, message: Said, revision: Revision) -> int:
         """What is no message at all is a bad request; other errors have no status of their own in a session."""

@@ -13,14 +13,14 @@ from ..errors import NotConnected
 from ..exchange import log
 from ..http.headers import Headers, Turned
 from ..http.rules import check_repeated, repeated, status_of
-from ..jsonrpc import Message, RequestMessage
+from ..jsonrpc import INTERNAL_ERROR, Id, Message, RequestMessage
 from ..peer import Peer
 from ..session import Session
 from ..spec import META, Request
 from ..transports.http.events import MemoryEvents
 from ..transports.http.exchange import Exchange, Related
 from ..transports.http.streams import KEEP_ALIVE, Stream
-from ..transports.http.wire import Receive, Send, begin_stream, end_stream, gone, respond, writer
+from ..transports.http.wire import Receive, Send, begin_stream, end_stream, gone, id_of, respond, turn_away, writer
 from ..wire import is_list, is_object
 from .server import BaseServer, Conversation
 
@@ -82,12 +82,12 @@ class Single:
             return await respond(send, status, exchange.answer)
         self._open[session] = asyncio.current_task()
         try:
-            await self._wait(session, exchange, receive, send)
+            await self._wait(exchange, id_of(message), receive, send)
         finally:
             self._open.pop(session)
             await session.stop()
 
-    async def _wait(self, session: Session, exchange: Exchange, receive: Receive, send: Send) -> None:
+    async def _wait(self, exchange: Exchange, id: Id | None, receive: Receive, send: Send) -> None:
         leaving = asyncio.ensure_future(gone(receive))
 
         def left(_: object) -> None:
@@ -100,6 +100,8 @@ class Single:
             if exchange.is_over and exchange.stream is None:
                 if exchange.answer is not None:
                     await respond(send, status_of(exchange.code, self.server.revision), exchange.answer)
+                elif not leaving.done():
+                    await turn_away(send, Turned(503, "the server has ended", INTERNAL_ERROR), id)
                 return
             stream = exchange.streaming()
             token = stream.attach()

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, NoReturn
@@ -25,7 +26,7 @@ FOLDER: Final = Path(__file__).resolve().parent / "golden"
 SERVER: Final = FOLDER / "server.py"
 DEADLINE: Final = 20.0  # Seconds that an answer may take on a busy machine.
 LONGEST: Final = 60.0  # Seconds after which the server of a conversation is killed, wherever the conversation is.
-ENDS_WITHIN: Final = 2.0  # Seconds between the closed input, or the signal, and the end of the process.
+ENDS_WITHIN: Final = 2.0  # Seconds between the closed input, or the signal, and the end, but for those it was starved.
 GROUPS: Final = {"all": list(REVISIONS), "handshake": HANDSHAKE, "stateless": STATELESS}
 CLAUSES_OF: Final = {"draft": "2025-06-18"}  # The clauses of that revision were numbered while it was a draft.
 OPENING: Final = {  # What `open` stands for: whether there is a handshake, and how it goes.
@@ -73,21 +74,8 @@ def read(path: Path) -> Golden:
     return Golden(path.stem, revisions, server, settings["never"], settings["clauses"], steps)
 
 
-class Late(AssertionError):
-    """The server ended later than it should, or not at all."""
-
-
 def play(golden: Golden, revision: str) -> None:
     """Hold the conversation with a server of its own. Raises AssertionError where it goes otherwise."""
-    try:
-        _play_once(golden, revision)
-    except (
-        Late
-    ):  # A machine that is busy with something else makes a server late once; a server that hangs is late again.
-        _play_once(golden, revision)
-
-
-def _play_once(golden: Golden, revision: str) -> None:
     with tempfile.TemporaryFile() as stderr:
         conversation = Conversation(golden, revision, stderr.fileno())
         try:
@@ -97,7 +85,7 @@ def _play_once(golden: Golden, revision: str) -> None:
         except AssertionError as fault:
             stderr.seek(0)
             said = stderr.read().decode(errors="replace")
-            raise type(fault)(f"{fault}\n\nthe server's standard error:\n{said}") from None
+            raise AssertionError(f"{fault}\n\nthe server's standard error:\n{said}") from None
         finally:
             conversation.kill()
         stderr.seek(0)
@@ -125,6 +113,7 @@ class Conversation:
         self._probes = 0
         self._at = Step(0, "", "")
         self._heard = self._exited = False
+        self._told: tuple[float, float] | None = None
         threading.Thread(target=self._listen, daemon=True).start()
         self._watchdog = threading.Timer(LONGEST, self._server.kill)
         self._watchdog.daemon = True
@@ -166,6 +155,7 @@ class Conversation:
             case "close":
                 self._close()
             case "signal":
+                self._told = self._now()
                 self._server.send_signal(signal.Signals[f"SIG{step.text}"])
             case "exit":
                 self._expect_exit(step.text)
@@ -235,15 +225,33 @@ class Conversation:
 
     def _close(self) -> None:
         assert self._server.stdin is not None
+        self._told = self._now()
         self._server.stdin.close()
+
+    def _now(self) -> tuple[float, float]:
+        """The time, and for how long the server has been ready to run by now without being let."""
+        try:
+            waited = int(Path(f"/proc/{self._server.pid}/schedstat").read_text().split()[1]) / 1e9
+        except (OSError, IndexError):  # It has ended, or the system does not say.
+            waited = 0.0
+        return time.monotonic(), waited
+
+    def _wait_for_exit(self, within: float) -> int:
+        """The exit code. Seconds for which other work kept the server from running are not counted: they say nothing
+        about it."""
+        began, starved = self._told or self._now()
+        while True:
+            try:
+                return self._server.wait(0.1)
+            except subprocess.TimeoutExpired:
+                now, waited = self._now()
+                if now - began - max(0.0, waited - starved) > within:
+                    self._fail(f"the server still runs after {within:g} s")
 
     def _expect_exit(self, code: str) -> None:
         # A server that has said nothing may still be starting, which takes its time on a busy machine.
         within = ENDS_WITHIN if self._heard else DEADLINE
-        try:
-            returned = self._server.wait(within)
-        except subprocess.TimeoutExpired:
-            self._fail(f"the server still runs after {within:g} s", Late)
+        returned = self._wait_for_exit(within)
         self._exited = True
         if (line := self._lines.get(timeout=DEADLINE)) is not None:
             self._fail(f"before its end the server said {line!r}")
@@ -266,6 +274,6 @@ class Conversation:
         except ValueError:
             self._fail(f"not a message: {line!r}")
 
-    def _fail(self, why: str, kind: type[AssertionError] = AssertionError) -> NoReturn:
+    def _fail(self, why: str) -> NoReturn:
         at = self._at
-        raise kind(f"{self._golden.name}:{at.line}: {at.verb} {at.text[:200]}\n{why}") from None
+        raise AssertionError(f"{self._golden.name}:{at.line}: {at.verb} {at.text[:200]}\n{why}") from None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import sys
 from typing import Any
 
 import pytest
@@ -20,6 +22,7 @@ from behaviour.support import (
 )
 
 from mcp_runtime.errors import ErrorResponse, InvalidResponse
+from mcp_runtime.faces import guards
 
 GOOD, BAD = "iVBORw0KGgo=", ["iVBORw0KGgo", "not base64!", "AA=A"]
 MORE: dict[str, Any] = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
@@ -207,3 +210,16 @@ async def test_what_a_user_fills_in_is_checked_on_both_sides(rev: Rev) -> None:
             result = {"action": "accept", "content": misfit}
             wire.send({"jsonrpc": "2.0", "id": asked["id"], "result": result})
             assert (await wire.receive())["result"]["content"][0]["text"] == "InvalidResponse"
+
+
+def test_where_forms_cannot_be_checked_that_is_said_once(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setitem(sys.modules, "jsonschema_rs", None)  # As where it is not installed.
+    guards._warn_once.cache_clear()
+    rev = since("2025-06-18")[0]
+    for number in range(3):
+        asked = {"requestedSchema": {"type": "object", "properties": {f"absent{number}": {"type": "string"}}}}
+        guards.check_form(asked, rev.t.ElicitResult(action="accept", content={}))
+    warnings = [each.getMessage() for each in caplog.records if each.levelno == logging.WARNING]
+    assert len(warnings) == 1 and "forms are not checked" in warnings[0] and "jsonschema-rs" in warnings[0]

@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Final, TypeVar, Unpack
 
 from ..errors import LocalError
 from ..faces.client import BaseClient
+from ..faces.rates import Rate
 from ..faces.server import BaseServer, ServerContext
 from ..faces.threads import WORKERS
 from ..lifecycle import merge
@@ -40,8 +41,9 @@ class BaseApp:
 
     `lifespan` is called with the app and gives an async context manager; what that yields is the `state` of the
     contexts. `coerce` takes "5" for 5 in the arguments of tools. The text of exceptions of `tool_errors` is shown
-    to the model, as that of a ToolError; of others nobody but the log learns more than that there was one. `offers` names what is declared although nothing of
-    it is there at the start: tools, resources or prompts that are added at run time.
+    to the model, as that of a ToolError; of others nobody but the log learns more than that there was one. `offers`
+    names what is declared although nothing of it is there at the start: tools, resources or prompts that are added at
+    run time. `rates` say how often each client may ask, such as `{"call_tool": Rate(10, burst=50)}`.
     """
 
     server_class: ClassVar[type[BaseServer]]
@@ -60,6 +62,7 @@ class BaseApp:
         page_size: int = 50,
         offers: Collection[Kind] = (),
         capabilities: Mapping[str, Any] | None = None,
+        rates: Mapping[str, Rate | None] | None = None,
     ) -> None:
         self.name = name
         self.version = version
@@ -70,6 +73,7 @@ class BaseApp:
         self._coerce = coerce
         self._more = offers
         self._capabilities = capabilities
+        self._rates = rates
         self._mounted: list[BaseApp] = []
         self._loops: dict[asyncio.AbstractEventLoop, int] = {}  # Where it is served now, and in how many lifespans.
         self._telling: set[asyncio.Future[None]] = set()
@@ -184,7 +188,8 @@ class BaseApp:
         served: type[BaseServer] = type("Served", (self.server_class,), members)
         declared: dict[str, Any] = {kind: {"listChanged": True} for kind in _LISTS if self._declares(kind)}
         merge(declared, self._capabilities or {})
-        return served(name=self.name, version=self.version, instructions=self.instructions, capabilities=declared)
+        said: dict[str, Any] = {"name": self.name, "version": self.version, "instructions": self.instructions}
+        return served(**said, capabilities=declared, rates=self._rates)
 
     def run(self, transport: str = "stdio", **options: Any) -> None:
         """Serve until the client ends the conversation, or the process is told to end; options as of the server."""

@@ -5,12 +5,13 @@ from __future__ import annotations
 import binascii
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from functools import cache
 from typing import Any, Final
 from weakref import WeakKeyDictionary
 
 from pydantic import BaseModel
 
-from ..errors import InvalidMessage, LocalError, Refusal
+from ..errors import InvalidMessage, LocalError, Refusal, UnusableSchema
 from ..exchange import log
 from ..jsonrpc import INTERNAL_ERROR, INVALID_PARAMS
 from ..spec import Sent
@@ -82,11 +83,19 @@ def check_form(params: Any, answer: Any) -> None:
 
     try:
         fitting = compiled(_plain(schema))
-    except LocalError as fault:
+    except UnusableSchema as fault:
         log.debug("the content of a form is not checked: %s", fault)
+        return
+    except LocalError as fault:
+        _warn_once(f"the contents of forms are not checked: {fault}")
         return
     if wrong := fitting.complaint(_plain(answer.content or {})):
         raise InvalidMessage(f"the content does not fit the form that was asked for: {wrong}")
+
+
+@cache
+def _warn_once(text: str) -> None:
+    log.warning("%s", text)
 
 
 def _plain(value: Any) -> Any:

@@ -40,6 +40,7 @@ class PipeTransport:
         self._held = False  # Whoever takes the messages wants no more for now.
         self._reading = self._threaded = False
         self._taken: list[bytes] = []
+        self._pile = 0  # Bytes of them.
         self._left = bytearray()
         self._scheduled = self._flushing = False
         self._handing = False  # Messages are being handed over; what is said meanwhile goes out together after them.
@@ -88,8 +89,10 @@ class PipeTransport:
             return
         outermost, self._handing = not self._handing, True
         try:
-            while self._ready and not self._held:
+            while self._ready and not self._held and (self._room.is_set() or self._hung_up or self._ended):
                 self._deliver(self._ready.popleft())
+                if self._pile > _HIGH:
+                    self._flush()
         finally:
             self._handing = not outermost
         if outermost and self._taken and not self._flushing and not self._scheduled:
@@ -149,6 +152,7 @@ class PipeTransport:
         if self._broken or self._closed:
             raise NotConnected(self.ending)
         self._taken.append(message)
+        self._pile += len(message)
         if self._handing:
             return
         if not more and not self._flushing:
@@ -162,6 +166,7 @@ class PipeTransport:
         self._scheduled = False
         taken = framed(self._taken)
         self._taken.clear()
+        self._pile = 0
         if self._closed:
             return
         if self._left:
@@ -197,6 +202,8 @@ class PipeTransport:
         if (len(self._left) < _HIGH) != self._room.is_set():
             self._room.set() if len(self._left) < _HIGH else self._room.clear()
             self._adjust_reading()
+            if self._room.is_set() and self._ready:
+                self._loop.call_soon(self._hand_over)
         if self._broken:
             self._end()
 

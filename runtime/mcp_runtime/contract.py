@@ -80,7 +80,7 @@ def _clients(chosen: argparse.Namespace, told: list[dict[str, Any]]) -> list[Bas
     if chosen.url:
         return [kind.http(chosen.url) for kind in kinds]
     env: dict[str, str] = json.load(sys.stdin) if chosen.env else {}  # Others can read arguments; secrets are no such.
-    settings = {"env": env, "cwd": chosen.cwd}
+    settings: dict[str, Any] = {"env": env, "cwd": chosen.cwd}
     return [kind.stdio(*chosen.command, **settings) for kind in kinds]
 
 

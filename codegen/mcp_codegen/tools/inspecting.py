@@ -82,9 +82,8 @@ def _target(words: tuple[str, ...], config: Path | None, server: str | None, env
         return Target(found.command, found.url, env={**found.env, **env}, cwd=found.cwd)
     if not words or config is not None or server is not None:
         raise CodegenError("say which server is meant: -- COMMAND and its arguments, a URL, or --config and --server")
-    if len(words) == 1 and words[0].startswith(("http://", "https://")):
-        return Target(url=words[0])
-    return Target(words if len(words) > 1 else named(words[0]).command, env=env)
+    found = named(words[0]) if len(words) == 1 else Target(words)
+    return Target(found.command, found.url, env=env)
 
 
 def _call(tool: str | None, prompt: str | None, uri: str | None, given: Mapping[str, str]) -> _Call | None:

@@ -20,7 +20,7 @@ from .v2026_07_28.server import Context as Context
 from .v2026_07_28.server import Server
 
 
-class App(BaseApp):
+class App(BaseApp[Server]):
     """A server made of functions. The methods below ask it as a client does that is in the same process, for tests."""
 
     server_class: ClassVar[type[BaseServer]] = Server

@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Seque
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from functools import cached_property
 from types import ModuleType
-from typing import Any, ClassVar, Final, TypeVar, Unpack
+from typing import Any, ClassVar, Final, Generic, TypeVar, Unpack, cast
 
 from ..errors import LocalError
 from ..faces.client import BaseClient
@@ -24,6 +24,7 @@ from .resources import Resource
 from .tools import Told, Tool, ToolError
 
 F = TypeVar("F", bound=Callable[..., Any])
+ServerT = TypeVar("ServerT", bound=BaseServer)
 
 _SERVED: Final[Mapping[str, tuple[str, ...]]] = {
     "tools": ("list_tools", "call_tool"),
@@ -36,7 +37,7 @@ _MARK: Final = "__mcp_tool__"
 _TRANSPORTS: Final = {"streamable-http": "http"}  # Names that other SDKs have.
 
 
-class BaseApp:
+class BaseApp(Generic[ServerT]):
     """A server made of functions.
 
     `lifespan` is called with the app and gives an async context manager; what that yields is the `state` of the
@@ -74,7 +75,7 @@ class BaseApp:
         self._more = offers
         self._capabilities = capabilities
         self._rates = rates
-        self._mounted: list[BaseApp] = []
+        self._mounted: list[BaseApp[Any]] = []
         self._loops: dict[asyncio.AbstractEventLoop, int] = {}  # Where it is served now, and in how many lifespans.
         self._telling: set[asyncio.Future[None]] = set()
         rows = (row for row in self.server_class.revision.rows if isinstance(row, Request))
@@ -163,7 +164,7 @@ class BaseApp:
         self._offers.middleware.append(function)
         return function
 
-    def mount(self, app: BaseApp, prefix: str) -> None:
+    def mount(self, app: BaseApp[Any], prefix: str) -> None:
         """Offer all that another app does, now or later: tools and prompts as `prefix_name`, resources as
         `scheme://prefix/path`. Raises LocalError for a prefix in use, and for an app inside of itself."""
         if not prefix.isidentifier() or prefix in self._offers.mounted:
@@ -179,13 +180,13 @@ class BaseApp:
     # ---- serving ----------------------------------------------------------------------------------------------------
 
     @cached_property
-    def server(self) -> BaseServer:
+    def server(self) -> ServerT:
         """The server of this app; what it declares is settled when it is first asked for."""
         members: dict[str, Any] = {"lifespan": _entered(self)}
         for kind, names in _SERVED.items():
             if self._declares(kind):
                 members |= {name: _handler(self._offers, name) for name in names}
-        served: type[BaseServer] = type("Served", (self.server_class,), members)
+        served = cast(type[ServerT], type("Served", (self.server_class,), members))
         declared: dict[str, Any] = {kind: {"listChanged": True} for kind in _LISTS if self._declares(kind)}
         merge(declared, self._capabilities or {})
         said: dict[str, Any] = {"name": self.name, "version": self.version, "instructions": self.instructions}
@@ -229,7 +230,7 @@ class BaseApp:
     def _declares(self, kind: str) -> bool:
         return kind in self._more or any(getattr(app._offers, kind) for app in self._everything())
 
-    def _everything(self) -> list[BaseApp]:
+    def _everything(self) -> list[BaseApp[Any]]:
         return [self, *(each for app in self._mounted for each in app._everything())]
 
     def _add(self, kind: Kind, there: dict[str, Any], name: str, what: Any) -> None:
@@ -276,7 +277,7 @@ def _handler(offers: Offers, name: str) -> Callable[..., Any]:
     return handle
 
 
-def _entered(app: BaseApp) -> Callable[[BaseServer], AbstractAsyncContextManager[States]]:
+def _entered(app: BaseApp[Any]) -> Callable[[BaseServer], AbstractAsyncContextManager[States]]:
     def lifespan(self: BaseServer) -> AbstractAsyncContextManager[States]:
         return app.entered()
 

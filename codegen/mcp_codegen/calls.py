@@ -27,6 +27,10 @@ _PLAIN: Final = {
 }
 
 
+# Further names of what a handler asks for.
+_ALSO: Final = {"create_message": "sample"}
+
+
 @dataclass(frozen=True, slots=True)
 class Parameter:
     """One keyword of a call; `wire` is a Python literal."""
@@ -81,6 +85,7 @@ class Call:
     task: Task | None
     pages: Pages | None
     doc: str
+    also: str
     sent: bool
     handled: bool
     announced: bool
@@ -149,7 +154,8 @@ def _call(row: Method, revision: Revision, roles_by_method: Mapping[str, str]) -
         task=None if asked is None else _task(row, stem, fields, whole, asked),
         pages=_pages(row, revision),
         doc=docstring(_sentence(row), "        "),
-        sent=role not in _SENT_BY_RUNTIME and row.kind != "input_request",
+        also=_ALSO.get(row.name, ""),
+        sent=role not in _SENT_BY_RUNTIME,
         handled=role not in _HANDLED_BY_RUNTIME,
         # A flag below a feature of the server: it is about the server, and concerns all its clients.
         announced=notification and on_client and row.capability.startswith("server.") and row.capability.count(".") > 1,

@@ -38,6 +38,7 @@ TAKEN_BY_FACES: Final = frozenset(
             "params",
             "part",
             "peer",
+            "principal",
             "progress",
             "request_id",
             "revision",
@@ -45,7 +46,9 @@ TAKEN_BY_FACES: Final = frozenset(
             "self",
             "serve",
             "server",
+            "keys",
             "kind",
+            "once",
         ),
         *("session", "state", "stdio", "version"),
     }

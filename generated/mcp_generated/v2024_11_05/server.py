@@ -50,6 +50,8 @@ class Context(ServerContext):
             options,
         )
 
+    sample = create_message
+
     async def list_roots(self, *, options: Options | None = None) -> t.ListRootsResult:
         """Server asks which directories and files it is meant to work on."""
         return await self._ask(FromServer.LIST_ROOTS, {}, options)

@@ -55,6 +55,8 @@ class Context(ServerContext):
             options,
         )
 
+    sample = create_message
+
     async def create_message_as_task(
         self,
         *,

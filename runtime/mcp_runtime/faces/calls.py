@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from ..errors import NotConnected, RemoteError
 from ..exchange import OnProgress
 from ..seams import Speaker
-from ..spec import Notification, Request
+from ..spec import InputRequest, Notification, Request
 from ..wire import is_object
 
 ResultT = TypeVar("ResultT", bound=BaseModel)
@@ -42,11 +42,15 @@ class Caller:
 
     _own_meta: Mapping[str, Any] = {}
 
-    async def _ask(self, row: Request[ResultT], params: Params, options: Options | None) -> ResultT:
+    async def _ask(
+        self, row: Request[ResultT] | InputRequest[ResultT], params: Params, options: Options | None
+    ) -> ResultT:
         chosen = options or DEFAULT
         session = self._live()
         given = self._given(row, params, chosen)
-        answer = await session.ask(row, given, chosen.timeout, chosen.on_progress, chosen.max_timeout)
+        answer = await session.ask(
+            cast("Request[Any]", row), given, chosen.timeout, chosen.on_progress, chosen.max_timeout
+        )
         return cast("ResultT", answer)
 
     async def _ask_for(
@@ -78,7 +82,7 @@ class Caller:
         """The conversation, or NotConnected."""
         raise NotConnected("there is no connection; use `async with`")
 
-    def _given(self, row: Request[Any] | Notification, params: Params, options: Options) -> Any:
+    def _given(self, row: Request[Any] | InputRequest[Any] | Notification, params: Params, options: Options) -> Any:
         """The params to send: a property that is None was not given, unless the schema requires it."""
         if isinstance(params, BaseModel):
             if not (options.meta or self._own_meta):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
 from pydantic import BaseModel
@@ -14,9 +15,9 @@ from ..exchange import log
 from ..peer import Asked, Peer, Told
 from ..seams import Exchanging, Speaker, Transport
 from ..session import Session
-from ..spec import META, Direction, Handshake, Request, Revision, Stateless
+from ..spec import META, Direction, Handshake, InputRequest, Request, Revision, Stateless
 from ..wire import is_list, is_object
-from .calls import DEFAULT, Options
+from .calls import DEFAULT, Options, Params, ResultT
 from .face import Chosen, Context, Face, Speaking
 
 if TYPE_CHECKING:
@@ -113,6 +114,26 @@ class BaseClient(Face):
 
     def _live(self) -> Session:
         return self._session or cast(Session, super()._live())
+
+    async def _ask(
+        self, row: Request[ResultT] | InputRequest[ResultT], params: Params, options: Options | None
+    ) -> ResultT:
+        answer = await super()._ask(row, params, options)
+        if isinstance(answer, row.result) or not isinstance(row, Request):
+            return answer
+        from .answering import go_on
+
+        again = partial(super()._ask, row, options=options)
+        return cast("ResultT", await go_on(row, params, answer, self._answerable(), self._answer, again))
+
+    def _answerable(self) -> dict[str, InputRequest[Any]]:
+        rows = (row for row in self.revision.rows if isinstance(row, InputRequest))
+        return {row.method: row for row in rows if row.method in self._handlers}
+
+    async def _answer(self, row: InputRequest[Any], params: Any) -> Any:
+        """What the handler says to a question inside a result."""
+        asked = Asked("", cast(Any, row), params)
+        return await self._handlers[row.method](ClientContext(self._live(), asked, self), params)
 
     # ---- opening and closing ------------------------------------------------------------------------------------------
 

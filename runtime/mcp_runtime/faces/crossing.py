@@ -15,7 +15,7 @@ from ..jsonrpc import INTERNAL_ERROR, INVALID_PARAMS, json_of
 from ..lifecycle import Capabilities, split
 from ..peer import Asked, Peer, Side, Told
 from ..seams import Speaker
-from ..spec import META, OPPOSITE, Direction, Handshake, InputRequest, Notification, Request, Revision, Sent
+from ..spec import META, OPPOSITE, Direction, Handshake, InputRequest, Notification, Request, Revision, Sent, Stateless
 from ..wire import Said, complaint, is_object, reader
 from .face import Context, Handler
 
@@ -179,7 +179,7 @@ class Inside:
 
     async def ask(
         self,
-        row: Request[Any],
+        row: Request[Any] | InputRequest[Any],
         params: dict[str, Any] | BaseModel,
         timeout: float | None,
         on_progress: OnProgress | None = None,
@@ -189,7 +189,7 @@ class Inside:
         value = self._checked(row, params)
         answer = await self.ask_outside(row, value, timeout, on_progress, longest)
         try:
-            return row.read_result(answer, value)
+            return row.read_result(answer, value) if isinstance(row, Request) else reader(cast(Any, row).result)(answer)
         except ValidationError as fault:
             inner = self._crossing.inner.id
             raise InvalidResponse(f"{row.method!r} in {inner}: the answer is not what it may be: {complaint(fault)}")
@@ -219,16 +219,19 @@ class Inside:
         if said is not None:
             await self._session.tell(said[0], said[1] or None)
 
-    def _outside(self, row: Row) -> Request[Any]:
+    def _outside(self, row: Row) -> Any:
         crossing = self._crossing
         outside = crossing.outer.table(row.direction).get(row.method)
-        if not isinstance(outside, Request):
+        if outside is None and isinstance(crossing.outer.lifecycle, Stateless):
+            asked = (each for each in crossing.outer.rows if isinstance(each, InputRequest))
+            outside = cast(Any, next((each for each in asked if each.method == row.method), None))
+        if not isinstance(outside, (Request, InputRequest)):
             gone = crossing.outward.gone(row.direction, row.method)
             why = "it is asked inside results" if gone is None else gone.why
             raise NotAllowed(f"{row.method!r} in {crossing.inner.id} cannot be asked in {crossing.outer.id}: {why}")
-        return outside
+        return cast(Any, outside)
 
-    def _checked(self, row: Sent, params: Any) -> dict[str, Any]:
+    def _checked(self, row: Row, params: Any) -> dict[str, Any]:
         """The params as plain JSON. Raises InvalidMessage where they are not what the inner revision has."""
         value: dict[str, Any] = from_json(json_of(params))
         try:

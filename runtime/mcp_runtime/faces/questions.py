@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from ..errors import Refusal
@@ -19,7 +19,14 @@ def check_questions(revision: Revision, capabilities: Capabilities, answer: obje
     if not asks:
         return
     rows = {row.method: row for row in revision.rows if isinstance(row, InputRequest)}
-    needed = [each for ask in asks.values() for each in _needed(rows[ask.method], ask.params, capabilities)]
+    check_asked(revision, capabilities, [(rows[ask.method], ask.params) for ask in asks.values()])
+
+
+def check_asked(
+    revision: Revision, capabilities: Capabilities, asked: Iterable[tuple[InputRequest[Any], object]]
+) -> None:
+    """The same, for questions that are given with their rows."""
+    needed = [each for row, params in asked for each in _needed(row, params, capabilities)]
     if needed:
         missing: Capabilities = {}
         for each in needed:

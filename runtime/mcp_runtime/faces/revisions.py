@@ -98,7 +98,9 @@ class ServerFace(BaseServer):
 
     def _overridden(self) -> Any:
         def context(session: Inside, message: Asked | Told, outer: ServerContext) -> ServerContext:
-            return self._inner.context(outer._conversation, session, message)  # pyright: ignore[reportPrivateUsage]
+            made = self._inner.context(outer._conversation, session, message)  # pyright: ignore[reportPrivateUsage]
+            made._rounds = outer._rounds  # pyright: ignore[reportPrivateUsage]
+            return made
 
         return self._crossing.handlers(self._inner._handlers, context)  # pyright: ignore[reportPrivateUsage]
 

@@ -4,78 +4,35 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
 
 from pydantic import BaseModel
 from pydantic_core import to_json
 
-from ..errors import InvalidMessage, InvalidResponse, LocalError, Refusal
+from ..errors import LocalError, Refusal
 from ..peer import Asked, Peer, Told
 from ..seams import Speaker, Transport
 from ..session import Session
 from ..spec import META, Direction, Handshake, Notification, Request, Sent, Stateless
-from ..wire import is_object, reader
+from ..wire import reader
 from .audience import Audience, Listener, Watched, filter_of, honoured
-from .calls import DEFAULT, Options, Params, ResultT
+from .calls import DEFAULT, Options, Params
 from .choosing import choose, turn_away
-from .face import LEVELS, Chosen, Context, Face, Handler, Speaking
-from .guards import check_form, limit
+from .face import LEVELS, Chosen, Face, Handler, Speaking
+from .guards import limit
 from .questions import check_questions
 from .rates import Allowance, Rate
+from .rounds import Rounds, interim_of
+from .served import ServerContext as ServerContext
 
 if TYPE_CHECKING:
     from .asgi import HttpServer
+    from .sealing import KeyRing
 
 NO_CACHE: Final = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
 
 _LOG: Final = Rate(per_second=1000, burst=5000)
 _RATES: Final[Mapping[str, Rate]] = {"complete": Rate(per_second=100, burst=500)}
-
-Level = Literal["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"]
-
-
-class ServerContext(Context):
-    """What a server's handler knows of the message it handles; `state` is what the server's lifespan gave."""
-
-    def __init__(self, conversation: Conversation, session: Speaker, message: Asked | Told) -> None:
-        # Not by way of the base class: this is done for every message.
-        self._session = session
-        self._message = message
-        self.state = conversation.state
-        self._conversation = conversation
-
-    @property
-    def conversation(self) -> Conversation:
-        """Which conversation this is: the same object for all messages of one client."""
-        return self._conversation
-
-    @property
-    def client_info(self) -> dict[str, Any]:
-        """What the client calls itself, as it said: never a proof of anything."""
-        said = self.meta.get(f"{META}clientInfo")
-        return said if is_object(said) else self._conversation.client_info
-
-    def part(self) -> None:
-        """End the connection that the answer was to come over, so that a long request holds none; the client comes
-        back for the answer. Does nothing where a transport has no such connection, or no way to come back."""
-        self._live().part()
-
-    async def log(self, level: Level, data: Any, logger: str | None = None) -> None:
-        """Send a log message, if the client wants messages of this level; what comes too often (more than 1,000 a
-        second, after the first 5,000) is left out. Raises NotAllowed without the capability."""
-        wanted = self.meta.get(f"{META}logLevel") or self._conversation.level
-        if wanted is not None and LEVELS.index(level) >= LEVELS.index(wanted):
-            said = {"level": level, "data": data, "logger": logger}
-            if not self._conversation.log_pace.take():
-                await self._tell(self.revision.lifecycle.log, said, None)
-
-    async def _ask(self, row: Request[ResultT], params: Params, options: Options | None) -> ResultT:
-        answer = await super()._ask(row, params, options)
-        try:
-            check_form(params, answer)
-        except InvalidMessage as fault:
-            raise InvalidResponse(f"{row.method!r}: {fault}") from None
-        return answer
 
 
 class BaseServer(Face):
@@ -83,7 +40,8 @@ class BaseServer(Face):
 
     `capabilities` are declared beside those that the overridden methods declare, such as
     `{"logging": {}, "tools": {"listChanged": True}}`. `rates` say how often each client may call a method, by its name
-    here, such as `{"call_tool": Rate(10, burst=50)}`; completions have a rate unless it is None.
+    here, such as `{"call_tool": Rate(10, burst=50)}`; completions have a rate unless it is None. `keys` seal what
+    clients without a session hand back; without them, another process cannot open it.
     """
 
     context: ClassVar[type[ServerContext]]
@@ -97,6 +55,7 @@ class BaseServer(Face):
         instructions: str | None = None,
         capabilities: Mapping[str, Any] | None = None,
         rates: Mapping[str, Rate | None] | None = None,
+        keys: KeyRing | None = None,
     ) -> None:
         super().__init__(capabilities)
         together = None if isinstance(self.revision.lifecycle, Handshake) else self
@@ -108,11 +67,16 @@ class BaseServer(Face):
         opening = lifecycle.open if isinstance(lifecycle, Handshake) else lifecycle.discover
         self.capabilities = self._capabilities(opening.result, "capabilities")
         self.audience = Audience()
+        self.keys = keys
 
     @asynccontextmanager
     async def lifespan(self) -> AsyncGenerator[Any]:
         """Override to open what the handlers share; what it yields is the `state` of their contexts."""
         yield None
+
+    def principal(self, ctx: ServerContext) -> str:
+        """Override to say whose request this is: what is sealed for one user is refused from another."""
+        return ""
 
     @property
     def source(self) -> BaseServer:
@@ -218,13 +182,25 @@ class Conversation:
                 raise self._server._not_handled(message.row)  # pyright: ignore[reportPrivateUsage]
             answer = message.row.result()
         else:
-            ctx = self._server.context(self, session, message)
-            answer = await handler(ctx, message.params)
+            answer = await self._run(handler, session, message)
             if isinstance(message, Asked) and type(answer) is not message.row.result:
+                ctx = self._server.context(self, session, message)
                 check_questions(session.peer.revision, ctx.capabilities, answer)
         if isinstance(lifecycle, Handshake):
             self._note_watched(lifecycle, message)
         return answer
+
+    async def _run(self, handler: Handler, session: Speaker, message: Asked | Told) -> Any:
+        """What a handler answers; where nothing is asked but by results, what it asks becomes one."""
+        ctx = self._server.context(self, session, message)
+        interim = interim_of(message.row) if isinstance(message, Asked) else None
+        if interim is None or not isinstance(message, Asked):
+            return await handler(ctx, message.params)
+        source = self._server.source
+        rounds = Rounds(session, message, interim, lambda: ctx.capabilities, source.keys, source.principal(ctx))
+        inside = self._server.context(self, rounds, message)
+        inside._rounds = rounds  # pyright: ignore[reportPrivateUsage]
+        return await rounds.answer(handler(inside, message.params))
 
     def _is_kept_here(self, row: Sent) -> bool:
         """Whether a request needs no handler, because what it is about is known here."""

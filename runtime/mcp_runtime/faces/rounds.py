@@ -1,0 +1,189 @@
+"""A request goes in whose handler may ask the client; out comes its answer, or what the client has to find out before it
+asks again (2026: basic/patterns/mrtr)."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Awaitable, Callable
+from hashlib import sha256
+from typing import Any, Final, cast
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import from_json, to_json
+
+from ..errors import InvalidMessage, Refusal
+from ..exchange import OnProgress
+from ..jsonrpc import INVALID_PARAMS, json_of
+from ..lifecycle import Capabilities
+from ..peer import Asked, Peer
+from ..seams import Speaker
+from ..spec import InputRequest, Interim, Notification, Request
+from ..wire import complaint, is_list, is_object, reader
+from .questions import check_asked
+from .sealing import KeyRing, Unsealable, own_ring
+
+_TURNS: Final = 5  # Of the event loop, in which the tasks of a handler may add questions to the first.
+_OF_A_RETRY: Final = ("_meta", "inputResponses", "requestState")
+
+
+class _Suspended(BaseException):
+    """Ends a handler whose questions have no answers yet; no `except Exception` stops it."""
+
+
+class Rounds:
+    """The conversation as the handler of one request has it: what it asks the client is asked by the answer."""
+
+    def __init__(
+        self,
+        session: Speaker,
+        asked: Asked,
+        interim: Interim,
+        capabilities: Callable[[], Capabilities],
+        keys: KeyRing | None,
+        user: str,
+    ) -> None:
+        self._session = session
+        self._asked = asked
+        self._interim = interim
+        self._capabilities = capabilities
+        self._keys = keys
+        self._user = user
+        self._questions: dict[str, dict[str, Any]] = {}
+        self._counts: dict[str, int] = {}
+        self._waiting: list[asyncio.Future[Any]] = []
+        self._state: dict[str, dict[str, Any]] | None = None
+
+    @property
+    def peer(self) -> Peer:
+        return self._session.peer
+
+    def part(self) -> None:
+        self._session.part()
+
+    async def tell(self, row: Notification, params: Any) -> None:
+        """As the session's own."""
+        await self._session.tell(row, params)
+
+    async def ask(
+        self,
+        row: Request[Any] | InputRequest[Any],
+        params: dict[str, Any] | BaseModel,
+        timeout: float | None,
+        on_progress: OnProgress | None = None,
+        longest: float | None = None,
+    ) -> BaseModel:
+        """The client's answer, once it has come back with it. Raises Refusal for a capability it has not declared, and
+        for an answer that is none."""
+        if isinstance(row, Request):
+            return await self._session.ask(row, params, timeout, on_progress, longest)
+        value: dict[str, Any] = from_json(json_of(params))
+        try:
+            said = reader(row.params)(value)
+        except ValidationError as fault:
+            raise InvalidMessage(f"{row.method!r}: params: {complaint(fault)} ({self.peer.revision.id})") from None
+        check_asked(self.peer.revision, self._capabilities(), [(row, said)])
+        key, state = self._key(row, value), self._opened()
+        answer = state["answers"].get(key)
+        if answer is None and key in state["asked"]:
+            answer = self._responses().get(key)
+        if answer is None:
+            self._questions[key] = {"method": row.method, "params": value}
+            return cast(BaseModel, await self._suspend())
+        try:
+            read: BaseModel = reader(cast(Any, row).result)(answer)
+        except ValidationError as fault:
+            raise Refusal(INVALID_PARAMS, f"the answer to {key!r} is not what it may be: {complaint(fault)}") from None
+        state["answers"][key] = answer
+        return read
+
+    async def once(self, key: str, make: Callable[[], Any]) -> Any:
+        """What `make` gave, as JSON, when this was first called for the request."""
+        done = self._opened()["done"]
+        if key not in done:
+            made = make()
+            done[key] = from_json(to_json(await made if inspect.isawaitable(made) else made))
+        return done[key]
+
+    async def answer(self, work: Awaitable[Any]) -> Any:
+        """What the handler answers, or the questions it cannot go on without."""
+        try:
+            return await work
+        except _Suspended:
+            pass
+        except BaseExceptionGroup as faults:
+            if faults.split(_Suspended)[1] is not None:
+                raise
+        sealed = self._ring().seal(
+            to_json({**self._opened(), "asked": dict.fromkeys(self._questions, True)}), self._bound()
+        )
+        said = {self._interim.property: self._interim.value, "inputRequests": self._questions, "requestState": sealed}
+        return reader(self._interim.result)(said)
+
+    # ---- waiting ------------------------------------------------------------------------------------------------------
+
+    async def _suspend(self) -> Any:
+        loop = asyncio.get_running_loop()
+        waiting: asyncio.Future[Any] = loop.create_future()
+        self._waiting.append(waiting)
+        if len(self._waiting) == 1:
+            self._settle(loop, _TURNS)
+        return await waiting
+
+    def _settle(self, loop: asyncio.AbstractEventLoop, turns: int) -> None:
+        """End the handler, once its other tasks had their turns to ask as well."""
+        if turns:
+            loop.call_soon(self._settle, loop, turns - 1)
+            return
+        waiting, self._waiting = self._waiting, []
+        for each in waiting:
+            if not each.done():
+                each.set_exception(_Suspended())
+
+    # ---- what is handed back ------------------------------------------------------------------------------------------
+
+    def _key(self, row: InputRequest[Any], value: dict[str, Any]) -> str:
+        """The key of a question: the same for the same question in each round, whatever the order."""
+        key = f"{row.name.removeprefix('on_')}-{_digest(value)[:12]}"
+        count = self._counts[key] = self._counts.get(key, 0) + 1
+        return key if count == 1 else f"{key}-{count}"
+
+    def _opened(self) -> dict[str, dict[str, Any]]:
+        """What is known from earlier rounds. Raises Refusal for a state that is not that of this request and user."""
+        if self._state is None:
+            self._state = {"answers": {}, "done": {}, "asked": {}}
+            sealed: str | None = getattr(self._asked.params, "request_state", None)
+            if sealed is not None:
+                try:
+                    self._state = from_json(self._ring().open(sealed, self._bound()))
+                except Unsealable as why:
+                    raise Refusal(INVALID_PARAMS, f"the requestState is refused: {why}") from None
+        assert self._state is not None
+        return self._state
+
+    def _responses(self) -> dict[str, Any]:
+        found = self._asked.params.model_dump().get("inputResponses")
+        return found if is_object(found) else {}
+
+    def _ring(self) -> KeyRing:
+        return self._keys or own_ring()
+
+    def _bound(self) -> bytes:
+        """What a state is good for: one user, one method, the same params."""
+        params = {name: each for name, each in self._asked.params.model_dump().items() if name not in _OF_A_RETRY}
+        return to_json([self._user, self.peer.revision.id, self._asked.row.method, _digest(params)])
+
+
+def interim_of(row: Request[Any]) -> Interim | None:
+    """The result by which a request may be answered with questions, if it has one."""
+    return next((each for each in row.interim if "input_requests" in each.result.model_fields), None)
+
+
+def _digest(value: object) -> str:
+    return sha256(to_json(_sorted(value))).hexdigest()
+
+
+def _sorted(value: Any) -> Any:
+    if is_object(value):
+        return {name: _sorted(value[name]) for name in sorted(value)}
+    return [_sorted(each) for each in value] if is_list(value) else value

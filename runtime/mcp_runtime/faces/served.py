@@ -1,0 +1,80 @@
+"""A message and its conversation go in; out comes what the handler of a server knows of them, and may ask and tell."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from inspect import isawaitable
+from typing import TYPE_CHECKING, Any, Literal
+
+from pydantic_core import from_json, to_json
+
+from ..errors import InvalidMessage, InvalidResponse
+from ..peer import Asked, Told
+from ..seams import Speaker
+from ..spec import META, InputRequest, Request
+from ..wire import is_object
+from .calls import Options, Params, ResultT
+from .face import LEVELS, Context
+from .guards import check_form
+from .rounds import Rounds
+
+if TYPE_CHECKING:
+    from .server import Conversation
+
+Level = Literal["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"]
+
+
+class ServerContext(Context):
+    """What a server's handler knows of the message it handles; `state` is what the server's lifespan gave."""
+
+    _rounds: Rounds | None = None
+
+    def __init__(self, conversation: Conversation, session: Speaker, message: Asked | Told) -> None:
+        # Not by way of the base class: this is done for every message.
+        self._session = session
+        self._message = message
+        self.state = conversation.state
+        self._conversation = conversation
+
+    @property
+    def conversation(self) -> Conversation:
+        """Which conversation this is: the same object for all messages of one client."""
+        return self._conversation
+
+    @property
+    def client_info(self) -> dict[str, Any]:
+        """What the client calls itself, as it said: never a proof of anything."""
+        said = self.meta.get(f"{META}clientInfo")
+        return said if is_object(said) else self._conversation.client_info
+
+    def part(self) -> None:
+        """End the connection that the answer was to come over, so that a long request holds none; the client comes
+        back for the answer. Does nothing where a transport has no such connection, or no way to come back."""
+        self._live().part()
+
+    async def log(self, level: Level, data: Any, logger: str | None = None) -> None:
+        """Send a log message, if the client wants messages of this level; what comes too often (more than 1,000 a
+        second, after the first 5,000) is left out. Raises NotAllowed without the capability."""
+        wanted = self.meta.get(f"{META}logLevel") or self._conversation.level
+        if wanted is not None and LEVELS.index(level) >= LEVELS.index(wanted):
+            said = {"level": level, "data": data, "logger": logger}
+            if not self._conversation.log_pace.take():
+                await self._tell(self.revision.lifecycle.log, said, None)
+
+    async def once(self, key: str, make: Callable[[], Any]) -> Any:
+        """What `make` gives, as JSON; where the handler runs again because it asked the client something, what it gave
+        the first time. For side effects, awaited before what is asked next."""
+        if self._rounds is not None:
+            return await self._rounds.once(key, make)
+        made = make()
+        return from_json(to_json(await made if isawaitable(made) else made))
+
+    async def _ask(
+        self, row: Request[ResultT] | InputRequest[ResultT], params: Params, options: Options | None
+    ) -> ResultT:
+        answer = await super()._ask(row, params, options)
+        try:
+            check_form(params, answer)
+        except InvalidMessage as fault:
+            raise InvalidResponse(f"{row.method!r}: {fault}") from None
+        return answer

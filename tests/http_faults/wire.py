@@ -62,7 +62,7 @@ class Answer:
 
     @property
     def events(self) -> list[Event]:
-        return Events().feed(self.body)
+        return list(Events().feed(self.body))
 
     @property
     def said(self) -> list[Any]:

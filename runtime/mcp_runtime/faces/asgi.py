@@ -54,13 +54,15 @@ Owner = Callable[[Mapping[str, Any]], object]
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
     """What a client may ask of an endpoint: the length of a message in bytes, seconds for a request to arrive, open
-    sessions, seconds a session may be idle, and messages in a batch."""
+    sessions, seconds a session may be idle, messages in a batch; and the seconds of silence on a stream after which a
+    comment is sent, so that no proxy takes it for dead."""
 
     body: int = LIMIT
     arrival: float = 30.0
     sessions: int = 20_000
     idle: float = 1800.0
     batch: int = 100
+    keep_alive: float = KEEP_ALIVE
 
 
 def user_of(scope: Mapping[str, Any]) -> object:
@@ -99,11 +101,15 @@ class HttpServer:
         self._arrivals = Arrivals(limits.body, limits.arrival)
         self._shaking = [each for each in servers if each.revision.id in self._spoken.shaking]
         self._singles = {
-            each.revision.id: Single(each, servers) for each in servers if each.revision.id in self._spoken.stateless
+            each.revision.id: Single(each, servers, limits.keep_alive)
+            for each in servers
+            if each.revision.id in self._spoken.stateless
         }
         self._lives = {id(each.source): Life(each.source.lifespan) for each in servers}
         self._sessions = Sessions(events or MemoryEvents(), limits.sessions, limits.idle)
-        self._pairs = Pairs(self._shaking, "/sse", "/messages", limits.sessions) if legacy_sse else None
+        self._pairs = (
+            Pairs(self._shaking, "/sse", "/messages", limits.sessions, limits.keep_alive) if legacy_sse else None
+        )
         self._starter: Starter | None = None
         self._template: Peer | None = None
         self._leaving = False
@@ -243,7 +249,7 @@ class HttpServer:
         if not due:
             return await respond(send, 202)
         if not exchange.is_over:
-            await exchange.begun(KEEP_ALIVE)
+            await exchange.begun(self._limits.keep_alive)
         revision = session.peer.revision
         if exchange.is_over and exchange.stream is None and exchange.answer is not None:
             status = self._status(exchange.code, message, revision) if exchange.code else 200
@@ -290,7 +296,7 @@ class HttpServer:
         leaving.add_done_callback(lambda _: stream.release(token))
         try:
             await begin_stream(send, more)
-            await stream.pump(token, writer(send), after, primed)
+            await stream.pump(token, writer(send), after, primed, self._limits.keep_alive)
             await end_stream(send)
         except OSError as fault:
             log.debug("a client left its stream: %s", fault)

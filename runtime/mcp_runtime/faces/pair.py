@@ -63,11 +63,12 @@ class _Pair:
 class Pairs:
     """All such conversations of one application, at `listen` and `post` below where it is mounted."""
 
-    def __init__(self, servers: Sequence[BaseServer], listen: str, post: str, most: int) -> None:
+    def __init__(self, servers: Sequence[BaseServer], listen: str, post: str, most: int, keep_alive: float) -> None:
         self._servers = servers
         self._listen = listen
         self._post = post
         self._most = most
+        self._keep_alive = keep_alive
         self._open: dict[str, _Pair] = {}
 
     def serves(self, path: str) -> bool:
@@ -107,7 +108,7 @@ class Pairs:
         try:
             await begin_stream(send)
             await writer(send)(encode(address.encode(), kind="endpoint"))
-            await pair.stream.pump(token, writer(send))
+            await pair.stream.pump(token, writer(send), silence=self._keep_alive)
             await end_stream(send)
         except OSError as fault:
             log.debug("a client left its stream: %s", fault)

@@ -19,7 +19,7 @@ from ..session import Session
 from ..spec import META, Request
 from ..transports.http.events import MemoryEvents
 from ..transports.http.exchange import Exchange, Related
-from ..transports.http.streams import KEEP_ALIVE, Stream
+from ..transports.http.streams import Stream
 from ..transports.http.wire import Receive, Send, begin_stream, end_stream, gone, id_of, respond, turn_away, writer
 from ..wire import is_list, is_object
 from .server import BaseServer, Conversation
@@ -52,8 +52,9 @@ class _Nowhere:
 class Single:
     """A server of one revision without sessions, for any number of clients."""
 
-    def __init__(self, server: BaseServer, servers: Sequence[BaseServer]) -> None:
+    def __init__(self, server: BaseServer, servers: Sequence[BaseServer], keep_alive: float) -> None:
         self.server = server
+        self._keep_alive = keep_alive
         self._servers = servers
         self._template = Peer(server.revision, "server", own=server.capabilities)
         self._conversation: Conversation | None = None
@@ -96,7 +97,7 @@ class Single:
 
         leaving.add_done_callback(left)
         try:
-            await exchange.begun(KEEP_ALIVE)
+            await exchange.begun(self._keep_alive)
             if exchange.is_over and exchange.stream is None:
                 if exchange.answer is not None:
                     await respond(send, status_of(exchange.code, self.server.revision), exchange.answer)
@@ -107,7 +108,7 @@ class Single:
             token = stream.attach()
             leaving.add_done_callback(lambda _: stream.release(token))
             await begin_stream(send)
-            await stream.pump(token, writer(send))
+            await stream.pump(token, writer(send), silence=self._keep_alive)
             await end_stream(send)
         except OSError as fault:
             log.debug("a client left: %s", fault)

@@ -99,10 +99,17 @@ class Stream:
             self._make_room()
             self._notify()
 
-    async def pump(self, token: object, write: Write, after: int | None = None, primed: bool = False) -> None:
+    async def pump(
+        self,
+        token: object,
+        write: Write,
+        after: int | None = None,
+        primed: bool = False,
+        silence: float = KEEP_ALIVE,
+    ) -> None:
         """Send over an attached connection all that comes after this number, or after what was sent last, until the
         stream is finished, the connection is released, or `part` is called. `primed` begins with an empty event,
-        which tells where to resume."""
+        which tells where to resume; after so many seconds of `silence` a comment is sent."""
         cursor = self._delivered if after is None else min(after, self.last)
         wake = self._wake
         if primed:
@@ -120,15 +127,15 @@ class Stream:
             if self.finished or self._parted:
                 break
             if not wake.is_set():
-                await self._wait(wake, write)
+                await self._wait(wake, write, silence)
         if self._parted and not self.finished and self._attached is token:
             await write(b"retry: %d\n\n" % RETRY)
             self._parted = False
         self.release(token)
 
-    async def _wait(self, wake: asyncio.Event, write: Write) -> None:
+    async def _wait(self, wake: asyncio.Event, write: Write, silence: float) -> None:
         try:
-            async with asyncio.timeout(KEEP_ALIVE):
+            async with asyncio.timeout(silence):
                 await wake.wait()
         except TimeoutError:
             await write(COMMENT)

@@ -1,0 +1,179 @@
+"""Many clients, slow ones, and big answers: nobody pays for another, and what they took is given back."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import socket
+import time
+import tracemalloc
+from contextlib import AsyncExitStack
+from typing import Any
+
+import httpx2
+import pytest
+from behaviour.support import HANDSHAKE, STATELESS, Rev, among, server_of, since
+
+from mcp_runtime.errors import NotConnected
+from mcp_runtime.faces.asgi import Limits
+from mcp_runtime.faces.calls import Options
+from mcp_runtime.session import Session
+from mcp_runtime.transports.http.events import MemoryEvents
+from mcp_runtime.transports.http.sessions import HttpSession
+from mcp_runtime.transports.http.streams import Stream
+
+from .sockets import Caller, Proxy, listening, proxied
+from .support import Web
+
+SLOW = 200
+MUCH = "€" * (1024 * 1024)  # 3 MiB as UTF-8.
+
+
+def echo(rev: Rev) -> Any:
+    """A server whose tool gives back a text, after a word on its way where it is asked for progress."""
+
+    async def call_tool(ctx: Any, params: Any) -> Any:
+        await ctx.progress(1)
+        return rev.text((params.arguments or {}).get("text", params.name))
+
+    return server_of(rev, call_tool=call_tool)
+
+
+def call(rev: Rev, id: Any = 1, **arguments: Any) -> dict[str, Any]:
+    return rev.request(id, "tools/call", {"name": "echo", "arguments": arguments})
+
+
+def alive() -> int:
+    gc.collect()
+    return sum(isinstance(each, (HttpSession, Session, Stream)) for each in gc.get_objects())
+
+
+async def test_sessions_that_nobody_comes_back_to_are_given_back_with_their_memory() -> None:
+    rev = HANDSHAKE[-1]
+    events = MemoryEvents()
+    server = server_of(rev, call_tool=echo(rev).call_tool, capabilities={"tools": {"listChanged": True}})
+    app = server.asgi(limits=Limits(idle=1.0), events=events)
+
+    async def abandoned(number: int) -> None:
+        client = Web(app, rev)
+        assert (await client.open()).status == 200
+        body = rev.request(1, "tools/call", {"name": "echo", "_meta": {"progressToken": "t"}})
+        assert (await client.answered(body=body)).said[-1]["id"] == 1
+
+    async def crowd(many: int) -> None:
+        for number in range(many):
+            await abandoned(number)
+        await server.notify_tool_list_changed()
+        async with asyncio.timeout(20):
+            while len(app._sessions):
+                await asyncio.sleep(0.05)
+
+    await crowd(20)  # What is made once is made.
+    before = alive()
+    tracemalloc.start()
+    await crowd(1000)
+    gc.collect()
+    left, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    # What is left are the heads of requests, of which a number is remembered.
+    print(f"1,000 sessions: {most / 1e6:.1f} MB at most, {left / 1e6:.2f} MB left")
+    assert alive() == before and not events._streams
+    assert left < most * 0.5
+    await app.close()
+
+
+async def slow_heads(port: int) -> bytes:
+    return b"POST /mcp HTTP/1.1\r\nhost: 127.0.0.1:%d\r\ncontent-type: appl" % port
+
+
+async def slow_bodies(port: int) -> bytes:
+    return (await slow_heads(port)) + b'ication/json\r\ncontent-length: 5000\r\n\r\n{"jsonrpc"'
+
+
+@pytest.mark.parametrize("http", ["h11", "httptools"])
+@pytest.mark.parametrize("way", ["heads", "bodies", "readers"])
+async def test_slow_clients_do_not_stop_a_healthy_one(http: str, way: str) -> None:
+    rev = STATELESS[-1]
+    async with AsyncExitStack() as stack:
+        port = await stack.enter_async_context(listening(echo(rev).asgi(path="/mcp"), http=http))
+        web = await stack.enter_async_context(httpx2.AsyncClient(timeout=30))
+        caller = Caller(rev, f"http://127.0.0.1:{port}/mcp", web)
+        headers = caller.headers | {"mcp-method": "tools/call", "mcp-name": "echo", "connection": "keep-alive"}
+        if way == "readers":
+            request = web.build_request("POST", caller.url, json=call(rev, text="x" * 200_000), headers=headers)
+            head = "".join(f"{name}: {value}\r\n" for name, value in request.headers.items())
+            said = f"POST /mcp HTTP/1.1\r\n{head}\r\n".encode() + request.content
+        else:
+            said = await (slow_heads if way == "heads" else slow_bodies)(port)
+        slow: list[socket.socket] = []
+        for _ in range(SLOW):
+            one = stack.enter_context(socket.socket())
+            one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            one.setblocking(False)
+            await asyncio.get_running_loop().sock_connect(one, ("127.0.0.1", port))
+            await asyncio.get_running_loop().sock_sendall(one, said)
+            slow.append(one)
+        took: list[float] = []
+        for number in range(100):
+            began = time.perf_counter()
+            answer = await web.post(caller.url, json=call(rev, number), headers=headers)
+            took.append(time.perf_counter() - began)
+            assert answer.json()["id"] == number
+        print(f"{SLOW} slow {way}, {http}: p99 {sorted(took)[98] * 1000:.1f} ms")
+
+
+async def test_a_body_that_does_not_come_is_not_waited_for() -> None:
+    rev = STATELESS[-1]
+    async with listening(echo(rev).asgi(path="/mcp", limits=Limits(arrival=0.2))) as port:
+        pairs = [await asyncio.open_connection("127.0.0.1", port) for _ in range(20)]
+        for _, writer in pairs:
+            writer.write(await slow_bodies(port))
+        for reader, writer in pairs:
+            assert (await reader.read(-1)).startswith(b"HTTP/1.1 408 ")
+            writer.close()
+
+
+@among(since("2025-03-26"))
+async def test_a_connection_that_drops_harms_its_own_call_alone(rev: Rev) -> None:
+    begun, all_begun, go = 0, asyncio.Event(), asyncio.Event()
+
+    async def call_tool(ctx: Any, params: Any) -> Any:
+        nonlocal begun
+        begun += 1
+        if begun == 10:
+            all_begun.set()
+        await go.wait()
+        return rev.text(params.name)
+
+    async with listening(server_of(rev, call_tool=call_tool).asgi(path="/mcp")) as port:
+        proxy = Proxy(port)
+        async with proxied(proxy) as url, rev.package.Client.http(url) as client:
+            names = ["victim", *(f"healthy {number}" for number in range(9))]
+            asked = [asyncio.create_task(client.call_tool(name=name)) for name in names]
+            await all_begun.wait()
+            assert proxy.cut(b'"victim"') == 1
+            with pytest.raises(NotConnected):
+                await asked[0]
+            go.set()
+            assert [(await each).content[0].text for each in asked[1:]] == names[1:]
+            assert (await client.call_tool(name="and on")).content[0].text == "and on"
+
+
+@among(since("2025-03-26"))
+@pytest.mark.parametrize("streamed", [False, True], ids=["json", "stream"])
+async def test_three_mebibytes_pass_in_both_directions(rev: Rev, streamed: bool) -> None:
+    async with listening(echo(rev).asgi(path="/mcp")) as port:
+        heard: list[Any] = []
+        options = Options(on_progress=heard.append) if streamed else None
+        async with rev.package.Client.http(f"http://127.0.0.1:{port}/mcp") as client:
+            result = await client.call_tool(name="echo", arguments={"text": MUCH}, options=options)
+            assert result.content[0].text == MUCH and len(heard) == streamed
+
+
+@pytest.mark.clause("2024-11-05/transports/08", "2024-11-05/transports/09", "2024-11-05/transports/11")
+async def test_three_mebibytes_pass_over_the_older_pair() -> None:
+    rev = HANDSHAKE[0]
+    async with listening(echo(rev).asgi(path="/mcp", legacy_sse=True)) as port:
+        async with rev.package.Client.http(f"http://127.0.0.1:{port}/sse") as client:
+            result = await client.call_tool(name="echo", arguments={"text": MUCH})
+            assert result.content[0].text == MUCH

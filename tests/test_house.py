@@ -35,6 +35,7 @@ LAYERS = [
     "framing",
     "sse",
     "http",
+    "auth",
     "exchange",
     "eager",
     "seams",

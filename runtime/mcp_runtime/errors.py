@@ -6,6 +6,7 @@ McpError
 │   ├── InvalidMessage    what you gave does not fit the schema of the revision
 │   ├── NotConvertible    what one revision says cannot be said in the other
 │   ├── NotConnected      the connection is closed, or ended before the answer came
+│   ├── NotAuthorized     no token was had, or may be asked for: what a server of authorization says is not safe or not so
 │   ├── TimedOut          no answer came before the deadline of the call
 │   └── UnusableSchema    a JSON Schema is not one, or not one that is safe to use
 ├── RemoteError           the peer did something wrong, or said no
@@ -41,6 +42,10 @@ class NotConvertible(LocalError):
 
 class NotConnected(LocalError):
     """There is no connection, or it ended while an answer was awaited."""
+
+
+class NotAuthorized(LocalError):
+    """Authorization came to no token; the message names the rule, and never a secret."""
 
 
 class TimedOut(LocalError):

@@ -1,0 +1,1 @@
+"""A server that wants authorization goes in, requests that it takes come out."""

@@ -29,6 +29,8 @@ _PLAIN: Final = {
 
 # Further names of what a handler asks for.
 _ALSO: Final = {"create_message": "sample"}
+# Types that are JSON of any shape, as a caller gives them: pyright cannot follow the recursive one from a parameter.
+_JSON: Final = {"t.JSONObject": "dict[str, Any]"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,7 +216,8 @@ def _gate(gate: Gate) -> str:
 
 
 def _parameter(field: Field) -> Parameter:
-    return Parameter(parameter_name(field.name), literal(field.wire), annotation(field.type), field.required)
+    hint = annotation(field.type)
+    return Parameter(parameter_name(field.name), literal(field.wire), _JSON.get(hint, hint), field.required)
 
 
 def _is_union(name: str, revision: Revision) -> bool:

@@ -9,6 +9,7 @@ import pytest
 from behaviour.support import INVALID_PARAMS
 
 from mcp_generated import v2025_06_18, v2026_07_28
+from mcp_generated.app import App
 from mcp_generated.v2026_07_28 import types as t
 from mcp_runtime.errors import ErrorResponse, LocalError
 from mcp_runtime.faces.sealing import KeyRing
@@ -217,3 +218,15 @@ async def test_a_client_that_did_not_declare_it_is_told_what_is_missing() -> Non
 def test_a_key_of_the_wrong_length_is_refused() -> None:
     with pytest.raises(LocalError, match="32 bytes"):
         KeyRing(b"short")
+
+
+async def test_a_decorated_tool_asks_the_user_too() -> None:
+    app = App("greeter", keys=KeyRing(KeyRing.new_key()))
+
+    @app.tool()
+    async def greet(ctx: v2026_07_28.Context) -> str:
+        """Greet the user."""
+        return str((await ctx.elicit(form())).content)
+
+    async with answers(v2026_07_28, name="Ada").memory(app.server) as client:
+        assert (await client.call_tool(name="greet")).content[0].text == "{'name': 'Ada'}"

@@ -3,7 +3,7 @@
 # To make it again: mcp-codegen --revision 2026-07-28
 """A server that speaks 2026-07-28: a method to override for all it may receive, and what a handler may send."""
 
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 from mcp_runtime.faces.calls import Options
 from mcp_runtime.faces.face import Answer
@@ -27,7 +27,7 @@ class Context(ServerContext):
         include_context: Literal["none", "thisServer", "allServers"] | None = None,
         temperature: int | float | None = None,
         stop_sequences: list[str] | None = None,
-        metadata: t.JSONObject | None = None,
+        metadata: dict[str, Any] | None = None,
         tools: list[t.Tool] | None = None,
         tool_choice: t.ToolChoice | None = None,
         options: Options | None = None,

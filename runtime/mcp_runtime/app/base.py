@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Final, Generic, TypeVar, Unpack, cast
 
 from ..errors import LocalError
 from ..faces.client import BaseClient
+from ..faces.sealing import KeyRing
 from ..faces.rates import Rate
 from ..faces.server import BaseServer, ServerContext
 from ..faces.threads import WORKERS
@@ -63,6 +64,7 @@ class BaseApp(Generic[ServerT]):
         page_size: int = 50,
         offers: Collection[Kind] = (),
         capabilities: Mapping[str, Any] | None = None,
+        keys: KeyRing | None = None,
         rates: Mapping[str, Rate | None] | None = None,
     ) -> None:
         self.name = name
@@ -74,6 +76,7 @@ class BaseApp(Generic[ServerT]):
         self._coerce = coerce
         self._more = offers
         self._capabilities = capabilities
+        self._keys = keys
         self._rates = rates
         self._mounted: list[BaseApp[Any]] = []
         self._loops: dict[asyncio.AbstractEventLoop, int] = {}  # Where it is served now, and in how many lifespans.
@@ -190,7 +193,7 @@ class BaseApp(Generic[ServerT]):
         declared: dict[str, Any] = {kind: {"listChanged": True} for kind in _LISTS if self._declares(kind)}
         merge(declared, self._capabilities or {})
         said: dict[str, Any] = {"name": self.name, "version": self.version, "instructions": self.instructions}
-        return served(**said, capabilities=declared, rates=self._rates)
+        return served(**said, capabilities=declared, rates=self._rates, keys=self._keys)
 
     def run(self, transport: str = "stdio", **options: Any) -> None:
         """Serve until the client ends the conversation, or the process is told to end; options as of the server."""

@@ -26,7 +26,7 @@ async def go_on(
     if given.get("inputResponses") is not None or given.get("requestState") is not None:
         return answer  # Who gives these goes on by hand.
     for _ in range(MOST_ROUNDS):
-        if "input_requests" not in type(answer).model_fields:
+        if not hasattr(answer, "input_requests"):
             return answer
         questions: dict[str, Any] = answer.input_requests or {}
         if any(each.method not in rows for each in questions.values()):

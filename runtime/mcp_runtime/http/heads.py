@@ -13,6 +13,7 @@ from .rules import Spoken, check_method
 Raw = Sequence[tuple[bytes, bytes]]
 
 _KEPT: Final = 1024  # Heads that are remembered; then all are forgotten.
+_LARGEST: Final = 4096  # Bytes of a head that is remembered, so that a stranger's long ones take no memory.
 _LENGTH: Final = b"content-length"
 _SECRET: Final = ("authorization", "cookie", "proxy-authorization", "dpop")  # Not kept longer than a request lasts.
 
@@ -45,7 +46,8 @@ class Heads:
             return self._read(method, [(name, value) for name, value in raw])
         if head is None:
             head = self._read(method, raw)
-            if not any(name in head.headers for name in _SECRET):
+            size = sum(len(name) + len(value) for name, value in raw)
+            if size <= _LARGEST and not any(name in head.headers for name in _SECRET):
                 if len(self._seen) >= _KEPT:
                     self._seen.clear()
                 self._seen[key] = head

@@ -1,6 +1,7 @@
 """The weather server again, made of functions: type hints and docstrings become the schemas of the tools.
 
-Run it: `python examples/weather/decorated.py stdio`. The environment is that of server.py.
+Run it: `python examples/weather/decorated.py stdio`, or `… http 8000` with the endpoint /mcp. The environment
+is that of server.py.
 """
 
 import os
@@ -42,4 +43,5 @@ def get_forecast(
 
 
 if __name__ == "__main__":
-    app.run(sys.argv[1] if len(sys.argv) > 1 else "stdio")
+    transport, *port = sys.argv[1:] or ["stdio"]
+    app.run(transport, **({"port": int(port[0])} if port else {}))

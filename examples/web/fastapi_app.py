@@ -1,0 +1,36 @@
+"""A web application of FastAPI goes in, with an MCP server mounted beside its own pages; both share their state.
+
+Run it: `uvicorn --app-dir examples/web fastapi_app:web`. The endpoint is http://127.0.0.1:8000/mcp.
+"""
+
+from __future__ import annotations
+
+from fastapi import FastAPI
+
+from mcp_generated import App
+
+web = FastAPI(title="Notes")
+mcp = App("notes", "Notes of a web application.", version="1.0")
+notes: dict[str, str] = {}
+
+
+@web.get("/notes")
+def page() -> dict[str, str]:
+    """What people see."""
+    return notes
+
+
+@mcp.tool(annotations={"destructiveHint": False, "idempotentHint": True, "openWorldHint": False})
+async def write_note(name: str, text: str) -> str:
+    """Write a note that the web page shows."""
+    notes[name] = text
+    return f"{name} is at /notes"
+
+
+@mcp.resource("note://{name}", mime_type="text/plain")
+async def note(name: str) -> str:
+    """What models see."""
+    return notes.get(name, "")
+
+
+web.mount("/mcp", mcp.asgi())

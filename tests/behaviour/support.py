@@ -31,6 +31,8 @@ _META = "io.modelcontextprotocol/"
 
 clause = pytest.mark.clause
 
+over_http = False  # Whether clients are connected over HTTP; see conftest.py.
+
 
 @dataclass(frozen=True)
 class Rev:
@@ -110,7 +112,16 @@ def client_of(rev: Rev, to: Any, **given: Any) -> Any:
     """A client of a server, or of what connects to one, with these `on_…` handlers; the rest are its settings."""
     members = {name: staticmethod(given.pop(name)) for name in list(given) if name.startswith("on_")}
     kind = type("Asking", (rev.package.Client,), members)
-    return kind(to if callable(to) else memory.connect((to,)), **given)
+    return kind(to if callable(to) else way(to, rev), **given)
+
+
+def way(server: Any, rev: Rev) -> Callable[[], Awaitable[Transport]]:
+    """What connects a client to a server: in memory, or over HTTP in process."""
+    if not over_http:
+        return memory.connect((server,))
+    from over_http.in_process import connecting
+
+    return connecting(server, rev.revision)
 
 
 # ---- the wire -------------------------------------------------------------------------------------------------------

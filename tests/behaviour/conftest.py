@@ -1,0 +1,23 @@
+"""Tests of a client and a server come in; each runs in memory, and over HTTP in process."""
+
+from __future__ import annotations
+
+import pytest
+
+from . import support
+
+# It counts how often a server is asked for its tools, and over HTTP a server asks itself, for what headers repeat.
+_IN_MEMORY = {"test_structured_content_that_does_not_fit_is_not_taken"}
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Tests that make a client by `client_of` run in both ways; those that write on the wire themselves in memory."""
+    test = metafunc.function
+    if "client_of" in test.__code__.co_names and test.__name__ not in _IN_MEMORY:
+        metafunc.fixturenames.append("over")
+        metafunc.parametrize("over", ["memory", "http"], indirect=True)
+
+
+@pytest.fixture
+def over(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(support, "over_http", request.param == "http")

@@ -1,0 +1,104 @@
+"""An ASGI application goes in, and an httpx2 client comes out that asks it in process, with answers as they are sent."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
+
+import httpx2
+
+from mcp_runtime.seams import Transport
+from mcp_runtime.spec import Revision
+from mcp_runtime.transports.http_client.channel import Reach
+from mcp_runtime.transports.http_client.transport import HttpTransport
+
+
+class _Stream(httpx2.AsyncByteStream):
+    """What an application sends after the head of its answer. Whoever closes it has left."""
+
+    def __init__(self, parts: asyncio.Queue[bytes | None], left: asyncio.Event, task: asyncio.Task[None]) -> None:
+        self._parts, self._left, self._task = parts, left, task
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        while (part := await self._parts.get()) is not None:
+            yield part
+
+    async def aclose(self) -> None:
+        self._left.set()
+        await asyncio.wait([self._task])
+
+
+class InProcess(httpx2.AsyncBaseTransport):
+    """Asks an application, each request in a task of its own."""
+
+    def __init__(self, app: Any) -> None:
+        self._app = app
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        body, given, left = await request.aread(), False, asyncio.Event()
+        begun: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
+        parts: asyncio.Queue[bytes | None] = asyncio.Queue()
+
+        async def receive() -> dict[str, Any]:
+            nonlocal given
+            if not given:
+                given = True
+                return {"type": "http.request", "body": body}
+            await left.wait()
+            return {"type": "http.disconnect"}
+
+        async def send(message: dict[str, Any]) -> None:
+            if message["type"] == "http.response.start":
+                begun.set_result(message)
+            elif message.get("body"):
+                parts.put_nowait(message["body"])
+
+        async def answer() -> None:
+            try:
+                await self._app(scope, receive, send)
+            finally:
+                parts.put_nowait(None)
+                if not begun.done():
+                    begun.set_exception(httpx2.RemoteProtocolError("the application sent no answer"))
+
+        headers = [(name.lower(), value) for name, value in request.headers.raw]
+        target = request.url.raw_path.partition(b"?")
+        scope = {
+            "type": "http",
+            "method": request.method,
+            "path": target[0].decode(),
+            "query_string": target[2],
+            "headers": headers,
+        }
+        task = asyncio.create_task(answer())
+        try:
+            head = await begun
+        except asyncio.CancelledError:
+            left.set()
+            raise
+        return httpx2.Response(head["status"], headers=head["headers"], stream=_Stream(parts, left, task))
+
+
+def asking(app: Any) -> httpx2.AsyncClient:
+    """A client of an application."""
+    return httpx2.AsyncClient(transport=InProcess(app), base_url="http://localhost")
+
+
+def connecting(server: Any, revision: Revision) -> Callable[[], Awaitable[Transport]]:
+    """What connects a client of this revision to a server, over HTTP."""
+
+    async def start() -> Transport:
+        app = server.asgi(revisions=[revision.id], legacy_sse=True)
+        path = "/mcp" if revision.http.streamable else "/sse"
+        transport: Any = HttpTransport(f"http://localhost{path}", revision, Reach(client=asking(app)))
+        close = transport.close
+
+        async def closing() -> None:
+            await close()
+            await app.close()
+
+        transport.close = closing
+        return transport  # type: ignore[no-any-return]
+
+    return start

@@ -18,7 +18,14 @@ from mcp_generated import App, ToolError, UserMessage
 
 ROWS: Final = 200  # As many rows of an answer as a model has use for.
 SECONDS: Final = 5.0
-LONGEST: Final = 1 << 20  # Bytes of one value, or of one statement.
+LONGEST: Final = 1 << 20  # Characters and bytes of one answer.
+# What would take much memory or time before the first row is there.
+LIMITS: Final = {
+    sqlite3.SQLITE_LIMIT_LENGTH: 1 << 18,
+    sqlite3.SQLITE_LIMIT_COLUMN: 200,
+    sqlite3.SQLITE_LIMIT_SQL_LENGTH: 1 << 16,
+    sqlite3.SQLITE_LIMIT_LIKE_PATTERN_LENGTH: 100,
+}
 # What a statement may do. All else, such as ATTACH, PRAGMA and every kind of writing, is refused by SQLite itself.
 READING: Final = frozenset(
     {sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE}
@@ -59,17 +66,32 @@ class Shop:
         """What one statement gives. Raises ToolError where it is wrong, does more than read, or takes too long."""
         late = time.monotonic() + SECONDS
         with closing(sqlite3.connect(self._uri, uri=True)) as opened:
-            opened.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LONGEST)
+            for limit, value in LIMITS.items():
+                opened.setlimit(limit, value)
             opened.execute("PRAGMA query_only = ON")
             opened.set_authorizer(_allowed)
             opened.set_progress_handler(lambda: time.monotonic() > late, 10_000)
             try:
                 cursor = opened.execute(sql, values)
-                found = cursor.fetchmany(ROWS + 1)
+                found = _short(cursor)
             except (sqlite3.Error, sqlite3.Warning) as fault:
                 raise ToolError(f"The database refuses this: {fault}.") from None
             columns = [column[0] for column in cursor.description or ()]
         return Rows(columns, [[_plain(value) for value in row] for row in found[:ROWS]], len(found) > ROWS)
+
+
+def _short(cursor: sqlite3.Cursor) -> list[tuple[Any, ...]]:
+    """The first rows of an answer, and one more if there is one."""
+    found: list[tuple[Any, ...]] = []
+    size = 0
+    for row in cursor:
+        size += sum(len(value) for value in row if isinstance(value, (str, bytes)))
+        if size > LONGEST:
+            raise ToolError(f"The answer is longer than {LONGEST} bytes; ask for less.")
+        found.append(row)
+        if len(found) > ROWS:
+            break
+    return found
 
 
 def _allowed(action: int, first: str | None, second: str | None, *_: Any) -> int:

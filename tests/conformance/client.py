@@ -13,7 +13,10 @@ import sys
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 
+from client_auth import authorization
+
 from mcp_generated.v2026_07_28 import Client, types as t
+from mcp_runtime.transports.http_client.channel import Reach
 
 Context = Mapping[str, Any]
 
@@ -137,10 +140,13 @@ SCENARIOS: Final[Mapping[str, Callable[[Fixture, Context], Awaitable[None]]]] = 
 
 
 async def main(url: str) -> None:
-    act = SCENARIOS[os.environ["MCP_CONFORMANCE_SCENARIO"]]
+    scenario = os.environ["MCP_CONFORMANCE_SCENARIO"]
+    protected = scenario.startswith("auth/")
+    act = call_all if protected else SCENARIOS[scenario]
     revision = os.environ["MCP_CONFORMANCE_PROTOCOL_VERSION"]
     context = json.loads(os.environ.get("MCP_CONFORMANCE_CONTEXT") or "{}")
-    async with Fixture.http(url, revisions=[revision]) as client:
+    reach = Reach(auth=authorization(scenario, revision, url, context)) if protected else Reach()
+    async with Fixture.http(url, reach=reach, revisions=[revision]) as client:
         await act(client, context)
 
 

@@ -1,0 +1,92 @@
+"""A URL of authorization and what to send go in; JSON comes out, within the policy on URLs and a limit on size."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from ..errors import LocalError, NotAuthorized
+from ..http.asking import plain
+from .policy import UrlPolicy
+
+try:
+    import httpx2
+except ImportError:
+    raise LocalError("authorization needs httpx2: pip install 'mcp-codegen[http,auth]'") from None
+
+_LIMIT: Final = 256 * 1024  # Bytes of an answer; metadata and key sets are a few thousand.
+_TIMEOUT: Final = 20.0  # Seconds.
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """An answer: its status, its JSON (None for none), and the nonce it gave for proofs."""
+
+    status: int
+    body: Any
+    nonce: str | None = None
+
+
+class Asking:
+    """Requests to servers of authorization. Redirects are not followed: what an answer says is of the URL asked."""
+
+    def __init__(self, policy: UrlPolicy) -> None:
+        self.policy = policy
+
+    async def get(self, url: str) -> Said:
+        return await self._send("GET", url, {})
+
+    async def post_json(self, url: str, body: object) -> Said:
+        return await self._send("POST", url, {"content-type": "application/json"}, json.dumps(body))
+
+    async def post_form(self, url: str, form: Mapping[str, str], headers: Mapping[str, str]) -> Said:
+        body = str(httpx2.QueryParams(form))
+        return await self._send("POST", url, {"content-type": "application/x-www-form-urlencoded", **headers}, body)
+
+    async def _send(self, method: str, url: str, headers: Mapping[str, str], body: str | None = None) -> Said:
+        at = httpx2.URL(self.policy.check(url))
+        every = {"accept": "application/json", "accept-encoding": "identity", **headers}
+        # Of the environment no proxy is taken: it would look the name up again, where the policy does not reach.
+        async with httpx2.AsyncClient(timeout=_TIMEOUT, trust_env=False, follow_redirects=False) as client:
+            try:
+                async with asyncio.timeout(_TIMEOUT):
+                    address = await self._address(at)
+                    # The address that was judged is the one connected to, whatever the name says a moment later.
+                    request = client.build_request(
+                        method,
+                        at.copy_with(host=address),
+                        headers={**every, "host": at.netloc.decode()},
+                        content=body,
+                        extensions={"sni_hostname": at.host},
+                    )
+                    response = await client.send(request, stream=True)
+                    return await self._read(response, url)
+            except (httpx2.HTTPError, httpx2.InvalidURL, OSError) as fault:
+                raise NotAuthorized(f"{method} {plain(url)}: {type(fault).__name__}") from None
+
+    async def _address(self, at: httpx2.URL) -> str:
+        port = at.port or (443 if at.scheme == "https" else 80)
+        found = await asyncio.get_running_loop().getaddrinfo(at.host, port, type=socket.SOCK_STREAM)
+        addresses = [str(each[4][0]) for each in found]
+        self.policy.check_addresses(str(at), addresses)
+        # Programs on this machine often listen at one of its addresses only, and seldom at the newer one.
+        return min(addresses, key=lambda each: ":" in each)
+
+    async def _read(self, response: httpx2.Response, url: str) -> Said:
+        body = b""
+        try:
+            async for part in response.aiter_raw():
+                body += part
+                if len(body) > _LIMIT:
+                    raise NotAuthorized(f"{plain(url)}: the answer is longer than {_LIMIT} bytes")
+        finally:
+            await response.aclose()
+        try:
+            said = json.loads(body)
+        except (ValueError, RecursionError):
+            said = None
+        return Said(response.status_code, said, response.headers.get("dpop-nonce"))

@@ -1,0 +1,130 @@
+"""A client and a grant go in, the token that the token endpoint gives for them comes out."""
+
+from __future__ import annotations
+
+import re
+import secrets
+import time
+from base64 import b64encode
+from collections.abc import Mapping
+from typing import Any, Final, cast
+from urllib.parse import quote_plus
+
+from joserfc import jwt
+from joserfc.jwk import ECKey, OKPKey, RSAKey
+
+from ..errors import NotAuthorized
+from ..wire import is_object
+from .asking import Asking, Said
+from .dpop import Proofs
+from .metadata import Issuer
+from .store import Registered, Token
+
+_ASSERTION: Final = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
+_METHODS: Final = ("client_secret_basic", "client_secret_post")
+_KEYS: Final = {"ES": ECKey, "RS": RSAKey, "PS": RSAKey, "Ed": OKPKey}
+_ERROR: Final = re.compile(r"[a-z_]{1,64}")
+_LIFE: Final = 120  # Seconds an assertion is good for.
+
+
+class TokenEndpoint:
+    """The token endpoint of one issuer, for one client."""
+
+    def __init__(self, asking: Asking, issuer: Issuer, client: Registered, proofs: Proofs | None) -> None:
+        self._asking = asking
+        self._issuer = issuer
+        self._client = client
+        self._proofs = proofs
+
+    async def token(self, grant: Mapping[str, str], asked: tuple[str, ...] = ()) -> Token:
+        """The token for a grant; it has the scopes asked, unless the answer says others. Raises NotAuthorized."""
+        said = await self._send(grant)
+        if said.status != 200 or not is_object(said.body):
+            raise NotAuthorized(f"{self._issuer.name} gives no token: {error_of(said)}")
+        body = cast(Mapping[str, Any], said.body)
+        access, kind = body.get("access_token"), body.get("token_type")
+        wanted = "dpop" if self._proofs else "bearer"
+        if not isinstance(access, str) or not access.isascii() or not access.isprintable() or " " in access:
+            raise NotAuthorized(f"{self._issuer.name} gives a token that cannot be sent")
+        if not isinstance(kind, str) or kind.lower() != wanted:
+            raise NotAuthorized(f"{self._issuer.name} gives a token of another type than {wanted}")
+        scope, lasts, refresh = body.get("scope"), body.get("expires_in"), body.get("refresh_token")
+        return Token(
+            access,
+            "DPoP" if self._proofs else "Bearer",
+            tuple(scope.split()) if isinstance(scope, str) else asked,
+            time.time() + lasts if isinstance(lasts, (int, float)) else None,
+            # A server that rotates says the new one; one that does not, says nothing.
+            refresh if isinstance(refresh, str) else grant.get("refresh_token"),
+        )
+
+    async def exchange(self, grant: Mapping[str, str]) -> Mapping[str, Any]:
+        """The answer to a token exchange (RFC 8693) as it is. Raises NotAuthorized."""
+        said = await self._send(grant)
+        if said.status != 200 or not is_object(said.body):
+            raise NotAuthorized(f"{self._issuer.name} exchanges no token: {error_of(said)}")
+        return cast(Mapping[str, Any], said.body)
+
+    async def _send(self, grant: Mapping[str, str]) -> Said:
+        url = self._issuer.token
+        for again in (True, False):
+            form, headers = self._shown(grant)
+            if self._proofs:
+                headers["dpop"] = self._proofs.header("POST", url)
+            said = await self._asking.post_form(url, form, headers)
+            new = self._proofs is not None and self._proofs.heed(url, said.nonce)
+            if not (again and new and error_of(said) == "use_dpop_nonce"):
+                break
+        return said
+
+    def _shown(self, grant: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
+        """The form and the headers that show who the client is (RFC 6749 2.3, RFC 7523)."""
+        client, form = self._client, dict(grant)
+        match self._method():
+            case "none":
+                return {**form, "client_id": client.id}, {}
+            case "client_secret_basic":
+                both = f"{quote_plus(client.id)}:{quote_plus(client.secret or '')}"
+                return form, {"authorization": f"Basic {b64encode(both.encode()).decode()}"}
+            case "client_secret_post":
+                return {**form, "client_id": client.id, "client_secret": client.secret or ""}, {}
+            case "private_key_jwt":
+                said = {"client_assertion_type": _ASSERTION, "client_assertion": self._assertion()}
+                return {**form, "client_id": client.id, **said}, {}
+            case other:
+                raise NotAuthorized(f"{self._issuer.name} wants the client to show itself by {other!r}")
+
+    def _method(self) -> str:
+        client, known = self._client, self._issuer.methods
+        if client.method is not None:
+            return client.method
+        if client.key is not None:
+            return "private_key_jwt"
+        if client.secret is None:
+            return "none"
+        # One that says nothing knows basic (RFC 8414 2).
+        return next((each for each in _METHODS if each in known), "client_secret_basic")
+
+    def _assertion(self) -> str:
+        client, now = self._client, int(time.time())
+        kind = _KEYS.get(client.signs[:2])
+        if kind is None or client.key is None:
+            raise NotAuthorized("private_key_jwt needs a private key and an algorithm that uses one")
+        claims: dict[str, Any] = {
+            "iss": client.id,
+            "sub": client.id,
+            "aud": self._issuer.name,
+            "jti": secrets.token_urlsafe(16),
+            "iat": now,
+            "exp": now + _LIFE,
+        }
+        try:
+            return jwt.encode({"alg": client.signs}, claims, kind.import_key(client.key), algorithms=[client.signs])
+        except ValueError as fault:
+            raise NotAuthorized(f"the private key of the client is of no use: {type(fault).__name__}") from None
+
+
+def error_of(said: Said) -> str:
+    """The error an answer names, if it is a word of the protocol; else its status. Nothing else of it is repeated."""
+    error = said.body.get("error") if is_object(said.body) else None
+    return error if isinstance(error, str) and _ERROR.fullmatch(error) else f"status {said.status}"

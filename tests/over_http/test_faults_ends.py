@@ -34,8 +34,8 @@ class Slow(Server):
         if params.name == "stuck":
             print("stuck", flush=True)
             await asyncio.Event().wait()
-        return t.CallToolResult(content=[t.TextContent(text=params.name)])
-Slow(name="slow", version="1", capabilities={"tools": {"listChanged": True}}).run("http", port=int(sys.argv[1]))
+        return t.CallToolResult(content=[t.TextContent(text=params.name * (1_000_000 if params.name == "big" else 1))])
+Slow(name="slow", version="1", capabilities={"tools": {"listChanged": True}}).run("http", port=int(sys.argv[1]), legacy_sse=True)
 """
 
 
@@ -102,28 +102,40 @@ async def test_a_server_that_is_told_to_end_does_so_whatever_is_open() -> None:
         await shaken.open(url)
         listen = alone.request("sub", "subscriptions/listen", {"notifications": {"toolsListChanged": True}})
         stuck = {"name": "stuck", "_meta": {"progressToken": "t"}}
+        plain = alone.request(3, "tools/call", {"name": "stuck"})
         named = {"mcp-method": "tools/call", "mcp-name": "stuck"}
         asked = [
             ("GET", shaken, None, {}),
+            ("GET", Caller(HANDSHAKE[0], f"http://127.0.0.1:{port}/sse", web), None, {}),
             ("POST", shaken, session.request(1, "tools/call", stuck), {}),
             ("POST", single, alone.request(1, "tools/call", stuck), named),
             ("POST", single, listen, {"mcp-method": "subscriptions/listen"}),
         ]
         open_, reading = [], []
         for method, caller, body, more in asked:
-            request = web.build_request(method, url, json=body, headers=caller.headers | more)
+            request = web.build_request(method, caller.url, json=body, headers=caller.headers | more)
             answer = await web.send(request, stream=True)
             assert answer.status_code == 200, await answer.aread()
             open_.append(answer)
         for answer in open_:
             reading.append(asyncio.create_task(answer.aread()))
-        assert [await line(server), await line(server)] == [b"stuck\n"] * 2
+        for caller, request in ((shaken, session.request(2, "tools/call", {"name": "stuck"})), (single, plain)):
+            reading.append(asyncio.create_task(web.post(url, json=request, headers=caller.headers | named)))
+        assert [await line(server) for _ in range(4)] == [b"stuck\n"] * 4
+        big = web.build_request(
+            "POST",
+            url,
+            json=alone.request(4, "tools/call", {"name": "big"}),
+            headers=single.headers | {**named, "mcp-name": "big"},
+        )
+        reading.append(asyncio.create_task(web.send(big, stream=True)))  # Its body is never read.
+        await asyncio.wait(reading[-1:])
         began = time.perf_counter()
         server.send_signal(signal.SIGTERM)
         await asyncio.wait_for(server.wait(), 10)
         print(f"the server ended {time.perf_counter() - began:.2f} s after it was told to")
         ended = await asyncio.gather(*reading, return_exceptions=True)
-        assert b'"id":"sub"' in ended[3], "who listens is told of the end"
+        assert b'"id":"sub"' in ended[4], "who listens is told of the end"
 
 
 @among(since("2025-03-26"))

@@ -57,8 +57,9 @@ async def test_sessions_that_nobody_comes_back_to_are_given_back_with_their_memo
     async def abandoned(number: int) -> None:
         client = Web(app, rev)
         assert (await client.open()).status == 200
-        body = rev.request(1, "tools/call", {"name": "echo", "_meta": {"progressToken": "t"}})
-        assert (await client.answered(body=body)).said[-1]["id"] == 1
+        if number % 4 == 0:
+            body = rev.request(1, "tools/call", {"name": "echo", "_meta": {"progressToken": "t"}})
+            assert (await client.answered(body=body)).said[-1]["id"] == 1
 
     async def crowd(many: int) -> None:
         for number in range(many):

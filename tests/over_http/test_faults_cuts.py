@@ -20,7 +20,7 @@ STEPS = 25
 
 
 @among(PRIMED)
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", range(3))
 @pytest.mark.clause(
     "2025-03-26/transports/22", "2025-03-26/transports/31", "draft/transports/22", "draft/transports/31"
 )
@@ -43,8 +43,8 @@ async def test_calls_cut_in_hundreds_of_places_are_heard_whole_and_once(rev: Rev
                 assert result.content[0].text == str(number) and heard == list(range(1, STEPS + 1))
 
             proxy.allowed = lambda: chance.randrange(FIRST, 2500)
-            await asyncio.gather(*(one(number) for number in range(110)))
-            assert proxy.cuts >= 250
+            await asyncio.gather(*(one(number) for number in range(76)))
+            assert proxy.cuts >= 170
             proxy.allowed = lambda: None
 
 

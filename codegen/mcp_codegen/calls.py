@@ -78,6 +78,7 @@ class Call:
     params: str
     params_required: bool
     result: str
+    returns: str
     interim: tuple[str, ...]
     answer: str
     capability: str
@@ -93,12 +94,12 @@ class Call:
     announced: bool
 
 
-def calls(revision: Revision) -> dict[str, tuple[Call, ...]]:
-    """The rows of both directions, by the name of their table."""
+def calls(revision: Revision, given: frozenset[str] = frozenset()) -> dict[str, tuple[Call, ...]]:
+    """The rows of both directions, by the name of their table; `given` are the interim results that a caller gets."""
     roles = {method: role for role, method in revision.lifecycle.roles.items()}
     found: dict[str, tuple[Call, ...]] = {}
     for direction, table in _TABLES.items():
-        rows = [_call(row, revision, roles) for row in revision.methods if row.direction == direction]
+        rows = [_call(row, revision, roles, given) for row in revision.methods if row.direction == direction]
         constants = [row.constant for row in rows]
         for constant in constants:
             if constants.count(constant) > 1:
@@ -126,7 +127,7 @@ def http(revision: Revision, tables: Mapping[str, tuple[Call, ...]]) -> list[tup
     return found
 
 
-def _call(row: Method, revision: Revision, roles_by_method: Mapping[str, str]) -> Call:
+def _call(row: Method, revision: Revision, roles_by_method: Mapping[str, str], given: frozenset[str]) -> Call:
     role = roles_by_method.get(row.method)
     stem = callable_name(row.name)
     on_client = row.direction == "server_to_client"
@@ -147,6 +148,7 @@ def _call(row: Method, revision: Revision, roles_by_method: Mapping[str, str]) -
         params=f"t.{row.params}" if row.params is not None else "None",
         params_required=row.params_required,
         result=f"t.{row.result}" if row.result is not None else "",
+        returns=" | ".join(f"t.{name}" for name in answers if name == row.result or name in given) or "None",
         interim=tuple(_interim(interim) for interim in row.interim),
         answer=" | ".join(f"t.{name}" for name in answers) or "None",
         capability=literal(row.capability),

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from .ir import Alias, Gate, Object, Ref, Type, Union, Values
+from .ir import Alias, Gate, Map, Object, Ref, Type, Union, Values
 from .names import snake
 from .overlay import Overlay
 from .read import Named
 
 CAPABILITIES: Final = {"client": "ClientCapabilities", "server": "ServerCapabilities"}
+
+# What stands after this in the path of a capability is one name, with dots in it.
+_NAMED: Final = ".extensions."
 
 
 def declared_path(types: Named, side: str, segments: list[str]) -> list[str]:
@@ -18,6 +21,10 @@ def declared_path(types: Named, side: str, segments: list[str]) -> list[str]:
     path = [side]
     at: Type = Ref(CAPABILITIES[side])
     for segment in segments:
+        if isinstance(at, Map):
+            path.append(segment)
+            at = at.values
+            continue
         each = types.get(at.name) if isinstance(at, Ref) else None
         fields = each.fields if isinstance(each, Object) else ()
         found = next((field for field in fields if field.name == snake(segment)), None)
@@ -30,7 +37,7 @@ def declared_path(types: Named, side: str, segments: list[str]) -> list[str]:
 
 def has_capability(types: Named, capability: str) -> bool:
     """Whether a side of this revision can declare this, side first."""
-    side, *path = capability.split(".")
+    side, *path = capability.split(".", 2 if _NAMED in capability else -1)
     return side in CAPABILITIES and len(declared_path(types, side, path)) == len(path) + 1
 
 

@@ -151,6 +151,8 @@ class _Edition:
             case TypeOf(constant):
                 value = self._constants[constant]
                 schema = {"type": _json_type(value), "const": value, "x-constant": constant}
+            case Name("Record", (_, Keyword("never"))):
+                schema = {"type": "object", "properties": {}}
             case Name("Record", (_, values)):
                 inner = self._type(values, {})
                 schema = (

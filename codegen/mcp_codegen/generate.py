@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable
 from itertools import pairwise
 from pathlib import Path
 
+from .extensions.folder import extensions
+from .extensions.render import render_extension, render_extensions
 from .homes import Templates
 from .ir import Revision
 from .render import render_app, render_index, render_revision, render_steps, render_steps_package, steps_module
@@ -30,6 +32,10 @@ def generate(
         read = schemas.revision(revision)
         for name, text in render_revision(read, templates).items():
             files[output / read.module / name] = text
+        for mounted, sha256 in extensions(schemas, revision):
+            for name, text in render_extension(mounted, sha256, templates).items():
+                files[output / "extensions" / mounted.manifest.name / name] = text
+            files[output / "extensions" / "__init__.py"] = render_extensions()
         progress(revision)
     every = [schemas.revision(revision) for revision in schemas.pins]
     indexed = [each for each in every if each.id in chosen or (output / each.module / "__init__.py").is_file()]

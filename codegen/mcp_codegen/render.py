@@ -33,6 +33,9 @@ _TEMPLATES: Final = {
     "types.py": "types.py.jinja2",
 }
 
+# What the table of a revision says of its place: that it is there.
+_HERE: Final = "__name__"
+
 # What the module of the app gives to the index, and the calls that an app answers.
 _APP: Final = ("App", "AssistantMessage", "Audio", "Context", "Image", "ToolError", "UserMessage", "tool")
 _OFFERED: Final = frozenset(
@@ -41,15 +44,19 @@ _OFFERED: Final = frozenset(
 )
 
 
-def render_revision(revision: Revision, templates: Templates) -> dict[str, str]:
-    """The files of the revision's package, by name."""
-    tables = calls(revision)
+def render_revision(
+    revision: Revision, templates: Templates, module: str = _HERE, given: frozenset[str] = frozenset()
+) -> dict[str, str]:
+    """The files of the revision's package, by name; `module` says in Python whose method table it is, and `given` are the
+    interim results that a caller gets."""
+    tables = calls(revision, given)
     rows = {call.row for table in tables.values() for call in table}
     rows |= {"Gate" for table in tables.values() for call in table if call.gates}
     style = revision.lifecycle.style.capitalize()
     context: dict[str, Any] = {
         "revision": revision,
         "revision_id": literal(revision.id),
+        "module": module,
         "generator": GENERATOR,
         "client_sends": tables["FromClient"],
         "server_sends": tables["FromServer"],

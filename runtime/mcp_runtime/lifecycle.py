@@ -23,6 +23,12 @@ class Phase(Enum):
 
 
 # What may be said in a phase, by the role of the message; None for anything but the opening request.
+# What stands after this in the path of a capability is the identifier of an extension.
+_NAMED: Final = ".extensions."
+
+# The name of the error for a request that needs what its client has not declared.
+UNDECLARED: Final = "MISSING_REQUIRED_CLIENT_CAPABILITY"
+
 _ROLES_IN: Final[Mapping[Phase, tuple[str, ...] | None]] = {
     Phase.NEW: ("open", "probe", "cancel"),
     Phase.OPENING: ("opened", "probe", "cancel", "log", "progress"),
@@ -45,9 +51,20 @@ def allowed(lifecycle: Handshake | Stateless, phase: Phase, row: Sent) -> bool:
 
 
 def split(capability: str) -> tuple[str, tuple[str, ...]]:
-    """`server.tools.listChanged` → the side that declares it, and the path in its capabilities."""
-    side, *path = capability.split(".")
+    """`server.tools.listChanged` → the side that declares it, and the path in its capabilities; the identifier of an
+    extension is one step of it, dots and all."""
+    side, *path = capability.split(".", 2 if _NAMED in capability else -1)
     return side, tuple(path)
+
+
+def required(capabilities: Iterable[str]) -> Capabilities:
+    """Capabilities, side first, as the object that declares them."""
+    found: Capabilities = {}
+    for each in capabilities:
+        at = found
+        for step in split(each)[1]:
+            at = at.setdefault(step, {})
+    return found
 
 
 def declared(capabilities: Capabilities, path: Iterable[str]) -> bool:

@@ -16,8 +16,8 @@ from pydantic import BaseModel, ValidationError
 from . import jsonrpc
 from .errors import ErrorResponse, InvalidMessage, InvalidResponse, McpError, NotAllowed
 from .jsonrpc import ErrorMessage, Id, Malformed, NotificationMessage, RequestMessage, ResultMessage
-from .lifecycle import Capabilities, Phase, allowed, declared, first_phase, passes, split
-from .spec import OPPOSITE, Direction, Gate, Handshake, Notification, Request, Revision, Sent
+from .lifecycle import UNDECLARED, Capabilities, Phase, allowed, declared, first_phase, passes, required, split
+from .spec import META, OPPOSITE, Direction, Gate, Handshake, Notification, Request, Revision, Sent
 from .wire import Said, complaint, is_object, reader
 
 Side = Literal["client", "server"]
@@ -117,11 +117,11 @@ class Peer:
         side, path = split(capability)
         return declared(self.own if side == self.side else self.theirs, path)
 
-    def _shut(self, row: Sent, params: Any) -> Gate | None:
-        """The first gate of a row that these params do not pass."""
+    def _shut(self, row: Sent, params: Any, theirs: Capabilities) -> Gate | None:
+        """The first gate of a row that these params do not pass, where the other side has declared this."""
         for gate in row.gates:
             side, _ = split(gate.capability)
-            if gate.stops(params) and not passes(self.own if side == self.side else self.theirs, gate):
+            if gate.stops(params) and not passes(self.own if side == self.side else theirs, gate):
                 return gate
         return None
 
@@ -188,7 +188,7 @@ class Peer:
             checked = reader(row.params)(params)
         except ValidationError as fault:
             raise InvalidMessage(f"{row.method!r} in {self.revision.id}: params: {complaint(fault)}") from None
-        if row.gates and (shut := self._shut(row, checked)) is not None:
+        if row.gates and (shut := self._shut(row, checked, self.theirs)) is not None:
             raise NotAllowed(f"{row.method!r} in {self.revision.id} {_lacking(shut)}")
         return checked
 
@@ -258,8 +258,8 @@ class Peer:
             params = self._read_params(row, message.params)
         except ValidationError as fault:
             return self._refused(message, jsonrpc.INVALID_PARAMS, f"{row.method!r}: params: {complaint(fault)}")
-        if row.gates and (shut := self._shut(row, params)) is not None and not shut.sent_only:
-            return self._refused(message, jsonrpc.INVALID_PARAMS, f"{row.method!r} {_lacking(shut)}")
+        if row.gates and (shut := self._shut(row, params, self._declared_in(message))) and not shut.sent_only:
+            return self._undeclared(message, f"{row.method!r} {_lacking(shut)} ({self.revision.id})", shut)
         if opens:
             self.enter(Phase.OPENING)
         self.in_flight.add(message.id)
@@ -276,6 +276,20 @@ class Peer:
     def _refused(self, message: RequestMessage, code: int, why: str) -> Refused:
         text = f"{why} ({self.revision.id})"
         return Refused(text, jsonrpc.error(message.id, code, text), code)
+
+    def _declared_in(self, message: RequestMessage) -> Capabilities:
+        """What the other side can do: what this request itself says, where nothing is remembered between requests."""
+        meta = message.params.get("_meta") if is_object(message.params) else None
+        said = meta.get(f"{META}clientCapabilities") if is_object(meta) else None
+        return said if is_object(said) and not isinstance(self.revision.lifecycle, Handshake) else self.theirs
+
+    def _undeclared(self, message: RequestMessage, why: str, gate: Gate) -> Refused:
+        """The refusal of a request that needs what was not declared: with the code for it, where the client has to."""
+        code = int(self.revision.constants.get(UNDECLARED, jsonrpc.INVALID_PARAMS))
+        if self.side == split(gate.capability)[0] or code == jsonrpc.INVALID_PARAMS:
+            return Refused(why, jsonrpc.error(message.id, jsonrpc.INVALID_PARAMS, why), jsonrpc.INVALID_PARAMS)
+        data = {"requiredCapabilities": required([gate.capability])}
+        return Refused(why, jsonrpc.error(message.id, code, why, data), code)
 
     def _received_notification(self, message: NotificationMessage) -> Event:
         row = self._receivable.get(message.method)

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Final
+from typing import Any
 
 from ..errors import Refusal
-from ..lifecycle import Capabilities, declared, passes, split
+from ..lifecycle import UNDECLARED, Capabilities, declared, passes, required, split
 from ..spec import InputRequest, Revision
-
-_CODE: Final = "MISSING_REQUIRED_CLIENT_CAPABILITY"
 
 
 def check_questions(revision: Revision, capabilities: Capabilities, answer: object) -> None:
@@ -28,14 +26,9 @@ def check_asked(
     """The same, for questions that are given with their rows."""
     needed = [each for row, params in asked for each in _needed(row, params, capabilities)]
     if needed:
-        missing: Capabilities = {}
-        for each in needed:
-            at = missing
-            for step in split(each)[1]:
-                at = at.setdefault(step, {})
         what = ", ".join(dict.fromkeys(repr(each) for each in needed))
         message = f"this needs {what}, which was not declared ({revision.id})"
-        raise Refusal(int(revision.constants[_CODE]), message, {"requiredCapabilities": missing})
+        raise Refusal(int(revision.constants[UNDECLARED]), message, {"requiredCapabilities": required(needed)})
 
 
 def _needed(row: InputRequest[Any], params: object, capabilities: Capabilities) -> Iterator[str]:

@@ -1,0 +1,47 @@
+"""manifest.toml of an extension goes in: what its schema does not say, in at most forty lines.
+
+| key           | meaning                                                                                      |
+|---------------|----------------------------------------------------------------------------------------------|
+| `identifier`  | its name among the extensions that a side declares                                           |
+| `base`        | the revision it is mounted on                                                                |
+| `source`      | where its schema is published                                                                |
+| `settings`    | the type of what a side declares with the identifier; empty for any object                   |
+| `[roles]`     | by role union of the core, the messages it adds to it                                        |
+| `[results]`   | by request of the core, the types that may answer it before its result                       |
+| `[headers]`   | by request of its own, the property of the params that a header repeats over HTTP            |
+
+An extension without roles is one of documents: it adds types alone.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ..errors import SchemaError
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """How one extension is mounted; `name` is the name of its folder and of its package."""
+
+    name: str
+    identifier: str
+    base: str
+    source: str = ""
+    settings: str = ""
+    roles: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
+    results: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
+    headers: dict[str, str] = field(default_factory=dict[str, str])
+
+
+def read_manifest(path: Path) -> Manifest:
+    """Raises SchemaError for one that cannot be read, or whose folder cannot be the name of a package."""
+    name = path.parent.name
+    if not name.isidentifier():
+        raise SchemaError(f"{path}: the folder {name!r} cannot be the name of a package")
+    try:
+        return Manifest(name=name, **tomllib.loads(path.read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError) as fault:
+        raise SchemaError(f"{path}: cannot be read as the manifest of an extension: {fault}") from fault

@@ -1,0 +1,144 @@
+"""Schemas of extensions go in: what they add to a revision is generated, and spoken; what contradicts it is refused."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mcp_codegen.errors import SchemaError
+from mcp_codegen.extensions.folder import extensions
+from mcp_codegen.extensions.importing import extension_edition
+from mcp_codegen.extensions.manifest import Manifest
+from mcp_codegen.extensions.mount import Mounted, mount
+from mcp_codegen.extensions.render import render_extension
+from mcp_codegen.homes import home, template_folders
+from mcp_codegen.schemas import Schemas
+from mcp_generated.extensions.tasks import Client
+from mcp_generated.extensions.tasks import types as t
+from mcp_runtime.errors import NotAllowed, RemoteError
+from mcp_runtime.spec import META
+
+TASKS = {"extensions": {"io.modelcontextprotocol/tasks": {}}}
+SERVER = str(Path(__file__).parent / "task_server.py")
+SCHEMAS = Schemas(home("schema"))
+NEWEST = list(SCHEMAS.pins)[-1]
+
+VENDOR = """
+import type { JSONRPCRequest, JSONRPCNotification, Result } from "./core.js";
+
+/** @category `acme/paint` */
+export type PaintRequest = JSONRPCRequest & { method: "acme/paint"; params: { colour: "red" | "blue"; layers?: number } };
+export type PaintResult = Result & { area: number };
+export type DriedNotification = JSONRPCNotification & { method: "notifications/acme/dried"; params: { colour: string } };
+"""
+ROLES = {"ClientRequest": ["PaintRequest"], "ServerNotification": ["DriedNotification"]}
+
+
+def client(**settings: Any) -> Client:
+    return Client.stdio(sys.executable, SERVER, name="c", version="1", **settings)
+
+
+def mounted(text: str, **said: Any) -> Mounted:
+    manifest = Manifest("acme", "com.acme/paint", NEWEST, **said)
+    core, _ = SCHEMAS.edition(NEWEST)
+    return mount(
+        manifest, extension_edition(text, "acme"), core, SCHEMAS.revision(NEWEST), SCHEMAS.overlay, SCHEMAS.docs
+    )
+
+
+async def test_a_tasks_client_and_a_tasks_server_talk_over_stdio() -> None:
+    async with client(capabilities={**TASKS, "elicitation": {}}) as speaking:
+        assert isinstance(await speaking.call_tool(name="greet"), t.CallToolResult)
+        made = await speaking.call_tool(name="delete")
+        assert isinstance(made, t.CreateTaskResult)
+        waiting = await speaking.get_task(task_id=made.task_id)
+        assert waiting.status == "input_required"
+        assert waiting.input_requests is not None
+        assert list(waiting.input_requests) == ["sure"]
+        await speaking.update_task(task_id=made.task_id, input_responses={"sure": t.ElicitResult(action="accept")})
+        done = await speaking.get_task(task_id=made.task_id)
+        assert done.status == "completed"
+        assert done.result is not None
+        assert done.result["content"][0]["text"] == "deleted"
+
+
+async def test_a_task_is_cancelled_and_one_that_is_not_there_is_refused() -> None:
+    async with client(capabilities={**TASKS, "elicitation": {}}) as speaking:
+        made = await speaking.call_tool(name="delete")
+        assert isinstance(made, t.CreateTaskResult)
+        await speaking.cancel_task(task_id=made.task_id)
+        assert (await speaking.get_task(task_id=made.task_id)).status == "cancelled"
+        with pytest.raises(RemoteError, match="there is no task 'other'"):
+            await speaking.get_task(task_id="other")
+
+
+async def test_who_has_not_declared_the_extension_cannot_use_its_methods() -> None:
+    async with client() as speaking:
+        with pytest.raises(NotAllowed, match="io.modelcontextprotocol/tasks"):
+            await speaking.get_task(task_id="any")
+
+
+@pytest.mark.parametrize("capabilities", [{}, {"extensions": {}}, {"extensions": {"io.modelcontextprotocol/ui": {}}}])
+async def test_a_server_names_the_extension_that_a_request_did_not_declare(capabilities: dict[str, Any]) -> None:
+    program = await asyncio.create_subprocess_exec(
+        sys.executable, SERVER, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE
+    )
+    meta = {f"{META}protocolVersion": NEWEST, f"{META}clientCapabilities": capabilities}
+    asked = {"jsonrpc": "2.0", "id": 1, "method": "tasks/get", "params": {"taskId": "any", "_meta": meta}}
+    said, _ = await asyncio.wait_for(program.communicate(json.dumps(asked).encode() + b"\n"), 60)
+    error = json.loads(said)["error"]
+    assert error["code"] == -32021
+    assert error["data"] == {"requiredCapabilities": TASKS}
+
+
+@pytest.mark.parametrize(
+    "path", sorted(home("schema").glob("extensions/*/manifest.toml")), ids=lambda path: path.parent.name
+)
+def test_a_manifest_has_at_most_forty_lines(path: Path) -> None:
+    assert len(path.read_text().splitlines()) <= 40
+
+
+def test_the_published_extensions_add_their_own_types_alone() -> None:
+    found = {each.manifest.name: each for each, _ in extensions(SCHEMAS, NEWEST)}
+    core = set(SCHEMAS.revision(NEWEST).types)
+    assert {"CreateTaskResult", "GetTaskRequestParams", "DetailedTask"} <= found["tasks"].own
+    assert {"ServerCard", "Remote", "KeyValueInput"} <= found["server_card"].own
+    assert not found["server_card"].own & core
+    assert {"Icon", "MetaObject"} <= core
+
+
+def test_a_vendors_own_schema_becomes_rows_types_and_gates() -> None:
+    ours = mounted(VENDOR, roles=ROLES)
+    rows = {row.method: row for row in ours.revision.methods}
+    paint, dried = rows["acme/paint"], rows["notifications/acme/dried"]
+    assert (paint.direction, paint.params, paint.result) == ("client_to_server", "PaintRequestParams", "PaintResult")
+    assert paint.capability == dried.capability == "server.extensions.com.acme/paint"
+    assert [gate.capability for gate in paint.gates] == ["client.extensions.com.acme/paint"]
+    files = render_extension(ours, "0" * 64, template_folders())
+    assert "async def paint(" in files["client.py"]
+    assert "def on_dried(" in files["client.py"]
+    assert "class CallToolResult" not in files["types.py"]
+
+
+@pytest.mark.parametrize(
+    ("text", "said", "says"),
+    [
+        ("export interface Tool { wheels: number }", {}, "Tool is another type in"),
+        ('import type { Wheel } from "./core.js";\nexport interface Car { wheel: Wheel }', {}, "imports Wheel"),
+        (VENDOR.replace('acme/paint"', 'tools/list"'), {"roles": ROLES}, "is one of"),
+        (VENDOR, {"roles": {"ClientRequest": ["Absent"]}}, "'Absent', which there is not"),
+        (VENDOR, {"roles": {"Painter": []}}, "the role 'Painter'"),
+        (VENDOR, {"roles": ROLES, "settings": "Colours"}, "Colours is not defined"),
+        (VENDOR, {"roles": ROLES, "results": {"CallToolRequest": ["PaintResult"]}}, "nothing tells PaintResult apart"),
+        (VENDOR, {"roles": ROLES, "results": {"SingRequest": ["PaintResult"]}}, "SingRequest"),
+        (VENDOR, {"roles": ROLES, "headers": {"SingRequest": "song"}}, "SingRequest"),
+    ],
+)
+def test_what_contradicts_the_core_or_is_not_there_is_refused(text: str, said: dict[str, Any], says: str) -> None:
+    with pytest.raises(SchemaError, match=says):
+        mounted(text, **said)

@@ -152,7 +152,7 @@ class _Edition:
                 value = self._constants[constant]
                 schema = {"type": _json_type(value), "const": value, "x-constant": constant}
             case Name("Record", (_, Keyword("never"))):
-                schema = {"type": "object", "properties": {}}
+                schema = Schema(type="object", properties=Schema())
             case Name("Record", (_, values)):
                 inner = self._type(values, {})
                 schema = (

@@ -64,8 +64,9 @@ def _merged(manifest: Manifest, own: Schema, core: Schema) -> Schema:
         if name not in (core if name in manifest.results else own["$defs"]):
             raise SchemaError(f"{manifest.name}: its manifest names {name}, which there is not", rule="manifest")
     for role, names in manifest.roles.items():
-        if role not in ROLES or (missing := set(names) - own["$defs"].keys()):
-            what = f"the role {role!r}" if role not in ROLES else f"the message {min(missing)!r}"
+        missing = [name for name in names if name not in own["$defs"]]
+        if role not in ROLES or missing:
+            what = f"the message {missing[0]!r}" if missing else f"the role {role!r}"
             raise SchemaError(f"{manifest.name}: its manifest has {what}, which there is not", rule="manifest")
         arms = merged.get(role, {"anyOf": []})
         present = arms["anyOf"] if "anyOf" in arms else [arms]

@@ -23,7 +23,7 @@ from mcp_generated.extensions.tasks import types as t
 from mcp_runtime.errors import NotAllowed, RemoteError
 from mcp_runtime.spec import META
 
-TASKS = {"extensions": {"io.modelcontextprotocol/tasks": {}}}
+TASKS: dict[str, Any] = {"extensions": {"io.modelcontextprotocol/tasks": {}}}
 SERVER = str(Path(__file__).parent / "task_server.py")
 SCHEMAS = Schemas(home("schema"))
 NEWEST = list(SCHEMAS.pins)[-1]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from .ir import Alias, Gate, Map, Object, Ref, Type, Union, Values
+from .ir import Alias, Gate, Object, Ref, Type, Union, Values
 from .names import snake
 from .overlay import Overlay
 from .read import Named
@@ -21,10 +21,6 @@ def declared_path(types: Named, side: str, segments: list[str]) -> list[str]:
     path = [side]
     at: Type = Ref(CAPABILITIES[side])
     for segment in segments:
-        if isinstance(at, Map):
-            path.append(segment)
-            at = at.values
-            continue
         each = types.get(at.name) if isinstance(at, Ref) else None
         fields = each.fields if isinstance(each, Object) else ()
         found = next((field for field in fields if field.name == snake(segment)), None)
@@ -37,7 +33,8 @@ def declared_path(types: Named, side: str, segments: list[str]) -> list[str]:
 
 def has_capability(types: Named, capability: str) -> bool:
     """Whether a side of this revision can declare this, side first."""
-    side, *path = capability.split(".", 2 if _NAMED in capability else -1)
+    known, named, _ = capability.partition(_NAMED)
+    side, *path = f"{known}{named.rstrip('.')}".split(".")
     return side in CAPABILITIES and len(declared_path(types, side, path)) == len(path) + 1
 
 

@@ -12,8 +12,8 @@ from .mount import Mounted
 
 def render_extension(mounted: Mounted, sha256: str, templates: Templates) -> dict[str, str]:
     """The files by name; an extension of documents alone is its types and nothing else."""
-    package = f"__name__.rpartition({'.extensions.'!r})[0] + {'.' + mounted.base.module!r}"
-    files = render_revision(mounted.revision, templates, package, mounted.own)
+    module = f"__name__.rpartition({'.extensions.'!r})[0] + {f'.{mounted.base.module}.methods'!r}"
+    files = render_revision(mounted.revision, templates, module, mounted.own)
     files["types.py"] = _own_types(files["types.py"], mounted)
     name = mounted.manifest.name
     if not mounted.manifest.roles:

@@ -229,7 +229,7 @@ class FromServer:
 
 REVISION: Final = Revision(
     id="2026-07-28",
-    package=__name__.rpartition(".extensions.")[0] + ".v2026_07_28",
+    module=__name__.rpartition(".extensions.")[0] + ".v2026_07_28.methods",
     rows=(
         FromClient.DISCOVER,
         FromClient.COMPLETE,

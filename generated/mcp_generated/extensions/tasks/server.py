@@ -17,6 +17,49 @@ from .methods import REVISION, FromClient, FromServer
 class Context(ServerContext):
     """What a handler of 2026-07-28 knows of its request, and what it may ask and tell the client."""
 
+    async def create_message(
+        self,
+        *,
+        messages: list[t.SamplingMessage],
+        max_tokens: int,
+        model_preferences_: t.ModelPreferences | None = None,
+        system_prompt: str | None = None,
+        include_context: Literal["none", "thisServer", "allServers"] | None = None,
+        temperature: int | float | None = None,
+        stop_sequences: list[str] | None = None,
+        metadata: dict[str, Any] | None = None,
+        tools: list[t.Tool] | None = None,
+        tool_choice: t.ToolChoice | None = None,
+        options: Options | None = None,
+    ) -> t.CreateMessageResult:
+        """Server asks for a message written by the client's model. Deprecated."""
+        return await self._ask(
+            FromServer.CREATE_MESSAGE,
+            {
+                "messages": messages,
+                "maxTokens": max_tokens,
+                "modelPreferences": model_preferences_,
+                "systemPrompt": system_prompt,
+                "includeContext": include_context,
+                "temperature": temperature,
+                "stopSequences": stop_sequences,
+                "metadata": metadata,
+                "tools": tools,
+                "toolChoice": tool_choice,
+            },
+            options,
+        )
+
+    sample = create_message
+
+    async def list_roots(self, *, options: Options | None = None) -> t.ListRootsResult:
+        """Server asks which directories and files it is meant to work on. Deprecated."""
+        return await self._ask(FromServer.LIST_ROOTS, {}, options)
+
+    async def elicit(self, params: t.ElicitRequestParams, *, options: Options | None = None) -> t.ElicitResult:
+        """Server asks the user for input, by way of the client."""
+        return await self._ask(FromServer.ELICIT, params, options)
+
     async def notify_resource_updated(self, *, uri: str, options: Options | None = None) -> None:
         """Server tells that a resource which the client watches has changed."""
         await self._tell(FromServer.RESOURCE_UPDATED, {"uri": uri}, options)

@@ -173,12 +173,9 @@ class Proxy:
             await target.drain()
 
 
-async def test_a_stream_that_is_silent_is_kept_alive_for_a_proxy_that_drops_idle_ones(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_a_stream_that_is_silent_is_kept_alive_for_a_proxy_that_drops_idle_ones() -> None:
     from uvicorn import Config, Server
 
-    monkeypatch.setattr(streams, "KEEP_ALIVE", 0.1)
     go = asyncio.Event()
     rev = HANDSHAKE[-1]
 
@@ -186,7 +183,7 @@ async def test_a_stream_that_is_silent_is_kept_alive_for_a_proxy_that_drops_idle
         await go.wait()
         return rev.text("late")
 
-    app = server_of(rev, call_tool=call_tool).asgi(path="/mcp")
+    app = server_of(rev, call_tool=call_tool).asgi(path="/mcp", limits=Limits(keep_alive=0.1))
     server = Server(Config(app, port=0, log_level="error"))
     serving = asyncio.create_task(server.serve())
     async with asyncio.timeout(20):

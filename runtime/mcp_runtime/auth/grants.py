@@ -5,10 +5,11 @@ from __future__ import annotations
 import secrets
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from hashlib import sha256
 from typing import Any, Final, Protocol
+from urllib.parse import parse_qs, urlencode, urlsplit
 
-from authlib.common.urls import add_params_to_uri
-from authlib.oauth2.rfc7636 import create_s256_code_challenge
+from joserfc.util import urlsafe_b64encode
 
 from ..errors import NotAuthorized
 from ..wire import is_object
@@ -115,12 +116,12 @@ class AuthorizationCode:
             client_id=client.id,
             redirect_uri=self.redirect,
             state=asked.state,
-            code_challenge=create_s256_code_challenge(asked.verifier),
+            code_challenge=urlsafe_b64encode(sha256(asked.verifier.encode()).digest()).decode(),
             code_challenge_method="S256",
         )
         if OFFLINE in wanted.scopes:
             said["prompt"] = "consent"
-        answer = await self.visit(add_params_to_uri(asking.policy.check(issuer.authorize), list(said.items())))
+        answer = await self.visit(with_query(asking.policy.check(issuer.authorize), said))
         form = {
             "grant_type": "authorization_code",
             "code": code_of(answer, asked),
@@ -184,3 +185,11 @@ class Enterprise:
         if said.get("issued_token_type") != _ID_JAG or not isinstance(token, str):
             raise NotAuthorized(f"{self.provider} does not vouch with the token that was asked for")
         return token
+
+
+def with_query(url: str, said: Mapping[str, str]) -> str:
+    """The URL with this in its query as well. Raises NotAuthorized where it says one of these already."""
+    query = urlsplit(url).query
+    if parse_qs(query, keep_blank_values=True).keys() & said.keys():
+        raise NotAuthorized("the authorization endpoint has parameters of its own that are the client's to say")
+    return f"{url}{'&' if query else '' if url.endswith('?') else '?'}{urlencode(said)}"

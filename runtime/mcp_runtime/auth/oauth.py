@@ -9,9 +9,11 @@ from dataclasses import replace
 from typing import Final
 from urllib.parse import urlsplit
 
+import httpx2
+
 from ..errors import LocalError, NotAuthorized
 from ..http.asking import origin, plain
-from .asking import Asking, httpx2
+from .asking import Asking
 from .dpop import Proofs
 from .grants import Grant, Wanted
 from .metadata import (
@@ -215,7 +217,8 @@ class OAuth(httpx2.Auth):
             if said.status == 200:
                 if said.body is None:
                     raise NotAuthorized(f"{plain(url)} is no JSON")
-                return said.body
+                body: object = said.body
+                return body
             if not 400 <= said.status < 500:
                 raise NotAuthorized(f"{plain(url)}: status {said.status}")
         return None

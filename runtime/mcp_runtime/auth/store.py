@@ -97,14 +97,16 @@ class InFile:
 
     def _read(self) -> dict[str, Any]:
         try:
-            return json.loads(self._path.read_text(encoding="utf-8"))
+            said: dict[str, Any] = json.loads(self._path.read_text(encoding="utf-8"))
         except FileNotFoundError:
             return {}
+        return said
 
 
 def from_json(said: dict[str, Any]) -> Kept:
     """What asdict made of it."""
-    token = said["token"]
-    if token is not None:
-        token = Token(**{**token, "scopes": tuple(token["scopes"])})
-    return Kept(said["issuer"], Registered(**said["client"]), token)
+    token: dict[str, Any] | None = said["token"]
+    if token is None:
+        return Kept(said["issuer"], Registered(**said["client"]))
+    scopes = tuple(token.pop("scopes"))
+    return Kept(said["issuer"], Registered(**said["client"]), Token(scopes=scopes, **token))

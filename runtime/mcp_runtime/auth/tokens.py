@@ -22,7 +22,7 @@ from .store import Registered, Token
 
 _ASSERTION: Final = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
 _METHODS: Final = ("client_secret_basic", "client_secret_post")
-_KEYS: Final = {"ES": ECKey, "RS": RSAKey, "PS": RSAKey, "Ed": OKPKey}
+_KEYS: Final[Mapping[str, type[ECKey | RSAKey | OKPKey]]] = {"ES": ECKey, "RS": RSAKey, "PS": RSAKey, "Ed": OKPKey}
 _ERROR: Final = re.compile(r"[a-z_]{1,64}")
 _LIFE: Final = 120  # Seconds an assertion is good for.
 

@@ -121,17 +121,17 @@ class Client(BaseClient):
         return self._pages(FromClient.LIST_TOOLS, "tools", options)
 
     async def get_task(self, *, task_id: str, options: Options | None = None) -> t.GetTaskResult:
-        """The requestor asks how far a task is."""
+        """Client asks how a task stands."""
         return await self._ask(FromClient.GET_TASK, {"taskId": task_id}, options)
 
     async def update_task(
         self, *, task_id: str, input_responses: t.InputResponses, options: Options | None = None
     ) -> t.UpdateTaskResult:
-        """`tasks/update`."""
+        """Client answers what a task asks."""
         return await self._ask(FromClient.UPDATE_TASK, {"taskId": task_id, "inputResponses": input_responses}, options)
 
     async def cancel_task(self, *, task_id: str, options: Options | None = None) -> t.CancelTaskResult:
-        """The requestor asks to stop a task."""
+        """Client asks to end a task early."""
         return await self._ask(FromClient.CANCEL_TASK, {"taskId": task_id}, options)
 
     def on_create_message(
@@ -175,5 +175,5 @@ class Client(BaseClient):
         raise self._not_handled(FromServer.SUBSCRIPTIONS_ACKNOWLEDGED)
 
     def on_task_status(self, ctx: ClientContext, params: t.TaskStatusNotificationParams) -> Answer[None]:
-        """The side that runs a task tells that its status has changed."""
+        """Server tells a client that listens how a task stands now."""
         raise self._not_handled(FromServer.TASK_STATUS)

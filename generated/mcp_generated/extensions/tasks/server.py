@@ -91,7 +91,7 @@ class Context(ServerContext):
         error: t.Error | None = None,
         options: Options | None = None,
     ) -> None:
-        """The side that runs a task tells that its status has changed."""
+        """Server tells a client that listens how a task stands now."""
         await self._tell(
             FromServer.TASK_STATUS,
             {
@@ -157,15 +157,15 @@ class Server(BaseServer):
         raise self._not_handled(FromClient.LIST_TOOLS)
 
     def get_task(self, ctx: Context, params: t.GetTaskRequestParams) -> Answer[t.GetTaskResult]:
-        """The requestor asks how far a task is."""
+        """Client asks how a task stands."""
         raise self._not_handled(FromClient.GET_TASK)
 
     def update_task(self, ctx: Context, params: t.UpdateTaskRequestParams) -> Answer[t.UpdateTaskResult]:
-        """`tasks/update`."""
+        """Client answers what a task asks."""
         raise self._not_handled(FromClient.UPDATE_TASK)
 
     def cancel_task(self, ctx: Context, params: t.CancelTaskRequestParams) -> Answer[t.CancelTaskResult]:
-        """The requestor asks to stop a task."""
+        """Client asks to end a task early."""
         raise self._not_handled(FromClient.CANCEL_TASK)
 
     async def notify_resource_updated(self, *, uri: str, options: Options | None = None) -> None:
@@ -199,7 +199,7 @@ class Server(BaseServer):
         error: t.Error | None = None,
         options: Options | None = None,
     ) -> None:
-        """The side that runs a task tells that its status has changed."""
+        """Server tells a client that listens how a task stands now."""
         await self._announce(
             FromServer.TASK_STATUS,
             {

@@ -125,15 +125,15 @@ class SyncClient(BaseSyncClient[Client]):
         return self._each(self.client.iter_tools(options=options))
 
     def get_task(self, *, task_id: str, options: Options | None = None) -> t.GetTaskResult:
-        """The requestor asks how far a task is."""
+        """Client asks how a task stands."""
         return self._wait(self.client.get_task(task_id=task_id, options=options))
 
     def update_task(
         self, *, task_id: str, input_responses: t.InputResponses, options: Options | None = None
     ) -> t.UpdateTaskResult:
-        """`tasks/update`."""
+        """Client answers what a task asks."""
         return self._wait(self.client.update_task(task_id=task_id, input_responses=input_responses, options=options))
 
     def cancel_task(self, *, task_id: str, options: Options | None = None) -> t.CancelTaskResult:
-        """The requestor asks to stop a task."""
+        """Client asks to end a task early."""
         return self._wait(self.client.cancel_task(task_id=task_id, options=options))

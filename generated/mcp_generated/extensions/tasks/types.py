@@ -192,130 +192,152 @@ from ...v2026_07_28.types import (
 
 TaskStatus = TypeAliasType("TaskStatus", Literal["working", "input_required", "completed", "failed", "cancelled"])
 
-"""How far a task is; `completed`, `failed` and `cancelled` are final."""
+"""Where a task is on its way."""
 
 
 class Task(WireModel):
-    """How far a request is that is run as a task, and how long its result is kept."""
+    """What is known of a task, whatever its status."""
 
     task_id: Annotated[str, Field(alias="taskId")]
-    """Id of the task, from the side that runs it."""
+    """Names the task."""
     status: TaskStatus
     """How far the task is."""
     status_message: Annotated[Opt[str], Field(alias="statusMessage")] = None
-    """More about the status in words for people, such as why the task failed."""
+    """Says in words how the task stands."""
     created_at: Annotated[str, Field(alias="createdAt")]
-    """When the task was made, in ISO 8601."""
+    """When the task was created, in ISO 8601."""
     last_updated_at: Annotated[str, Field(alias="lastUpdatedAt")]
     """When the task last changed, in ISO 8601."""
     ttl_ms: Annotated[Int | None, Field(alias="ttlMs")]
-    """How long the client may cache the result after it came, in milliseconds; 0 for not at all."""
+    """Milliseconds from its creation for which a task is kept; null for ever."""
     poll_interval_ms: Annotated[Opt[Int], Field(alias="pollIntervalMs")] = None
+    """Milliseconds to wait between two questions for the task."""
 
 
 class WorkingTask(WireModel):
+    """A task that runs."""
+
     task_id: Annotated[str, Field(alias="taskId")]
-    """Id of the task, from the side that runs it."""
+    """Names the task."""
     status: Literal["working"] = const("working")
     """How far the task is."""
     status_message: Annotated[Opt[str], Field(alias="statusMessage")] = None
-    """More about the status in words for people, such as why the task failed."""
+    """Says in words how the task stands."""
     created_at: Annotated[str, Field(alias="createdAt")]
-    """When the task was made, in ISO 8601."""
+    """When the task was created, in ISO 8601."""
     last_updated_at: Annotated[str, Field(alias="lastUpdatedAt")]
     """When the task last changed, in ISO 8601."""
     ttl_ms: Annotated[Int | None, Field(alias="ttlMs")]
-    """How long the client may cache the result after it came, in milliseconds; 0 for not at all."""
+    """Milliseconds from its creation for which a task is kept; null for ever."""
     poll_interval_ms: Annotated[Opt[Int], Field(alias="pollIntervalMs")] = None
+    """Milliseconds to wait between two questions for the task."""
 
 
 class CompletedTask(WireModel):
+    """A task that is done, with the result of the request that began it."""
+
     task_id: Annotated[str, Field(alias="taskId")]
-    """Id of the task, from the side that runs it."""
+    """Names the task."""
     status: Literal["completed"] = const("completed")
     """How far the task is."""
     status_message: Annotated[Opt[str], Field(alias="statusMessage")] = None
-    """More about the status in words for people, such as why the task failed."""
+    """Says in words how the task stands."""
     created_at: Annotated[str, Field(alias="createdAt")]
-    """When the task was made, in ISO 8601."""
+    """When the task was created, in ISO 8601."""
     last_updated_at: Annotated[str, Field(alias="lastUpdatedAt")]
     """When the task last changed, in ISO 8601."""
     ttl_ms: Annotated[Int | None, Field(alias="ttlMs")]
-    """How long the client may cache the result after it came, in milliseconds; 0 for not at all."""
+    """Milliseconds from its creation for which a task is kept; null for ever."""
     poll_interval_ms: Annotated[Opt[Int], Field(alias="pollIntervalMs")] = None
+    """Milliseconds to wait between two questions for the task."""
     result: dict[str, Any]
     """What the method gave."""
 
 
 class FailedTask(WireModel):
+    """A task that ended in a JSON-RPC error."""
+
     task_id: Annotated[str, Field(alias="taskId")]
-    """Id of the task, from the side that runs it."""
+    """Names the task."""
     status: Literal["failed"] = const("failed")
     """How far the task is."""
     status_message: Annotated[Opt[str], Field(alias="statusMessage")] = None
-    """More about the status in words for people, such as why the task failed."""
+    """Says in words how the task stands."""
     created_at: Annotated[str, Field(alias="createdAt")]
-    """When the task was made, in ISO 8601."""
+    """When the task was created, in ISO 8601."""
     last_updated_at: Annotated[str, Field(alias="lastUpdatedAt")]
     """When the task last changed, in ISO 8601."""
     ttl_ms: Annotated[Int | None, Field(alias="ttlMs")]
-    """How long the client may cache the result after it came, in milliseconds; 0 for not at all."""
+    """Milliseconds from its creation for which a task is kept; null for ever."""
     poll_interval_ms: Annotated[Opt[Int], Field(alias="pollIntervalMs")] = None
+    """Milliseconds to wait between two questions for the task."""
     error: Error
     """What went wrong."""
 
 
 class CancelledTask(WireModel):
+    """A task that was cancelled."""
+
     task_id: Annotated[str, Field(alias="taskId")]
-    """Id of the task, from the side that runs it."""
+    """Names the task."""
     status: Literal["cancelled"] = const("cancelled")
     """How far the task is."""
     status_message: Annotated[Opt[str], Field(alias="statusMessage")] = None
-    """More about the status in words for people, such as why the task failed."""
+    """Says in words how the task stands."""
     created_at: Annotated[str, Field(alias="createdAt")]
-    """When the task was made, in ISO 8601."""
+    """When the task was created, in ISO 8601."""
     last_updated_at: Annotated[str, Field(alias="lastUpdatedAt")]
     """When the task last changed, in ISO 8601."""
     ttl_ms: Annotated[Int | None, Field(alias="ttlMs")]
-    """How long the client may cache the result after it came, in milliseconds; 0 for not at all."""
+    """Milliseconds from its creation for which a task is kept; null for ever."""
     poll_interval_ms: Annotated[Opt[Int], Field(alias="pollIntervalMs")] = None
+    """Milliseconds to wait between two questions for the task."""
 
 
 class TaskSubscriptionNotifications(WireModel):
+    """The tasks that a client wants to hear of."""
+
     task_ids: Annotated[Opt[list[str]], Field(alias="taskIds")] = None
+    """The tasks, by their names."""
 
 
 class TaskSubscriptionAcknowledgedNotifications(WireModel):
+    """The tasks that a client will hear of."""
+
     task_ids: Annotated[Opt[list[str]], Field(alias="taskIds")] = None
+    """The tasks, by their names."""
 
 
 class TasksExtensionCapability(WireModel):
-    pass
+    """Settings of the tasks extension: there are none."""
 
 
 class CreateTaskResult(WireModel):
-    """Answers a request that is run as a task; the actual result is fetched later."""
+    """Answers a request at once with a task, which will have the result."""
 
     meta: Annotated[Opt[ResultMetaObject], Field(alias="_meta")] = None
     """Metadata from either side beside the content; the specification reserves some of the keys."""
     result_type: Annotated[Literal["task"], Field(alias="resultType")] = const("task")
     """`complete`, or `input_required` if input is needed first; older servers leave it out and mean `complete`."""
     task_id: Annotated[str, Field(alias="taskId")]
-    """Id of the task, from the side that runs it."""
+    """Names the task."""
     status: TaskStatus
     """How far the task is."""
     status_message: Annotated[Opt[str], Field(alias="statusMessage")] = None
-    """More about the status in words for people, such as why the task failed."""
+    """Says in words how the task stands."""
     created_at: Annotated[str, Field(alias="createdAt")]
-    """When the task was made, in ISO 8601."""
+    """When the task was created, in ISO 8601."""
     last_updated_at: Annotated[str, Field(alias="lastUpdatedAt")]
     """When the task last changed, in ISO 8601."""
     ttl_ms: Annotated[Int | None, Field(alias="ttlMs")]
-    """How long the client may cache the result after it came, in milliseconds; 0 for not at all."""
+    """Milliseconds from its creation for which a task is kept; null for ever."""
     poll_interval_ms: Annotated[Opt[Int], Field(alias="pollIntervalMs")] = None
+    """Milliseconds to wait between two questions for the task."""
 
 
 class UpdateTaskResult(WireModel):
+    """Says that the answers have come."""
+
     meta: Annotated[Opt[ResultMetaObject], Field(alias="_meta")] = None
     """Metadata from either side beside the content; the specification reserves some of the keys."""
     result_type: Annotated[Literal["complete"], Field(alias="resultType")] = fill("complete")
@@ -323,7 +345,7 @@ class UpdateTaskResult(WireModel):
 
 
 class CancelTaskResult(WireModel):
-    """The task as it is after it was stopped."""
+    """Says that the wish has come; the task may still end otherwise."""
 
     meta: Annotated[Opt[ResultMetaObject], Field(alias="_meta")] = None
     """Metadata from either side beside the content; the specification reserves some of the keys."""
@@ -332,19 +354,22 @@ class CancelTaskResult(WireModel):
 
 
 class InputRequiredTask(WireModel):
+    """A task that waits for the client's answers."""
+
     task_id: Annotated[str, Field(alias="taskId")]
-    """Id of the task, from the side that runs it."""
+    """Names the task."""
     status: Literal["input_required"] = const("input_required")
     """How far the task is."""
     status_message: Annotated[Opt[str], Field(alias="statusMessage")] = None
-    """More about the status in words for people, such as why the task failed."""
+    """Says in words how the task stands."""
     created_at: Annotated[str, Field(alias="createdAt")]
-    """When the task was made, in ISO 8601."""
+    """When the task was created, in ISO 8601."""
     last_updated_at: Annotated[str, Field(alias="lastUpdatedAt")]
     """When the task last changed, in ISO 8601."""
     ttl_ms: Annotated[Int | None, Field(alias="ttlMs")]
-    """How long the client may cache the result after it came, in milliseconds; 0 for not at all."""
+    """Milliseconds from its creation for which a task is kept; null for ever."""
     poll_interval_ms: Annotated[Opt[Int], Field(alias="pollIntervalMs")] = None
+    """Milliseconds to wait between two questions for the task."""
     input_requests: Annotated[InputRequests, Field(alias="inputRequests")]
     """What the client has to find out before it sends the request again, by key."""
 
@@ -356,9 +381,11 @@ DetailedTask = TypeAliasType(
     ],
 )
 
+"""A task with what goes with its status."""
+
 
 class GetTaskRequest(WireModel):
-    """The requestor asks how far a task is."""
+    """Client asks how a task stands."""
 
     method: Literal["tasks/get"] = const("tasks/get")
     params: "GetTaskRequestParams"
@@ -368,25 +395,26 @@ class GetTaskRequest(WireModel):
 
 
 class GetTaskResult(WireModel):
-    """The task as it is now."""
+    """How a task stands, with its result, its error or its questions."""
 
     meta: Annotated[Opt[ResultMetaObject], Field(alias="_meta")] = None
     """Metadata from either side beside the content; the specification reserves some of the keys."""
     result_type: Annotated[Literal["complete"], Field(alias="resultType")] = const("complete")
     """`complete`, or `input_required` if input is needed first; older servers leave it out and mean `complete`."""
     task_id: Annotated[str, Field(alias="taskId")]
-    """Id of the task, from the side that runs it."""
+    """Names the task."""
     status: Literal["working", "input_required", "completed", "failed", "cancelled"]
     """How far the task is."""
     status_message: Annotated[Opt[str], Field(alias="statusMessage")] = None
-    """More about the status in words for people, such as why the task failed."""
+    """Says in words how the task stands."""
     created_at: Annotated[str, Field(alias="createdAt")]
-    """When the task was made, in ISO 8601."""
+    """When the task was created, in ISO 8601."""
     last_updated_at: Annotated[str, Field(alias="lastUpdatedAt")]
     """When the task last changed, in ISO 8601."""
     ttl_ms: Annotated[Int | None, Field(alias="ttlMs")]
-    """How long the client may cache the result after it came, in milliseconds; 0 for not at all."""
+    """Milliseconds from its creation for which a task is kept; null for ever."""
     poll_interval_ms: Annotated[Opt[Int], Field(alias="pollIntervalMs")] = None
+    """Milliseconds to wait between two questions for the task."""
     input_requests: Annotated[Opt[InputRequests], Field(alias="inputRequests")] = None
     """What the client has to find out before it sends the request again, by key."""
     result: Opt[dict[str, Any]] = None
@@ -396,6 +424,8 @@ class GetTaskResult(WireModel):
 
 
 class UpdateTaskRequest(WireModel):
+    """Client answers what a task asks."""
+
     method: Literal["tasks/update"] = const("tasks/update")
     params: "UpdateTaskRequestParams"
     jsonrpc: Literal["2.0"] = const("2.0")
@@ -404,7 +434,7 @@ class UpdateTaskRequest(WireModel):
 
 
 class CancelTaskRequest(WireModel):
-    """The requestor asks to stop a task."""
+    """Client asks to end a task early."""
 
     method: Literal["tasks/cancel"] = const("tasks/cancel")
     params: "CancelTaskRequestParams"
@@ -414,23 +444,24 @@ class CancelTaskRequest(WireModel):
 
 
 class TaskStatusNotificationParams(WireModel):
-    """The task with its new status."""
+    """How a task stands, as `GetTaskResult` says it."""
 
     meta: Annotated[Opt[NotificationMetaObject], Field(alias="_meta")] = None
     """Metadata from either side beside the content; the specification reserves some of the keys."""
     task_id: Annotated[str, Field(alias="taskId")]
-    """Id of the task, from the side that runs it."""
+    """Names the task."""
     status: Literal["working", "input_required", "completed", "failed", "cancelled"]
     """How far the task is."""
     status_message: Annotated[Opt[str], Field(alias="statusMessage")] = None
-    """More about the status in words for people, such as why the task failed."""
+    """Says in words how the task stands."""
     created_at: Annotated[str, Field(alias="createdAt")]
-    """When the task was made, in ISO 8601."""
+    """When the task was created, in ISO 8601."""
     last_updated_at: Annotated[str, Field(alias="lastUpdatedAt")]
     """When the task last changed, in ISO 8601."""
     ttl_ms: Annotated[Int | None, Field(alias="ttlMs")]
-    """How long the client may cache the result after it came, in milliseconds; 0 for not at all."""
+    """Milliseconds from its creation for which a task is kept; null for ever."""
     poll_interval_ms: Annotated[Opt[Int], Field(alias="pollIntervalMs")] = None
+    """Milliseconds to wait between two questions for the task."""
     input_requests: Annotated[Opt[InputRequests], Field(alias="inputRequests")] = None
     """What the client has to find out before it sends the request again, by key."""
     result: Opt[dict[str, Any]] = None
@@ -440,7 +471,7 @@ class TaskStatusNotificationParams(WireModel):
 
 
 class TaskStatusNotification(WireModel):
-    """The side that runs a task tells that its status has changed."""
+    """Server tells a client that listens how a task stands now."""
 
     method: Literal["notifications/tasks"] = const("notifications/tasks")
     params: TaskStatusNotificationParams
@@ -448,21 +479,23 @@ class TaskStatusNotification(WireModel):
 
 
 class GetTaskRequestParams(RequestParams):
-    """Which task to look up."""
+    """Says which task."""
 
     task_id: Annotated[str, Field(alias="taskId")]
-    """Id of the task, from the side that runs it."""
+    """Names the task."""
 
 
 class UpdateTaskRequestParams(RequestParams):
+    """The task, and the answers by the keys of its questions."""
+
     task_id: Annotated[str, Field(alias="taskId")]
-    """Id of the task, from the side that runs it."""
+    """Names the task."""
     input_responses: Annotated[InputResponses, Field(alias="inputResponses")]
     """What the client found out, under the keys of the result's `inputRequests`."""
 
 
 class CancelTaskRequestParams(RequestParams):
-    """Which task to stop."""
+    """Says which task."""
 
     task_id: Annotated[str, Field(alias="taskId")]
-    """Id of the task, from the side that runs it."""
+    """Names the task."""

@@ -43,6 +43,7 @@ def test_a_post_takes_both_kinds_of_answer(id: str) -> None:
 
 
 @pytest.mark.parametrize("id", REVISIONS)
+@pytest.mark.clause("draft/lifecycle/13")
 def test_the_revision_is_named_where_it_is_known_and_has_a_header_for_that(id: str) -> None:
     named = id if id >= "2025-06-18" else None
     for message in (CALL, None, NotificationMessage("notifications/initialized")):

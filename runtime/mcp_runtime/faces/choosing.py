@@ -21,23 +21,25 @@ ServerT = TypeVar("ServerT", bound="BaseServer")
 
 
 def choose(servers: Sequence[Speaking[ServerT]], first: bytes) -> ServerT | None:
-    """The newest server whose lifecycle a conversation opens with this message; None where it opens none."""
+    """The server that this message opens a conversation with: of those it could be, the one whose revision it names,
+    else the newest; None where it opens none."""
     shaking = [each for each in servers if each.shakes_hands]
     stateless = [each for each in servers if not each.shakes_hands]
-    if not shaking or not stateless:
-        return servers[-1].face()
     try:
         message = from_json(first) if first is not OVERSIZED else None
     except ValueError:
         message = None
     params = message.get("params") if is_object(message) else None
     meta = params.get("_meta") if is_object(params) else None
-    if is_object(meta) and f"{META}protocolVersion" in meta:
+    if stateless and (not shaking or (is_object(meta) and f"{META}protocolVersion" in meta)):
         return stateless[-1].face()
-    newest = shaking[-1].face()
-    lifecycle = newest.revision.lifecycle
+    offered = params.get("protocolVersion") if is_object(params) else None
+    named = next((each for each in shaking if each.speaks == offered), shaking[-1]).face()
+    if not stateless:
+        return named
+    lifecycle = named.revision.lifecycle
     opens = isinstance(lifecycle, Handshake) and is_object(message) and message.get("method") == lifecycle.open.method
-    return newest if opens else None
+    return named if opens else None
 
 
 def turn_away(servers: Sequence[Speaking[ServerT]], transport: Transport, data: bytes) -> None:

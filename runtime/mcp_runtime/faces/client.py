@@ -141,7 +141,8 @@ class BaseClient(Face):
         if not self._revisions:
             await self.open([self])
             return self
-        from .revisions import ClientFace, clients_of
+        from .lent import ClientFace
+        from .revisions import clients_of
 
         candidates = clients_of(self, self._revisions)
         # A server that shakes hands says so when it is asked what it is; one that does not, would not say what it is.

@@ -3,21 +3,17 @@ when a conversation first needs it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from functools import cache
+from collections.abc import Callable
 from importlib import import_module
-from typing import Any, Final, Generic, TypeVar, cast
-
-from pydantic import BaseModel
+from typing import TYPE_CHECKING, Final, Generic, TypeVar, cast
 
 from ..errors import LocalError
-from ..peer import Asked, Told
-from ..session import Session
-from ..spec import META, Handshake, Notification, Revision, Stateless
-from .client import BaseClient, ClientContext
-from .crossing import Crossing, Inside
+from ..spec import Handshake, Revision
 from .face import Chosen, Face, Speaking
-from .server import NO_CACHE, BaseServer, ServerContext
+
+if TYPE_CHECKING:
+    from .client import BaseClient
+    from .server import BaseServer
 
 FaceT = TypeVar("FaceT", bound=Face)
 
@@ -41,12 +37,24 @@ class Later(Generic[FaceT]):
 
 def servers_of(server: BaseServer, revisions: Chosen = "all") -> list[Speaking[BaseServer]]:
     """The server as one of each of these revisions, oldest first. Raises LocalError for one that there is not."""
-    return _every(server, revisions, lambda revision: _server_kind(revision)(server))
+
+    def made(revision: Revision) -> BaseServer:
+        from .lent import server_kind
+
+        return server_kind(revision)(server)
+
+    return _every(server, revisions, made)
 
 
 def clients_of(client: BaseClient, revisions: Chosen = "all") -> list[Speaking[BaseClient]]:
     """The client as one of each of these revisions, oldest first. Raises LocalError for one that there is not."""
-    return _every(client, revisions, lambda revision: _client_kind(revision)(client))
+
+    def made(revision: Revision) -> BaseClient:
+        from .lent import client_kind
+
+        return client_kind(revision)(client)
+
+    return _every(client, revisions, made)
 
 
 def _every(face: FaceT, revisions: Chosen, make: Callable[[Revision], FaceT]) -> list[Speaking[FaceT]]:
@@ -70,117 +78,3 @@ def _every(face: FaceT, revisions: Chosen, make: Callable[[Revision], FaceT]) ->
         if id in wanted:
             found.append(cast("Speaking[FaceT]", face) if id == own.id else later(id))
     return found
-
-
-class ServerFace(BaseServer):
-    """A server object as one of another revision."""
-
-    def __init__(self, inner: BaseServer) -> None:
-        self._inner = inner
-        self._crossing = Crossing(inner.revision, self.revision, self._receives)
-        super().__init__(name=inner.name, version=inner.version, instructions=inner.instructions)
-        self.lifespan = inner.lifespan  # type: ignore[method-assign]
-        inner.audience.join(self)
-
-    @property
-    def source(self) -> BaseServer:
-        return self._inner
-
-    def wants(self, row: Notification, params: Mapping[str, Any]) -> bool:
-        """All that the handlers announce, if anybody is there to hear it in this revision."""
-        return True
-
-    async def hear(self, row: Notification, params: Mapping[str, Any]) -> None:
-        """Tell the clients of this revision."""
-        said = self._crossing.told(row, params)
-        if said is not None:
-            await self.audience.tell(*said)
-
-    def _overridden(self) -> Any:
-        def context(session: Inside, message: Asked | Told, outer: ServerContext) -> ServerContext:
-            made = self._inner.context(outer._conversation, session, message)  # pyright: ignore[reportPrivateUsage]
-            made._rounds = outer._rounds  # pyright: ignore[reportPrivateUsage]
-            return made
-
-        return self._crossing.handlers(self._inner._handlers, context)  # pyright: ignore[reportPrivateUsage]
-
-    def _capabilities(self, message: Any, name: str) -> Any:
-        return self._crossing.declared(self._inner.capabilities)
-
-
-class ClientFace(BaseClient):
-    """A client object as one of another revision; once a conversation has opened, the client goes on with it."""
-
-    def __init__(self, inner: BaseClient) -> None:
-        self._inner = inner
-        self._crossing = Crossing(inner.revision, self.revision, self._receives)
-        super().__init__(
-            inner._connect,  # pyright: ignore[reportPrivateUsage]
-            name=inner.name,
-            version=inner.version,
-            opening=inner._opening,  # pyright: ignore[reportPrivateUsage]
-            keep_alive=inner._keep_alive,  # pyright: ignore[reportPrivateUsage]
-        )
-
-    def hand_back(self) -> None:
-        """Let the client have the conversation: what it says is converted on the way out."""
-        inner, session = self._inner, self._live()
-        inner._session = cast(Any, Lent(self._crossing, session))  # pyright: ignore[reportPrivateUsage]
-        inner._running, inner._beat = self._running, self._beat  # pyright: ignore[reportPrivateUsage]
-        self._session = self._running = self._beat = None
-        if isinstance(inner.revision.lifecycle, Stateless):
-            inner._own_meta = {  # pyright: ignore[reportPrivateUsage]
-                f"{META}protocolVersion": inner.revision.id,
-                f"{META}clientCapabilities": inner.capabilities,
-            }
-        assert self.server is not None
-        inner.server = opened_as(self._crossing, self.server)
-
-    def _overridden(self) -> Any:
-        def context(session: Inside, message: Asked | Told, outer: Any) -> ClientContext:
-            return ClientContext(session, message, self._inner)
-
-        return self._crossing.handlers(self._inner._handlers, context)  # pyright: ignore[reportPrivateUsage]
-
-    def _capabilities(self, message: Any, name: str) -> Any:
-        return self._crossing.declared(self._inner.capabilities)
-
-
-class Lent(Inside):
-    """The session of a conversation, as a client of another revision has it."""
-
-    def __init__(self, crossing: Crossing, session: Session) -> None:
-        super().__init__(crossing, session)
-        self._whole = session
-
-    async def close(self) -> None:
-        """End the conversation."""
-        await self._whole.close()
-
-
-def opened_as(crossing: Crossing, server: BaseModel) -> BaseModel:
-    """What a server said of itself when the conversation opened, as a client of the inner revision expects it."""
-    said = server.model_dump()
-    inner, outer = crossing.inner.lifecycle, crossing.outer.lifecycle
-    if isinstance(inner, Handshake) and isinstance(outer, Handshake):
-        row = inner.open
-        said = crossing.inward.result(row.direction, row.method, said)
-        return row.read_result({**said, "protocolVersion": crossing.inner.id})
-    told = {"capabilities": crossing.capabilities(said["capabilities"]), "instructions": said.get("instructions")}
-    known = {name: value for name, value in told.items() if value is not None}
-    if isinstance(inner, Handshake):
-        who = said.get("_meta", {}).get(f"{META}serverInfo", {"name": "", "version": ""})
-        return inner.open.read_result({**known, "protocolVersion": crossing.inner.id, "serverInfo": who})
-    who = {f"{META}serverInfo": said["serverInfo"]}
-    more = {**NO_CACHE, "supportedVersions": [crossing.outer.id], "_meta": who}
-    return inner.discover.read_result({**known, **more})
-
-
-@cache
-def _server_kind(revision: Revision) -> Callable[[BaseServer], BaseServer]:
-    return type("ServerFace", (ServerFace,), {"revision": revision, "context": ServerContext})
-
-
-@cache
-def _client_kind(revision: Revision) -> Callable[[BaseClient], BaseClient]:
-    return type("ClientFace", (ClientFace,), {"revision": revision})

@@ -42,6 +42,7 @@ LAYERS = [
     "session",
     "transports",
     "faces",
+    "authserver",
     "app",
     "contract",
     "typed",

@@ -7,6 +7,7 @@ McpError
 │   ├── NotConvertible    what one revision says cannot be said in the other
 │   ├── NotConnected      the connection is closed, or ended before the answer came
 │   ├── NotAuthorized     no token was had, or may be asked for: what a server of authorization says is not safe or not so
+│   │   └── Unreachable   a server of authorization gave no answer, which says nothing about what was asked
 │   ├── TimedOut          no answer came before the deadline of the call
 │   └── UnusableSchema    a JSON Schema is not one, or not one that is safe to use
 ├── RemoteError           the peer did something wrong, or said no
@@ -46,6 +47,10 @@ class NotConnected(LocalError):
 
 class NotAuthorized(LocalError):
     """Authorization came to no token; the message names the rule, and never a secret."""
+
+
+class Unreachable(NotAuthorized):
+    """A server of authorization gave no answer; another time it may."""
 
 
 class TimedOut(LocalError):

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from ..errors import LocalError, NotAuthorized
+from ..errors import LocalError, NotAuthorized, Unreachable
 from ..http.asking import plain
 from .policy import UrlPolicy
 
@@ -66,7 +66,7 @@ class Asking:
                     response = await client.send(request, stream=True)
                     return await self._read(response, url)
             except (httpx2.HTTPError, httpx2.InvalidURL, OSError) as fault:
-                raise NotAuthorized(f"{method} {plain(url)}: {type(fault).__name__}") from None
+                raise Unreachable(f"{method} {plain(url)}: {type(fault).__name__}") from None
 
     async def _address(self, at: httpx2.URL) -> str:
         port = at.port or (443 if at.scheme == "https" else 80)

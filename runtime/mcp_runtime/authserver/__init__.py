@@ -1,0 +1,1 @@
+"""Clients, people and their consent go in; tokens that only this authorization server gives come out."""

@@ -1,0 +1,93 @@
+"""What a person is to decide goes in; a page of HTML comes out, which nothing that a client says can change or frame."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Mapping, Sequence
+from hashlib import sha256
+from html import escape
+from typing import Final
+from urllib.parse import urlsplit
+
+from ..auth.policy import is_loopback
+from .records import Client, Origin
+from .redirects import source
+from .requests import Wish
+from .web import Reply
+
+_STYLE: Final = (
+    ":root{color-scheme:light dark}body{font:1rem/1.5 system-ui,sans-serif;max-width:36rem;margin:3rem auto;padding:0 1rem}"
+    "h1{font-size:1.4rem}dt{font-weight:600;margin-top:.6rem}dd{margin:0;overflow-wrap:anywhere}"
+    ".warning{border-left:4px solid #b45309;padding:.2rem .8rem;margin:1rem 0}"
+    "button,.button{font:inherit;padding:.5rem 1.2rem;margin:1rem .8rem 0 0;cursor:pointer}"
+)
+_STYLE_HASH: Final = b64encode(sha256(_STYLE.encode()).digest()).decode()
+_UNPROVEN: Final[Mapping[Origin, str]] = {
+    Origin.REGISTERED: "This program chose its name itself, and nobody has checked it.",
+    Origin.DOCUMENT: "This program is described by the site whose address is its id; nobody else has checked its name.",
+}
+
+
+def consent(client: Client, wish: Wish, user: str, ticket: str, action: str, provider: str | None) -> Reply:
+    """The page on which a person allows a client what it wants, or does not. `provider`: the third party by which
+    they sign in afterwards, where there is one."""
+    host = urlsplit(wish.redirect).hostname or ""
+    where = f"a program on this computer ({host})" if is_loopback(host) else host
+    facts = {
+        "Program": client.name or "(it has no name)",
+        "Its id": client.id,
+        "The answer goes to": where,
+        "It gets access to": wish.resource,
+        "It may": ", ".join(wish.scopes) or "use it as you",
+    }
+    if user:
+        facts["You are"] = user
+    if provider:
+        facts["You sign in with"] = provider
+    shown = "".join(f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in facts.items())
+    warning = _UNPROVEN.get(client.origin, "")
+    body = (
+        f"<h1>Allow {escape(client.name or client.id)} to act for you?</h1>"
+        + (f'<p class="warning">{warning} Go on only if you started this yourself.</p>' if warning else "")
+        + f'<dl>{shown}</dl><form method="post" action="{escape(action)}">'
+        f'<input type="hidden" name="ticket" value="{escape(ticket)}">'
+        '<button name="decision" value="deny">Do not allow</button>'
+        '<button name="decision" value="allow" id="allow">Allow</button></form>'
+    )
+    # Browsers hold the redirect that follows a form to the same rule as the form.
+    return page("Allow access?", body, forms=("'self'", source(wish.redirect)))
+
+
+def refusal(why: str, status: int = 400, back: str | None = None) -> Reply:
+    """The page that tells a person why nothing can be allowed. `back`: where they may go with that."""
+    link = f'<p><a class="button" rel="noreferrer" href="{escape(back)}">Back to the program</a></p>' if back else ""
+    return page("Not allowed", f"<h1>This cannot be allowed</h1><p>{escape(why)}.</p>{link}", status)
+
+
+def onward(url: str, name: str) -> Reply:
+    """The page that goes to a third party by itself: a redirect after the form would be held to the form's rule, and
+    where the third party sends the browser is its own matter."""
+    to = escape(url)
+    body = f'<h1>Signing in with {escape(name)}</h1><p><a id="onward" href="{to}">Go on</a></p>'
+    return page("Signing in", body, head=f'<meta http-equiv="refresh" content="0; url={to}">')
+
+
+def page(title: str, body: str, status: int = 200, forms: Sequence[str] = ("'none'",), head: str = "") -> Reply:
+    """A page that loads nothing, runs nothing and stands in no frame."""
+    policy = (
+        f"default-src 'none'; style-src 'sha256-{_STYLE_HASH}'; base-uri 'none'; frame-ancestors 'none'; "
+        f"form-action {' '.join(forms)}"
+    )
+    text = (
+        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>{escape(title)}</title>{head}<style>{_STYLE}</style></head><body><main>{body}</main></body></html>"
+    )
+    headers = (
+        ("content-type", "text/html; charset=utf-8"),
+        ("content-security-policy", policy),
+        ("x-frame-options", "DENY"),
+        # With no-referrer a browser would also leave out the origin of the form, which is checked.
+        ("referrer-policy", "same-origin"),
+    )
+    return Reply(status, text.encode(), headers)

@@ -1,0 +1,156 @@
+"""An authorization server goes in; who uses it comes out: a person at a browser, and a client that knows the protocol."""
+
+from __future__ import annotations
+
+import json
+import re
+from base64 import urlsafe_b64encode
+from collections.abc import Mapping
+from hashlib import sha256
+from html import unescape
+from typing import Any
+from urllib.parse import parse_qsl, urlencode, urlsplit
+
+import httpx2
+
+from mcp_runtime.authserver.server import AuthorizationServer
+from mcp_runtime.authserver.web import Incoming
+
+ISSUER = "https://auth.example"
+RESOURCE = "https://mcp.example/mcp"
+REDIRECT = "https://client.example/callback"
+VERIFIER = "a-verifier-of-some-length-that-nobody-else-knows-0123"
+
+
+def challenge_of(verifier: str) -> str:
+    return urlsafe_b64encode(sha256(verifier.encode()).digest()).rstrip(b"=").decode()
+
+
+class Header:
+    """A sign-in by which a browser is whoever its header says."""
+
+    async def who(self, request: Incoming) -> str | None:
+        return request.headers.get("x-user")
+
+    def page(self, back: str) -> str:
+        return f"/login?{urlencode({'back': back})}"
+
+
+class Clock:
+    """A time that stands still until it is moved."""
+
+    def __init__(self) -> None:
+        self.now = 1_900_000_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def house(**settings: Any) -> AuthorizationServer:
+    """An authorization server with usual settings."""
+    usual: dict[str, Any] = {
+        "resources": [RESOURCE],
+        "scopes": ("read", "write"),
+        "login": Header(),
+        "documents": False,
+    }
+    return AuthorizationServer(settings.pop("issuer", ISSUER), **{**usual, **settings})
+
+
+class Person:
+    """A person's browser, with cookies of its own, signed in as `user`."""
+
+    def __init__(self, server: Any, user: str = "ada", issuer: str = ISSUER) -> None:
+        transport = httpx2.ASGITransport(app=server)
+        self.issuer = issuer
+        self.web = httpx2.AsyncClient(transport=transport, base_url=issuer, headers={"x-user": user} if user else {})
+
+    async def asks(self, **said: str) -> httpx2.Response:
+        """Open the authorization endpoint."""
+        return await self.web.get(f"{self.issuer}/authorize", params=said)
+
+    async def decides(self, page: httpx2.Response, decision: str = "allow", **headers: str) -> httpx2.Response:
+        """Press a button on the page of consent."""
+        form = {"ticket": ticket_of(page), "decision": decision}
+        return await self.web.post(action_of(page), data=form, headers={"origin": self.issuer, **headers})
+
+    async def allows(self, **said: str) -> dict[str, str]:
+        """Ask, allow, and say with what the browser was sent back."""
+        answer = await self.decides(await self.asks(**said))
+        assert answer.status_code == 303, answer.text
+        return answer_of(answer)
+
+
+class Program:
+    """A client that registered itself, or is known."""
+
+    def __init__(self, server: Any, id: str = "", secret: str | None = None, issuer: str = ISSUER) -> None:
+        self.web = httpx2.AsyncClient(transport=httpx2.ASGITransport(app=server), base_url=issuer)
+        self.id = id
+        self.secret = secret
+
+    @classmethod
+    async def registered(cls, server: Any, redirect: str = REDIRECT, **metadata: Any) -> Program:
+        program = cls(server)
+        answer = await program.registers(redirect_uris=[redirect], **metadata)
+        assert answer.status_code == 201, answer.text
+        said = answer.json()
+        program.id, program.secret = said["client_id"], said.get("client_secret")
+        return program
+
+    async def registers(self, **metadata: Any) -> httpx2.Response:
+        usual = {"token_endpoint_auth_method": "none", "grant_types": ["authorization_code", "refresh_token"]}
+        return await self.web.post("/register", json={**usual, **metadata})
+
+    def wish(self, redirect: str = REDIRECT, **more: str) -> dict[str, str]:
+        """The parameters of an authorization request."""
+        return {
+            "response_type": "code",
+            "client_id": self.id,
+            "redirect_uri": redirect,
+            "code_challenge": challenge_of(VERIFIER),
+            "code_challenge_method": "S256",
+            "state": "a state",
+            **more,
+        }
+
+    async def posts(self, path: str, headers: Mapping[str, str] | None = None, **form: str) -> httpx2.Response:
+        shown = {"client_id": self.id} if self.secret is None else {"client_id": self.id, "client_secret": self.secret}
+        data = {name: value for name, value in {**shown, **form}.items() if value}
+        return await self.web.post(path, data=data, headers=headers)
+
+    async def redeems(self, code: str, **other: str) -> httpx2.Response:
+        form = {"grant_type": "authorization_code", "code": code, "redirect_uri": REDIRECT, "code_verifier": VERIFIER}
+        return await self.posts("/token", **{**form, **other})
+
+    async def refreshes(self, token: str, **other: str) -> httpx2.Response:
+        return await self.posts("/token", **{"grant_type": "refresh_token", "refresh_token": token, **other})
+
+
+async def tokens(server: Any, program: Program, person: Person | None = None, **more: str) -> dict[str, Any]:
+    """What a client has once the person agreed."""
+    said = await (person or Person(server)).allows(**program.wish(**more))
+    answer = await program.redeems(said["code"])
+    assert answer.status_code == 200, answer.text
+    return dict(answer.json())
+
+
+def ticket_of(page: httpx2.Response) -> str:
+    found = re.search(r'name="ticket" value="([^"]*)"', page.text)
+    assert found, page.text
+    return unescape(found[1])
+
+
+def action_of(page: httpx2.Response) -> str:
+    found = re.search(r'action="([^"]*)"', page.text)
+    assert found, page.text
+    return unescape(found[1])
+
+
+def answer_of(response: httpx2.Response) -> dict[str, str]:
+    """What the query of a redirect says."""
+    return dict(parse_qsl(urlsplit(response.headers["location"]).query, keep_blank_values=True))
+
+
+def error_of(response: httpx2.Response) -> tuple[int, str]:
+    return response.status_code, str(json.loads(response.content)["error"])

@@ -18,10 +18,13 @@ from mcp_codegen.extensions.mount import Mounted, mount
 from mcp_codegen.extensions.render import render_extension
 from mcp_codegen.homes import home, template_folders
 from mcp_codegen.schemas import Schemas
+from mcp_generated.extensions.skills import methods as skills
 from mcp_generated.extensions.tasks import Client
+from mcp_generated.extensions.tasks import methods as tasks
 from mcp_generated.extensions.tasks import types as t
 from mcp_runtime.errors import NotAllowed, RemoteError
-from mcp_runtime.spec import META
+from mcp_runtime.lifecycle import split
+from mcp_runtime.spec import META, Request
 
 TASKS: dict[str, Any] = {"extensions": {"io.modelcontextprotocol/tasks": {}}}
 SERVER = str(Path(__file__).parent / "task_server.py")
@@ -112,6 +115,34 @@ def test_the_published_extensions_add_their_own_types_alone() -> None:
     assert {"Icon", "MetaObject"} <= core
 
 
+def test_a_manifest_says_which_setting_a_message_needs_and_whether_clients_declare_the_extension() -> None:
+    settings = "export interface Settings { glossy?: boolean }"
+    ours = mounted(
+        VENDOR + settings,
+        roles=ROLES,
+        settings="Settings",
+        declared={"PaintRequest": "glossy"},
+        clients_declare=False,
+    )
+    [paint] = [row for row in ours.revision.methods if row.method == "acme/paint"]
+    assert paint.capability == "server.extensions.com.acme/paint#glossy" and not paint.gates
+    assert split(paint.capability) == ("server", ("extensions", "com.acme/paint", "glossy"))
+
+
+def test_two_extensions_of_one_revision_are_joined() -> None:
+    both = tasks.REVISION.joined(skills.REVISION)
+    assert both.table("client_to_server").keys() == {
+        *tasks.REVISION.table("client_to_server"),
+        *skills.REVISION.table("client_to_server"),
+    }
+    call = next(row for row in both.rows if row.name == "call_tool")
+    assert isinstance(call, Request) and t.CreateTaskResult in call.answers
+    assert (
+        skills.REVISION.joined(tasks.REVISION).table("server_to_client").keys() == both.table("server_to_client").keys()
+    )
+    assert both.http.names == tasks.REVISION.http.names
+
+
 def test_a_vendors_own_schema_becomes_rows_types_and_gates() -> None:
     ours = mounted(VENDOR, roles=ROLES)
     rows = {row.method: row for row in ours.revision.methods}
@@ -134,6 +165,8 @@ def test_a_vendors_own_schema_becomes_rows_types_and_gates() -> None:
         (VENDOR, {"roles": {"ClientRequest": ["Absent"]}}, "'Absent', which there is not"),
         (VENDOR, {"roles": {"Painter": []}}, "the role 'Painter'"),
         (VENDOR, {"roles": ROLES, "settings": "Colours"}, "Colours is not defined"),
+        (VENDOR, {"roles": ROLES, "declared": {"PaintRequest": "glossy"}}, "'glossy', which PaintRequest needs"),
+        (VENDOR, {"roles": ROLES, "declared": {"SingRequest": "loud"}}, "SingRequest"),
         (VENDOR, {"roles": ROLES, "results": {"CallToolRequest": ["PaintResult"]}}, "nothing tells PaintResult apart"),
         (VENDOR, {"roles": ROLES, "results": {"SingRequest": ["PaintResult"]}}, "SingRequest"),
         (VENDOR, {"roles": ROLES, "headers": {"SingRequest": "song"}}, "SingRequest"),

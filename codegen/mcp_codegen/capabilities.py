@@ -12,7 +12,7 @@ from .read import Named
 
 CAPABILITIES: Final = {"client": "ClientCapabilities", "server": "ServerCapabilities"}
 
-# What stands after this in the path of a capability is one name, with dots in it.
+# What stands after this in the path of a capability is one name, with dots in it, and behind a # a setting of that.
 _NAMED: Final = ".extensions."
 
 

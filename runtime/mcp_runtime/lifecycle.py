@@ -23,7 +23,7 @@ class Phase(Enum):
 
 
 # What may be said in a phase, by the role of the message; None for anything but the opening request.
-# What stands after this in the path of a capability is the identifier of an extension.
+# What stands after this in the path of a capability is the identifier of an extension, and maybe one of its settings.
 _NAMED: Final = ".extensions."
 
 # The name of the error for a request that needs what its client has not declared.
@@ -52,9 +52,12 @@ def allowed(lifecycle: Handshake | Stateless, phase: Phase, row: Sent) -> bool:
 
 def split(capability: str) -> tuple[str, tuple[str, ...]]:
     """`server.tools.listChanged` → the side that declares it, and the path in its capabilities; the identifier of an
-    extension is one step of it, dots and all."""
-    side, *path = capability.split(".", 2 if _NAMED in capability else -1)
-    return side, tuple(path)
+    extension is one step of it, dots and all, and a setting of it (`server.extensions.acme/paint#glossy`) another."""
+    if _NAMED not in capability:
+        side, *path = capability.split(".")
+        return side, tuple(path)
+    side, within, named = capability.split(".", 2)
+    return side, (within, *named.split("#"))
 
 
 def required(capabilities: Iterable[str]) -> Capabilities:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Final, Generic, Literal, TypeVar
 
@@ -206,6 +206,16 @@ class Revision:
     def capabilities(self) -> frozenset[str]:
         """Everything that some message of it needs to have been declared, side first."""
         return frozenset(row.capability for table in self._tables.values() for row in table.values() if row.capability)
+
+    def joined(self, extended: Revision) -> Revision:
+        """This revision with what another one has beside it: one that is the same, but for an extension."""
+        rows = {(row.direction, row.method): row for row in self.rows}
+        for row in extended.rows:
+            known = rows.setdefault((row.direction, row.method), row)
+            if isinstance(row, Request) and isinstance(known, Request) and len(row.answers) > len(known.answers):
+                rows[row.direction, row.method] = row
+        names = {**self.http.names, **extended.http.names}
+        return replace(self, rows=tuple(rows.values()), http=replace(self.http, names=names))
 
     def table(self, direction: Direction) -> Mapping[str, Sent]:
         """The requests and notifications that go this way, by method."""

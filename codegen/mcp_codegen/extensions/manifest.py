@@ -9,6 +9,9 @@
 | `[roles]`     | by role union of the core, the messages it adds to it                                        |
 | `[results]`   | by request of the core, the types that may answer it before its result                       |
 | `[headers]`   | by request of its own, the property of the params that a header repeats over HTTP            |
+| `[declared]`  | by message of its own, the setting that has to be declared for it                            |
+
+`clients_declare = false` says that its requests may come from clients that have not declared it themselves.
 
 An extension without roles is one of documents: it adds types alone.
 """
@@ -34,6 +37,8 @@ class Manifest:
     roles: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
     results: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
     headers: dict[str, str] = field(default_factory=dict[str, str])
+    declared: dict[str, str] = field(default_factory=dict[str, str])
+    clients_declare: bool = True
 
 
 def read_manifest(path: Path) -> Manifest:

@@ -60,7 +60,7 @@ def _merged(manifest: Manifest, own: Schema, core: Schema) -> Schema:
         if name in core and not _alike(core[name], body):
             raise SchemaError(f"{manifest.name}: {name} is another type in {manifest.base}", rule="conflict", at=name)
         merged.setdefault(name, body)
-    for name in (*manifest.results, *manifest.headers):
+    for name in (*manifest.results, *manifest.headers, *manifest.declared):
         if name not in (core if name in manifest.results else own["$defs"]):
             raise SchemaError(f"{manifest.name}: its manifest names {name}, which there is not", rule="manifest")
     for role, names in manifest.roles.items():
@@ -89,18 +89,25 @@ def _messages(manifest: Manifest, definitions: Schema) -> list[str]:
 
 
 def _capability(method: str, name: str, manifest: Manifest, types: Named) -> Row:
-    """Who has to declare the extension before this message: the receiver of a request, the sender of a notification."""
+    """Who has to declare the extension before this message, be it with a setting: the receiver of a request, the sender
+    of a notification."""
     kind, direction = next(ROLES[role] for role, names in manifest.roles.items() if name in names)
     sender, receiver = ("client", "server") if direction == "client_to_server" else ("server", "client")
     side = sender if kind == "notification" else receiver
     derived = declared_path(types, side, [each for each in method.split("/") if each != "notifications"])
     use = f"{side}.extensions.{manifest.identifier}"
+    if setting := manifest.declared.get(name):
+        settings = types.get(manifest.settings)
+        if not isinstance(settings, Object) or settings.field(setting) is None:
+            raise SchemaError(f"{manifest.name}: {setting!r}, which {name} needs, is no setting of it", rule="manifest")
+        use += f"#{setting}"
     return Row("capability", method, use, ".".join(derived) or None, (), "the manifest of the extension")
 
 
 def _mounted(row: Method, manifest: Manifest, types: Named, methods: dict[str, str]) -> Method:
     """The row with what the manifest adds: the client's declaration as a gate, and further results."""
-    if row.method in methods and row.kind == "request" and row.direction == "client_to_server" and row.params:
+    asks = row.method in methods and row.kind == "request" and row.direction == "client_to_server"
+    if asks and row.params and manifest.clients_declare:
         gate = Gate(row.params, f"client.extensions.{manifest.identifier}")
         return replace(row, gates=(*row.gates, gate))
     told = tuple(_told(name, row, manifest, types) for name in manifest.results.get(row.type, ()))

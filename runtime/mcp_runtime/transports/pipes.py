@@ -43,7 +43,7 @@ class PipeTransport:
         self._pile = 0  # Bytes of them.
         self._left = bytearray()
         self._scheduled = self._flushing = False
-        self._handing = False  # Messages are being handed over; what is said meanwhile goes out together after them.
+        self._handing = False  # Messages are being handed over; what is said meanwhile goes out with the last of them.
         self._room = asyncio.Event()
         self._room.set()
         self._poll = select.poll()
@@ -153,9 +153,9 @@ class PipeTransport:
             raise NotConnected(self.ending)
         self._taken.append(message)
         self._pile += len(message)
-        if self._handing:
+        if self._handing and self._ready:
             return
-        if not more and not self._flushing:
+        if (self._handing or not more) and not self._flushing:
             self._flush()
         elif not self._scheduled:
             # More is said in this turn of the loop, so that all of it can go out in one piece.

@@ -19,7 +19,7 @@ reason = "a test"
 
 [[http]]
 style = "handshake"
-use = { streamable = true, version_header = true, primed = false, names = {}, statuses = {} }
+use = { streamable = true, version_header = true, primed = false, resource_metadata = true, names = {}, statuses = {} }
 reason = "a test"
 """
 MESSAGES = {

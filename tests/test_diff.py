@@ -34,6 +34,7 @@ CHANGELOG = {
     ],
     "2025-06-18": [
         ("no batches", "batches-removed", "JSONRPCMessage"),
+        ("protected servers say who authorizes", "http-changed", "http.resource_metadata"),
         ("structured output", "field-added", "CallToolResult.structuredContent"),
         ("schema of structured output", "field-added", "Tool.outputSchema"),
         ("elicitation", "method-added", "elicitation/create (server to client)"),

@@ -121,8 +121,9 @@ def http(revision: Revision, tables: Mapping[str, tuple[Call, ...]]) -> list[tup
     names = ", ".join(f"{literal(method)}: {literal(name)}" for method, name in said.names.items())
     constants = revision.constants
     statuses = ", ".join(f"{int(constants[name])}: {status}" for name, status in said.statuses.items())
-    found = [("streamable", ascii(said.streamable)), ("version_header", ascii(said.version_header))]
-    found += [("primed", ascii(said.primed)), ("names", f"{{{names}}}"), ("statuses", f"{{{statuses}}}")]
+    features = ("streamable", "version_header", "primed", "resource_metadata")
+    found = [(feature, ascii(getattr(said, feature))) for feature in features]
+    found += [("names", f"{{{names}}}"), ("statuses", f"{{{statuses}}}")]
     found += [(key, rows[literal(getattr(said, key))]) for key in ("schemas", "arguments") if getattr(said, key)]
     return found
 

@@ -179,13 +179,15 @@ class Lifecycle:
 @dataclass(frozen=True, slots=True)
 class Http:
     """How its messages travel over HTTP: over the one streamable endpoint; with a header that names the revision once
-    it is agreed; with an empty event that begins a stream. `names` is the property of the params that a header
-    repeats, by method; `statuses` the status that goes with an error code, by its name; `schemas` and `arguments` the
-    methods whose result says, and whose params hold, what further headers repeat; empty for none."""
+    it is agreed; with an empty event that begins a stream; with metadata of the protected resource,
+    which says who authorizes. `names` is the property of the params that a header repeats, by method; `statuses` the
+    status that goes with an error code, by its name; `schemas` and `arguments` the methods whose result says, and whose
+    params hold, what further headers repeat; empty for none."""
 
     streamable: bool
     version_header: bool
     primed: bool
+    resource_metadata: bool
     names: Mapping[str, str]
     statuses: Mapping[str, int]
     schemas: str = ""

@@ -82,7 +82,7 @@ def derive_http(
     is without."""
     styles, without = overlay.table("http", revision), overlay.table("http_without", revision)
     if style not in styles:
-        return Http(streamable=True, version_header=True, primed=False, names={}, statuses={})
+        return Http(streamable=True, version_header=True, primed=False, resource_metadata=True, names={}, statuses={})
     found = dict(styles.use(style))
     for feature in without.rows:
         if feature not in found:

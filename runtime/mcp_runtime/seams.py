@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Protocol, runtime_checkable
 
 from pydantic import BaseModel
@@ -63,11 +63,12 @@ class Taker(Protocol):
 @runtime_checkable
 class Exchanging(Protocol):
     """A transport where each request is an exchange of its own, which may fail while the others go on; how it is made
-    depends on the revision. `push_to` is called after `exchange_with`, and is told of the end alone."""
+    depends on the revision; until that is agreed, the server may be of one of the `others`. `push_to` is called after `exchange_with`, and is told of the end alone.
+    """
 
     def exchange_with(self, taker: Taker) -> None: ...
 
-    def speak(self, revision: Revision) -> None: ...
+    def speak(self, revision: Revision, others: Callable[[], Iterable[Revision]] = ...) -> None: ...
 
 
 class Speaker(Protocol):

@@ -145,7 +145,8 @@ class Stateless:
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Http:
     """How the messages of a revision travel over HTTP: over the one streamable endpoint, or over the older pair alone;
-    with a header that names the revision once it is agreed; with an empty event that begins each stream.
+    with a header that names the revision once it is agreed; with an empty event that begins each stream; with metadata
+    of the protected resource, which says who authorizes (RFC 9728): else the server's own origin does.
 
     `names` is the property of the params that a header repeats, by method; `statuses` the HTTP status that goes with
     an error code, 200 for the others. Further headers repeat arguments: `schemas` is the request whose result says
@@ -155,6 +156,7 @@ class Http:
     streamable: bool
     version_header: bool
     primed: bool
+    resource_metadata: bool
     names: Mapping[str, str] = field(default_factory=dict[str, str])
     statuses: Mapping[int, int] = field(default_factory=dict[int, int])
     schemas: Request[Any] | None = None

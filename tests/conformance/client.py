@@ -145,7 +145,7 @@ async def main(url: str) -> None:
     act = call_all if protected else SCENARIOS[scenario]
     revision = os.environ["MCP_CONFORMANCE_PROTOCOL_VERSION"]
     context = json.loads(os.environ.get("MCP_CONFORMANCE_CONTEXT") or "{}")
-    reach = Reach(auth=authorization(scenario, revision, url, context)) if protected else Reach()
+    reach = Reach(auth=authorization(scenario, url, context)) if protected else Reach()
     async with Fixture.http(url, reach=reach, revisions=[revision]) as client:
         await act(client, context)
 

@@ -9,13 +9,11 @@ import httpx2
 
 from mcp_runtime.auth.asking import Asking
 from mcp_runtime.auth.grants import Assertion, AuthorizationCode, ClientCredentials, Enterprise, Grant, Wanted
-from mcp_runtime.auth.metadata import Discovery
 from mcp_runtime.auth.oauth import OAuth
 from mcp_runtime.auth.store import Registered
 
 _REDIRECT: Final = "http://localhost:3000/callback"
 _DOCUMENT: Final = "https://conformance-test.local/client-metadata.json"
-_FIRST: Final = "2025-03-26"
 
 
 async def visit(url: str) -> str:
@@ -24,9 +22,8 @@ async def visit(url: str) -> str:
         return (await browser.get(url, follow_redirects=False)).headers["location"]
 
 
-def authorization(scenario: str, revision: str, url: str, context: Mapping[str, Any]) -> OAuth:
-    at = Discovery.AT_SERVER if revision == _FIRST else Discovery.BY_RESOURCE
-    return OAuth(url, grant_of(scenario, context), discovery=at)
+def authorization(scenario: str, url: str, context: Mapping[str, Any]) -> OAuth:
+    return OAuth(url, grant_of(scenario, context))
 
 
 def grant_of(scenario: str, context: Mapping[str, Any]) -> Grant:

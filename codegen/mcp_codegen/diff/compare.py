@@ -192,7 +192,7 @@ class _Comparison:
             yield _of_both("error-id", "JSONRPCErrorResponse.id", old.null_ids, new.null_ids)
         if old.lifecycle.style != new.lifecycle.style:
             yield _of_both("lifecycle-changed", "lifecycle", old.lifecycle.style, new.lifecycle.style)
-        for feature in ("streamable", "version_header", "primed"):
+        for feature in ("streamable", "version_header", "primed", "resource_metadata"):
             before, after = getattr(old.http, feature), getattr(new.http, feature)
             if before != after:
                 yield _of_both("http-changed", f"http.{feature}", before, after)

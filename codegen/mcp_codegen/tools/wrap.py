@@ -64,7 +64,7 @@ def _types(reader: Reader, templates: Templates) -> str:
         types=reader.types,
         methods=(),
         lifecycle=Lifecycle("", {}),
-        http=Http(False, False, False, {}, {}),
+        http=Http(False, False, False, False, {}, {}),
         batches=False,
         null_ids=False,
         sha256="",

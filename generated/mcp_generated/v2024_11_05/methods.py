@@ -245,6 +245,7 @@ REVISION: Final = Revision(
         streamable=False,
         version_header=False,
         primed=False,
+        resource_metadata=False,
         names={},
         statuses={},
     ),

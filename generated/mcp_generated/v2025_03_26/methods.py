@@ -250,6 +250,7 @@ REVISION: Final = Revision(
         streamable=True,
         version_header=False,
         primed=False,
+        resource_metadata=False,
         names={},
         statuses={},
     ),

@@ -259,6 +259,7 @@ REVISION: Final = Revision(
         streamable=True,
         version_header=True,
         primed=False,
+        resource_metadata=True,
         names={},
         statuses={},
     ),

@@ -375,6 +375,7 @@ REVISION: Final = Revision(
         streamable=True,
         version_header=True,
         primed=True,
+        resource_metadata=True,
         names={},
         statuses={},
     ),

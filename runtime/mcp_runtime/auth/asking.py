@@ -37,8 +37,8 @@ class Asking:
     def __init__(self, policy: UrlPolicy) -> None:
         self.policy = policy
 
-    async def get(self, url: str) -> Said:
-        return await self._send("GET", url, {})
+    async def get(self, url: str, headers: Mapping[str, str] | None = None) -> Said:
+        return await self._send("GET", url, headers or {})
 
     async def post_json(self, url: str, body: object) -> Said:
         return await self._send("POST", url, {"content-type": "application/json"}, json.dumps(body))

@@ -12,20 +12,12 @@ from urllib.parse import urlsplit
 import httpx2
 
 from ..errors import LocalError, NotAuthorized
-from ..http.asking import origin, plain
+from ..http.asking import SPOKEN, Spoken, origin
 from .asking import Asking
 from .dpop import Proofs
+from .finding import Finding
 from .grants import Grant, Wanted
-from .metadata import (
-    Discovery,
-    Issuer,
-    Resource,
-    issuer_urls,
-    read_issuer,
-    read_resource,
-    resource_urls,
-    usual_endpoints,
-)
+from .metadata import Discovery, Issuer, Resource
 from .policy import UrlPolicy, is_loopback
 from .rules import challenges, scopes_to_ask
 from .store import InMemory, Kept, Registered, Storage, Token
@@ -40,6 +32,7 @@ class OAuth(httpx2.Auth):
     finds the authorization server, gets a token by `grant` and sends the request again. Tokens go to the origin of
     `server` and to nowhere else. Raises NotAuthorized where something it is told is not safe.
 
+    `discovery`: who says which authorization server is asked; None for what the revision of the request has.
     `issuers`: if any are given, only these authorization servers are used. `aliases`: other names an issuer may give
     itself. `policy`: which URLs are asked; by default public ones, and this machine if the server is on it. `bound`:
     tokens have to be bound to a key of this process (DPoP)."""
@@ -50,7 +43,7 @@ class OAuth(httpx2.Auth):
         grant: Grant,
         *,
         storage: Storage | None = None,
-        discovery: Discovery = Discovery.BY_RESOURCE,
+        discovery: Discovery | None = None,
         issuers: Sequence[str] = (),
         aliases: Mapping[str, Sequence[str]] | None = None,
         policy: UrlPolicy | None = None,
@@ -63,10 +56,9 @@ class OAuth(httpx2.Auth):
         self._server = server
         self._grant = grant
         self._storage = storage or InMemory()
-        self._discovery = discovery
-        self._issuers = issuers
-        self._aliases = aliases or {}
         self._asking = Asking(policy)
+        self._finding = Finding(self._asking, server, discovery, issuers, aliases or {})
+        self._spoken: Spoken | None = None
         self._proofs = Proofs() if bound else None
         self._lock = asyncio.Lock()
         self._hint: str | None = None
@@ -81,6 +73,7 @@ class OAuth(httpx2.Auth):
         if origin(str(request.url)) != origin(self._server):
             yield request
             return
+        self._spoken = request.extensions.get(SPOKEN)
         token = await self._held()
         with_nonce = fresh = False
         for _ in range(_MOST_TOKENS + 1):
@@ -135,8 +128,7 @@ class OAuth(httpx2.Auth):
                 return kept.token, False
             self._hint = challenge.get("resource_metadata", self._hint)
             self._challenged = challenge.get("scope", self._challenged)
-            resource = await self._resource()
-            issuer = await self._issuer(resource)
+            resource, issuer = await self._finding.find(self._hint, self._spoken)
             if kept is not None and kept.issuer != issuer.name:
                 self._check_moved(kept.client)
                 kept = old = None
@@ -185,43 +177,6 @@ class OAuth(httpx2.Auth):
 
     def _endpoint(self, issuer: Issuer, client: Registered) -> TokenEndpoint:
         return TokenEndpoint(self._asking, issuer, client, self._proofs)
-
-    # ---- who gives tokens -------------------------------------------------------------------------------------------
-
-    async def _resource(self) -> Resource | None:
-        """What the server says of itself; None where it is its own authorization server."""
-        if self._discovery is Discovery.AT_SERVER:
-            return None
-        found = await self._document(resource_urls(self._server, self._hint))
-        if found is None:
-            raise NotAuthorized(f"{plain(self._server)} does not say which authorization server it takes tokens of")
-        return read_resource(found, self._server, self._asking.policy)
-
-    async def _issuer(self, resource: Resource | None) -> Issuer:
-        parts = urlsplit(self._server)
-        named = resource.issuers if resource else (f"{parts.scheme}://{parts.netloc}",)
-        name = next((each for each in named if not self._issuers or each in self._issuers), None)
-        if name is None:
-            raise NotAuthorized(f"{plain(self._server)} takes tokens of no issuer that is trusted here")
-        found = await self._document(issuer_urls(name, self._discovery))
-        if found is not None:
-            return read_issuer(found, name, self._asking.policy, self._aliases.get(name, ()))
-        if self._discovery is Discovery.AT_SERVER:
-            return usual_endpoints(self._server)
-        raise NotAuthorized(f"{plain(name)} has no metadata")
-
-    async def _document(self, urls: Sequence[str]) -> object | None:
-        """The first there is. What is there and cannot be used, is not passed over."""
-        for url in urls:
-            said = await self._asking.get(url)
-            if said.status == 200:
-                if said.body is None:
-                    raise NotAuthorized(f"{plain(url)} is no JSON")
-                body: object = said.body
-                return body
-            if not 400 <= said.status < 500:
-                raise NotAuthorized(f"{plain(url)}: status {said.status}")
-        return None
 
     def _check_moved(self, client: Registered) -> None:
         """A client that was known beforehand, at an issuer nobody named, stays with the first that was met."""

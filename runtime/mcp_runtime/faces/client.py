@@ -159,10 +159,9 @@ class BaseClient(Face):
         """Connect, and open the conversation as that one of the candidates whose revision the server agrees to."""
         transport = await self._connect()
         session = Session(Peer(self.revision, "client", own=self.capabilities), transport, self._handle)
-        _speak(session, self.revision)
+        _speak(session, self.revision, candidates)
         self._running = asyncio.create_task(session.run())
         self._session = session
-        _speak(session, self.revision)
         try:
             agreed = await self._agree(session, candidates)
         except BaseException:
@@ -246,6 +245,7 @@ class BaseClient(Face):
                 f"the server speaks {', '.join(result.supported_versions)}, this client {self.revision.id}"
             )
         session.peer.agree(self.revision, result.capabilities.model_dump())
+        _speak(session, self.revision)
         self.server = result
         return self
 
@@ -258,7 +258,7 @@ class BaseClient(Face):
         other = older[-1].face()
         self._own_meta = {}
         session.peer = Peer(other.revision, "client", own=other.capabilities)
-        _speak(session, other.revision)
+        _speak(session, other.revision, older)
         self._hand_over(other, None)
         return await other._agree(session, older)
 
@@ -307,10 +307,11 @@ def _supported(refused: ErrorResponse | Rejected) -> list[Any]:
     return supported if is_list(supported) else []
 
 
-def _speak(session: Session, revision: Revision) -> None:
-    """Tell a transport that wants to know of which revision the messages are from now on."""
+def _speak(session: Session, revision: Revision, candidates: Sequence[Speaking[BaseClient]] = ()) -> None:
+    """Tell a transport that wants to know of which revision the messages are from now on, and which others the server
+    may agree to."""
     if isinstance(session.transport, Exchanging):
-        session.transport.speak(revision)
+        session.transport.speak(revision, lambda: (each.face().revision for each in candidates))
 
 
 async def negotiate(*clients: BaseClient) -> BaseClient:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Final
@@ -28,6 +28,8 @@ from .rules import argument_at, repeated, text_of
 Paths = Mapping[str, tuple[str, ...]]
 
 _ACCEPT: Final = f"{JSON}, {EVENTS}"
+SPOKEN: Final = "mcp.spoken"  # The extension of a request of httpx2 that says what is spoken; it is not sent.
+
 _LONGEST_SESSION: Final = 4096  # Characters; tokens of several hundred are in use as ids.
 _PLAIN: Final = (PARSE_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, INVALID_PARAMS, INTERNAL_ERROR)
 _OLDER: Final = (400, 404, 405)  # What a server of the older pair of endpoints answers a POST with.
@@ -36,6 +38,14 @@ _FIRST_DELAY: Final = 0.5  # Seconds.
 _LONGEST_DELAY: Final = 30.0
 _LEAST_DELAY: Final = 0.01
 _LONGEST_RETRY: Final = 300.0  # A server does not say that a client is to wait for ever.
+
+
+@dataclass(frozen=True, slots=True)
+class Spoken:
+    """The revision that an HTTP request is of; until one is agreed, `others` that its server may be of instead."""
+
+    revision: Revision
+    others: Callable[[], Iterable[Revision]] = tuple
 
 
 class Answer(Enum):

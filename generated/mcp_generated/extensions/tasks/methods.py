@@ -270,6 +270,7 @@ REVISION: Final = Revision(
         streamable=True,
         version_header=True,
         primed=False,
+        resource_metadata=True,
         names={
             "tools/call": "name",
             "prompts/get": "name",

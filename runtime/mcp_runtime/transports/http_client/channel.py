@@ -11,7 +11,7 @@ from urllib.parse import urljoin
 
 from ...errors import InvalidResponse, LocalError, NotConnected, Rejected
 from ...framing import LIMIT
-from ...http.asking import follows, origin, plain
+from ...http.asking import SPOKEN, Spoken, follows, origin, plain
 from ...http.headers import EVENTS, media_type
 from ...sse import Event, Events, Oversized
 
@@ -52,6 +52,7 @@ class Channel:
             raise LocalError("the URL of a server begins with http:// or https:// and has a host")
         self.url = url
         self.reach = reach
+        self.spoken: Spoken | None = None
         self._client = reach.client or httpx2.AsyncClient(
             verify=reach.tls or True,
             proxy=reach.proxy,
@@ -72,6 +73,7 @@ class Channel:
         for _ in range(_MOST_REDIRECTS):
             try:
                 request = self._client.build_request(method, at, headers=every, content=body, timeout=timeout)
+                request.extensions[SPOKEN] = self.spoken
                 auth = self.reach.auth or httpx2.USE_CLIENT_DEFAULT
                 response = await self._client.send(request, stream=True, auth=auth, follow_redirects=False)
             except (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError, RuntimeError) as fault:

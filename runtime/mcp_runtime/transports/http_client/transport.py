@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterable
 from contextlib import suppress
 from typing import Any, Final
 
 from ... import jsonrpc
 from ...errors import ErrorResponse, McpError, NotConnected
 from ...exchange import log
-from ...http.asking import plain
+from ...http.asking import Spoken, plain
 from ...jsonrpc import Id, Message, NotificationMessage, RequestMessage
 from ...seams import Taker
 from ...spec import Handshake, Revision
@@ -28,6 +28,7 @@ class HttpTransport:
     def __init__(self, url: str, revision: Revision, reach: Reach) -> None:
         self.ending = f"the connection to {plain(url)} is closed"
         self._channel = Channel(url, reach)
+        self._channel.spoken = Spoken(revision)
         self._flow = asyncio.Event()
         self._flow.set()
         self._streamable = Streamable(self._channel, revision, self._take, self._flow)
@@ -46,8 +47,9 @@ class HttpTransport:
         """Hand over to this one what comes, and which requests fail."""
         self._taker = taker
 
-    def speak(self, revision: Revision) -> None:
-        """From now on messages are of this revision."""
+    def speak(self, revision: Revision, others: Callable[[], Iterable[Revision]] = tuple) -> None:
+        """From now on messages are of this revision; the server may be of one of the others."""
+        self._channel.spoken = Spoken(revision, others)
         self._streamable.revision = revision
         if self._pair is not None:
             self._pair.revision = revision

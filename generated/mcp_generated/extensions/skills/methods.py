@@ -256,6 +256,7 @@ REVISION: Final = Revision(
         streamable=True,
         version_header=True,
         primed=False,
+        resource_metadata=True,
         names={"tools/call": "name", "prompts/get": "name", "resources/read": "uri"},
         statuses={-32700: 400, -32600: 400, -32601: 404, -32602: 400, -32020: 400, -32021: 400, -32022: 400},
         schemas=FromClient.LIST_TOOLS,

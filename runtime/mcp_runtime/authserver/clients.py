@@ -11,9 +11,10 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from ..auth.asking import Asking
-from ..errors import NotAuthorized
+from ..errors import LocalError, NotAuthorized
 from ..wire import is_object
 from .records import Client, Error, Origin, Refused, new_secret
+from .redirects import check_redirect
 from .registration import answer_to, client_of, method_of
 from .storage import Storage
 
@@ -59,6 +60,8 @@ class Clients:
         most: int,
         clock: Callable[[], float],
     ) -> None:
+        for each in given:
+            _check(each)
         self._storage = storage
         self._given: Mapping[str, Client] = {each.id: each for each in given}
         self._offered = offered
@@ -118,6 +121,14 @@ def is_document(id: str) -> bool:
     if len(id) > _LONGEST or not _DOCUMENT.fullmatch(id):
         return False
     return not {".", ".."} & set(urlsplit(id).path.split("/"))
+
+
+def _check(client: Client) -> None:
+    try:
+        for each in client.redirects:
+            check_redirect(each)
+    except Refused as fault:
+        raise LocalError(f"client {client.id}: {fault.why}") from None
 
 
 def _network(address: str) -> str:

@@ -28,11 +28,7 @@ def check_redirect(uri: object) -> str:
         raise Refused(
             Error.INVALID_REDIRECT_URI, "a redirect URI has no user, fragment, dot segments or odd characters"
         )
-    try:
-        port = urlsplit(uri).port
-    except ValueError:
-        port = 0
-    if port == 0:
+    if not _has_port(uri):
         raise Refused(Error.INVALID_REDIRECT_URI, "the port of the redirect URI is none")
     return uri
 
@@ -46,7 +42,7 @@ def is_one_of(uri: str, registered: Iterable[str]) -> bool:
             return True
         own = _LOOPBACK.fullmatch(each)
         if own and found and own.groups() == found.groups():
-            return True
+            return _has_port(uri)
     return False
 
 
@@ -55,3 +51,11 @@ def source(uri: str) -> str:
     parts = urlsplit(uri)
     # The grammar of policies has no addresses of version 6.
     return f"{parts.scheme}:" if "[" in parts.netloc else f"{parts.scheme}://{parts.netloc}"
+
+
+def _has_port(uri: str) -> bool:
+    """Whether the port, if one is written, is one there can be."""
+    try:
+        return urlsplit(uri).port != 0
+    except ValueError:
+        return False

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
+import inspect
 import json
 import re
 from base64 import urlsafe_b64encode
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from hashlib import sha256
 from html import unescape
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 import httpx2
+import uvicorn
 
 from mcp_runtime.authserver.server import AuthorizationServer
 from mcp_runtime.authserver.web import Incoming
+from mcp_runtime.faces.http import listen
 
 ISSUER = "https://auth.example"
 RESOURCE = "https://mcp.example/mcp"
@@ -154,3 +159,18 @@ def answer_of(response: httpx2.Response) -> dict[str, str]:
 
 def error_of(response: httpx2.Response) -> tuple[int, str]:
     return response.status_code, str(json.loads(response.content)["error"])
+
+
+@asynccontextmanager
+async def serving(app: Any, port: int = 0) -> AsyncIterator[str]:
+    """The origin at which uvicorn serves an application, or one that is made for its origin."""
+    with listen("127.0.0.1", port) as bound:
+        origin = f"http://127.0.0.1:{bound.getsockname()[1]}"
+        made = app(origin) if inspect.isfunction(app) else app
+        server = uvicorn.Server(uvicorn.Config(made, log_level="error", lifespan="off"))
+        task = asyncio.create_task(server.serve([bound]))
+        try:
+            yield origin
+        finally:
+            server.should_exit = True
+            await task

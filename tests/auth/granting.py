@@ -7,7 +7,7 @@ import inspect
 import json
 import re
 from base64 import urlsafe_b64encode
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from hashlib import sha256
 from html import unescape
@@ -174,3 +174,20 @@ async def serving(app: Any, port: int = 0) -> AsyncIterator[str]:
         finally:
             server.should_exit = True
             await task
+
+
+Attack = Callable[[AuthorizationServer, Program], Awaitable[None]]
+
+
+def on_a_server(attack: Attack, **settings: Any) -> None:
+    """Run an attack on a server with one client, which nobody has anything against."""
+
+    async def run() -> None:
+        server = house(**settings)
+        await attack(server, await Program.registered(server))
+
+    asyncio.run(run())
+
+
+async def code(server: AuthorizationServer, program: Program, **more: str) -> str:
+    return (await Person(server).allows(**program.wish(**more)))["code"]

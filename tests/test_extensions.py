@@ -6,7 +6,7 @@ import asyncio
 import json
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -18,11 +18,14 @@ from mcp_codegen.extensions.mount import Mounted, mount
 from mcp_codegen.extensions.render import render_extension
 from mcp_codegen.homes import home, template_folders
 from mcp_codegen.schemas import Schemas
+from mcp_generated.extensions import tasks as tasks_extension
 from mcp_generated.extensions.skills import methods as skills
 from mcp_generated.extensions.tasks import Client
 from mcp_generated.extensions.tasks import methods as tasks
 from mcp_generated.extensions.tasks import types as t
-from mcp_runtime.errors import NotAllowed, RemoteError
+from mcp_generated.v2026_07_28 import Client as PlainClient
+from mcp_generated.v2026_07_28 import Server as PlainServer
+from mcp_runtime.errors import InvalidResponse, NotAllowed, RemoteError
 from mcp_runtime.lifecycle import split
 from mcp_runtime.spec import META, Request
 
@@ -84,6 +87,35 @@ async def test_who_has_not_declared_the_extension_cannot_use_its_methods() -> No
     async with client() as speaking:
         with pytest.raises(NotAllowed, match="io.modelcontextprotocol/tasks"):
             await speaking.get_task(task_id="any")
+
+
+class Plain(PlainServer):
+    """A server of the core that has a task at hand for every call."""
+
+    task: ClassVar[dict[str, Any]] = {
+        "task_id": "one",
+        "status": "working",
+        "created_at": "2026",
+        "last_updated_at": "2026",
+        "ttl_ms": None,
+    }
+
+    async def call_tool(self, ctx: Any, params: Any) -> Any:
+        return t.CreateTaskResult(**self.task)
+
+    async def get_task(self, ctx: Any, params: Any) -> Any:
+        return t.GetTaskResult(**self.task)
+
+
+async def test_extensions_are_added_to_a_server_and_to_a_client_of_the_core() -> None:
+    server = Plain(name="s", version="1", extensions=[tasks_extension])
+    assert server.capabilities["extensions"] == TASKS["extensions"]
+    async with Client.memory(server, extensions=[tasks_extension]) as speaking:
+        assert isinstance(await speaking.call_tool(name="any"), t.CreateTaskResult)
+        assert (await speaking.get_task(task_id="one")).status == "working"
+    async with PlainClient.memory(server) as plain:
+        with pytest.raises(InvalidResponse, match="content: Field required"):
+            await plain.call_tool(name="any")
 
 
 @pytest.mark.parametrize("capabilities", [{}, {"extensions": {}}, {"extensions": {"io.modelcontextprotocol/ui": {}}}])

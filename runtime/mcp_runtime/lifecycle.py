@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from enum import Enum
+from functools import cache
 from typing import Any, Final
 
 from pydantic import BaseModel, ValidationError
 
-from .spec import Gate, Handshake, Sent, Stateless
+from .spec import Direction, Gate, Handshake, Revision, Sent, Stateless
 from .wire import is_object, reader
 
 Capabilities = dict[str, Any]
@@ -50,6 +51,16 @@ def allowed(lifecycle: Handshake | Stateless, phase: Phase, row: Sent) -> bool:
     return row.method in {getattr(lifecycle, role).method for role in roles}
 
 
+@cache
+def open_to(revision: Revision, direction: Direction, phase: Phase, missing: frozenset[str]) -> Mapping[str, Sent]:
+    """What may go this way in a phase, but for what needs a capability that is missing; shared by all conversations
+    that have come as far."""
+    rows = revision.table(direction).items()
+    return {
+        method: row for method, row in rows if row.capability not in missing and allowed(revision.lifecycle, phase, row)
+    }
+
+
 def split(capability: str) -> tuple[str, tuple[str, ...]]:
     """`server.tools.listChanged` → the side that declares it, and the path in its capabilities; the identifier of an
     extension is one step of it, dots and all, and a setting of it (`server.extensions.acme/paint#glossy`) another."""
@@ -68,6 +79,12 @@ def required(capabilities: Iterable[str]) -> Capabilities:
         for step in split(each)[1]:
             at = at.setdefault(step, {})
     return found
+
+
+def extensions_needed(revision: Revision, side: str) -> Capabilities:
+    """The extensions that a side has to declare for some message of a revision."""
+    gates = (gate.capability for row in revision.rows for gate in row.gates)
+    return required(each for each in gates if each.startswith(f"{side}{_NAMED}"))
 
 
 def declared(capabilities: Capabilities, path: Iterable[str]) -> bool:

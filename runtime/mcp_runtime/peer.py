@@ -8,19 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cache
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, TypeVar, cast
 
 from pydantic import BaseModel, ValidationError
 
 from . import jsonrpc
 from .errors import ErrorResponse, InvalidMessage, InvalidResponse, McpError, NotAllowed
 from .jsonrpc import ErrorMessage, Id, Malformed, NotificationMessage, RequestMessage, ResultMessage
-from .lifecycle import UNDECLARED, Capabilities, Phase, allowed, declared, first_phase, passes, required, split
+from .lifecycle import UNDECLARED, Capabilities, Phase, allowed, declared, first_phase, open_to, passes, required, split
 from .spec import META, OPPOSITE, Direction, Gate, Handshake, Notification, Request, Revision, Sent
 from .wire import Said, complaint, is_object, reader
 
 Side = Literal["client", "server"]
+SentT = TypeVar("SentT", bound=Sent)
 
 _SENDS: Final[Mapping[Side, Direction]] = {"client": "client_to_server", "server": "server_to_client"}
 
@@ -104,8 +104,8 @@ class Peer:
         lifecycle = self.revision.lifecycle
         self._opening = lifecycle.open if isinstance(lifecycle, Handshake) else None
         sends = _SENDS[self.side]
-        self._sendable = _open_to(self.revision, sends, phase, missing)
-        self._receivable = _open_to(self.revision, OPPOSITE[sends], phase, missing)
+        self._sendable = open_to(self.revision, sends, phase, missing)
+        self._receivable = open_to(self.revision, OPPOSITE[sends], phase, missing)
 
     def agree(self, revision: Revision, theirs: Capabilities) -> None:
         """The two sides have agreed on a revision, and this is what the other side has declared."""
@@ -133,12 +133,14 @@ class Peer:
 
     def ask(self, id: Id, row: Request[Any], params: Any) -> bytes:
         """The bytes of a request. Raises NotAllowed or InvalidMessage."""
+        row = self._own(row)
         data = self._written(row, jsonrpc.request, id, row.method, self._checked(row, params))
         self._waiting[id] = (row, params)
         return data
 
     def tell(self, row: Notification, params: Any) -> bytes:
         """The bytes of a notification. Raises NotAllowed or InvalidMessage."""
+        row = self._own(row)
         data = self._written(row, jsonrpc.notification, row.method, self._checked(row, params))
         lifecycle = self.revision.lifecycle
         if isinstance(lifecycle, Handshake) and row.method == lifecycle.opened.method:
@@ -178,10 +180,15 @@ class Peer:
         """Nobody waits for this answer any more; it is dropped when it comes. False if it has come already."""
         return self._waiting.pop(id, None) is not None
 
-    def _checked(self, row: Sent, params: Any) -> Any:
-        """The params to send, if this may be said now."""
-        if self._sendable.get(row.method) is not row:
+    def _own(self, row: SentT) -> SentT:
+        """The row of a message as this revision has it, maybe with more than it was written for; if it may be said now."""
+        own = self._sendable.get(row.method)
+        if own is not row and not _is_same(own, row):
             self._explain(row)
+        return cast(SentT, own)
+
+    def _checked(self, row: Sent, params: Any) -> Any:
+        """The params to send, where they fit and what they need was declared."""
         if not params and not row.params_required:
             return None
         try:
@@ -206,7 +213,7 @@ class Peer:
     def _explain(self, row: Sent) -> None:
         """Raise NotAllowed with the rule that forbids this message now."""
         what = f"{row.method!r} in {self.revision.id}"
-        if self.revision.table(_SENDS[self.side]).get(row.method) is not row:
+        if not _is_same(self.revision.table(_SENDS[self.side]).get(row.method), row):
             raise NotAllowed(f"{what} is not sent by the {self.side}")
         if not allowed(self.revision.lifecycle, self.phase, row):
             raise NotAllowed(f"{what} cannot be sent {self.phase.value}")
@@ -328,18 +335,13 @@ class Peer:
         return Answered(id, result)
 
 
+def _is_same(own: Sent | None, row: Sent) -> bool:
+    """Whether two rows are of the same message, be it that of an extension that adds to the answers."""
+    return own is not None and own.direction == row.direction and own.params is row.params
+
+
 def _lacking(gate: Gate) -> str:
     """What is missing for params that do not pass a gate."""
     return (
         f"with {gate.property or gate.params.__name__} needs the capability {gate.capability!r}, which was not declared"
     )
-
-
-@cache
-def _open_to(revision: Revision, direction: Direction, phase: Phase, missing: frozenset[str]) -> Mapping[str, Sent]:
-    """What may go this way in a phase, but for what needs a capability that is missing; shared by all conversations
-    that have come as far."""
-    rows = revision.table(direction).items()
-    return {
-        method: row for method, row in rows if row.capability not in missing and allowed(revision.lifecycle, phase, row)
-    }

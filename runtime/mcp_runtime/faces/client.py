@@ -12,13 +12,14 @@ from pydantic import BaseModel
 
 from ..errors import ErrorResponse, LocalError, McpError, Rejected
 from ..exchange import log
+from ..lifecycle import extensions_needed, merge
 from ..peer import Asked, Peer, Told
 from ..seams import Exchanging, Speaker, Transport
 from ..session import Session
 from ..spec import META, Direction, Handshake, InputRequest, Request, Revision, Stateless
 from ..wire import is_list, is_object
 from .calls import DEFAULT, Options, Params, ResultT
-from .face import Chosen, Context, Face, Speaking
+from .face import Chosen, Context, Extension, Face, Speaking
 
 if TYPE_CHECKING:
     from ..transports.http_client.channel import Reach
@@ -37,6 +38,7 @@ class BaseClient(Face):
     `{"roots": {"listChanged": True}}`. `opening` says how the opening calls are made. With `keep_alive`, the server is
     asked every so many seconds whether it is still there, and the conversation ends where it does not answer in time.
     With `revisions`, servers of these are spoken to as well, and what is of another revision than its own is converted.
+    `extensions` are generated packages: the client declares them.
     """
 
     _receives: ClassVar[Direction] = "server_to_client"
@@ -51,8 +53,9 @@ class BaseClient(Face):
         opening: Options = DEFAULT,
         keep_alive: float | None = None,
         revisions: Chosen = (),
+        extensions: Sequence[Extension] = (),
     ) -> None:
-        super().__init__(capabilities)
+        super().__init__(capabilities, extensions)
         self.name = name
         self.version = version
         self.server: BaseModel | None = None
@@ -69,6 +72,8 @@ class BaseClient(Face):
         else:
             meta = lifecycle.discover.params.model_fields["meta"].annotation
             self.capabilities = self._capabilities(meta, "client_capabilities")
+        for each in extensions:
+            merge(self.capabilities, extensions_needed(each.methods.REVISION, "client"))
 
     @classmethod
     def stdio(

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import cache
 from typing import Any, ClassVar, Final, Literal, Protocol, Self, TypeAlias, TypeVar
 
 from pydantic import BaseModel
 
-from ..errors import Refusal
+from ..errors import LocalError, Refusal
 from ..jsonrpc import METHOD_NOT_FOUND, Id
 from ..lifecycle import Capabilities, declare, merge, split
 from ..peer import Asked, Told
@@ -108,13 +109,29 @@ class Speaking(Protocol[FaceT_co]):
     def face(self) -> FaceT_co: ...
 
 
+class ExtensionMethods(Protocol):
+    """The table of an extension, with the core's."""
+
+    @property
+    def REVISION(self) -> Revision: ...
+
+
+class Extension(Protocol):
+    """The generated package of an extension."""
+
+    @property
+    def methods(self) -> ExtensionMethods: ...
+
+
 class Face(Caller):
     """One side of a conversation, with a method for each message it may receive."""
 
     revision: ClassVar[Revision]
     _receives: ClassVar[Direction]
 
-    def __init__(self, capabilities: Mapping[str, Any] | None) -> None:
+    def __init__(self, capabilities: Mapping[str, Any] | None, extensions: Sequence[Extension] = ()) -> None:
+        if extensions:
+            setattr(self, "revision", _extended(self.revision, *(each.methods.REVISION for each in extensions)))
         self._more: Mapping[str, Any] = capabilities or {}
         self._handlers = self._overridden()
 
@@ -161,6 +178,16 @@ class Face(Caller):
 
     def _not_handled(self, row: Sent | InputRequest[Any]) -> Refusal:
         return Refusal(METHOD_NOT_FOUND, f"{row.method!r} is not served here ({self.revision.id})")
+
+
+@cache
+def _extended(revision: Revision, *extensions: Revision) -> Revision:
+    """A revision with what these extensions add to it: one record for all conversations."""
+    for each in extensions:
+        if each.id != revision.id:
+            raise LocalError(f"an extension of {each.id} cannot be used with {revision.id}")
+        revision = revision.joined(each)
+    return revision
 
 
 def _awaitable(handler: Handler) -> Handler:

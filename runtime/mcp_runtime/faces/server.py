@@ -18,7 +18,7 @@ from ..wire import reader
 from .audience import Audience, Listener, Watched, filter_of, honoured
 from .calls import DEFAULT, Options, Params
 from .choosing import choose, turn_away
-from .face import LEVELS, Chosen, Face, Handler, Speaking
+from .face import LEVELS, Chosen, Extension, Face, Handler, Speaking
 from .guards import limit
 from .questions import check_questions
 from .rates import Allowance, Rate
@@ -41,7 +41,8 @@ class BaseServer(Face):
     `capabilities` are declared beside those that the overridden methods declare, such as
     `{"logging": {}, "tools": {"listChanged": True}}`. `rates` say how often each client may call a method, by its name
     here, such as `{"call_tool": Rate(10, burst=50)}`; completions have a rate unless it is None. `keys` seal what
-    clients without a session hand back; without them, another process cannot open it.
+    clients without a session hand back; without them, another process cannot open it. `extensions` are generated packages:
+    their methods can be overridden as well.
     """
 
     context: ClassVar[type[ServerContext]]
@@ -56,8 +57,9 @@ class BaseServer(Face):
         capabilities: Mapping[str, Any] | None = None,
         rates: Mapping[str, Rate | None] | None = None,
         keys: KeyRing | None = None,
+        extensions: Sequence[Extension] = (),
     ) -> None:
-        super().__init__(capabilities)
+        super().__init__(capabilities, extensions)
         together = None if isinstance(self.revision.lifecycle, Handshake) else self
         limit(self._handlers, self.revision.table(self._receives).values(), {**_RATES, **(rates or {})}, together)
         self.name = name

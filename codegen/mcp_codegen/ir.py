@@ -195,6 +195,15 @@ class Http:
 
 
 @dataclass(frozen=True, slots=True)
+class Codes:
+    """The error codes from `first` to `last` that are not sent unless they are constants, and what is sent instead."""
+
+    first: int
+    last: int
+    instead: int
+
+
+@dataclass(frozen=True, slots=True)
 class Revision:
     """One revision of the protocol, whole."""
 
@@ -204,6 +213,7 @@ class Revision:
     methods: tuple[Method, ...]
     lifecycle: Lifecycle
     http: Http
+    codes: tuple[Codes, ...]
     batches: bool
     null_ids: bool
     sha256: str

@@ -14,6 +14,7 @@ that nothing uses, or whose `derived` is no longer what the schema gives, fails 
 | `lifecycle`  | `style`      | `roles`: the methods the runtime has to know, by what it knows them as             |
 | `http`       | `style`      | how messages of this style of lifecycle travel over HTTP                           |
 | `http_without` | `feature`  | false: what `http` says of the style does not hold for some revisions              |
+| `codes`      | `style`      | the error codes that are not sent in this style of lifecycle, and what is instead  |
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ _TABLES: Final = {
     "lifecycle": "style",
     "http": "style",
     "http_without": "feature",
+    "codes": "style",
 }
 
 

@@ -52,6 +52,7 @@ def render_revision(
     tables = calls(revision, given)
     rows = {call.row for table in tables.values() for call in table}
     rows |= {"Gate" for table in tables.values() for call in table if call.gates}
+    rows |= {"Codes"} if revision.codes else set()
     style = revision.lifecycle.style.capitalize()
     context: dict[str, Any] = {
         "revision": revision,

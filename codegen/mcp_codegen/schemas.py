@@ -17,7 +17,7 @@ from .jsontypes import is_object
 from .overlay import Overlay, read_overlay
 from .pins import Pins, digest, read_pins
 from .read import Named, read_types
-from .rules import check_http, derive_http, derive_lifecycle, derive_methods, has_batches, has_null_ids
+from .rules import check_http, derive_codes, derive_http, derive_lifecycle, derive_methods, has_batches, has_null_ids
 
 
 class Schemas:
@@ -107,8 +107,9 @@ class Schemas:
         lifecycle = derive_lifecycle(methods, revision, self.overlay)
         constants = edition.get("x-constants", {})
         http = derive_http(methods, constants, lifecycle.style, revision, self.overlay)
+        codes = derive_codes(constants, lifecycle.style, revision, self.overlay)
         batches, null_ids = has_batches(types), has_null_ids(types)
-        return Revision(revision, constants, types, methods, lifecycle, http, batches, null_ids, sha256)
+        return Revision(revision, constants, types, methods, lifecycle, http, codes, batches, null_ids, sha256)
 
     def types(self, revision: str) -> Named:
         """The types of one revision, whether or not its methods can be derived already."""

@@ -188,8 +188,10 @@ class Session:
         try:
             answer = self.peer.answer(asked, await self.handle(speaker, asked))
         except Refusal as refusal:
-            code = refusal.code
-            answer = self.peer.refuse(asked, refusal.code, refusal.message, refusal.data)
+            code = self.peer.revision.sends_code(refusal.code)
+            if code != refusal.code:
+                log.warning("%r: %d is sent for the code %d, which is reserved", asked.row.method, code, refusal.code)
+            answer = self.peer.refuse(asked, code, refusal.message, refusal.data)
         except Exception as fault:
             if isinstance(fault, InvalidMessage):
                 log.error("%s", fault)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Final, Generic, Literal, TypeVar
+from typing import Any, Final, Generic, Literal, NamedTuple, TypeVar
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import InitErrorDetails, PydanticCustomError
@@ -176,10 +176,18 @@ def _read_final(shape: type[BaseModel], value: object) -> Any:
     return result
 
 
+class Codes(NamedTuple):
+    """The error codes from `first` to `last`: unless they are constants, `instead` is sent for them."""
+
+    first: int
+    last: int
+    instead: int
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Revision:
     """One revision of the protocol, as `module` of its package has it: all its rows, how a conversation opens and how
-    it travels over HTTP; whether messages may come in batches, and errors about a message without a readable id have
+    it travels over HTTP; which error codes are not sent; whether messages may come in batches, and errors about a message without a readable id have
     `null` for it; and the constants of its schema."""
 
     id: str
@@ -190,6 +198,7 @@ class Revision:
     batches: bool
     null_ids: bool
     constants: Mapping[str, str | int]
+    codes: tuple[Codes, ...] = ()
 
     @property
     def family(self) -> str:
@@ -208,6 +217,14 @@ class Revision:
     def capabilities(self) -> frozenset[str]:
         """Everything that some message of it needs to have been declared, side first."""
         return frozenset(row.capability for table in self._tables.values() for row in table.values() if row.capability)
+
+    def sends_code(self, code: int) -> int:
+        """The error code that is sent for this one, which may be reserved or out of use (2026: basic, error codes)."""
+        if code not in self.constants.values():
+            for codes in self.codes:
+                if codes.first <= code <= codes.last:
+                    return codes.instead
+        return code
 
     def joined(self, extended: Revision) -> Revision:
         """This revision with what another one has beside it: one that is the same, but for an extension."""

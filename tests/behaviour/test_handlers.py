@@ -175,3 +175,29 @@ async def test_what_comes_together_does_not_queue_for_the_one_thread_that_is_idl
     workers, met = Workers(), threading.Barrier(3)
     await workers.run(threading.current_thread)
     await asyncio.gather(*(workers.run(met.wait, 10) for _ in range(3)))
+
+
+@pytest.mark.parametrize(
+    ("code", "stateless"),
+    [
+        (-32000, -32000),
+        (-32002, -32602),
+        (-32019, -32019),
+        (-32021, -32021),
+        (-32042, -32603),
+        (-32099, -32603),
+        (7, 7),
+    ],
+)
+@among(EVERY)
+async def test_a_code_that_the_specification_keeps_for_itself_is_not_sent(rev: Rev, code: int, stateless: int) -> None:
+    """Without sessions; 2025-11-25 and before leave all of them to servers."""
+
+    def call_tool(ctx: Any, params: Any) -> Any:
+        raise Refusal(code, "why", {"more": 1})
+
+    async with client_of(rev, server_of(rev, call_tool=call_tool)) as client:
+        with pytest.raises(ErrorResponse) as refused:
+            await client.call_tool(name="x")
+    assert refused.value.code == (stateless if rev.stateless else code)
+    assert (refused.value.message, refused.value.data) == ("why", {"more": 1})

@@ -65,6 +65,7 @@ def _types(reader: Reader, templates: Templates) -> str:
         methods=(),
         lifecycle=Lifecycle("", {}),
         http=Http(False, False, False, False, {}, {}),
+        codes=(),
         batches=False,
         null_ids=False,
         sha256="",

@@ -5,7 +5,7 @@
 
 from typing import Final
 
-from mcp_runtime.spec import Gate, Http, InputRequest, Interim, Notification, Request, Revision, Stateless
+from mcp_runtime.spec import Codes, Gate, Http, InputRequest, Interim, Notification, Request, Revision, Stateless
 
 from . import types as t
 
@@ -261,6 +261,10 @@ REVISION: Final = Revision(
         statuses={-32700: 400, -32600: 400, -32601: 404, -32602: 400, -32020: 400, -32021: 400, -32022: 400},
         schemas=FromClient.LIST_TOOLS,
         arguments=FromClient.CALL_TOOL,
+    ),
+    codes=(
+        Codes(-32099, -32020, -32603),
+        Codes(-32002, -32002, -32602),
     ),
     batches=False,
     null_ids=False,

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import stat
-import threading
-from base64 import urlsafe_b64encode
 from collections.abc import Awaitable, Callable, Iterator
-from hashlib import sha256
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs, parse_qsl, urlsplit
+from urllib.parse import parse_qs, urlsplit
 from urllib.request import urlopen
 
 import httpx2
 import pytest
+from world import METADATA, REDIRECT, RESOURCE, Reply, World, served, visit
 
 from mcp_runtime.auth.browser import Browser
 from mcp_runtime.auth.grants import AuthorizationCode, ClientCredentials, with_query
@@ -25,129 +21,30 @@ from mcp_runtime.auth.oauth import OAuth
 from mcp_runtime.auth.store import InFile, Kept, Registered, Token
 from mcp_runtime.errors import NotAuthorized
 
-Reply = tuple[int, dict[str, str], Any]
-REDIRECT = "http://127.0.0.1:7/callback"
-
-
-class World(ThreadingHTTPServer):
-    """A resource and its authorization server at one origin. `replies` stand in for what it says at a path."""
-
-    daemon_threads = True
-
-    def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), Handler)
-        self.origin = f"http://127.0.0.1:{self.server_port}"
-        self.seen: list[tuple[str, str, dict[str, str]]] = []
-        self.replies: dict[str, Reply] = {}
-        self.valid = "none yet"
-        self.given = 0
-        self.codes: dict[str, str] = {}
-        self.lasts = 3600
-
-    @property
-    def metadata(self) -> dict[str, Any]:
-        return {
-            "issuer": self.origin,
-            "token_endpoint": f"{self.origin}/token",
-            "authorization_endpoint": f"{self.origin}/authorize",
-            "registration_endpoint": f"{self.origin}/register",
-            "code_challenge_methods_supported": ["S256"],
-            "token_endpoint_auth_methods_supported": ["none", "client_secret_basic"],
-        }
-
-    def reply(self, path: str, said: dict[str, str], bearer: str) -> Reply:
-        if path in self.replies:
-            return self.replies[path]
-        match path:
-            case "/mcp":
-                return (
-                    (200, {}, "in") if bearer == f"Bearer {self.valid}" else (401, {"www-authenticate": "Bearer"}, "")
-                )
-            case "/.well-known/oauth-protected-resource/mcp":
-                return 200, {}, {"resource": f"{self.origin}/mcp", "authorization_servers": [self.origin]}
-            case "/.well-known/oauth-authorization-server":
-                return 200, {}, self.metadata
-            case "/register":
-                return 201, {}, {"client_id": "registered"}
-            case "/authorize":
-                self.codes["code"] = said["code_challenge"]
-                return 302, {"location": f"{said['redirect_uri']}?code=code&state={said['state']}"}, ""
-            case "/token":
-                return self.token(said)
-            case _:
-                return 404, {}, ""
-
-    def token(self, said: dict[str, str]) -> Reply:
-        if said["grant_type"] == "authorization_code":
-            digest = sha256(said["code_verifier"].encode()).digest()
-            if self.codes.pop(said["code"], "") != urlsafe_b64encode(digest).rstrip(b"=").decode():
-                return 400, {}, {"error": "invalid_grant"}
-        elif said["grant_type"] == "refresh_token" and said["refresh_token"] != f"refresh-{self.given}":
-            return 400, {}, {"error": "invalid_grant"}
-        self.given += 1
-        self.valid = f"secret-{self.given}"
-        more = {"refresh_token": f"refresh-{self.given}", "expires_in": self.lasts}
-        return 200, {}, {"access_token": self.valid, "token_type": "bearer", **more}
-
-    def asked(self, path: str) -> list[dict[str, str]]:
-        return [said for _, at, said in self.seen if at == path]
-
-
-class Handler(BaseHTTPRequestHandler):
-    def do_GET(self) -> None:
-        world = self.server
-        assert isinstance(world, World)
-        at = urlsplit(self.path)
-        body = self.rfile.read(int(self.headers.get("content-length", 0))).decode()
-        said = json.loads(body) if body.startswith("{") else dict(parse_qsl(f"{at.query}&{body}"))
-        world.seen.append((self.command, at.path, said))
-        status, headers, answer = world.reply(at.path, said, self.headers.get("authorization", ""))
-        content = answer.encode() if isinstance(answer, str) else json.dumps(answer).encode()
-        self.send_response(status)
-        for name, value in {**headers, "content-length": str(len(content))}.items():
-            self.send_header(name, value)
-        self.end_headers()
-        self.wfile.write(content)
-
-    do_POST = do_GET
-
-    def log_message(self, format: str, *args: object) -> None:
-        pass
-
 
 @pytest.fixture
 def world() -> Iterator[World]:
-    server = World()
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    yield server
-    server.shutdown()
-    thread.join()
-    server.server_close()
-
-
-async def visit(url: str) -> str:
-    async with httpx2.AsyncClient() as browser:
-        return (await browser.get(url, follow_redirects=False)).headers["location"]
+    with served(World()) as found:
+        yield found
 
 
 def get(world: World, auth: OAuth, times: int = 1, at: str = "") -> list[int]:
     async def run() -> list[int]:
-        async with httpx2.AsyncClient(auth=auth) as client:
-            return [(await client.get(at or f"{world.origin}/mcp")).status_code for _ in range(times)]
+        async with httpx2.AsyncClient(auth=auth, verify=False) as client:
+            return [(await client.get(at or world.url)).status_code for _ in range(times)]
 
     return asyncio.run(run())
 
 
 def person(world: World, by: Callable[[str], Awaitable[str]] = visit, **settings: Any) -> OAuth:
-    return OAuth(f"{world.origin}/mcp", AuthorizationCode(by, REDIRECT), **settings)
+    return OAuth(world.url, AuthorizationCode(by, REDIRECT), **settings)
 
 
 def test_a_person_agrees_once_and_the_token_is_used_from_then_on(world: World) -> None:
     assert get(world, person(world), times=3) == [200, 200, 200]
     assert len(world.asked("/authorize")) == len(world.asked("/token")) == 1
     [asked], [redeemed] = world.asked("/authorize"), world.asked("/token")
-    assert asked["resource"] == redeemed["resource"] == f"{world.origin}/mcp"
+    assert asked["resource"] == redeemed["resource"] == world.url
 
 
 def test_a_token_that_ends_is_refreshed_and_the_refresh_token_rotates(world: World) -> None:
@@ -170,27 +67,26 @@ def test_a_token_is_kept_for_a_later_process_and_only_its_owner_reads_it(world: 
 def test_a_browser_comes_back_to_this_machine(world: World) -> None:
     browser = Browser(patience=60, open_url=lambda url: urlopen(url, timeout=30).read())
     try:
-        assert get(world, OAuth(f"{world.origin}/mcp", AuthorizationCode(browser, browser.redirect))) == [200]
+        assert get(world, OAuth(world.url, AuthorizationCode(browser, browser.redirect))) == [200]
     finally:
         browser.close()
 
 
+@pytest.mark.clause("draft/authorization/23")
 def test_a_token_goes_to_no_other_origin(world: World) -> None:
     auth = person(world)
     assert get(world, auth) == [200]
-    assert get(world, auth, at=f"http://localhost:{world.server_port}/mcp") == [401]
+    assert get(world, auth, at=world.url.replace("127.0.0.1", "localhost")) == [401]
 
 
-OTHER = "/.well-known/oauth-authorization-server"
-RESOURCE = "/.well-known/oauth-protected-resource/mcp"
 HOSTILE: dict[str, tuple[str, Reply]] = {
-    "metadata is a redirect": (OTHER, (302, {"location": "http://127.0.0.1:9/"}, "")),
-    "metadata is no JSON": (OTHER, (200, {}, "<html>")),
-    "metadata is a list": (OTHER, (200, {}, [1])),
-    "metadata is nested without end": (OTHER, (200, {}, "[" * 100_000)),
-    "metadata is too long": (OTHER, (200, {}, " " * 300_000)),
-    "metadata breaks": (OTHER, (500, {}, "")),
-    "there is no metadata": (OTHER, (404, {}, "")),
+    "metadata is a redirect": (METADATA, (302, {"location": "http://127.0.0.1:9/"}, "")),
+    "metadata is no JSON": (METADATA, (200, {}, "<html>")),
+    "metadata is a list": (METADATA, (200, {}, [1])),
+    "metadata is nested without end": (METADATA, (200, {}, "[" * 100_000)),
+    "metadata is too long": (METADATA, (200, {}, " " * 300_000)),
+    "metadata breaks": (METADATA, (500, {}, "")),
+    "there is no metadata": (METADATA, (404, {}, "")),
     "the resource is a redirect": (RESOURCE, (307, {"location": "http://169.254.169.254/"}, "")),
     "the resource is another": (
         RESOURCE,
@@ -237,6 +133,7 @@ def test_a_server_that_wants_a_bound_token_gets_no_other(world: World) -> None:
         get(world, person(world, bound=True))
 
 
+@pytest.mark.clause("draft/authorization/39")
 def test_an_answer_to_another_request_is_not_redeemed(world: World) -> None:
     async def injected(url: str) -> str:
         return f"{REDIRECT}?code=stolen&state=guessed"
@@ -249,14 +146,14 @@ def test_an_answer_to_another_request_is_not_redeemed(world: World) -> None:
 def test_a_client_that_is_known_elsewhere_is_not_shown_to_another_issuer(world: World) -> None:
     known = Registered("id", "secret", issuer="https://as.example")
     with pytest.raises(NotAuthorized, match="another issuer"):
-        get(world, OAuth(f"{world.origin}/mcp", ClientCredentials(known)))
+        get(world, OAuth(world.url, ClientCredentials(known)))
     assert not world.asked("/token")
 
 
 def test_an_issuer_that_is_not_in_the_list_is_not_asked(world: World) -> None:
     with pytest.raises(NotAuthorized, match="trusted"):
         get(world, person(world, issuers=["https://as.example"]))
-    assert not world.asked(OTHER)
+    assert not world.asked(METADATA)
 
 
 def test_a_token_that_is_never_taken_is_not_asked_for_without_end(world: World) -> None:

@@ -30,6 +30,7 @@ METADATA: dict[str, Any] = {
 REDIRECT = "http://127.0.0.1:7777/callback"
 
 
+@pytest.mark.clause("2025-03-26/authorization/29", "draft/authorization/34")
 @pytest.mark.parametrize(
     "url",
     [
@@ -88,6 +89,7 @@ def test_this_machine_is_asked_where_the_server_is_on_it() -> None:
         policy.check_addresses("http://localhost:5000/token", ["93.184.216.34"])
 
 
+@pytest.mark.clause("2025-03-26/authorization/29", "draft/authorization/34")
 @pytest.mark.parametrize(
     "change",
     [
@@ -113,6 +115,7 @@ def test_an_issuer_goes_by_another_name_only_where_that_was_said() -> None:
     assert read_issuer(said, AS, POLICY, ["https://other.example"]).name == "https://other.example"
 
 
+@pytest.mark.clause("2025-03-26/authorization/36", "draft/authorization/36")
 @pytest.mark.parametrize("methods", [None, [], ["plain"]])
 def test_an_authorization_server_without_s256_is_refused(methods: list[str] | None) -> None:
     issuer = read_issuer({**METADATA, "code_challenge_methods_supported": methods}, AS, POLICY)
@@ -157,6 +160,7 @@ ASKED = Asked(Issuer(AS, f"{AS}/token"), REDIRECT, "right", "verifier")
 SAYING = Asked(Issuer(AS, f"{AS}/token", says_iss=True), REDIRECT, "right", "verifier")
 
 
+@pytest.mark.clause("draft/authorization/39")
 @pytest.mark.parametrize(
     ("asked", "answer"),
     [
@@ -194,6 +198,7 @@ def test_what_an_error_says_is_not_repeated_unless_it_is_a_plain_word() -> None:
     assert "right" not in repr(ASKED) and "verifier" not in repr(ASKED).replace("verifier=", "")
 
 
+@pytest.mark.clause("2025-03-26/authorization/31", "draft/authorization/35")
 @pytest.mark.parametrize(
     "uri", ["http://app.example/cb", "javascript:1", "data:x", "https://a.example/#f", "myapp:/cb", ""]
 )

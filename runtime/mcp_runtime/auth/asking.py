@@ -36,6 +36,7 @@ class Asking:
 
     def __init__(self, policy: UrlPolicy) -> None:
         self.policy = policy
+        self._tls = httpx2.create_ssl_context(trust_env=False)  # Made once: reading the certificates takes long.
 
     async def get(self, url: str, headers: Mapping[str, str] | None = None) -> Said:
         return await self._send("GET", url, headers or {})
@@ -51,7 +52,9 @@ class Asking:
         at = httpx2.URL(self.policy.check(url))
         every = {"accept": "application/json", "accept-encoding": "identity", **headers}
         # Of the environment no proxy is taken: it would look the name up again, where the policy does not reach.
-        async with httpx2.AsyncClient(timeout=_TIMEOUT, trust_env=False, follow_redirects=False) as client:
+        async with httpx2.AsyncClient(
+            timeout=_TIMEOUT, verify=self._tls, trust_env=False, follow_redirects=False
+        ) as client:
             try:
                 async with asyncio.timeout(_TIMEOUT):
                     address = await self._address(at)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 from collections.abc import Iterator
 from html import unescape
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
+from browsers import Browser, chromium
 from click.testing import CliRunner
 from conftest import ROOT
 from invented import folder, message, record, skeleton
@@ -21,30 +21,13 @@ from mcp_codegen.diff.compare import compare
 from mcp_codegen.schemas import Schemas
 from mcp_generated import REVISIONS
 
-DEADLINE = 60.0  # Seconds that the browser may take on a busy machine.
 HOSTILE = "</script><script>document.title='stolen'</script><img src=x onerror=\"document.title='stolen'\">"
-
-Browser = Any
 
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    driver = shutil.which("chromedriver")
-    if chromium is None or driver is None:
-        pytest.skip("there is no chromium with its chromedriver here (apt-get install chromium chromium-driver)")
-    from selenium import webdriver
-    from selenium.webdriver.chrome.service import Service
-
-    options = webdriver.ChromeOptions()
-    options.binary_location = chromium
-    for argument in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"):
-        options.add_argument(argument)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    opened = webdriver.Chrome(options=options, service=Service(driver))
-    opened.set_page_load_timeout(DEADLINE)
-    yield opened
-    opened.quit()
+    with chromium() as opened:
+        yield opened
 
 
 @pytest.fixture(scope="module")

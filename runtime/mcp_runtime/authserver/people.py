@@ -16,7 +16,7 @@ from . import pages
 from .clients import Clients
 from .login import Login
 from .records import Client, Error, Origin, Refused, new_secret
-from .requests import Wish, fields, once, redirect_of, wish_of
+from .requests import Wish, fields, redirect_of, wish_of
 from .tokens import Tokens
 from .upstream import Upstream
 from .web import Incoming, Reply
@@ -105,7 +105,7 @@ class People:
         """Who came back from the third party, to the browser in which they agreed. Raises Refused."""
         if not isinstance(self._login, Upstream):
             raise Refused(Error.INVALID_REQUEST, "there is no third party here", 404)
-        state = once(fields(request.query)).get("state", "")
+        state = request.parameters().get("state", "")
         said = self._opened(state, _RETURN, request)
         wish, client = await self._wish(said)
         try:

@@ -46,6 +46,10 @@ class Incoming:
             return None
         return found.value if found else None
 
+    def parameters(self) -> Fields:
+        """The fields of the query. Raises Refused."""
+        return once(fields(self.query))
+
     def form(self) -> Fields:
         """The fields of a form. Raises Refused."""
         if self.headers.get("content-type", "").partition(";")[0].strip().lower() != _FORM:

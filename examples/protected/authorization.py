@@ -1,0 +1,43 @@
+"""An authorization server as a process of its own: people sign in, see which program asks for what, and agree or not.
+
+Run it: `NOTES_SECRET=… python examples/protected/authorization.py [PORT] [URL OF THE MCP SERVER] [FILE]`.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+
+import uvicorn
+from signin import SignIn
+
+from mcp_runtime.authserver.records import Client
+from mcp_runtime.authserver.server import AuthorizationServer
+from mcp_runtime.authserver.storage import SQLite
+from mcp_runtime.faces.http import listen
+
+SCOPES = ("notes:read", "notes:write")
+
+
+def main(port: str = "9000", resource: str = "http://127.0.0.1:8000/mcp", file: str = ":memory:") -> None:
+    with listen("127.0.0.1", int(port)) as listening:
+        issuer = f"http://127.0.0.1:{listening.getsockname()[1]}"
+        signin = SignIn(issuer, {"ada": os.environ.get("ADAS_PASSWORD", "lovelace")})
+        server = AuthorizationServer(
+            issuer,
+            resources=[resource],
+            scopes=SCOPES,
+            login=signin,
+            storage=SQLite(file),
+            # The MCP server asks it what tokens are worth.
+            clients=[Client.known("notes-server", secret=os.environ["NOTES_SECRET"], introspects=True)],
+        )
+        logging.getLogger("mcp_runtime").info("listening at %s", issuer)
+        app = signin.before(server)
+        uvicorn.Server(uvicorn.Config(app, log_level="warning", server_header=False)).run(sockets=[listening])
+
+
+if __name__ == "__main__":
+    logging.basicConfig(level=logging.INFO, format="%(message)s")
+    main(*sys.argv[1:])

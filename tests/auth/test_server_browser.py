@@ -1,0 +1,201 @@
+"""The page of consent in Chromium: what a person sees and does there, and what others cannot do with it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from html import escape
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+from urllib.parse import parse_qsl, urlencode, urlsplit
+
+import httpx2
+import pytest
+from browsers import DEADLINE, Browser, chromium
+from conftest import ROOT
+from granting import VERIFIER, challenge_of
+
+PROGRAM = ROOT / "examples" / "protected" / "authorization.py"
+RESOURCE = "http://127.0.0.1:8000/mcp"
+HOSTILE = "<img src=x onerror=\"document.title='stolen'\">"
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with chromium() as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def issuer() -> Iterator[str]:
+    """The example's authorization server, as a process of its own."""
+    env = {**os.environ, "NOTES_SECRET": "a secret of the notes server"}
+    with subprocess.Popen(
+        [sys.executable, PROGRAM, "0", RESOURCE], stderr=subprocess.PIPE, text=True, env=env
+    ) as process:
+        assert process.stderr is not None
+        try:
+            found = next(filter(None, (re.search(r"http://\S+", line) for line in process.stderr)), None)
+            assert found, "it ended before it said where it listens"
+            yield found[0]
+        finally:
+            process.terminate()
+
+
+class Site(ThreadingHTTPServer):
+    """The client's own site, which keeps what browsers ask it for, and has a page that frames another."""
+
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), Answers)
+        self.origin = f"http://127.0.0.1:{self.server_port}"
+        self.callback = f"{self.origin}/callback"
+        self.came: list[dict[str, str]] = []
+        self.framed = ""
+
+
+class Answers(BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        site: Any = self.server
+        at = urlsplit(self.path)
+        if at.path == "/callback":
+            site.came.append(dict(parse_qsl(at.query)))
+        page = f"<!doctype html><title>Arrived</title>{site.framed}".encode()
+        self.send_response(200)
+        self.send_header("content-type", "text/html")
+        self.send_header("content-length", str(len(page)))
+        self.end_headers()
+        self.wfile.write(page)
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
+@pytest.fixture
+def site() -> Iterator[Site]:
+    server = Site()
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    yield server
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def registered(issuer: str, site: Site, name: str) -> str:
+    """A client of this name, and the URL at which a person is asked about it."""
+    metadata = {"client_name": name, "redirect_uris": [site.callback], "token_endpoint_auth_method": "none"}
+    client = httpx2.post(f"{issuer}/register", json=metadata).json()["client_id"]
+    said = {
+        "response_type": "code",
+        "client_id": client,
+        "redirect_uri": site.callback,
+        "code_challenge": challenge_of(VERIFIER),
+        "code_challenge_method": "S256",
+        "state": "a state & more",
+        "scope": "notes:read",
+    }
+    return f"{issuer}/authorize?{urlencode(said)}"
+
+
+def sign_in(browser: Browser, url: str, password: str = "lovelace") -> None:
+    """Go to where a person is asked, by way of the page on which they sign in."""
+    browser.delete_all_cookies()
+    browser.get(url)
+    assert browser.title == "Sign in"
+    browser.find_element("name", "name").send_keys("ada")
+    browser.find_element("name", "password").send_keys(password)
+    press(browser, "#signin")
+
+
+def press(browser: Browser, selector: str) -> None:
+    """Press a button, and wait for the page it leads to."""
+    from selenium.webdriver.support.expected_conditions import staleness_of
+    from selenium.webdriver.support.wait import WebDriverWait
+
+    button = browser.find_element("css selector", selector)
+    button.click()
+    WebDriverWait(browser, DEADLINE).until(staleness_of(button))
+
+
+def text(browser: Browser) -> str:
+    return str(browser.find_element("css selector", "body").text)
+
+
+def faults(browser: Browser) -> list[Any]:
+    return [each["message"] for each in browser.get_log("browser") if "favicon" not in each["message"]]
+
+
+def test_a_person_signs_in_sees_who_asks_for_what_and_allows_it(browser: Browser, issuer: str, site: Site) -> None:
+    faults(browser)
+    url = registered(issuer, site, "A program")
+    sign_in(browser, url, "byron")
+    assert "the password is another" in text(browser)
+    sign_in(browser, url)
+    for each in (
+        "Allow A program to act for you?",
+        "a program on this computer (127.0.0.1)",
+        RESOURCE,
+        "notes:read",
+        "ada",
+    ):
+        assert each in text(browser)
+    assert "nobody has checked it" in text(browser)
+    press(browser, "#allow")
+    assert browser.title == "Arrived" and browser.current_url.startswith(site.callback)
+    [came] = site.came
+    assert came["state"] == "a state & more" and came["iss"] == issuer
+    client = dict(parse_qsl(urlsplit(url).query))["client_id"]
+    form = {"grant_type": "authorization_code", "code": came["code"], "code_verifier": VERIFIER, "client_id": client}
+    got = httpx2.post(f"{issuer}/token", data=form).json()
+    asked = {"client_id": "notes-server", "client_secret": "a secret of the notes server", "token": got["access_token"]}
+    assert httpx2.post(f"{issuer}/introspect", data=asked).json()["sub"] == "ada"
+    assert [each for each in faults(browser) if "403" not in each] == []
+
+
+def test_a_person_who_says_no_is_taken_back_without_a_code(browser: Browser, issuer: str, site: Site) -> None:
+    sign_in(browser, registered(issuer, site, "A program"))
+    press(browser, "button[value=deny]")
+    assert browser.title == "Arrived"
+    [came] = site.came
+    assert came["error"] == "access_denied" and "code" not in came
+
+
+def test_a_program_of_a_hostile_name_shows_it_as_text(browser: Browser, issuer: str, site: Site) -> None:
+    sign_in(browser, registered(issuer, site, HOSTILE))
+    assert HOSTILE in text(browser) and browser.title == "Allow access?"
+    assert browser.execute_script("return document.images.length + document.scripts.length") == 0
+
+
+def test_a_page_that_frames_the_page_of_consent_gets_nothing_of_it(browser: Browser, issuer: str, site: Site) -> None:
+    url = registered(issuer, site, "A program")
+    sign_in(browser, url)
+    assert browser.find_element("id", "allow").is_displayed()
+    faults(browser)
+    site.framed = f'<iframe src="{escape(url)}"></iframe>'
+    browser.get(f"{site.origin}/frames")
+    browser.switch_to.frame(0)
+    assert browser.find_elements("id", "allow") == []
+    browser.switch_to.default_content()
+    assert any("frame" in each.lower() for each in faults(browser))
+    assert site.came == []
+
+
+def test_another_site_cannot_press_the_button(browser: Browser, issuer: str, site: Site) -> None:
+    sign_in(browser, registered(issuer, site, "A program"))
+    ticket = browser.find_element("name", "ticket").get_attribute("value")
+    # Even with a ticket that was seen over the person's shoulder.
+    site.framed = (
+        f'<form method="post" action="{issuer}/consent"><input name="ticket" value="{ticket}">'
+        '<button id="go" name="decision" value="allow">Win</button></form>'
+    )
+    browser.get(site.origin.replace("127.0.0.1", "localhost"))
+    press(browser, "#go")
+    assert "did not come from the page of this server" in text(browser)
+    assert site.came == []

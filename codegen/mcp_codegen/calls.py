@@ -27,6 +27,8 @@ _PLAIN: Final = {
 }
 
 
+# How a change is chosen, by the properties that tell what has changed.
+_CHOICES: Final[Mapping[tuple[str, ...], str]] = {(): "bool", ("uri",): "Sequence[str]"}
 # Further names of what a handler asks for.
 _ALSO: Final = {"create_message": "sample"}
 # Types that are JSON of any shape, as a caller gives them: pyright cannot follow the recursive one from a parameter.
@@ -65,6 +67,15 @@ class Pages:
 
 
 @dataclass(frozen=True, slots=True)
+class Heard:
+    """A change that a client may listen to: the keyword that chooses it, and the type that tells of it."""
+
+    name: str
+    hint: str
+    type: str
+
+
+@dataclass(frozen=True, slots=True)
 class Call:
     """One row, ready to print: `name` sends it, `handler` receives it, `constant` is its row."""
 
@@ -92,6 +103,7 @@ class Call:
     sent: bool
     handled: bool
     announced: bool
+    heard: Heard | None
 
 
 def calls(revision: Revision, given: frozenset[str] = frozenset()) -> dict[str, tuple[Call, ...]]:
@@ -138,6 +150,8 @@ def _call(row: Method, revision: Revision, roles_by_method: Mapping[str, str], g
     whole = f"t.{row.params}" if row.params is not None and _is_union(row.params, revision) else ""
     notification = row.kind == "notification"
     answers = [name for name in (row.result, *(interim.type for interim in row.interim)) if name is not None]
+    # A flag below a feature of the server: it is about the server, and concerns all its clients.
+    announced = notification and on_client and row.capability.startswith("server.") and row.capability.count(".") > 1
     return Call(
         kind=row.kind,
         row=_ROWS[row.kind],
@@ -162,9 +176,15 @@ def _call(row: Method, revision: Revision, roles_by_method: Mapping[str, str], g
         also=_ALSO.get(row.name, ""),
         sent=role not in _SENT_BY_RUNTIME,
         handled=role not in _HANDLED_BY_RUNTIME,
-        # A flag below a feature of the server: it is about the server, and concerns all its clients.
-        announced=notification and on_client and row.capability.startswith("server.") and row.capability.count(".") > 1,
+        announced=announced,
+        heard=_heard(row, fields) if announced else None,
     )
+
+
+def _heard(row: Method, fields: list[Field]) -> Heard | None:
+    """How a client chooses to hear of a change: of each one, or of those of the resources that it names."""
+    hint = _CHOICES.get(tuple(field.wire for field in fields if field.required))
+    return None if hint is None else Heard(parameter_name(row.name), hint, f"t.{row.type}")
 
 
 def _sentence(row: Method) -> str:

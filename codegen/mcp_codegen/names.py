@@ -28,10 +28,11 @@ TAKEN_BY_FACES: Final = frozenset(
             "connect",
             "context",
             "conversation",
+            "hearing",
             "http",
             "instructions",
         ),
-        *("face", "lifespan", "log", "memory", "meta", "open", "shakes_hands", "source", "speaks"),
+        *("face", "lifespan", "listen", "log", "memory", "meta", "open", "shakes_hands", "source", "speaks"),
         *(
             "name",
             "options",

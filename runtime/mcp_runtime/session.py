@@ -62,6 +62,7 @@ class Session:
         self._shares_starter = starter is not None
         self._end: asyncio.Future[None] = self._loop.create_future()
         self._pushing: Pushing | None = None
+        self._over: asyncio.Future[None] | None = None
         self.ended = False
 
     # ---- receiving --------------------------------------------------------------------------------------------------
@@ -264,12 +265,14 @@ class Session:
         on_progress: OnProgress | None = None,
         longest: float | None = None,
         send: Send | None = None,
+        id: Id | None = None,
     ) -> BaseModel:
         """Send a request and wait for its answer, at most `timeout` seconds, or `timeout` after each progress but at
-        most `longest` in all. `send` is how, if not over the transport. Raises McpError."""
+        most `longest` in all. `send` is how, if not over the transport; `id` the next one of the peer, where that was
+        taken already. Raises McpError."""
         if self.ended:
             raise NotConnected(f"{row.method!r}: the connection is closed")
-        id = self.peer.next_id()
+        id = self.peer.next_id() if id is None else id
         if on_progress is not None and isinstance(params, dict):
             params = {**params, "_meta": {**params.get("_meta", {}), "progressToken": id}}
         data = self.peer.ask(id, row, params)
@@ -320,7 +323,18 @@ class Session:
         while self._serving:
             self._serving.popitem()[1].reply(None, 0)
 
+    @property
+    def over(self) -> asyncio.Future[None]:
+        """Is done when the conversation has ended; not to be cancelled."""
+        if self._over is None:
+            self._over = self._loop.create_future()
+            if self.ended:
+                self._over.set_result(None)
+        return self._over
+
     def _fail_calls(self) -> None:
+        if self._over is not None and not self.ended:
+            self._over.set_result(None)
         self.ended = True
         self._calls.fail(self.transport.ending)
 

@@ -3,11 +3,11 @@
 # To make it again: mcp-codegen --revision 2025-11-25
 """The client of 2025-11-25 for code without an event loop: the same methods, which wait for the answer."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar
 
 from mcp_runtime.faces.calls import Options
-from mcp_runtime.faces.sync import BaseSyncClient
+from mcp_runtime.faces.sync import BaseSyncClient, SyncListening
 
 from . import types as t
 from .client import Client
@@ -156,4 +156,31 @@ class SyncClient(BaseSyncClient[Client]):
                 poll_interval=poll_interval,
                 options=options,
             )
+        )
+
+    def listen(
+        self,
+        *,
+        resource_updated: Sequence[str] | None = None,
+        resource_list_changed: bool | None = None,
+        tool_list_changed: bool | None = None,
+        prompt_list_changed: bool | None = None,
+        options: Options | None = None,
+    ) -> SyncListening[
+        t.ResourceUpdatedNotification
+        | t.ResourceListChangedNotification
+        | t.ToolListChangedNotification
+        | t.PromptListChangedNotification
+    ]:
+        """Hear of changes with `with`, and take one after the other with `for`; of those of every list, where none is
+        chosen."""
+        return SyncListening(
+            self,
+            self.client.listen(
+                resource_updated=resource_updated,
+                resource_list_changed=resource_list_changed,
+                tool_list_changed=tool_list_changed,
+                prompt_list_changed=prompt_list_changed,
+                options=options,
+            ),
         )

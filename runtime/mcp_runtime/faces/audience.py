@@ -100,13 +100,13 @@ def is_wanted(chosen: Mapping[str, Any], row: Notification, params: Mapping[str,
     where it is about a resource, by the URI."""
     if "uri" in params:
         return any(is_list(value) and params["uri"] in value for value in chosen.values())
-    return chosen.get(_filter_name(row.capability)) is True
+    return chosen.get(filter_name(row.capability)) is True
 
 
 def honoured(asked: Mapping[str, Any], capabilities: Mapping[str, Any], rows: list[Notification]) -> dict[str, Any]:
     """The part of a filter that a server with these capabilities can honour."""
     can = {split(row.capability)[1] for row in rows if declared(dict(capabilities), split(row.capability)[1])}
-    names = {_filter_name(f"server.{'.'.join(path)}") for path in can if len(path) > 1}
+    names = {filter_name(f"server.{'.'.join(path)}") for path in can if len(path) > 1}
     watches = any(row.capability and "uri" in fields_of(row) and split(row.capability)[1] in can for row in rows)
     return {
         name: value for name, value in asked.items() if (watches if is_list(value) else value is True and name in names)
@@ -118,7 +118,8 @@ def fields_of(row: Notification) -> frozenset[str]:
     return frozenset(getattr(row.params, "model_fields", {}))
 
 
-def _filter_name(capability: str) -> str:
+def filter_name(capability: str) -> str:
+    """How a filter names the changes that need this capability: `server.tools.listChanged` → `toolsListChanged`."""
     first, *rest = split(capability)[1] if capability else ("",)
     return first + "".join(word[:1].upper() + word[1:] for word in rest)
 

@@ -20,6 +20,7 @@ from ..spec import META, Direction, Handshake, InputRequest, Request, Revision, 
 from ..wire import is_list, is_object
 from .calls import DEFAULT, Options, Params, ResultT
 from .face import Chosen, Context, Extension, Face, Speaking
+from .listening import Hearing
 
 if TYPE_CHECKING:
     from ..transports.http_client.channel import Reach
@@ -66,6 +67,7 @@ class BaseClient(Face):
         self._revisions = revisions
         self._beat: asyncio.Task[None] | None = None
         self._running: asyncio.Task[None] | None = None
+        self.hearing = Hearing(self.revision, self._live, self._ask, self._given)
         lifecycle = self.revision.lifecycle
         if isinstance(lifecycle, Handshake):
             self.capabilities = self._capabilities(lifecycle.open.params, "capabilities")
@@ -297,6 +299,8 @@ class BaseClient(Face):
         lifecycle, row = session.peer.revision.lifecycle, message.row
         if isinstance(lifecycle, Handshake) and isinstance(message, Asked) and row.method == lifecycle.probe.method:
             return message.row.result()
+        if isinstance(message, Told):
+            self.hearing.heard(message.row, message.params)
         handler = self._handlers.get(row.method)
         if handler is None:
             if isinstance(message, Asked):

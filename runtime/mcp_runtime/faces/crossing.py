@@ -140,6 +140,14 @@ class Crossing:
             return None
         return outside, self.outward.params(row.direction, row.method, dict(params or {}))
 
+    def heard(self, row: Notification, params: dict[str, Any]) -> dict[str, Any] | None:
+        """The params of a notification of the outer revision as the handlers' revision has them, None where it has no
+        such thing. Raises NotConvertible."""
+        if (row.direction, row.method) not in self.rows:
+            return None
+        made: dict[str, Any] = self.inward.params(row.direction, row.method, params)
+        return made
+
     # ---- questions inside results ------------------------------------------------------------------------------------
 
     def _questions(self, inside: Row) -> tuple[type[BaseModel], ...]:

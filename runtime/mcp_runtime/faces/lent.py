@@ -67,13 +67,15 @@ class ClientFace(BaseClient):
             opening=inner._opening,  # pyright: ignore[reportPrivateUsage]
             keep_alive=inner._keep_alive,  # pyright: ignore[reportPrivateUsage]
         )
+        self.hearing.inward = self._crossing.heard
 
     def hand_back(self) -> None:
         """Let the client have the conversation: what it says is converted on the way out."""
         inner, session = self._inner, self._live()
         inner._session = cast(Any, Lent(self._crossing, session))  # pyright: ignore[reportPrivateUsage]
         inner._running, inner._beat = self._running, self._beat  # pyright: ignore[reportPrivateUsage]
-        self._session = self._running = self._beat = None
+        inner.hearing = self.hearing
+        self._running = self._beat = None
         if isinstance(inner.revision.lifecycle, Stateless):
             inner._own_meta = {  # pyright: ignore[reportPrivateUsage]
                 f"{META}protocolVersion": inner.revision.id,

@@ -128,6 +128,7 @@ class Conversation:
     def attend(self, session: Session) -> None:
         """The client of this session hears of changes, once the conversation is open."""
         self._session = session
+        session.over.add_done_callback(lambda _: self.leave())
 
     def leave(self) -> None:
         """The client hears of nothing any more; who listens is told that this is the end."""

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Coroutine, Iterator
+from collections.abc import AsyncIterator, Coroutine, Iterator, Mapping
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
 from ..errors import NotConnected
 from .client import BaseClient
+from .listening import EventT, Listening
 
 T = TypeVar("T")
 ClientT = TypeVar("ClientT", bound=BaseClient)
@@ -86,3 +87,26 @@ class BaseSyncClient(Generic[ClientT]):
             self._thread.join()
             self._loop.close()
         self._loop = self._thread = None
+
+
+class SyncListening(Generic[EventT]):
+    """The twin of `Listening`: `with` begins to listen, `for` gives each change."""
+
+    def __init__(self, client: BaseSyncClient[Any], listening: Listening[EventT]) -> None:
+        self._client = client
+        self._listening = listening
+
+    @property
+    def honoured(self) -> Mapping[str, Any]:
+        """What the server agreed to tell, by the keywords of `listen`: true, or URIs."""
+        return self._listening.honoured
+
+    def __enter__(self) -> Self:
+        self._client._wait(self._listening.__aenter__())  # pyright: ignore[reportPrivateUsage]
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._client._wait(self._listening.close())  # pyright: ignore[reportPrivateUsage]
+
+    def __iter__(self) -> Iterator[EventT]:
+        return self._client._each(self._listening)  # pyright: ignore[reportPrivateUsage]

@@ -62,7 +62,7 @@ class Session:
         self._shares_starter = starter is not None
         self._end: asyncio.Future[None] = self._loop.create_future()
         self._pushing: Pushing | None = None
-        self._over: asyncio.Future[None] | None = None
+        self.over: asyncio.Future[None] = self._loop.create_future()  # Done when all is; not to be cancelled.
         self.ended = False
 
     # ---- receiving --------------------------------------------------------------------------------------------------
@@ -323,18 +323,9 @@ class Session:
         while self._serving:
             self._serving.popitem()[1].reply(None, 0)
 
-    @property
-    def over(self) -> asyncio.Future[None]:
-        """Is done when the conversation has ended; not to be cancelled."""
-        if self._over is None:
-            self._over = self._loop.create_future()
-            if self.ended:
-                self._over.set_result(None)
-        return self._over
-
     def _fail_calls(self) -> None:
-        if self._over is not None and not self.ended:
-            self._over.set_result(None)
+        if not self.ended:
+            self.over.set_result(None)
         self.ended = True
         self._calls.fail(self.transport.ending)
 

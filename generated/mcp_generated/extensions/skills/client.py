@@ -3,12 +3,13 @@
 # To make it again: mcp-codegen --revision 2026-07-28
 """A client that speaks 2026-07-28: a method for all it may send, and one to override for all it may receive."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from typing import Any, ClassVar
 
 from mcp_runtime.faces.calls import Options
 from mcp_runtime.faces.client import BaseClient, ClientContext
 from mcp_runtime.faces.face import Answer
+from mcp_runtime.faces.listening import Listening
 from mcp_runtime.spec import Revision
 
 from . import types as t
@@ -143,6 +144,38 @@ class Client(BaseClient):
     def iter_resources(self, *, options: Options | None = None) -> AsyncIterator[t.Resource]:
         """Every item of `read_directory`, page after page."""
         return self._pages(FromClient.READ_DIRECTORY, "resources", options)
+
+    def listen(
+        self,
+        *,
+        resource_updated: Sequence[str] | None = None,
+        resource_list_changed: bool | None = None,
+        tool_list_changed: bool | None = None,
+        prompt_list_changed: bool | None = None,
+        options: Options | None = None,
+    ) -> Listening[
+        t.ResourceUpdatedNotification
+        | t.ResourceListChangedNotification
+        | t.ToolListChangedNotification
+        | t.PromptListChangedNotification
+    ]:
+        """Hear of changes with `async with`, and take one after the other with `async for`; of those of every list, where
+        none is chosen."""
+        return Listening[
+            t.ResourceUpdatedNotification
+            | t.ResourceListChangedNotification
+            | t.ToolListChangedNotification
+            | t.PromptListChangedNotification
+        ](
+            self,
+            (
+                (FromServer.RESOURCE_UPDATED, t.ResourceUpdatedNotification, resource_updated),
+                (FromServer.RESOURCE_LIST_CHANGED, t.ResourceListChangedNotification, resource_list_changed),
+                (FromServer.TOOL_LIST_CHANGED, t.ToolListChangedNotification, tool_list_changed),
+                (FromServer.PROMPT_LIST_CHANGED, t.PromptListChangedNotification, prompt_list_changed),
+            ),
+            options,
+        )
 
     def on_create_message(
         self, ctx: ClientContext, params: t.CreateMessageRequestParams

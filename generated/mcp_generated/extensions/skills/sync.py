@@ -3,11 +3,11 @@
 # To make it again: mcp-codegen --revision 2026-07-28
 """The client of 2026-07-28 for code without an event loop: the same methods, which wait for the answer."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar
 
 from mcp_runtime.faces.calls import Options
-from mcp_runtime.faces.sync import BaseSyncClient
+from mcp_runtime.faces.sync import BaseSyncClient, SyncListening
 
 from . import types as t
 from .client import Client
@@ -145,3 +145,30 @@ class SyncClient(BaseSyncClient[Client]):
     def iter_resources(self, *, options: Options | None = None) -> Iterator[t.Resource]:
         """Every item of `read_directory`, page after page."""
         return self._each(self.client.iter_resources(options=options))
+
+    def listen(
+        self,
+        *,
+        resource_updated: Sequence[str] | None = None,
+        resource_list_changed: bool | None = None,
+        tool_list_changed: bool | None = None,
+        prompt_list_changed: bool | None = None,
+        options: Options | None = None,
+    ) -> SyncListening[
+        t.ResourceUpdatedNotification
+        | t.ResourceListChangedNotification
+        | t.ToolListChangedNotification
+        | t.PromptListChangedNotification
+    ]:
+        """Hear of changes with `with`, and take one after the other with `for`; of those of every list, where none is
+        chosen."""
+        return SyncListening(
+            self,
+            self.client.listen(
+                resource_updated=resource_updated,
+                resource_list_changed=resource_list_changed,
+                tool_list_changed=tool_list_changed,
+                prompt_list_changed=prompt_list_changed,
+                options=options,
+            ),
+        )

@@ -37,8 +37,8 @@ from ..transports.http.wire import (
     id_of,
     path_of,
     respond,
+    send_stream,
     turn_away,
-    writer,
 )
 from .lives import Life
 from .pair import Pairs
@@ -291,17 +291,10 @@ class HttpServer:
         after: int | None = None,
         primed: bool = False,
     ) -> None:
-        token = stream.attach()
         leaving = asyncio.ensure_future(gone(receive))
-        leaving.add_done_callback(lambda _: stream.release(token))
         try:
-            await begin_stream(send, more)
-            await stream.pump(token, writer(send), after, primed, self._limits.keep_alive)
-            await end_stream(send)
-        except OSError as fault:
-            log.debug("a client left its stream: %s", fault)
+            await send_stream(stream, leaving, send, self._limits.keep_alive, more=more, after=after, primed=primed)
         finally:
-            stream.release(token)
             leaving.cancel()
 
     # ---- without a session --------------------------------------------------------------------------------------------

@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from typing import Any, Final
 from urllib.parse import parse_qs
 
-from ..exchange import log
 from ..http.headers import EVENTS, JSON, Headers, Turned, accepts, media_type
 from ..http.heads import length_of
 from ..sse import encode
@@ -20,13 +19,11 @@ from ..transports.http.wire import (
     Receive,
     Scope,
     Send,
-    begin_stream,
-    end_stream,
     gone,
     path_of,
     respond,
+    send_stream,
     turn_away,
-    writer,
 )
 from .server import BaseServer, serve
 
@@ -101,21 +98,15 @@ class Pairs:
         id, pair = secrets.token_urlsafe(24), _Pair(owner)
         self._open[id] = pair
         serving = asyncio.create_task(serve(self._servers, pair))
-        token = pair.stream.attach()
         leaving = asyncio.ensure_future(gone(receive))
-        leaving.add_done_callback(lambda _: pair.stream.release(token))
         address = f"{scope.get('root_path', '')}{self._post}?session_id={id}"
         try:
-            await begin_stream(send)
-            await writer(send)(encode(address.encode(), kind="endpoint"))
-            await pair.stream.pump(token, writer(send), silence=self._keep_alive)
-            await end_stream(send)
-        except OSError as fault:
-            log.debug("a client left its stream: %s", fault)
+            await send_stream(
+                pair.stream, leaving, send, self._keep_alive, first=encode(address.encode(), kind="endpoint")
+            )
         finally:
             del self._open[id]
             leaving.cancel()
-            pair.stream.release(token)
             await pair.close()
             await asyncio.wait([serving])
 

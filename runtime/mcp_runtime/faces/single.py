@@ -20,7 +20,7 @@ from ..spec import META, Request
 from ..transports.http.events import MemoryEvents
 from ..transports.http.exchange import Exchange, Related
 from ..transports.http.streams import Stream
-from ..transports.http.wire import Receive, Send, begin_stream, end_stream, gone, id_of, respond, turn_away, writer
+from ..transports.http.wire import Receive, Send, gone, id_of, respond, send_stream, turn_away
 from ..wire import is_list, is_object
 from .server import BaseServer, Conversation
 
@@ -103,15 +103,8 @@ class Single:
                     await respond(send, status_of(exchange.code, self.server.revision), exchange.answer)
                 elif not leaving.done():
                     await turn_away(send, Turned(503, "the server has ended", INTERNAL_ERROR), id)
-                return
-            stream = exchange.streaming()
-            token = stream.attach()
-            leaving.add_done_callback(lambda _: stream.release(token))
-            await begin_stream(send)
-            await stream.pump(token, writer(send), silence=self._keep_alive)
-            await end_stream(send)
-        except OSError as fault:
-            log.debug("a client left: %s", fault)
+            else:
+                await send_stream(exchange.streaming(), leaving, send, self._keep_alive)
         finally:
             leaving.remove_done_callback(left)
             leaving.cancel()

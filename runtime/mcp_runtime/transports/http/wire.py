@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
 from typing import Any, Final
 
 from ... import jsonrpc
+from ...exchange import log
 from ...http.headers import EVENTS, JSON, Turned
 from ...jsonrpc import Id
+from .streams import Stream
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -54,18 +57,40 @@ async def begin_stream(send: Send, more: Raw = ()) -> None:
     await send({"type": "http.response.start", "status": 200, "headers": [*_STREAM, *more]})
 
 
-def writer(send: Send) -> Callable[[bytes], Awaitable[None]]:
-    """Writes the parts of a stream."""
+async def end_stream(send: Send) -> None:
+    """Send the end of a stream."""
+    await send({"type": "http.response.body", "body": b""})
+
+
+async def send_stream(
+    stream: Stream,
+    leaving: asyncio.Future[None],
+    send: Send,
+    silence: float,
+    *,
+    more: Raw = (),
+    first: bytes = b"",
+    after: int | None = None,
+    primed: bool = False,
+) -> None:
+    """Send a stream over one connection, until it ends or its client is `leaving`. `first` comes before its events;
+    the rest is what `Stream.pump` says."""
 
     async def write(part: bytes) -> None:
         await send({"type": "http.response.body", "body": part, "more_body": True})
 
-    return write
-
-
-async def end_stream(send: Send) -> None:
-    """Send the end of a stream."""
-    await send({"type": "http.response.body", "body": b""})
+    token = stream.attach()
+    leaving.add_done_callback(lambda _: stream.release(token))
+    try:
+        await begin_stream(send, more)
+        if first:
+            await write(first)
+        await stream.pump(token, write, after, primed, silence)
+        await end_stream(send)
+    except OSError as fault:
+        log.debug("a client left its stream: %s", fault)
+    finally:
+        stream.release(token)
 
 
 def id_of(message: object) -> Id | None:

@@ -9,6 +9,7 @@ import asyncio
 import json
 import logging
 import sys
+from itertools import count
 from typing import Any
 
 from mcp_generated import REVISIONS
@@ -24,10 +25,17 @@ def tool(t: Any, name: str, **properties: Any) -> Any:
 
 
 class Counts:
-    """How many handlers wait, and how many were cancelled while they did."""
+    """How many handlers wait, and how many were cancelled while they did; what is waited for together has a name."""
 
     def __init__(self) -> None:
         self.waiting = self.cancelled = self.echoed = 0
+        self.together: dict[str, asyncio.Barrier] = {}
+
+    def shown(self) -> str:
+        blocks = sys.getallocatedblocks()
+        return json.dumps(
+            {"waiting": self.waiting, "cancelled": self.cancelled, "echoed": self.echoed, "blocks": blocks}
+        )
 
 
 def served(id: str, counts: Counts) -> Any:
@@ -52,6 +60,10 @@ def served(id: str, counts: Counts) -> Any:
                         await ctx.progress(step)
                         if step % 7 == 0:
                             await asyncio.sleep(0)
+                case "endless":
+                    return await self.wait(ctx)
+                case "meet":  # Nobody goes on before all are there.
+                    await counts.together.setdefault(arguments["where"], asyncio.Barrier(arguments["many"])).wait()
                 case "big":
                     return "x" * (3 << 20)
                 case "wait":
@@ -61,14 +73,17 @@ def served(id: str, counts: Counts) -> Any:
                 case "raise":
                     raise RuntimeError(f"{SECRET} in {__file__}")
                 case "status":
-                    return json.dumps(vars(counts))
+                    return counts.shown()
                 case _:
                     counts.echoed += 1
             return str(arguments.get("text", name))
 
-        async def wait(self) -> str:
+        async def wait(self, telling: Any = None) -> str:
             counts.waiting += 1
             try:
+                for step in count(1) if telling else ():
+                    await telling.progress(step)
+                    await asyncio.sleep(0.01)
                 await asyncio.Event().wait()
             except asyncio.CancelledError:
                 counts.cancelled += 1

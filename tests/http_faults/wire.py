@@ -164,14 +164,14 @@ class Way:
 
     where: str
     session: str | None
+    revision: str = SESSIONS
 
     def bytes(self, body: Any, method: str = "POST", **headers: str | None) -> bytes:
         """A request as bytes; headers are named with underscores."""
         named: dict[str, str | None] = {name.replace("_", "-"): value for name, value in headers.items()}
         if self.session is not None:
-            return posted(
-                self.where, body, {"mcp-session-id": self.session, "mcp-protocol-version": SESSIONS} | named, method
-            )
+            own = {"mcp-session-id": self.session, "mcp-protocol-version": self.revision}
+            return posted(self.where, body, own | named, method)
         params = dict(body.get("params") or {}) if isinstance(body, dict) else {}
         params["_meta"] = {
             f"{_META}protocolVersion": ALONE,
@@ -211,11 +211,11 @@ class Way:
                 await asyncio.sleep(0.01)
 
 
-async def opened(where: str) -> Way:
+async def opened(where: str, revision: str = SESSIONS) -> Way:
     """A new session."""
-    hello = {"protocolVersion": SESSIONS, "capabilities": {}, "clientInfo": {"name": "raw", "version": "1"}}
+    hello = {"protocolVersion": revision, "capabilities": {}, "clientInfo": {"name": "raw", "version": "1"}}
     answer = await _once(where, posted(where, request(0, "initialize", hello)))
-    way = Way(where, answer.headers["mcp-session-id"])
+    way = Way(where, answer.headers["mcp-session-id"], revision)
     assert (await way.ask({"jsonrpc": "2.0", "method": "notifications/initialized"})).status == 202
     return way
 

@@ -14,6 +14,7 @@ from ...http.asking import headers_for, origin, plain
 from ...jsonrpc import Message
 from ...spec import Revision
 from .channel import Channel
+from .flow import Flow
 
 Take = Callable[[Message | list[Message]], None]
 
@@ -21,7 +22,7 @@ Take = Callable[[Message | list[Message]], None]
 class Pair:
     """The older way: a stream that the client opens, whose first event says where to POST."""
 
-    def __init__(self, channel: Channel, revision: Revision, take: Take, flow: asyncio.Event) -> None:
+    def __init__(self, channel: Channel, revision: Revision, take: Take, flow: Flow) -> None:
         self.revision = revision
         self._channel = channel
         self._take = take

@@ -18,6 +18,7 @@ from ...jsonrpc import ErrorMessage, Malformed, Message, RequestMessage, ResultM
 from ...spec import Handshake, Revision
 from ...wire import is_object
 from .channel import Channel
+from .flow import Flow
 from .stream import Stream
 from .tools import Annotations
 
@@ -37,7 +38,7 @@ class OlderServer(Exception):
 class Streamable:
     """The conversation with one endpoint: in a session, if the server has them."""
 
-    def __init__(self, channel: Channel, revision: Revision, take: Take, flow: asyncio.Event) -> None:
+    def __init__(self, channel: Channel, revision: Revision, take: Take, flow: Flow) -> None:
         self.revision = revision
         self.session: str | None = None
         self._channel = channel

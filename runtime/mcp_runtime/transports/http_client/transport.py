@@ -16,10 +16,13 @@ from ...seams import Taker
 from ...spec import Handshake, Revision
 from ...wire import is_object
 from .channel import Channel, Reach
+from .flow import Flow
 from .pair import Pair
 from .streamable import OlderServer, Streamable
 
 _PARTING: Final = 2.0  # Seconds to send what is left, and again to end the session.
+_AT_ONCE: Final = 32  # Answers that are on their way at once, each over a connection of its own.
+_MOST_UNSENT: Final = 256  # Answers that wait for their turn before no more is read.
 
 
 class HttpTransport:
@@ -29,8 +32,7 @@ class HttpTransport:
         self.ending = f"the connection to {plain(url)} is closed"
         self._channel = Channel(url, reach)
         self._channel.spoken = Spoken(revision)
-        self._flow = asyncio.Event()
-        self._flow.set()
+        self._flow = Flow()
         self._streamable = Streamable(self._channel, revision, self._take, self._flow)
         self._pair: Pair | None = None
         self._taker: Taker | None = None
@@ -38,6 +40,8 @@ class HttpTransport:
         self._exchanges: dict[Id, asyncio.Task[None]] = {}
         self._tasks: set[asyncio.Task[Any]] = set()
         self._told: asyncio.Task[McpError | None] | None = None
+        self._turns = asyncio.Semaphore(_AT_ONCE)
+        self._unsent = 0
         self._closing: asyncio.Task[None] | None = None
         self._end = asyncio.Event()
 
@@ -59,10 +63,10 @@ class HttpTransport:
         self._deliver = deliver
 
     def pause(self) -> None:
-        self._flow.clear()
+        self._flow.hold()
 
     def resume(self) -> None:
-        self._flow.set()
+        self._flow.release()
 
     async def receive(self) -> bytes | None:
         """The end; messages are handed over as they come."""
@@ -91,7 +95,10 @@ class HttpTransport:
             case NotificationMessage() as notification:
                 self._tell(notification, message)
             case answer:
-                self._start(self._send_on(answer, message))
+                self._unsent += 1
+                if self._unsent == _MOST_UNSENT:
+                    self._flow.hold()
+                self._start(self._answer(answer, message)).add_done_callback(self._sent)
 
     def _tell(self, told: NotificationMessage, data: bytes) -> None:
         lifecycle = self._streamable.revision.lifecycle
@@ -102,6 +109,15 @@ class HttpTransport:
             if not isinstance(lifecycle, Handshake):
                 return  # That its stream is closed says it all.
         self._told = self._start(self._send_on(told, data))
+
+    async def _answer(self, answer: Message | list[Message], data: bytes) -> None:
+        async with self._turns:
+            await self._send_on(answer, data)
+
+    def _sent(self, _: object) -> None:
+        self._unsent -= 1
+        if self._unsent == _MOST_UNSENT - 1:
+            self._flow.release()
 
     async def drained(self) -> None:
         """Wait until the last notification was accepted. Raises McpError where it was not."""

@@ -37,6 +37,25 @@ class Counts:
             {"waiting": self.waiting, "cancelled": self.cancelled, "echoed": self.echoed, "blocks": blocks}
         )
 
+    async def meet(self, where: str, many: int) -> None:
+        """Nobody goes on before all are there."""
+        await self.together.setdefault(where, asyncio.Barrier(many)).wait()
+
+    async def wait(self, telling: Any = None) -> str:
+        """Wait for ever, and tell of progress meanwhile where there is whom to tell."""
+        self.waiting += 1
+        try:
+            for step in count(1) if telling else ():
+                await telling.progress(step)
+                await asyncio.sleep(0.01)
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            self.cancelled += 1
+            raise
+        finally:
+            self.waiting -= 1
+        return "never"
+
 
 def served(id: str, counts: Counts) -> Any:
     """A server of one revision."""
@@ -61,13 +80,13 @@ def served(id: str, counts: Counts) -> Any:
                         if step % 7 == 0:
                             await asyncio.sleep(0)
                 case "endless":
-                    return await self.wait(ctx)
-                case "meet":  # Nobody goes on before all are there.
-                    await counts.together.setdefault(arguments["where"], asyncio.Barrier(arguments["many"])).wait()
+                    return await counts.wait(ctx)
+                case "meet":
+                    await counts.meet(arguments["where"], arguments["many"])
                 case "big":
                     return "x" * (3 << 20)
                 case "wait":
-                    return await self.wait()
+                    return await counts.wait()
                 case "change":
                     await self.notify_tool_list_changed()
                 case "raise":
@@ -77,20 +96,6 @@ def served(id: str, counts: Counts) -> Any:
                 case _:
                     counts.echoed += 1
             return str(arguments.get("text", name))
-
-        async def wait(self, telling: Any = None) -> str:
-            counts.waiting += 1
-            try:
-                for step in count(1) if telling else ():
-                    await telling.progress(step)
-                    await asyncio.sleep(0.01)
-                await asyncio.Event().wait()
-            except asyncio.CancelledError:
-                counts.cancelled += 1
-                raise
-            finally:
-                counts.waiting -= 1
-            return "never"
 
     return Served(name="served", version="1", capabilities=CAPABILITIES)
 

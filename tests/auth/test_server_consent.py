@@ -143,3 +143,17 @@ def test_a_name_that_deceives_the_eye_is_not_registered(name: object) -> None:
 
 def _there(form: dict[str, str | None]) -> dict[str, str]:
     return {name: value for name, value in form.items() if value is not None}
+
+
+@pytest.mark.parametrize(
+    "value", ['"a\\015\\012set-cookie: session=stolen"', "short", "x" * 9000, '"', "a;b"], ids=repr
+)
+def test_a_cookie_that_was_not_given_here_is_replaced_and_never_repeated(value: str) -> None:
+    async def attack(server: AuthorizationServer, program: Program) -> None:
+        person = Person(server)
+        asked = f"{ISSUER}/authorize"
+        page = await person.web.get(asked, params=program.wish(), headers={"cookie": f"__Host-mcp-consent={value}"})
+        [given] = page.headers.get_list("set-cookie")
+        assert re.fullmatch(r"__Host-mcp-consent=[A-Za-z0-9_-]{43}; [ -~]+", given)
+
+    on_a_server(attack)

@@ -221,3 +221,40 @@ def test_what_expired_and_who_never_came_back_is_forgotten() -> None:
         assert await storage.grant(worth.grant.id) is None
 
     asyncio.run(run())
+
+
+def test_of_two_processes_that_share_a_file_one_takes_a_code(tmp_path: Path) -> None:
+    async def run() -> None:
+        path = tmp_path / "house.db"
+        storages = SQLite(path), SQLite(path)
+        first, second = (house(storage=each) for each in storages)
+        program = await Program.registered(first)
+        for _ in range(5):
+            code = (await Person(first).allows(**program.wish()))["code"]
+            answers = await asyncio.gather(program.redeems(code), Program(second, program.id).redeems(code))
+            assert sorted(each.status_code for each in answers) in ([200, 400], [400, 400])
+            for each in answers:
+                assert each.status_code == 400 or not await works(second, each.json()["access_token"])
+        for each in storages:
+            each.close()
+
+    asyncio.run(run())
+
+
+def test_an_issuer_may_have_a_path_and_other_applications_beside_it() -> None:
+    async def run() -> None:
+        issuer = f"{ISSUER}/tenant"
+
+        async def other(scope: Any, receive: Any, send: Any) -> None:
+            await send({"type": "http.response.start", "status": 299, "headers": []})
+            await send({"type": "http.response.body"})
+
+        server = house(issuer=issuer)
+        web = Program(server.beside(other)).web
+        assert (await web.get(f"{METADATA}/tenant")).json()["token_endpoint"] == f"{issuer}/token"
+        assert (await web.get("/tenant/authorize")).status_code == 400
+        for path in (METADATA, "/token", "/mcp", "/"):
+            assert (await web.get(path)).status_code == 299
+        assert (await Program(server).web.get("/mcp")).status_code == 404
+
+    asyncio.run(run())

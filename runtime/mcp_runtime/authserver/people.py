@@ -4,6 +4,7 @@ and redirects come out."""
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, Final
@@ -21,6 +22,7 @@ from .tokens import Tokens
 from .upstream import Upstream
 from .web import Incoming, Reply
 
+_GIVEN: Final = re.compile(r"[A-Za-z0-9_-]{43}")
 _CONSENT: Final = b"consent "
 _RETURN: Final = b"return "
 
@@ -137,7 +139,9 @@ class People:
         return wish, client
 
     def _browser(self, request: Incoming) -> str | None:
-        return request.cookie(self._cookie) or None
+        """What tells this browser from others, if it is something that was given to it here."""
+        found = request.cookie(self._cookie)
+        return found if found is not None and _GIVEN.fullmatch(found) else None
 
     def _set_cookie(self, browser: str) -> str:
         secure = "; Secure" if self._cookie.startswith("__Host-") else ""

@@ -52,6 +52,7 @@ TAKEN_BY_FACES: Final = frozenset(
             "once",
         ),
         *("session", "state", "stdio", "version"),
+        *("needs", "scopes", "user"),
     }
 )
 # Names a type cannot have, because the generated module uses them with their usual meaning.

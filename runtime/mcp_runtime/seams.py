@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from pydantic import BaseModel
 
@@ -12,6 +12,9 @@ from .exchange import OnProgress
 from .jsonrpc import Id, Message
 from .peer import Peer
 from .spec import Notification, Request, Revision
+
+if TYPE_CHECKING:
+    from .auth.resource.caller import Caller
 
 # Takes the answer to what came in one go, None where it gets none, and the code of the error if it is one.
 Reply = Callable[[bytes | None, int], None]
@@ -76,6 +79,11 @@ class Speaker(Protocol):
 
     @property
     def peer(self) -> Peer: ...
+
+    @property
+    def caller(self) -> Caller | None:
+        """Who sent the message, over a network; None for whoever started this process."""
+        ...
 
     async def ask(
         self,

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from pydantic import BaseModel
 
@@ -20,6 +20,9 @@ from .lifecycle import Phase
 from .peer import Answered, Asked, Batch, Event, Peer, Refused, Told
 from .seams import Exchanging, Pushing, Reply, Send, Speaker, Transport
 from .spec import Handshake, Notification, Request
+
+if TYPE_CHECKING:
+    from .auth.resource.caller import Caller
 
 _DRAIN: Final = 1.0  # Seconds that handlers get to finish once the peer has ended the conversation.
 _CANCEL: Final = 0.4  # And again to take note that they are cancelled.
@@ -49,8 +52,10 @@ class Session:
         handle: Callable[[Speaker, Asked | Told], Awaitable[Any]],
         opened: Callable[[Peer, Asked], BaseModel] | None = None,
         starter: Starter | None = None,
+        caller: Caller | None = None,
     ) -> None:
         self.peer = peer
+        self.caller = caller
         self.transport = transport
         self.handle = handle
         self._opened = opened

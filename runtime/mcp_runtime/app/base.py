@@ -275,6 +275,8 @@ def tool(name: str | None = None, **settings: Unpack[ToolSettings]) -> Callable[
 def _handler(offers: Offers, name: str) -> Callable[..., Any]:
     async def handle(self: BaseServer, ctx: ServerContext, params: Any) -> Any:
         states: States = ctx.state or {}
+        if needed := offers.needed(name, params):
+            ctx.needs(*needed)
         return await offers.answer(name, ctx, params, states)
 
     return handle

@@ -57,6 +57,39 @@ class Offers:
             go = partial(_through, each, name, go)
         return await go(ctx, params)
 
+    def needed(self, name: str, params: Any) -> tuple[str, ...]:
+        """The scopes that a request needs for what it is about, by the method that serves it."""
+        match name:
+            case "call_tool":
+                return self._scopes("tools", params.name)
+            case "get_prompt":
+                return self._scopes("prompts", params.name)
+            case "read_resource":
+                return self._scopes_at(params.uri)
+            case "complete":
+                uri: str | None = getattr(params.ref, "uri", None)
+                return self._scopes("prompts", params.ref.name) if uri is None else self._scopes_at(uri)
+            case _:
+                return ()
+
+    def _scopes(self, kind: Literal["tools", "prompts"], name: str) -> tuple[str, ...]:
+        own: Mapping[str, Tool | Prompt] = getattr(self, kind)
+        if name in own:
+            return own[name].scopes
+        return next((inner._scopes(kind, rest) for inner, rest in self._inner(name, kind)), ())
+
+    def _scopes_at(self, uri: str) -> tuple[str, ...]:
+        """Those of a resource, or of a template that is named by its own URI."""
+        found = self._resource(uri)
+        resource = self.resources.get(uri) if found is None else found[0]
+        if resource is not None:
+            return resource.scopes
+        for prefix, inner in self.mounted.items():
+            rest = _without(prefix, uri)
+            if rest is not None and (inner.has_resource(rest) or rest in inner.resources):
+                return inner._scopes_at(rest)
+        return ()
+
     # ---- tools ------------------------------------------------------------------------------------------------------
 
     async def call_tool(self, ctx: ServerContext, params: Any, states: States) -> Any:

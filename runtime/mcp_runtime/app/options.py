@@ -7,12 +7,14 @@ from typing import Any, TypedDict
 
 
 class Settings(TypedDict, total=False):
-    """What can be said of anything beside its function; icons and annotations as objects of the types, or as dicts."""
+    """What can be said of anything beside its function; icons and annotations as objects of the types, or as dicts.
+    `scopes`: who has not all of these in the token is refused, where the endpoint is reached over HTTP."""
 
     title: str | None
     description: str | None
     icons: Sequence[Any] | None
     meta: Mapping[str, Any] | None
+    scopes: Sequence[str]
 
 
 class ToolSettings(Settings, total=False):

@@ -8,6 +8,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from ..auth.resource.challenge import check_scopes
 from ..errors import Refusal
 from ..faces.server import ServerContext
 from ..jsonrpc import INVALID_PARAMS
@@ -24,6 +25,7 @@ class Prompt:
         self.name = name or name_of(function)
         self._what = f"the prompt {self.name!r}"
         self._t = t
+        self.scopes = check_scopes(settings.get("scopes", ()))
         self._signature = Signature(function, self._what)
         schema = self._signature.schema()
         required = schema.get("required", [])

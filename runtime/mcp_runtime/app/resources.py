@@ -10,6 +10,7 @@ from typing import Any
 from pydantic import ValidationError
 from pydantic_core import to_json
 
+from ..auth.resource.challenge import check_scopes
 from ..errors import LocalError, Refusal
 from ..faces.server import ServerContext
 from ..jsonrpc import INVALID_PARAMS
@@ -29,6 +30,7 @@ class Resource:
         self._what = f"the resource {uri!r}"
         self._t = t
         self._mime_type = settings.get("mime_type")
+        self.scopes = check_scopes(settings.get("scopes", ()))
         self.template = Template(uri)
         self._signature = Signature(function, self._what)
         self._check(self._signature)

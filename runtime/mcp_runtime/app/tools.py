@@ -10,6 +10,7 @@ from typing import Any, Final
 from pydantic import ValidationError
 from pydantic_core import to_json
 
+from ..auth.resource.challenge import check_scopes
 from ..errors import InvalidMessage, LocalError, McpError, Refusal
 from ..exchange import log
 from ..faces.server import ServerContext
@@ -43,6 +44,7 @@ class Tool:
         self._what = f"the tool {self.name!r}"
         self._t = t
         self._coerce = settings.get("coerce", coerce)
+        self.scopes = check_scopes(settings.get("scopes", ()))
         self._signature = Signature(function, self._what)
         own = settings.get("input_schema")
         self._given = None if own is None else compiled(own)

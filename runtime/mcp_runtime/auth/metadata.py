@@ -13,7 +13,7 @@ from ..http.asking import plain
 from ..wire import is_object
 from .policy import UrlPolicy
 
-_RESOURCE: Final = "/.well-known/oauth-protected-resource"
+RESOURCE: Final = "/.well-known/oauth-protected-resource"
 _OAUTH: Final = "/.well-known/oauth-authorization-server"
 _OPENID: Final = "/.well-known/openid-configuration"
 
@@ -48,6 +48,7 @@ class Issuer:
     proof_algorithms: tuple[str, ...] = ()
     says_iss: bool = False
     knows_documents: bool = False
+    keys: str | None = None
 
 
 def resource_urls(server: str, hinted: str | None) -> list[str]:
@@ -55,13 +56,13 @@ def resource_urls(server: str, hinted: str | None) -> list[str]:
     then at its root."""
     if hinted:
         return [hinted]
-    base, path = _base(server), urlsplit(server).path.rstrip("/")
-    return [f"{base}{_RESOURCE}{path}", f"{base}{_RESOURCE}"] if path else [f"{base}{_RESOURCE}"]
+    base, path = base_of(server), urlsplit(server).path.rstrip("/")
+    return [f"{base}{RESOURCE}{path}", f"{base}{RESOURCE}"] if path else [f"{base}{RESOURCE}"]
 
 
 def issuer_urls(issuer: str, discovery: Discovery) -> list[str]:
     """Where the metadata of an authorization server is, in order."""
-    base, path = _base(issuer), urlsplit(issuer).path.rstrip("/")
+    base, path = base_of(issuer), urlsplit(issuer).path.rstrip("/")
     if discovery is Discovery.AT_SERVER:
         return [f"{base}{_OAUTH}"]
     if path:
@@ -71,7 +72,7 @@ def issuer_urls(issuer: str, discovery: Discovery) -> list[str]:
 
 def usual_endpoints(server: str) -> Issuer:
     """Those of a server that is its own authorization server and has no metadata."""
-    base = _base(server)
+    base = base_of(server)
     # Nobody could say what it supports: the challenge is sent all the same.
     return Issuer(base, f"{base}/token", f"{base}/authorize", f"{base}/register", challenges=("S256",))
 
@@ -115,6 +116,7 @@ def read_issuer(document: object, expected: str, policy: UrlPolicy, aliases: Seq
         proof_algorithms=_texts(said, "dpop_signing_alg_values_supported"),
         says_iss=said.get("authorization_response_iss_parameter_supported") is True,
         knows_documents=said.get("client_id_metadata_document_supported") is True,
+        keys=_text(said, "jwks_uri"),
     )
 
 
@@ -131,14 +133,15 @@ def covers(resource: str, server: str) -> bool:
     return ".." not in segments and asked.path.rstrip("/").split("/")[: len(segments)] == segments
 
 
+def base_of(url: str) -> str:
+    """The origin of a URL, as it is written there."""
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc}"
+
+
 def _port(url: str) -> int | None:
     parts = urlsplit(url)
     return parts.port or {"http": 80, "https": 443}.get(parts.scheme)
-
-
-def _base(url: str) -> str:
-    parts = urlsplit(url)
-    return f"{parts.scheme}://{parts.netloc}"
 
 
 def _object(document: object, what: str) -> Mapping[str, Any]:

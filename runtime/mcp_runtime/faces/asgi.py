@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
+from ..auth.resource.caller import NOBODY, Caller
+from ..auth.resource.challenge import Denied
 from ..eager import Starter
 from ..errors import LocalError
 from ..exchange import log
@@ -31,6 +33,7 @@ from ..transports.http.wire import (
     Receive,
     Scope,
     Send,
+    announce,
     begin_stream,
     end_stream,
     gone,
@@ -44,6 +47,9 @@ from .lives import Life
 from .pair import Pairs
 from .server import BaseServer, Conversation
 from .single import Single
+
+if TYPE_CHECKING:
+    from ..auth.resource.protection import Protection
 
 _SESSION: Final = SESSION.encode()
 
@@ -76,7 +82,8 @@ class HttpServer:
 
     With `legacy_sse` it also serves the older pair of endpoints, /sse and /messages, to clients that know no other.
     `hosts` and `origins` are what `http.origins.Origins` says; `owner` tells who made a request, and a session is
-    found only by whom it was opened for.
+    found only by whom it was opened for. With `auth` every request needs a token that it takes, and who made it is
+    the token's user; where the resource's metadata is served is said in `Protection`.
     """
 
     def __init__(
@@ -87,6 +94,7 @@ class HttpServer:
         hosts: Iterable[str] | None = None,
         origins: Iterable[str] | None = None,
         owner: Owner = user_of,
+        auth: Protection | None = None,
         events: EventStore | None = None,
         limits: Limits = Limits(),  # noqa: B008
         legacy_sse: bool = False,
@@ -97,6 +105,8 @@ class HttpServer:
         self._owner = owner
         self._limits = limits
         self._spoken = Spoken.of({each.revision.id: each.revision for each in servers})
+        announced = any(each.revision.http.resource_metadata for each in servers)
+        self._gate = None if auth is None else auth.gate(path is None, announced)
         self._heads = Heads(Origins.of(hosts, origins), self._spoken)
         self._arrivals = Arrivals(limits.body, limits.arrival)
         self._shaking = [each for each in servers if each.revision.id in self._spoken.shaking]
@@ -161,31 +171,46 @@ class HttpServer:
         method: str = scope["method"]
         path = path_of(scope)
         head = self._heads.read(method, scope["headers"])
-        turned, headers = head.turned, head.headers
-        if head.stranger is None and self._pairs is not None and self._pairs.serves(path):
-            return await self._pairs.serve(scope, headers, self._owner(scope), self._arrivals, receive, send)
-        if self._path is not None and path != self._path:
-            turned = head.stranger or Turned(404, "there is nothing here")
-        if turned is not None:
-            allow = [(b"allow", self._spoken.methods.encode())] if turned.status == 405 else []
-            return await turn_away(send, turned, more=allow)
+        if head.stranger is not None:
+            return await turn_away(send, head.stranger)
+        if self._gate is not None and self._gate.announces(path, self._path):
+            return await announce(send, method, self._gate.document)
+        pairs = self._pairs if self._pairs is not None and self._pairs.serves(path) else None
+        if pairs is None and self._path not in (None, path):
+            return await turn_away(send, Turned(404, "there is nothing here"))
+        caller = await self._caller(scope, head, pairs is None)
+        if isinstance(caller, Denied):
+            return await turn_away(send, Turned(caller.status, caller.why), more=caller.headers)
+        if pairs is not None:
+            return await pairs.serve(scope, head.headers, caller, self._arrivals, receive, send)
+        if head.turned is not None:
+            allow = [(b"allow", self._spoken.methods.encode())] if head.turned.status == 405 else []
+            return await turn_away(send, head.turned, more=allow)
         if method == "POST":
-            return await self._post(scope, head, receive, send)
-        found = self._find(scope, headers)
+            return await self._post(caller, head, scope["headers"], receive, send)
+        found = self._find(caller, head.headers)
         if isinstance(found, Turned):
             return await turn_away(send, found)
         if method == "GET":
-            return await self._listen(found, headers, receive, send)
+            return await self._listen(found, head.headers, receive, send)
         await self._sessions.end(found)
         await respond(send, 204)
 
-    def _find(self, scope: Scope, headers: Headers) -> HttpSession | Turned:
+    async def _caller(self, scope: Scope, head: Head, at_resource: bool) -> Caller | Denied:
+        """Who made a request, by its token where the endpoint is protected."""
+        if self._gate is None:
+            owner = self._owner(scope)
+            return NOBODY if owner is None else Caller(None, owner=owner)
+        path = None if at_resource else scope["path"]
+        return await self._gate.judge(head.headers, scope["method"], path, scope.get("query_string", b""))
+
+    def _find(self, caller: Caller, headers: Headers) -> HttpSession | Turned:
         id = headers[SESSION]
-        found = self._sessions.find(id, self._owner(scope)) if is_visible(id) else None
+        found = self._sessions.find(id, caller.owner) if is_visible(id) else None
         return found or Turned(404, "there is no such session")
 
-    async def _post(self, scope: Scope, head: Head, receive: Receive, send: Send) -> None:
-        length = length_of(scope["headers"], self._limits.body)
+    async def _post(self, caller: Caller, head: Head, raw: Any, receive: Receive, send: Send) -> None:
+        length = length_of(raw, self._limits.body)
         body = length if isinstance(length, Turned) else await self._arrivals.body(receive)
         if isinstance(body, Turned):
             return await turn_away(send, body)
@@ -200,22 +225,22 @@ class HttpServer:
                 null = next(iter(self._spoken.shaking.values())).null_ids if self._spoken.shaking else False
                 await turn_away(send, way, id_of(message), null)
             case Way.ALONE:
-                await self._post_alone(head, message, receive, send)
+                await self._post_alone(caller, head, message, receive, send)
             case Way.OPENING:
-                await self._open(scope, head, message, receive, send)
+                await self._open(caller, head, message, receive, send)
             case Way.SESSION:
-                found = self._find(scope, head.headers)
+                found = self._find(caller, head.headers)
                 if isinstance(found, Turned):
                     return await turn_away(send, found, id_of(message))
-                await self._post_to(found, head, message, receive, send)
+                await self._post_to(found, caller, head, message, receive, send)
 
     # ---- with a session -----------------------------------------------------------------------------------------------
 
-    async def _open(self, scope: Scope, head: Head, message: Said, receive: Receive, send: Send) -> None:
+    async def _open(self, caller: Caller, head: Head, message: Said, receive: Receive, send: Send) -> None:
         """Open a session; one whose opening is refused ends at once."""
         chosen = self._shaking[-1]
         state = await self._lives[id(chosen.source)].state()
-        opened = self._sessions.open(self._owner(scope))
+        opened = self._sessions.open(caller.owner)
         if opened is None:
             return await turn_away(send, Turned(503, "there are too many sessions", INTERNAL_ERROR), id_of(message))
         conversation = Conversation(self._shaking, chosen, state)
@@ -224,13 +249,14 @@ class HttpServer:
             self._starter = Starter(asyncio.get_running_loop())
         peer = self._template.alike()
         opened.on_end = conversation.leave
-        opened.session = Session(peer, opened, conversation.handle, conversation.opened, self._starter)
+        opened.session = Session(peer, opened, conversation.handle, conversation.opened, self._starter, caller)
         conversation.attend(opened.session)
-        await self._post_to(opened, head, message, receive, send, [(_SESSION, opened.id.encode())])
+        await self._post_to(opened, caller, head, message, receive, send, [(_SESSION, opened.id.encode())])
 
     async def _post_to(
         self,
         found: HttpSession,
+        caller: Caller,
         head: Head,
         message: Said,
         receive: Receive,
@@ -242,7 +268,7 @@ class HttpServer:
         exchange = Exchange(found.open)
         if not head.plain:
             exchange.streaming()
-        due = session.act(session.peer.take(message), exchange.reply, Related(session, exchange))
+        due = session.act(session.peer.take(message), exchange.reply, Related(session, exchange, caller))
         if session.peer.phase is Phase.NEW:
             await self._sessions.end(found)
             more = ()
@@ -252,6 +278,8 @@ class HttpServer:
             await exchange.begun(self._limits.keep_alive)
         revision = session.peer.revision
         if exchange.is_over and exchange.stream is None and exchange.answer is not None:
+            if exchange.code and caller.denied:
+                return await respond(send, 403, exchange.answer, (*more, *caller.denied))
             status = self._status(exchange.code, message, revision) if exchange.code else 200
             return await respond(send, status, exchange.answer, more)
         if exchange.is_over and exchange.stream is None:
@@ -299,7 +327,7 @@ class HttpServer:
 
     # ---- without a session --------------------------------------------------------------------------------------------
 
-    async def _post_alone(self, head: Head, message: Said, receive: Receive, send: Send) -> None:
+    async def _post_alone(self, caller: Caller, head: Head, message: Said, receive: Receive, send: Send) -> None:
         revision = check_alone(head.headers, message, self._spoken)
         if isinstance(revision, Turned):
             return await turn_away(send, revision, id_of(message))
@@ -308,4 +336,4 @@ class HttpServer:
         turned = await single.check_arguments(head.headers, message, state)
         if turned is not None:
             return await turn_away(send, turned, id_of(message))
-        await single.serve(message, state, head.plain, receive, send)
+        await single.serve(message, state, head.plain, caller, receive, send)

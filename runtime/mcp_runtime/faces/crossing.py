@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import from_json
@@ -18,6 +18,9 @@ from ..seams import Speaker
 from ..spec import META, OPPOSITE, Direction, Handshake, InputRequest, Notification, Request, Revision, Sent, Stateless
 from ..wire import Said, complaint, is_object, reader
 from .face import Context, Handler
+
+if TYPE_CHECKING:
+    from ..auth.resource.caller import Caller
 
 Row = Sent | InputRequest[Any]
 MakeContext = Callable[["Inside", Asked | Told, Any], Any]
@@ -180,6 +183,10 @@ class Inside:
 
     def part(self) -> None:
         self._session.part()
+
+    @property
+    def caller(self) -> Caller | None:
+        return self._session.caller
 
     @property
     def peer(self) -> Peer:

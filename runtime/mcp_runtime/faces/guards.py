@@ -72,6 +72,22 @@ def _limited(method: str, handler: Handler, rate: Rate, together: object | None)
     return within
 
 
+def scoped(handlers: dict[str, Handler], rows: Iterable[Sent], scopes: Callable[[str, Any], Iterable[str]]) -> None:
+    """Let the handlers run only for users whose tokens have the scopes that a request needs, by its name here and its
+    params."""
+    for row in rows:
+        if row.method in handlers:
+            handlers[row.method] = _scoped(row.name, handlers[row.method], scopes)
+
+
+def _scoped(name: str, handler: Handler, scopes: Callable[[str, Any], Iterable[str]]) -> Handler:
+    async def within(ctx: Any, params: Any) -> Any:
+        ctx.needs(*scopes(name, params))
+        return await handler(ctx, params)
+
+    return within
+
+
 def check_form(params: Any, answer: Any) -> None:
     """Raise InvalidMessage where what a user filled in does not fit the form that was asked for."""
     schema = getattr(params, "requested_schema", None)

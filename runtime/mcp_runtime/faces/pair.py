@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 from urllib.parse import parse_qs
 
+from ..auth.resource.caller import Caller
 from ..http.headers import EVENTS, JSON, Headers, Turned, accepts, media_type
 from ..http.heads import length_of
 from ..sse import encode
@@ -35,8 +36,8 @@ class _Pair:
 
     ending = "the client left its stream"
 
-    def __init__(self, owner: object) -> None:
-        self.owner = owner
+    def __init__(self, caller: Caller) -> None:
+        self.owner = _owner(caller)
         self.stream = Stream(MemoryEvents(), resumable=False)
         self.posted: asyncio.Queue[bytes | None] = asyncio.Queue(_WAITING)
         self._closed = False
@@ -73,7 +74,7 @@ class Pairs:
         return path in (self._listen, self._post)
 
     async def serve(
-        self, scope: Scope, headers: Headers, owner: object, arrivals: Arrivals, receive: Receive, send: Send
+        self, scope: Scope, headers: Headers, caller: Caller, arrivals: Arrivals, receive: Receive, send: Send
     ) -> None:
         """One request to one of the two."""
         wanted = "GET" if path_of(scope) == self._listen else "POST"
@@ -81,23 +82,23 @@ class Pairs:
             turned = Turned(405, f"this endpoint serves {wanted}")
             await turn_away(send, turned, more=[(b"allow", wanted.encode())])
         elif wanted == "GET":
-            await self._converse(scope, headers, owner, receive, send)
+            await self._converse(scope, headers, caller, receive, send)
         else:
-            await self._take(scope, headers, owner, arrivals, receive, send)
+            await self._take(scope, headers, caller, arrivals, receive, send)
 
     async def close(self) -> None:
         """End every conversation."""
         for pair in list(self._open.values()):
             await pair.close()
 
-    async def _converse(self, scope: Scope, headers: Headers, owner: object, receive: Receive, send: Send) -> None:
+    async def _converse(self, scope: Scope, headers: Headers, caller: Caller, receive: Receive, send: Send) -> None:
         if not accepts(headers.get("accept"), EVENTS):
             return await turn_away(send, Turned(406, f"a GET is answered by {EVENTS} alone"))
         if len(self._open) >= self._most:
             return await turn_away(send, Turned(503, "there are too many sessions"))
-        id, pair = secrets.token_urlsafe(24), _Pair(owner)
+        id, pair = secrets.token_urlsafe(24), _Pair(caller)
         self._open[id] = pair
-        serving = asyncio.create_task(serve(self._servers, pair))
+        serving = asyncio.create_task(serve(self._servers, pair, caller))
         leaving = asyncio.ensure_future(gone(receive))
         address = f"{scope.get('root_path', '')}{self._post}?session_id={id}"
         try:
@@ -111,13 +112,13 @@ class Pairs:
             await asyncio.wait([serving])
 
     async def _take(
-        self, scope: Scope, headers: Headers, owner: object, arrivals: Arrivals, receive: Receive, send: Send
+        self, scope: Scope, headers: Headers, caller: Caller, arrivals: Arrivals, receive: Receive, send: Send
     ) -> None:
         if media_type(headers.get("content-type", "")) != JSON:
             return await turn_away(send, Turned(415, f"a message is {JSON}"))
         named: Any = parse_qs(scope.get("query_string", b"").decode("latin-1")).get("session_id", [""])
         pair = self._open.get(named[0])
-        if pair is None or pair.owner != owner:
+        if pair is None or pair.owner != _owner(caller):
             return await turn_away(send, Turned(404, "there is no such session"))
         length = length_of(scope["headers"], arrivals.largest)
         body = length if isinstance(length, Turned) else await arrivals.body(receive)
@@ -125,3 +126,8 @@ class Pairs:
             return await turn_away(send, body)
         await pair.posted.put(body)
         await respond(send, 202)
+
+
+def _owner(caller: Caller) -> object:
+    """What is posted has to come from the user who listens, with the same scopes: it is served as what that user may."""
+    return caller.owner if caller.user is None else (caller.owner, caller.user.scopes)

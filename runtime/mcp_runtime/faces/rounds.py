@@ -7,7 +7,7 @@ import asyncio
 import inspect
 from collections.abc import Awaitable, Callable
 from hashlib import sha256
-from typing import Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import from_json, to_json
@@ -22,6 +22,9 @@ from ..spec import InputRequest, Interim, Notification, Request
 from ..wire import complaint, is_list, is_object, reader
 from .questions import check_asked
 from .sealing import KeyRing, Unsealable, own_ring
+
+if TYPE_CHECKING:
+    from ..auth.resource.caller import Caller
 
 _TURNS: Final = 5  # Of the event loop, in which the tasks of a handler may add questions to the first.
 _OF_A_RETRY: Final = ("_meta", "inputResponses", "requestState")
@@ -57,6 +60,10 @@ class Rounds:
     @property
     def peer(self) -> Peer:
         return self._session.peer
+
+    @property
+    def caller(self) -> Caller | None:
+        return self._session.caller
 
     def part(self) -> None:
         self._session.part()

@@ -19,6 +19,7 @@ from .guards import check_form
 from .rounds import Rounds
 
 if TYPE_CHECKING:
+    from ..auth.resource.caller import User
     from .server import Conversation
 
 Level = Literal["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"]
@@ -46,6 +47,19 @@ class ServerContext(Context):
         """What the client calls itself, as it said: never a proof of anything."""
         said = self.meta.get(f"{META}clientInfo")
         return said if is_object(said) else self._conversation.client_info
+
+    @property
+    def user(self) -> User | None:
+        """Whose request this is, where the endpoint is protected; None over stdio, and where nobody has to say."""
+        caller = self._session.caller
+        return None if caller is None else caller.user
+
+    def needs(self, *scopes: str) -> None:
+        """Raises Refusal unless the user's token has all of these scopes. Over HTTP the client is asked to come back
+        with them (403), if nothing of the answer was sent yet; over stdio whoever started the server may do all."""
+        caller = self._session.caller
+        if caller is not None:
+            caller.need(scopes)
 
     def part(self) -> None:
         """End the connection that the answer was to come over, so that a long request holds none; the client comes

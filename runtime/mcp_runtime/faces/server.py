@@ -19,13 +19,14 @@ from .audience import Audience, Listener, Watched, filter_of, honoured
 from .calls import DEFAULT, Options, Params
 from .choosing import choose, turn_away
 from .face import LEVELS, Chosen, Extension, Face, Handler, Speaking
-from .guards import limit
+from .guards import limit, scoped
 from .questions import check_questions
 from .rates import Allowance, Rate
 from .rounds import Rounds, interim_of
 from .served import ServerContext as ServerContext
 
 if TYPE_CHECKING:
+    from ..auth.resource.caller import Caller
     from .asgi import HttpServer
     from .sealing import KeyRing
 
@@ -62,6 +63,8 @@ class BaseServer(Face):
         super().__init__(capabilities, extensions)
         together = None if isinstance(self.revision.lifecycle, Handshake) else self
         limit(self._handlers, self.revision.table(self._receives).values(), {**_RATES, **(rates or {})}, together)
+        if type(self).scopes is not BaseServer.scopes:
+            scoped(self._handlers, self.revision.table(self._receives).values(), self.scopes)
         self.name = name
         self.version = version
         self.instructions = instructions
@@ -77,8 +80,14 @@ class BaseServer(Face):
         yield None
 
     def principal(self, ctx: ServerContext) -> str:
-        """Override to say whose request this is: what is sealed for one user is refused from another."""
-        return ""
+        """Whose request this is: what is sealed for one user is refused from another. Override it where users are
+        known by something else than their tokens."""
+        return "" if ctx.user is None else ctx.user.key
+
+    def scopes(self, name: str, params: Any) -> Sequence[str]:
+        """Override to say which scopes a request needs beside those of the endpoint, by the name of its handler and its
+        params; its handler does not run without. Over stdio, whoever started the server needs none."""
+        return ()
 
     @property
     def source(self) -> BaseServer:
@@ -299,8 +308,8 @@ def run(*servers: Speaking[BaseServer], transport: str = "stdio", **settings: An
             raise LocalError(f"no transport is called {transport!r}; there are 'stdio' and 'http'")
 
 
-async def serve(servers: Sequence[Speaking[BaseServer]], transport: Transport) -> None:
-    """Serve one conversation over a transport; it is closed afterwards."""
+async def serve(servers: Sequence[Speaking[BaseServer]], transport: Transport, caller: Caller | None = None) -> None:
+    """Serve one conversation over a transport, for this caller; it is closed afterwards."""
     try:
         while (first := await transport.receive()) is not None:
             chosen = choose(servers, first)
@@ -309,7 +318,7 @@ async def serve(servers: Sequence[Speaking[BaseServer]], transport: Transport) -
                     conversation = Conversation(servers, chosen, state)
                     peer = Peer(chosen.revision, "server", own=chosen.capabilities)
                     conversation.sign(peer)
-                    session = Session(peer, transport, conversation.handle, conversation.opened)
+                    session = Session(peer, transport, conversation.handle, conversation.opened, caller=caller)
                     conversation.attend(session)
                     try:
                         await session.run(first)

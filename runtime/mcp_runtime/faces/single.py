@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from pydantic_core import from_json
 
+from ..auth.resource.caller import Caller
 from ..eager import Starter
 from ..errors import NotConnected
 from ..exchange import log
@@ -64,31 +65,36 @@ class Single:
         self._known_until = float("-inf")
 
     async def serve(
-        self, message: Message | list[Message], state: Any, plain: bool, receive: Receive, send: Send
+        self, message: Message | list[Message], state: Any, plain: bool, caller: Caller, receive: Receive, send: Send
     ) -> None:
-        """Answer a message; `plain` tells whether the client takes an answer that is no stream. A client that leaves
+        """Answer a message of this caller; `plain` tells whether the client takes an answer that is no stream. A client that leaves
         cancels its request."""
         if self._conversation is None:
             self._conversation = Conversation(self._servers, self.server, state)
             self._conversation.sign(self._template)
             self._starter = Starter(asyncio.get_running_loop())
-        session = Session(self._template.alike(), _Nowhere(), self._conversation.handle, starter=self._starter)
+        handle = self._conversation.handle
+        session = Session(self._template.alike(), _Nowhere(), handle, starter=self._starter, caller=caller)
         exchange = Exchange(_open)
         if not plain:
             exchange.streaming()
-        if not session.act(session.peer.take(message), exchange.reply, Related(session, exchange)):
+        if not session.act(session.peer.take(message), exchange.reply, Related(session, exchange, caller)):
             return await respond(send, 202)
         if exchange.is_over and exchange.answer is not None:
-            status = status_of(exchange.code, self.server.revision)
-            return await respond(send, status, exchange.answer)
+            return await self._respond(exchange, exchange.answer, caller, send)
         self._open[session] = asyncio.current_task()
         try:
-            await self._wait(exchange, id_of(message), receive, send)
+            await self._wait(exchange, id_of(message), caller, receive, send)
         finally:
             self._open.pop(session)
             await session.stop()
 
-    async def _wait(self, exchange: Exchange, id: Id | None, receive: Receive, send: Send) -> None:
+    async def _respond(self, exchange: Exchange, answer: bytes, caller: Caller, send: Send) -> None:
+        if exchange.code and caller.denied:
+            return await respond(send, 403, answer, caller.denied)
+        await respond(send, status_of(exchange.code, self.server.revision), answer)
+
+    async def _wait(self, exchange: Exchange, id: Id | None, caller: Caller, receive: Receive, send: Send) -> None:
         leaving = asyncio.ensure_future(gone(receive))
 
         def left(_: object) -> None:
@@ -100,7 +106,7 @@ class Single:
             await exchange.begun(self._keep_alive)
             if exchange.is_over and exchange.stream is None:
                 if exchange.answer is not None:
-                    await respond(send, status_of(exchange.code, self.server.revision), exchange.answer)
+                    await self._respond(exchange, exchange.answer, caller, send)
                 elif not leaving.done():
                     await turn_away(send, Turned(503, "the server has ended", INTERNAL_ERROR), id)
             else:

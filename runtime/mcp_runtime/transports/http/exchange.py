@@ -8,6 +8,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from ...auth.resource.caller import Caller
 from ...exchange import OnProgress
 from ...peer import Peer
 from ...session import Session
@@ -65,9 +66,10 @@ class Exchange:
 class Related:
     """A session as the handlers of one exchange see it: what they say goes with the exchange."""
 
-    __slots__ = ("_exchange", "_session")
+    __slots__ = ("caller", "_exchange", "_session")
 
-    def __init__(self, session: Session, exchange: Exchange) -> None:
+    def __init__(self, session: Session, exchange: Exchange, caller: Caller) -> None:
+        self.caller = caller
         self._session = session
         self._exchange = exchange
 

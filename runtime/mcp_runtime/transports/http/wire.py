@@ -52,6 +52,14 @@ async def turn_away(send: Send, turned: Turned, id: Id | None = None, null_id: b
     await respond(send, turned.status, body, (*more, *closing))
 
 
+async def announce(send: Send, method: str, document: bytes) -> None:
+    """Send a document that is for everybody, scripts of any page among them."""
+    if method not in ("GET", "HEAD"):
+        return await turn_away(send, Turned(405, "this is only read"), more=[(b"allow", b"GET, HEAD")])
+    open_to_all = ((b"access-control-allow-origin", b"*"), (b"cache-control", b"public, max-age=300"))
+    await respond(send, 200, document, open_to_all)
+
+
 async def begin_stream(send: Send, more: Raw = ()) -> None:
     """Send the head of a stream."""
     await send({"type": "http.response.start", "status": 200, "headers": [*_STREAM, *more]})

@@ -1,0 +1,1 @@
+"""Requests with tokens go in; whose they are, or the challenge that turns them away, comes out."""

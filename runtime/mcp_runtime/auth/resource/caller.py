@@ -1,0 +1,75 @@
+"""What a token says goes in; the user that handlers know, and what that user may do, comes out."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Protocol
+
+from ...errors import LocalError, Refusal
+from ...jsonrpc import INVALID_REQUEST
+
+INSUFFICIENT: Final = "insufficient_scope"
+
+Raw = Sequence[tuple[bytes, bytes]]
+Challenge = Callable[[Iterable[str]], Raw]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class User:
+    """Whose token a request came with: at least one of `subject` and `client` is known. `claims` are all that the
+    token says, without the token itself. `bound`: the thumbprint of the key that its sender has to prove to hold."""
+
+    subject: str | None
+    client: str | None = None
+    scopes: frozenset[str] = frozenset()
+    issuer: str = ""
+    claims: Mapping[str, Any] = field(default_factory=dict[str, Any], repr=False)
+    bound: str | None = None
+
+    def __post_init__(self) -> None:
+        if not self.subject and not self.client:
+            raise LocalError("a user has a subject, or at least a client id")
+
+    @property
+    def key(self) -> str:
+        """The same text for the same user of the same client, whatever the token: what is kept for users is kept
+        under it."""
+        return json.dumps([self.issuer, self.subject, self.client])
+
+
+class Verifier(Protocol):
+    """Knows good tokens."""
+
+    async def verify(self, token: str) -> User | None:
+        """Whose token it is; None where it is not good, or not for this server. Whatever is raised means that nobody
+        can tell now (HTTP 503)."""
+        ...
+
+
+class Caller:
+    """Who sent one request over the network. `owner` is what sessions are bound to. `denied` is the challenge by which
+    the request is to be refused, once something has needed scopes that its token has not."""
+
+    __slots__ = ("user", "owner", "denied", "_challenge")
+
+    def __init__(self, user: User | None, challenge: Challenge | None = None, owner: object = None) -> None:
+        self.user = user
+        self.owner = owner if user is None else user.key
+        self.denied: Raw = ()
+        self._challenge = challenge
+
+    def need(self, scopes: Iterable[str]) -> None:
+        """Raises Refusal unless the token has all of these scopes, and where there was none."""
+        wanted = tuple(dict.fromkeys(scopes))
+        if not wanted or (self.user is not None and self.user.scopes.issuperset(wanted)):
+            return
+        if self.user is not None and self._challenge is not None:
+            self.denied = self._challenge(wanted)
+        said = {"error": INSUFFICIENT, "scope": " ".join(wanted)}
+        raise Refusal(INVALID_REQUEST, f"this needs the scopes: {', '.join(wanted)}", said)
+
+
+# Who asks an endpoint without protection: it may do all that needs no scope.
+NOBODY: Final = Caller(None)

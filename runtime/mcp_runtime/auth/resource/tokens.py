@@ -1,0 +1,186 @@
+"""A token goes in; whose it is comes out, by the signature of a JWT, or by what its authorization server says of it."""
+
+from __future__ import annotations
+
+import time
+from base64 import b64encode
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from hashlib import sha256
+from typing import Any, Final
+from urllib.parse import quote_plus, urlsplit
+
+from ...errors import LocalError, NotAuthorized
+from ...exchange import log
+from ...wire import is_object
+from ..metadata import base_of
+from ..policy import UrlPolicy, is_loopback
+from .caller import User, Verifier
+from .claims import Unacceptable, Wanted, read_user
+
+try:
+    from joserfc import jws, jwt
+    from joserfc.errors import JoseError
+    from joserfc.jws import JWSRegistry
+
+    from ..asking import Asking
+    from .keys import Keys
+except ImportError:
+    raise LocalError("tokens need joserfc and httpx2: pip install 'mcp-codegen[http,auth]'") from None
+
+_KINDS: Final[Mapping[str, str]] = {
+    **dict.fromkeys(("RS256", "RS384", "RS512", "PS256", "PS384", "PS512"), "RSA"),
+    **dict.fromkeys(("ES256", "ES384", "ES512"), "EC"),
+    **dict.fromkeys(("EdDSA", "Ed25519"), "OKP"),
+}
+_ALGORITHMS: Final = ("RS256", "PS256", "ES256", "ES384", "EdDSA", "Ed25519")
+_TYPES: Final = frozenset({"at+jwt", "jwt"})  # Others are of tokens that are no access tokens (RFC 8725 3.11).
+_LONGEST_HEAD: Final = 8 * 1024
+_MOST_KEYS: Final = 4  # That are tried for a token which does not name its key.
+_MOST_KEPT: Final = 4096
+
+
+class Jwt:
+    """Knows the JWTs of one issuer (RFC 9068). `keys` is the URL of its key set, by its metadata if absent. `audience`
+    is what tokens have to be for: the URL of the resource, or several names of it. `algorithms` are all asymmetric.
+    `leeway`: seconds that clocks may differ. `policy`: which URLs may be asked, public ones and the issuer's origin
+    if absent. Raises LocalError for algorithms that cannot be checked with public keys."""
+
+    def __init__(
+        self,
+        issuer: str,
+        *,
+        audience: str | Sequence[str],
+        keys: str | None = None,
+        algorithms: Sequence[str] = _ALGORITHMS,
+        leeway: float = 30.0,
+        policy: UrlPolicy | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        unknown = [each for each in algorithms if each not in _KINDS]
+        if unknown or not algorithms:
+            raise LocalError(f"tokens are signed with one of {', '.join(_KINDS)}; {', '.join(unknown)} is none of them")
+        self._algorithms = frozenset(algorithms)
+        self._wanted = Wanted(issuer, _audiences(audience), leeway)
+        self._clock = clock
+        self._keys = Keys(issuer, keys, Asking(policy or _policy(issuer, keys)), clock)
+
+    async def verify(self, token: str) -> User | None:
+        try:
+            return read_user(await self._signed(token), self._wanted, self._clock(), token)
+        except Unacceptable as why:
+            log.info("a token is refused: %s", why)
+            return None
+
+    async def _signed(self, token: str) -> Mapping[str, Any]:
+        """The claims, once the signature is good. Nothing that the token says of keys is heeded but the id of one."""
+        try:
+            head = jws.extract_compact(token.encode("ascii"), registry=_registry(self._algorithms)).headers()
+        except (JoseError, ValueError, RecursionError):
+            raise Unacceptable("it is no JWT") from None
+        alg, kid, kind = head.get("alg"), head.get("kid"), head.get("typ", "jwt")
+        if not isinstance(alg, str) or alg not in self._algorithms:
+            raise Unacceptable("its algorithm is not one of those allowed")
+        if not isinstance(kind, str) or kind.lower().removeprefix("application/") not in _TYPES or "crit" in head:
+            raise Unacceptable("it is no access token")
+        if kid is not None and not isinstance(kid, str):
+            raise Unacceptable("its kid is no text")
+        for key in (await self._keys.find(kid, frozenset({_KINDS[alg]})))[:_MOST_KEYS]:
+            if key.get("alg", alg) != alg:
+                continue
+            try:
+                return jwt.decode(token, key, [alg], _registry({alg})).claims
+            except (JoseError, ValueError, TypeError, RecursionError):
+                continue
+        raise Unacceptable("no key of the issuer has signed it")
+
+
+class Introspection:
+    """Asks an authorization server about each token (RFC 7662), as the client `client_id` with its `secret`. Answers
+    are kept for `kept` seconds, or until the token ends. A token for no audience, or another one, is refused; None for
+    servers that say none because they know this resource alone. `issuer`: checked where the answer says one."""
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        client_id: str,
+        secret: str,
+        audience: str | Sequence[str] | None,
+        issuer: str | None = None,
+        kept: float = 30.0,
+        leeway: float = 30.0,
+        policy: UrlPolicy | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._url = url
+        both = f"{quote_plus(client_id)}:{quote_plus(secret)}"
+        self._headers = {"authorization": f"Basic {b64encode(both.encode()).decode()}"}
+        audiences = None if audience is None else _audiences(audience)
+        self._wanted = Wanted(issuer, audiences, leeway, complete=False)
+        self._asking = Asking(policy or _policy(url, None))
+        self._kept = kept
+        self._clock = clock
+        self._known: OrderedDict[bytes, tuple[float, User | None]] = OrderedDict()
+
+    async def verify(self, token: str) -> User | None:
+        digest, now = sha256(token.encode()).digest(), self._clock()
+        until, user = self._known.get(digest, (0.0, None))
+        if now < until:
+            return user
+        claims = await self._ask(token)
+        try:
+            user = read_user(claims, self._wanted, now, token) if claims is not None else None
+        except Unacceptable as why:
+            log.info("a token is refused: %s", why)
+            user = None
+        ends = now + self._kept
+        if user is not None and "exp" in user.claims:
+            ends = min(ends, user.claims["exp"] + self._wanted.leeway)
+        self._known[digest] = ends, user
+        self._known.move_to_end(digest)
+        if len(self._known) > _MOST_KEPT:
+            self._known.popitem(last=False)
+        return user
+
+    async def _ask(self, token: str) -> Mapping[str, Any] | None:
+        said = await self._asking.post_form(
+            self._url, {"token": token, "token_type_hint": "access_token"}, self._headers
+        )
+        if said.status != 200 or not is_object(said.body):
+            raise NotAuthorized(f"introspection is answered with status {said.status}")
+        return said.body if said.body.get("active") is True else None
+
+
+class AnyOf:
+    """Knows the tokens that one of several verifiers knows, asked in this order."""
+
+    def __init__(self, *verifiers: Verifier) -> None:
+        self._verifiers = verifiers
+
+    async def verify(self, token: str) -> User | None:
+        for each in self._verifiers:
+            user = await each.verify(token)
+            if user is not None:
+                return user
+        return None
+
+
+def _audiences(audience: str | Sequence[str]) -> frozenset[str]:
+    found = frozenset([audience] if isinstance(audience, str) else audience)
+    if not found:
+        raise LocalError("tokens are for somebody: an audience is needed")
+    return found
+
+
+def _policy(*urls: str | None) -> UrlPolicy:
+    """What was configured here may be asked wherever it is."""
+    named = [url for url in urls if url is not None]
+    local = any(is_loopback(urlsplit(url).hostname or "") for url in named)
+    return UrlPolicy(local=local, private=frozenset(base_of(url).lower() for url in named))
+
+
+def _registry(algorithms: frozenset[str] | set[str]) -> JWSRegistry:
+    registry = JWSRegistry(algorithms=list(algorithms), strict_check_header=False)
+    registry.max_header_length = _LONGEST_HEAD
+    return registry

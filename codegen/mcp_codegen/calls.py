@@ -63,7 +63,9 @@ class Pages:
     name: str
     items: str
     item: str
+    fields: tuple[Parameter, ...]
     doc: str
+    whole: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,7 +220,9 @@ def _pages(row: Method, revision: Revision) -> Pages | None:
     (items,) = lists
     assert isinstance(items.type, Array)
     doc = docstring(f"Every item of `{row.name}`, page after page.", "        ")
-    return Pages(f"iter_{items.name}", items.name, annotation(items.type.items), doc)
+    given = tuple(_parameter(field) for field in _fields(row, revision) if field.wire != "cursor")
+    # Not named after the items: two methods may list the same kind of them.
+    return Pages(f"iter_{row.name.split('_', 1)[-1]}", items.name, annotation(items.type.items), given, doc)
 
 
 def _interim(interim: Interim) -> str:

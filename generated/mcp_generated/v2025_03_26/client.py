@@ -53,7 +53,7 @@ class Client(BaseClient):
 
     def iter_prompts(self, *, options: Options | None = None) -> AsyncIterator[t.Prompt]:
         """Every item of `list_prompts`, page after page."""
-        return self._pages(FromClient.LIST_PROMPTS, "prompts", options)
+        return self._pages(FromClient.LIST_PROMPTS, {}, "prompts", options)
 
     async def list_resources(
         self, *, cursor: t.Cursor | None = None, options: Options | None = None
@@ -63,7 +63,7 @@ class Client(BaseClient):
 
     def iter_resources(self, *, options: Options | None = None) -> AsyncIterator[t.Resource]:
         """Every item of `list_resources`, page after page."""
-        return self._pages(FromClient.LIST_RESOURCES, "resources", options)
+        return self._pages(FromClient.LIST_RESOURCES, {}, "resources", options)
 
     async def list_resource_templates(
         self, *, cursor: t.Cursor | None = None, options: Options | None = None
@@ -73,7 +73,7 @@ class Client(BaseClient):
 
     def iter_resource_templates(self, *, options: Options | None = None) -> AsyncIterator[t.ResourceTemplate]:
         """Every item of `list_resource_templates`, page after page."""
-        return self._pages(FromClient.LIST_RESOURCE_TEMPLATES, "resource_templates", options)
+        return self._pages(FromClient.LIST_RESOURCE_TEMPLATES, {}, "resource_templates", options)
 
     async def read_resource(self, *, uri: str, options: Options | None = None) -> t.ReadResourceResult:
         """Client asks for what is in a resource."""
@@ -99,7 +99,7 @@ class Client(BaseClient):
 
     def iter_tools(self, *, options: Options | None = None) -> AsyncIterator[t.Tool]:
         """Every item of `list_tools`, page after page."""
-        return self._pages(FromClient.LIST_TOOLS, "tools", options)
+        return self._pages(FromClient.LIST_TOOLS, {}, "tools", options)
 
     async def notify_roots_list_changed(self, *, options: Options | None = None) -> None:
         """Client tells that its list of roots has changed; the server may then ask for it again."""

@@ -121,7 +121,7 @@ class Context(ServerContext):
 
     def iter_tasks(self, *, options: Options | None = None) -> AsyncIterator[t.Task]:
         """Every item of `list_tasks`, page after page."""
-        return self._pages(FromServer.LIST_TASKS, "tasks", options)
+        return self._pages(FromServer.LIST_TASKS, {}, "tasks", options)
 
     async def cancel_task(self, *, task_id: str, options: Options | None = None) -> t.CancelTaskResult:
         """The requestor asks to stop a task."""

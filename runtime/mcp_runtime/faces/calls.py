@@ -65,11 +65,13 @@ class Caller:
     async def _tell(self, row: Notification, params: Params, options: Options | None) -> None:
         await self._live().tell(row, self._given(row, params, options or DEFAULT))
 
-    async def _pages(self, row: Request[Any], items: str, options: Options | None) -> AsyncIterator[Any]:
+    async def _pages(
+        self, row: Request[Any], params: dict[str, Any], items: str, options: Options | None
+    ) -> AsyncIterator[Any]:
         """Every item of a list, page after page, until there is no further cursor."""
         cursor: str | None = None
         while True:
-            page: Any = await self._ask(row, {"cursor": cursor}, options)
+            page: Any = await self._ask(row, {**params, "cursor": cursor}, options)
             for item in getattr(page, items):
                 yield item
             if page.next_cursor is None:

@@ -142,9 +142,9 @@ class SyncClient(BaseSyncClient[Client]):
         """Client asks what is in a directory."""
         return self._wait(self.client.read_directory(uri=uri, cursor=cursor, options=options))
 
-    def iter_resources(self, *, options: Options | None = None) -> Iterator[t.Resource]:
+    def iter_directory(self, *, uri: str, options: Options | None = None) -> Iterator[t.Resource]:
         """Every item of `read_directory`, page after page."""
-        return self._each(self.client.iter_resources(options=options))
+        return self._each(self.client.iter_directory(uri=uri, options=options))
 
     def listen(
         self,

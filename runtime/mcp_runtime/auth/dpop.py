@@ -20,6 +20,11 @@ class Proofs:
         self._key = ECKey.generate_key("P-256", private=True)
         self._nonces: dict[str, str] = {}
 
+    @property
+    def thumbprint(self) -> str:
+        """The name of the key, of which nothing can be learned (RFC 7638)."""
+        return self._key.thumbprint()
+
     def header(self, method: str, url: str, token: str | None = None) -> str:
         """A new proof for one request, with the nonce that its server gave last."""
         parts = urlsplit(url)

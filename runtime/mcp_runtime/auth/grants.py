@@ -45,9 +45,13 @@ class Wanted:
 
 
 class Grant(Protocol):
-    """A way to a token. `offline`: whether it can have refresh tokens."""
+    """A way to a token. `offline`: whether it can have refresh tokens. `registered`: the client, if it is known
+    beforehand; else `client` says who it is at an issuer."""
 
     offline: bool
+
+    @property
+    def registered(self) -> Registered | None: ...
 
     async def client(self, asking: Asking, issuer: Issuer) -> Registered: ...
 

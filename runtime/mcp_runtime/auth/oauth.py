@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import AsyncGenerator, Generator, Mapping, Sequence
 from dataclasses import replace
@@ -60,7 +59,6 @@ class OAuth(httpx2.Auth):
         self._finding = Finding(self._asking, server, discovery, issuers, aliases or {})
         self._spoken: Spoken | None = None
         self._proofs = Proofs() if bound else None
-        self._lock = asyncio.Lock()
         self._hint: str | None = None
         self._challenged: str | None = None
         self._asked: set[str] = set()
@@ -96,14 +94,16 @@ class OAuth(httpx2.Auth):
     # ---- one token for all requests -----------------------------------------------------------------------------------
 
     async def _held(self) -> Token | None:
-        kept = await self._storage.load(self._server)
-        if kept is None or kept.token is None:
-            return None
-        if kept.token.kind == "DPoP" and self._proofs is None:
-            return None  # The key it is bound to was of another process.
-        if kept.token.expires is not None and kept.token.expires - _EARLY < time.time():
-            return (await self._renewed(kept.token, {}))[0]
-        return kept.token
+        token = self._usable(await self._storage.load(self._server))
+        if token is not None and token.expires is not None and token.expires - _EARLY < time.time():
+            return (await self._renewed(token, {}))[0]
+        return token
+
+    def _usable(self, kept: Kept | None) -> Token | None:
+        """The token that is kept, unless it is bound to a key of another process."""
+        token = kept.token if kept is not None else None
+        own = self._proofs.thumbprint if self._proofs is not None else None
+        return token if token is not None and token.bound in (None, own) else None
 
     def _sign(self, request: httpx2.Request, token: Token | None) -> None:
         if token is None:
@@ -122,15 +122,16 @@ class OAuth(httpx2.Auth):
     ) -> tuple[Token, bool]:
         """A better token than the old one, and whether nothing better is to be had: one that was refreshed may be
         refused still. Requests that wait for the same, share it."""
-        async with self._lock:
+        async with self._storage.turn(self._server):
             kept = await self._storage.load(self._server)
-            if kept is not None and kept.token is not None and old is not None and kept.token.access != old.access:
-                return kept.token, False
+            there = self._usable(kept)
+            if there is not None and (old is None or there.access != old.access):
+                return there, False
             self._hint = challenge.get("resource_metadata", self._hint)
             self._challenged = challenge.get("scope", self._challenged)
             resource, issuer = await self._finding.find(self._hint, self._spoken)
             if kept is not None and kept.issuer != issuer.name:
-                self._check_moved(kept.client)
+                self._check_moved()
                 kept = old = None
                 self._asked.clear()
                 await self._storage.save(self._server, None)
@@ -145,7 +146,7 @@ class OAuth(httpx2.Auth):
         if resource is not None:
             form["resource"] = resource.name
         try:
-            token = await self._endpoint(issuer, kept.client).token(form, old.scopes)
+            token = await self._endpoint(issuer, self._grant.registered or kept.client).token(form, old.scopes)
         except NotAuthorized:
             token = None
         # One that was refused is not tried twice: reuse would end all tokens of its family.
@@ -153,8 +154,8 @@ class OAuth(httpx2.Auth):
         return token
 
     async def _granted(self, kept: Kept | None, issuer: Issuer, resource: Resource | None, old: Token | None) -> Token:
-        fixed: Registered | None = getattr(self._grant, "registered", None)
-        client = fixed or (kept.client if kept else None) or await self._grant.client(self._asking, issuer)
+        known = self._grant.registered
+        client = known or (kept.client if kept else None) or await self._grant.client(self._asking, issuer)
         if client.issuer is not None and client.issuer != issuer.name:
             raise NotAuthorized(f"the client is known to {client.issuer}, and {issuer.name} is another issuer")
         held = {*self._asked, *(old.scopes if old else ())}
@@ -162,24 +163,26 @@ class OAuth(httpx2.Auth):
             self._challenged, resource.scopes if resource else (), sorted(held), issuer.scopes, self._grant.offline
         )
         wanted = Wanted(issuer, resource.name if resource else None, scopes)
+        # What the program knows by itself is not kept with what it was given.
+        keep = Kept(issuer.name, client if known is None else Registered(known.id))
         # The client is kept before its first token: whoever breaks off here need not register again.
-        await self._storage.save(self._server, Kept(issuer.name, client))
+        await self._storage.save(self._server, keep)
         try:
             form = await self._grant.grant(self._asking, wanted, client)
             token = await self._endpoint(issuer, client).token(form, scopes)
         except NotAuthorized:
             # A server that forgot a client that registered itself is told of it anew.
-            await self._storage.save(self._server, Kept(issuer.name, client) if fixed else None)
+            await self._storage.save(self._server, keep if known else None)
             raise
         self._asked |= set(scopes)
-        await self._storage.save(self._server, Kept(issuer.name, client, token))
+        await self._storage.save(self._server, replace(keep, token=token))
         return token
 
     def _endpoint(self, issuer: Issuer, client: Registered) -> TokenEndpoint:
         return TokenEndpoint(self._asking, issuer, client, self._proofs)
 
-    def _check_moved(self, client: Registered) -> None:
+    def _check_moved(self) -> None:
         """A client that was known beforehand, at an issuer nobody named, stays with the first that was met."""
-        fixed: Registered | None = getattr(self._grant, "registered", None)
-        if fixed is not None and fixed.issuer is None and fixed.id == client.id:
+        known = self._grant.registered
+        if known is not None and known.issuer is None:
             raise NotAuthorized("the server has another issuer now, to which this client is not known")

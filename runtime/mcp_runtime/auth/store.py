@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
-import os
-import tempfile
-from contextlib import suppress
-from dataclasses import asdict, dataclass, field
-from pathlib import Path
+import asyncio
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
 from typing import Any, Protocol
+from weakref import WeakKeyDictionary
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,13 +25,15 @@ class Registered:
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """An access token and what it is good for. `expires`: seconds since the epoch, if the server said it."""
+    """An access token and what it is good for. `expires`: seconds since the epoch, if the server said it. `bound`: the
+    thumbprint of the key it is bound to (DPoP)."""
 
     access: str = field(repr=False)
     kind: str = "Bearer"
     scopes: tuple[str, ...] = ()
     expires: float | None = None
     refresh: str | None = field(default=None, repr=False)
+    bound: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,12 +52,18 @@ class Storage(Protocol):
 
     async def save(self, server: str, kept: Kept | None) -> None: ...
 
+    def turn(self, server: str) -> AbstractAsyncContextManager[object]:
+        """While it is held, nobody else who shares this storage asks for a token for this server: a refresh token
+        that is used twice would end them all."""
+        ...
+
 
 class InMemory:
     """Keeps credentials as long as the process lasts."""
 
     def __init__(self) -> None:
         self._kept: dict[str, Kept] = {}
+        self._turns: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, asyncio.Lock]] = WeakKeyDictionary()
 
     async def load(self, server: str) -> Kept | None:
         return self._kept.get(server)
@@ -68,45 +74,17 @@ class InMemory:
         else:
             self._kept[server] = kept
 
-
-class InFile:
-    """Keeps credentials in a file that its owner alone can read (mode 0600), replaced as a whole."""
-
-    def __init__(self, path: str | Path) -> None:
-        self._path = Path(path)
-
-    async def load(self, server: str) -> Kept | None:
-        said = self._read().get(server)
-        return None if said is None else from_json(said)
-
-    async def save(self, server: str, kept: Kept | None) -> None:
-        every = self._read()
-        every.pop(server, None)
-        if kept is not None:
-            every[server] = asdict(kept)
-        # mkstemp gives 0600 from the start, so that there is no moment at which others can read.
-        handle, name = tempfile.mkstemp(dir=self._path.parent, prefix=f".{self._path.name}.")
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                json.dump(every, file)
-            os.replace(name, self._path)
-        except BaseException:
-            with suppress(FileNotFoundError):
-                os.unlink(name)
-            raise
-
-    def _read(self) -> dict[str, Any]:
-        try:
-            said: dict[str, Any] = json.loads(self._path.read_text(encoding="utf-8"))
-        except FileNotFoundError:
-            return {}
-        return said
+    def turn(self, server: str) -> AbstractAsyncContextManager[object]:
+        # A lock is of one event loop, while clients of several threads may share what is kept.
+        turns = self._turns.setdefault(asyncio.get_running_loop(), {})
+        return turns.setdefault(server, asyncio.Lock())
 
 
-def from_json(said: dict[str, Any]) -> Kept:
-    """What asdict made of it."""
+def from_json(said: Any) -> Kept:
+    """What asdict made of it. Raises TypeError or KeyError for what is not that."""
     token: dict[str, Any] | None = said["token"]
+    client = Registered(**said["client"])
     if token is None:
-        return Kept(said["issuer"], Registered(**said["client"]))
-    scopes = tuple(token.pop("scopes"))
-    return Kept(said["issuer"], Registered(**said["client"]), Token(scopes=scopes, **token))
+        return Kept(said["issuer"], client)
+    fields: dict[str, Any] = {**token, "scopes": tuple(token["scopes"])}
+    return Kept(said["issuer"], client, Token(**fields))

@@ -64,6 +64,7 @@ class TokenEndpoint:
             self._clock() + lasts if isinstance(lasts, (int, float)) else None,
             # A server that rotates says the new one; one that does not, says nothing.
             refresh if isinstance(refresh, str) else grant.get("refresh_token"),
+            self._proofs.thumbprint if self._proofs else None,
         )
 
     async def exchange(self, grant: Mapping[str, str]) -> Mapping[str, Any]:

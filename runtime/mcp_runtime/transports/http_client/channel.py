@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ssl
 from collections.abc import AsyncGenerator, Mapping
-from contextlib import suppress
+from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
 from typing import Final
 from urllib.parse import urljoin
@@ -74,8 +74,7 @@ class Channel:
             try:
                 request = self._client.build_request(method, at, headers=every, content=body, timeout=timeout)
                 request.extensions[SPOKEN] = self.spoken
-                auth = self.reach.auth or httpx2.USE_CLIENT_DEFAULT
-                response = await self._client.send(request, stream=True, auth=auth, follow_redirects=False)
+                response = await self._authorized(request)
             except (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError, RuntimeError) as fault:
                 # RuntimeError: the client was closed.
                 raise NotConnected(f"{method} {plain(at)}: {type(fault).__name__}: {fault}") from None
@@ -92,6 +91,23 @@ class Channel:
                 )
             at = target
         raise Rejected(f"{method} {plain(at)}: more than {_MOST_REDIRECTS} redirects", 310)
+
+    async def _authorized(self, request: httpx2.Request) -> httpx2.Response:
+        """The answer to a request, sent as often as its authorization wants; what is not the last is read in part."""
+        if self.reach.auth is None:
+            return await self._client.send(request, stream=True, follow_redirects=False)
+        async with aclosing(self.reach.auth.async_auth_flow(request)) as flow:
+            request = await anext(flow)
+            while True:
+                response = await self._client.send(request, stream=True, auth=None, follow_redirects=False)
+                try:
+                    request = await flow.asend(response)
+                except StopAsyncIteration:
+                    return response
+                except BaseException:
+                    await response.aclose()
+                    raise
+                await self.read_error(response)
 
     async def read(self, response: httpx2.Response) -> bytes:
         """The whole body. Raises InvalidResponse where it is too long, NotConnected where it breaks off."""

@@ -177,7 +177,7 @@ def _call(row: Method, revision: Revision, roles_by_method: Mapping[str, str], g
         doc=docstring(_sentence(row), "        "),
         also=_ALSO.get(row.name, ""),
         sent=role not in _SENT_BY_RUNTIME,
-        handled=role not in _HANDLED_BY_RUNTIME,
+        handled=role not in _HANDLED_BY_RUNTIME or (role == "opened" and bool(revision.lifecycle.terms)),
         announced=announced,
         heard=_heard(row, fields) if announced else None,
     )

@@ -7,7 +7,7 @@ Python will use.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 Scalar = str | int | bool
@@ -170,10 +170,12 @@ class Method:
 
 @dataclass(frozen=True, slots=True)
 class Lifecycle:
-    """How a conversation opens; `roles` name the methods that the runtime itself has to know."""
+    """How a conversation opens; `roles` name the methods that the runtime itself has to know, `terms` what the
+    properties of the opening are called where it is not as in the core."""
 
     style: str
     roles: Mapping[str, str]
+    terms: Mapping[str, str | tuple[str, ...]] = field(default_factory=dict[str, str | tuple[str, ...]])
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,7 +207,7 @@ class Codes:
 
 @dataclass(frozen=True, slots=True)
 class Revision:
-    """One revision of the protocol, whole."""
+    """One revision of the protocol, whole; `client` and `server` are what the classes of its two sides are called."""
 
     id: str
     constants: Mapping[str, str | int]
@@ -217,6 +219,8 @@ class Revision:
     batches: bool
     null_ids: bool
     sha256: str
+    client: str = "Client"
+    server: str = "Server"
 
     @property
     def module(self) -> str:

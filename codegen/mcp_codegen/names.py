@@ -28,6 +28,7 @@ TAKEN_BY_FACES: Final = frozenset(
             "connect",
             "context",
             "conversation",
+            "greeting",
             "hearing",
             "http",
             "instructions",

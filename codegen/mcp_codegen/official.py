@@ -34,7 +34,7 @@ def published(official: Schema) -> Schema:
     """The definitions of an official schema.json (of any dialect), without prose, in canonical order."""
     text = json.dumps(official.get("$defs") or official.get("definitions") or {})
     definitions: Schema = json.loads(text.replace("#/definitions/", REF))
-    return {name: canonical(_without_prose(schema)) for name, schema in definitions.items()}
+    return {name: canonical(without_prose(schema)) for name, schema in definitions.items()}
 
 
 def canonical(schema: Any, key: str = "") -> Any:
@@ -72,15 +72,15 @@ def _short(value: Any) -> str:
     return text if len(text) <= 160 else text[:157] + "…"
 
 
-def _without_prose(schema: Any) -> Any:
+def without_prose(schema: Any) -> Any:
     """Drop descriptions, but not a property that is called `description`."""
     if is_object(schema):
         return {
-            key: _without_prose(value)
+            key: without_prose(value)
             for key, value in schema.items()
             if not (key == "description" and isinstance(value, str))
         }
-    return [_without_prose(item) for item in schema] if is_list(schema) else schema
+    return [without_prose(item) for item in schema] if is_list(schema) else schema
 
 
 def _reduce(schema: Schema, definitions: Schema) -> Schema:

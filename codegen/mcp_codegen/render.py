@@ -64,8 +64,8 @@ def render_revision(
         "tables": [
             {"name": name, "sender": name.removeprefix("From").lower(), "calls": tables[name]} for name in tables
         ],
-        "spec_imports": sorted({style, "Http", "Interim", "Revision", *rows}),
-        "lifecycle": {"style": style, "roles": roles(revision, tables)},
+        "spec_imports": sorted({style, "Http", "Interim", "Revision", "Terms", *rows}),
+        "lifecycle": {"style": style, "roles": roles(revision, tables), "terms": _terms(revision)},
         "http": http(revision, tables),
         "constants": [(literal(name), ascii(value)) for name, value in revision.constants.items()],
         "types": declared_types(revision, templates),
@@ -158,6 +158,10 @@ def _environment(templates: Templates) -> jinja2.Environment:
 def _second_name(each: Alias) -> dict[str, str]:
     target = each.type.name if isinstance(each.type, Ref) else "dict[str, Any]"
     return {"name": each.name, "target": target, "doc": docstring(sentence(each), "") if sentence(each) else ""}
+
+
+def _terms(revision: Revision) -> list[tuple[str, str]]:
+    return [(name, ascii(value)) for name, value in revision.lifecycle.terms.items()]
 
 
 def _without_unused(text: str) -> str:

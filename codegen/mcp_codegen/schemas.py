@@ -97,7 +97,7 @@ class Schemas:
         """What an edition that need not stand in the folder says, under any id, with the overlay of the folder."""
         try:
             return self._derive(revision, edition, sha256)
-        except (KeyError, TypeError, AttributeError, ValueError, RecursionError) as fault:
+        except (LookupError, TypeError, AttributeError, ValueError, RecursionError) as fault:
             # A schema is input that anybody can write: whatever it breaks in here, it gets one clear line.
             raise SchemaError(f"{revision}: the schema is not of the form read here: {fault!r}") from fault
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import re
 import textwrap
+from dataclasses import replace
 from typing import Any, Final, TypeGuard, cast
 
 from datamodel_code_generator import InputFileType, LiteralType, generate
@@ -181,7 +182,9 @@ def _type(written: Type, tokens: _Tokens) -> Schema:
         case Values(values):
             return {"enum": [_value(value, tokens) for value in values]}
         case Array(items, most, least):
-            return {"type": "array", "items": _type(items, tokens)} | _said(maxItems=most, minItems=least)
+            # A tag inside a list makes datamodel-code-generator take the list for the type that is told apart.
+            inner = replace(items, tag=None) if isinstance(items, Union) else items
+            return {"type": "array", "items": _type(inner, tokens)} | _said(maxItems=most, minItems=least)
         case Map(values):
             return {"type": "object", "additionalProperties": _type(values, tokens) or True}
         case Union(arms, tag):

@@ -48,7 +48,7 @@ def allowed(lifecycle: Handshake | Stateless, phase: Phase, row: Sent) -> bool:
     roles = _ROLES_IN[phase]
     if roles is None:
         return row.method != lifecycle.open.method
-    return row.method in {getattr(lifecycle, role).method for role in roles}
+    return row.method in {known.method for role in roles if (known := getattr(lifecycle, role)) is not None}
 
 
 @cache

@@ -116,6 +116,19 @@ Sent = Request[Any] | Notification
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Terms:
+    """What the properties of the opening request and its result are called; `further` are the objects that the result
+    has to have besides."""
+
+    version: str = "protocolVersion"
+    client: str = "capabilities"
+    client_info: str = "clientInfo"
+    server: str = "capabilities"
+    server_info: str = "serverInfo"
+    further: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Handshake:
     """A conversation is a session: it opens with a request and a notification, and both sides remember what was said."""
 
@@ -124,10 +137,11 @@ class Handshake:
     probe: Request[Any]
     cancel: Notification
     progress: Notification
-    log: Notification
-    level: Request[Any]
+    log: Notification | None = None
+    level: Request[Any] | None = None
     subscribe: Request[Any] | None = None
     unsubscribe: Request[Any] | None = None
+    terms: Terms = Terms()
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)

@@ -26,7 +26,12 @@ def extensions(schemas: Schemas, revision: str) -> Iterator[tuple[Mounted, str]]
             core, _ = schemas.edition(revision)
             mine, docs = read_docs(path.parent / "docs.toml"), schemas.docs
             both = Docs(docs.types | mine.types, docs.properties | mine.properties)
-            yield mount(manifest, own, core, schemas.revision(revision), schemas.overlay, both), digest(data)
+            try:
+                mounted = mount(manifest, own, core, schemas.revision(revision), schemas.overlay, both)
+            except (LookupError, TypeError, AttributeError, ValueError, RecursionError) as fault:
+                # As for a revision: whatever the schema breaks, it gets one clear line.
+                raise SchemaError(f"{manifest.name}: the schema is not of the form read here: {fault!r}") from fault
+            yield mounted, digest(data)
 
 
 def _read(path: Path) -> tuple[bytes, dict[str, Any]]:

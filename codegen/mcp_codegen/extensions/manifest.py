@@ -5,7 +5,15 @@
 | `identifier`  | its name among the extensions that a side declares                                           |
 | `base`        | the revision it is mounted on                                                                |
 | `source`      | where its schema is published                                                                |
+| `schema`      | its file there: a schema.ts, or a schema.json in which every reference is written out        |
 | `settings`    | the type of what a side declares with the identifier; empty for any object                   |
+| `prefix`      | what the names of its types begin with, and those of its methods do not                      |
+| `closed`      | `open`: what its schema closes stays open, so that newer peers are understood                |
+| `[sides]`     | who talks, where it is a conversation of its own: `client` opens it, `server` answers; each  |
+|               | with the `name` of its class and the type of its `capabilities`                              |
+| `version`     | what such a conversation agrees on                                                           |
+| `[lifecycle]` | by role, the messages by which it opens, and those the runtime has to know                   |
+| `[capabilities.client]` | by message, what that side has to have declared before it; `[capabilities.server]` likewise |
 | `[roles]`     | by role union of the core, the messages it adds to it                                        |
 | `[results]`   | by request of the core, the types that may answer it before its result                       |
 | `[headers]`   | by request of its own, the property of the params that a header repeats over HTTP            |
@@ -13,7 +21,8 @@
 
 `clients_declare = false` says that its requests may come from clients that have not declared it themselves.
 
-An extension without roles is one of documents: it adds types alone.
+An extension without roles is one of documents: it adds types alone. One with sides has no part in the conversations of
+the core: its roles name all messages there are in its own, those it takes from the core too.
 """
 
 from __future__ import annotations
@@ -21,6 +30,7 @@ from __future__ import annotations
 import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
 from ..errors import SchemaError
 
@@ -33,12 +43,19 @@ class Manifest:
     identifier: str
     base: str
     source: str = ""
+    schema: str = "schema.ts"
     settings: str = ""
+    prefix: str = ""
+    closed: Literal["open"] = "open"
+    version: str = ""
     roles: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
     results: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
     headers: dict[str, str] = field(default_factory=dict[str, str])
     declared: dict[str, str] = field(default_factory=dict[str, str])
     clients_declare: bool = True
+    sides: dict[str, dict[str, str]] = field(default_factory=dict[str, dict[str, str]])
+    lifecycle: dict[str, str] = field(default_factory=dict[str, str])
+    capabilities: dict[str, dict[str, str]] = field(default_factory=dict[str, dict[str, str]])
 
 
 def read_manifest(path: Path) -> Manifest:

@@ -17,6 +17,7 @@ from ..ir import Gate, Interim, Method, Object, Revision
 from ..overlay import Overlay, Row
 from ..read import Named, read_types
 from ..rules import ROLES, derive_methods
+from .converse import conversation
 from .flatten import Flattening
 from .manifest import Manifest
 
@@ -33,6 +34,9 @@ class Mounted:
 
 def mount(manifest: Manifest, own: Schema, core: Schema, base: Revision, rows: Overlay, docs: Docs) -> Mounted:
     """Raises SchemaError for what contradicts the core, or is not there."""
+    if manifest.sides:
+        revision = conversation(manifest, own, core, base, rows, docs)
+        return Mounted(manifest, base, revision, frozenset(revision.types.keys() - base.types.keys()))
     definitions = _merged(manifest, own, core["$defs"])
     methods = {definitions[name]["properties"]["method"]["const"]: name for name in _messages(manifest, definitions)}
     if clash := methods.keys() & {row.method for row in base.methods}:

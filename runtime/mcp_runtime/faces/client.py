@@ -70,7 +70,7 @@ class BaseClient(Face):
         self.hearing = Hearing(self.revision, self._live, self._ask, self._given)
         lifecycle = self.revision.lifecycle
         if isinstance(lifecycle, Handshake):
-            self.capabilities = self._capabilities(lifecycle.open.params, "capabilities")
+            self.capabilities = self._capabilities(lifecycle.open.params, lifecycle.terms.client)
         else:
             meta = lifecycle.discover.params.model_fields["meta"].annotation
             self.capabilities = self._capabilities(meta, "client_capabilities")
@@ -212,19 +212,21 @@ class BaseClient(Face):
         self, session: Session, lifecycle: Handshake, candidates: Sequence[Speaking[BaseClient]]
     ) -> BaseClient:
         """Offer this revision, and take the one the server answers with if it is one of the candidates'."""
+        terms = lifecycle.terms
         offer = {
-            "protocolVersion": self.revision.id,
-            "capabilities": self.capabilities,
-            "clientInfo": {"name": self.name, "version": self.version},
+            terms.version: self.revision.id,
+            terms.client: self.capabilities,
+            terms.client_info: {"name": self.name, "version": self.version},
         }
-        result: Any = await self._ask(lifecycle.open, offer, self._opening)
-        named = next((each for each in candidates if each.speaks == result.protocol_version), None)
+        result = cast(BaseModel, await self._ask(lifecycle.open, offer, self._opening))
+        said = result.model_dump()
+        named = next((each for each in candidates if each.speaks == said[terms.version]), None)
         if named is None:
             ids = ", ".join(each.speaks for each in candidates)
-            raise LocalError(f"the server speaks {result.protocol_version!r}, this client {ids}")
+            raise LocalError(f"the server speaks {said[terms.version]!r}, this client {ids}")
         agreed = named.face()
         session.peer.own = agreed.capabilities
-        session.peer.agree(agreed.revision, result.capabilities.model_dump())
+        session.peer.agree(agreed.revision, said[terms.server])
         _speak(session, agreed.revision)
         self._hand_over(agreed, result)
         opened = agreed.revision.lifecycle

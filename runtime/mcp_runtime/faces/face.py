@@ -166,7 +166,7 @@ class Face(Caller):
         """What the handlers declare, each what its method needs, and what was given by hand; `message` is the type
         that carries it in its property `name`."""
         message.model_rebuild()
-        model: type[BaseModel] = message.model_fields[name].annotation
+        model = next(each.annotation for key, each in message.model_fields.items() if name in (key, each.alias))
         capabilities: Capabilities = {}
         side = self._receives.rpartition("_")[2]
         for row in self._received():

@@ -61,6 +61,8 @@ def _every(face: FaceT, revisions: Chosen, make: Callable[[Revision], FaceT]) ->
     own = face.revision
     family = import_module(own.family)
     known: dict[str, str] = family.REVISIONS
+    if own.id not in known and revisions == "all":
+        return [cast("Speaking[FaceT]", face)]  # A conversation of its own, which has no other revisions.
     joined = {id for older, newer, _ in family.STEPS for id in (older, newer)} | {own.id}
     wanted = [id for id in known if id in joined] if revisions == "all" else list(revisions)
     for id in wanted:

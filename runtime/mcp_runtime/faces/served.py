@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic_core import from_json, to_json
 
-from ..errors import InvalidMessage, InvalidResponse
+from ..errors import InvalidMessage, InvalidResponse, NotAllowed
 from ..peer import Asked, Told
 from ..seams import Speaker
 from ..spec import META, InputRequest, Request
@@ -73,7 +73,9 @@ class ServerContext(Context):
         if wanted is not None and LEVELS.index(level) >= LEVELS.index(wanted):
             said = {"level": level, "data": data, "logger": logger}
             if not self._conversation.log_pace.take():
-                await self._tell(self.revision.lifecycle.log, said, None)
+                if (row := self.revision.lifecycle.log) is None:
+                    raise NotAllowed(f"there are no log messages of a server in {self.revision.id}")
+                await self._tell(row, said, None)
 
     async def once(self, key: str, make: Callable[[], Any]) -> Any:
         """What `make` gives, as JSON; where the handler runs again because it asked the client something, what it gave

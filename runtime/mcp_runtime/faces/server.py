@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
 
 from pydantic import BaseModel
@@ -47,6 +48,8 @@ class BaseServer(Face):
     """
 
     context: ClassVar[type[ServerContext]]
+    greeting: Mapping[str, Any] = MappingProxyType({})
+    """What the answer to an opening says besides, by its name on the wire, where a conversation has that."""
     _receives: ClassVar[Direction] = "client_to_server"
 
     def __init__(
@@ -69,8 +72,10 @@ class BaseServer(Face):
         self.version = version
         self.instructions = instructions
         lifecycle = self.revision.lifecycle
-        opening = lifecycle.open if isinstance(lifecycle, Handshake) else lifecycle.discover
-        self.capabilities = self._capabilities(opening.result, "capabilities")
+        if isinstance(lifecycle, Handshake):
+            self.capabilities = self._capabilities(lifecycle.open.result, lifecycle.terms.server)
+        else:
+            self.capabilities = self._capabilities(lifecycle.discover.result, "capabilities")
         self.audience = Audience()
         self.keys = keys
 
@@ -184,7 +189,7 @@ class Conversation:
         elif isinstance(lifecycle, Handshake) and isinstance(message, Asked):
             if row.method == lifecycle.probe.method:
                 return message.row.result()
-            if row.method == lifecycle.level.method:
+            if lifecycle.level is not None and row.method == lifecycle.level.method:
                 self.level = message.params.level
         handler = self._server._handlers.get(row.method)  # pyright: ignore[reportPrivateUsage]
         if handler is None:
@@ -272,17 +277,21 @@ class Conversation:
 
     def opened(self, peer: Peer, asked: Asked) -> BaseModel:
         """The answer to the opening request: the revision that was offered, or else the newest, to take or leave."""
-        offered = [each for each in self._servers if each.speaks == asked.params.protocol_version and each.shakes_hands]
+        opening = peer.revision.lifecycle
+        assert isinstance(opening, Handshake), "only a handshake has a request that opens it"
+        offer, terms = asked.params.model_dump(), opening.terms
+        offered = [each for each in self._servers if each.speaks == offer[terms.version] and each.shakes_hands]
         server = self._server = offered[0].face() if offered else self._server
         self._alone = self._handlers_alone()
         server.audience.join(self)
-        self.client_info = asked.params.client_info.model_dump()
+        self.client_info = offer[terms.client_info]
         peer.own = server.capabilities
-        peer.agree(server.revision, asked.params.capabilities.model_dump())
+        peer.agree(server.revision, offer[terms.client])
         answer: dict[str, Any] = {
-            "protocolVersion": server.revision.id,
-            "capabilities": server.capabilities,
-            "serverInfo": {"name": server.name, "version": server.version},
+            terms.version: server.revision.id,
+            terms.server: server.capabilities,
+            terms.server_info: {"name": server.name, "version": server.version},
+            **{each: server.greeting.get(each, {}) for each in terms.further},
         }
         return _read(asked.row, answer | ({} if server.instructions is None else {"instructions": server.instructions}))
 

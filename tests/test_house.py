@@ -37,6 +37,7 @@ LAYERS = [
     "http",
     "auth",
     "exchange",
+    "skills",
     "eager",
     "seams",
     "session",

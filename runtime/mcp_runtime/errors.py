@@ -14,6 +14,7 @@ McpError
 │   ├── ErrorResponse     it answered with a JSON-RPC error
 │   ├── Rejected          it answered with an HTTP status that stands for no answer, and said no more
 │   ├── ToolFailed        a tool says that it failed (raised by what `mcp-codegen tools` writes)
+│   ├── Unverified        a skill is not what its entry says, or the entry is none
 │   └── InvalidResponse   it answered with something the schema of the revision does not allow
 └── Refusal               raised by a handler: the peer gets this JSON-RPC error as its answer
 """
@@ -91,6 +92,10 @@ class ToolFailed(RemoteError):
     def __init__(self, message: str, result: object) -> None:
         super().__init__(message)
         self.result = result
+
+
+class Unverified(RemoteError):
+    """A skill, or a file of it, is not what was published of it: it must not be used; the message names the rule."""
 
 
 class InvalidResponse(RemoteError):

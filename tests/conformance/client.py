@@ -15,7 +15,11 @@ from typing import Any, Final
 
 from client_auth import authorization
 
+from mcp_generated.extensions.skills import Client as SkillsClient
+from mcp_generated.extensions.skills.types import Skill
 from mcp_generated.v2026_07_28 import Client, types as t
+from mcp_runtime.errors import Unverified
+from mcp_runtime.skills import HeldSkill
 from mcp_runtime.transports.http_client.channel import Reach
 
 Context = Mapping[str, Any]
@@ -96,6 +100,23 @@ async def echo_schema(client: Fixture, context: Context) -> None:
     await client.call_tool(name="json_schema_echo", arguments={"schema": schema.model_dump()})
 
 
+async def list_skills(client: SkillsClient) -> list[Skill]:
+    """List the skills, and read none."""
+    return [skill async for skill in client.iter_skills()]
+
+
+async def read_skills(client: SkillsClient) -> None:
+    """Load every skill that is what its entry says, and read all its files."""
+    for skill in await list_skills(client):
+        try:
+            held = HeldSkill(client, skill)
+            await held.load()
+            for path in held.paths:
+                await held.read(path)
+        except Unverified as fault:
+            print(f"not loaded: {fault}")
+
+
 async def call_side_by_side(client: Fixture, context: Context) -> None:
     """Call all tools at once: what one of them asks concerns no other."""
     tools = (await client.list_tools()).tools
@@ -139,8 +160,20 @@ SCENARIOS: Final[Mapping[str, Callable[[Fixture, Context], Awaitable[None]]]] = 
 }
 
 
+SKILLS: Final[Mapping[str, Callable[[SkillsClient], Awaitable[object]]]] = {
+    "sep-2640-client-no-prefetch": list_skills,
+    "sep-2640-client-verify-digest": read_skills,
+    "sep-2640-client-verify-size": read_skills,
+    "sep-2640-client-verify-frontmatter": read_skills,
+}
+
+
 async def main(url: str) -> None:
     scenario = os.environ["MCP_CONFORMANCE_SCENARIO"]
+    if scenario in SKILLS:
+        async with SkillsClient.http(url) as client:
+            await SKILLS[scenario](client)
+        return
     protected = scenario.startswith("auth/")
     act = call_all if protected else SCENARIOS[scenario]
     revision = os.environ["MCP_CONFORMANCE_PROTOCOL_VERSION"]

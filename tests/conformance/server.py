@@ -10,6 +10,7 @@ import base64
 import json
 import logging
 from argparse import ArgumentParser
+from pathlib import Path
 from typing import Annotated, Any, Final
 
 from asking import QUESTIONS, ask_for_context, remember
@@ -201,6 +202,9 @@ async def watched_resource() -> str:
 async def template(id: str) -> dict[str, Any]:
     """The data of any id."""
     return {"id": id, "templateTest": True, "data": f"Data for ID: {id}"}
+
+
+app.skills(Path(__file__).parents[2] / "examples" / "skills" / "skills")
 
 
 # ---- prompts --------------------------------------------------------------------------------------------------------

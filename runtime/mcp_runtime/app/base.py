@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import os
 from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from functools import cached_property
@@ -79,6 +80,7 @@ class BaseApp(Generic[ServerT]):
         self._keys = keys
         self._rates = rates
         self._mounted: list[BaseApp[Any]] = []
+        self._extensions: dict[Any, tuple[str, ...]] = {}  # The handlers of each package.
         self._loops: dict[asyncio.AbstractEventLoop, int] = {}  # Where it is served now, and in how many lifespans.
         self._telling: set[asyncio.Future[None]] = set()
         rows = (row for row in self.server_class.revision.rows if isinstance(row, Request))
@@ -180,6 +182,23 @@ class BaseApp(Generic[ServerT]):
         for kind in _LISTS:
             self._changed(kind)
 
+    def skills(self, folder: str | os.PathLike[str], *, under: str = "") -> None:
+        """Publish the skills in a folder (SEP-2640): each folder with a SKILL.md in it is one. Their URIs begin with
+        `skill://`, and `under` where it is given. Raises LocalError for a folder without skills, for what is none, and
+        where the app is served already. Reads files: to be called before that."""
+        from .skills import NAMES, SkillAnswers, skills_extension
+
+        if "server" in vars(self):
+            raise LocalError(f"the app {self.name!r} is served already: what it declares is settled")
+        from ..skills.shelf import Shelf
+
+        shelf = Shelf(folder, under=under)
+        if self._offers.skills is None:
+            package = skills_extension(self.server_class.revision)
+            self._offers.skills = SkillAnswers(package.methods.REVISION, [], self._offers.page_size)
+            self._extensions[package] = NAMES
+        self._offers.skills.shelves.append(shelf)
+
     # ---- serving ----------------------------------------------------------------------------------------------------
 
     @cached_property
@@ -189,11 +208,15 @@ class BaseApp(Generic[ServerT]):
         for kind, names in _SERVED.items():
             if self._declares(kind):
                 members |= {name: _handler(self._offers, name) for name in names}
+        if any(app._offers.skills is not None for app in self._everything()[1:]):
+            raise LocalError("skills of a mounted app are not published: add them to the outermost one, `under` a path")
+        members |= {name: _handler(self._offers, name) for names in self._extensions.values() for name in names}
         served = cast(type[ServerT], type("Served", (self.server_class,), members))
         declared: dict[str, Any] = {kind: {"listChanged": True} for kind in _LISTS if self._declares(kind)}
         merge(declared, self._capabilities or {})
         said: dict[str, Any] = {"name": self.name, "version": self.version, "instructions": self.instructions}
-        return served(**said, capabilities=declared, rates=self._rates, keys=self._keys)
+        more: dict[str, Any] = {"rates": self._rates, "keys": self._keys, "extensions": [*self._extensions]}
+        return served(**said, capabilities=declared, **more)
 
     def run(self, transport: str = "stdio", **options: Any) -> None:
         """Serve until the client ends the conversation, or the process is told to end; options as of the server."""
@@ -231,7 +254,7 @@ class BaseApp(Generic[ServerT]):
                     del self._loops[loop]
 
     def _declares(self, kind: str) -> bool:
-        return kind in self._more or any(getattr(app._offers, kind) for app in self._everything())
+        return kind in self._more or any(app._offers.has(kind) for app in self._everything())
 
     def _everything(self) -> list[BaseApp[Any]]:
         return [self, *(each for app in self._mounted for each in app._everything())]

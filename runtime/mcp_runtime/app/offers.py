@@ -7,7 +7,7 @@ import re
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from functools import partial
 from types import ModuleType
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from ..errors import Refusal
 from ..faces.paging import page
@@ -16,6 +16,9 @@ from ..jsonrpc import INVALID_PARAMS
 from .prompts import Prompt
 from .resources import Resource
 from .tools import Told, Tool
+
+if TYPE_CHECKING:
+    from .skills import SkillAnswers
 
 Go = Callable[[ServerContext, Any], Awaitable[Any]]
 Middleware = Callable[[str, ServerContext, Any, Go], Awaitable[Any]]
@@ -37,10 +40,11 @@ class Offers:
         self.completions: list[Complete] = []
         self.middleware: list[Middleware] = []
         self.mounted: dict[str, Offers] = {}
+        self.skills: SkillAnswers | None = None
         self._t = types
         self._answers = answers
         self._told = told
-        self._page_size = page_size
+        self.page_size = page_size
 
     async def answer(self, name: str, ctx: ServerContext, params: Any, states: States) -> Any:
         """The answer to the request that the method of this name serves, through the middleware."""
@@ -101,7 +105,7 @@ class Offers:
         raise Refusal(INVALID_PARAMS, f"unknown tool: {params.name!r}")
 
     async def list_tools(self, ctx: ServerContext, params: Any, states: States) -> Any:
-        tools, cursor = page([*self.all("tools")], params.cursor, self._page_size)
+        tools, cursor = page([*self.all("tools")], params.cursor, self.page_size)
         return self._t.ListToolsResult(tools=tools, next_cursor=cursor)
 
     # ---- prompts ----------------------------------------------------------------------------------------------------
@@ -115,7 +119,7 @@ class Offers:
         raise Refusal(INVALID_PARAMS, f"unknown prompt: {params.name!r}")
 
     async def list_prompts(self, ctx: ServerContext, params: Any, states: States) -> Any:
-        prompts, cursor = page([*self.all("prompts")], params.cursor, self._page_size)
+        prompts, cursor = page([*self.all("prompts")], params.cursor, self.page_size)
         return self._t.ListPromptsResult(prompts=prompts, next_cursor=cursor)
 
     # ---- resources --------------------------------------------------------------------------------------------------
@@ -125,6 +129,8 @@ class Offers:
         if found is not None:
             resource, values = found
             return await resource.read(ctx, params.uri, values, self._answers["read_resource"])
+        if self.skills is not None and (answer := await self.skills.read(params.uri)) is not None:
+            return answer
         for prefix, inner in self.mounted.items():
             uri = _without(prefix, params.uri)
             if uri is not None and inner.has_resource(uri):
@@ -133,12 +139,29 @@ class Offers:
         raise Refusal(INVALID_PARAMS, f"resource not found: {params.uri!r}", {"uri": params.uri})
 
     async def list_resources(self, ctx: ServerContext, params: Any, states: States) -> Any:
-        resources, cursor = page([*self.all_resources(templates=False)], params.cursor, self._page_size)
+        skills = [] if self.skills is None else await self.skills.resources()
+        more = [self._t.Resource.model_validate(each) for each in skills]
+        resources, cursor = page([*self.all_resources(templates=False), *more], params.cursor, self.page_size)
         return self._t.ListResourcesResult(resources=resources, next_cursor=cursor)
 
     async def list_resource_templates(self, ctx: ServerContext, params: Any, states: States) -> Any:
-        templates, cursor = page([*self.all_resources(templates=True)], params.cursor, self._page_size)
+        templates, cursor = page([*self.all_resources(templates=True)], params.cursor, self.page_size)
         return self._t.ListResourceTemplatesResult(resource_templates=templates, next_cursor=cursor)
+
+    # ---- skills -----------------------------------------------------------------------------------------------------
+
+    async def list_skills(self, ctx: ServerContext, params: Any, states: States) -> Any:
+        return await self._skills().list_skills(params)
+
+    async def get_skill(self, ctx: ServerContext, params: Any, states: States) -> Any:
+        return await self._skills().get_skill(params)
+
+    async def read_directory(self, ctx: ServerContext, params: Any, states: States) -> Any:
+        return await self._skills().read_directory(params)
+
+    def _skills(self) -> SkillAnswers:
+        assert self.skills is not None, "only an app with skills has these handlers"
+        return self.skills
 
     # ---- completion -------------------------------------------------------------------------------------------------
 
@@ -167,6 +190,10 @@ class Offers:
         return self._t.Completion(values=few, total=len(values), has_more=len(few) < len(values))
 
     # ---- what there is ----------------------------------------------------------------------------------------------
+
+    def has(self, kind: str) -> bool:
+        """Whether there is anything of a kind here, but for mounted apps."""
+        return bool(getattr(self, kind)) or (kind == "resources" and self.skills is not None)
 
     def all(self, kind: Literal["tools", "prompts"]) -> Iterator[Any]:
         """The definitions, each name once: those of this app first, then those of the mounted ones."""

@@ -114,7 +114,7 @@ def test_a_code_is_no_token_and_a_token_no_code() -> None:
 # ---- the authorization request ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.clause("2025-03-26/authorization/36")
+@pytest.mark.clause("2025-03-26/authorization/34", "2025-03-26/authorization/36", "draft/authorization/28")
 @pytest.mark.parametrize(
     "other",
     [

@@ -231,6 +231,19 @@ def test_nothing_that_is_secret_is_logged(caplog: pytest.LogCaptureFixture) -> N
     on_a_server(attack)
 
 
+@pytest.mark.clause("draft/authorization/24", "draft/authorization/25")
+def test_a_token_is_good_for_the_resource_it_was_asked_for_alone() -> None:
+    async def attack(server: AuthorizationServer, program: Program) -> None:
+        got = await tokens(server, program, resource="https://two.example/mcp")
+        one, two = server.verifier("https://one.example/mcp"), server.verifier("https://two.example/mcp")
+        user = await two.verify(got["access_token"])
+        assert user is not None and (user.subject, user.client) == ("ada", program.id)
+        assert user.scopes == {"read", "write"} and got["access_token"] not in str(user.claims)
+        assert await one.verify(got["access_token"]) is None and await two.verify(got["refresh_token"]) is None
+
+    on_a_server(attack, resources=["https://one.example/mcp", "https://two.example/mcp"])
+
+
 # ---- names and addresses ----------------------------------------------------------------------------------------------
 
 

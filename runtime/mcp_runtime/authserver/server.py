@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 from ..auth.asking import Asking
 from ..auth.policy import UrlPolicy, is_loopback
+from ..auth.resource.caller import User, Verifier
 from ..auth.store import Token
 from ..errors import LocalError
 from ..exchange import log
@@ -20,7 +21,7 @@ from . import pages
 from .clients import Clients, Quota
 from .login import Login
 from .people import People
-from .programs import Programs
+from .programs import Programs, claims
 from .records import Client, Error, Refused
 from .storage import SQLite, Storage
 from .tokens import Lifetimes, Tokens, Worth
@@ -142,6 +143,10 @@ class AuthorizationServer:
             return found if await self.of_third_party(found.grant.id) else None
         return found
 
+    def verifier(self, resource: str) -> Verifier:
+        """What knows the tokens of this server that are for a resource: for `Protection` in the same process."""
+        return _Own(self, resource)
+
     async def of_third_party(self, grant: str) -> Token | None:
         """What the third party gave for a grant, for tools that act there; None where it is no longer good. Never give it
         to a client."""
@@ -170,6 +175,19 @@ class AuthorizationServer:
         if now - self._swept >= _SWEEP:
             self._swept = now
             await self._storage.sweep(now, now - self._lifetimes.unused)
+
+
+@dataclass(frozen=True, slots=True)
+class _Own:
+    server: AuthorizationServer
+    resource: str
+
+    async def verify(self, token: str) -> User | None:
+        found = await self.server.worth(token)
+        if found is None or found.grant.resource != self.resource:
+            return None
+        said = claims(found, self.server.issuer)
+        return User(found.grant.user, found.grant.client, frozenset(found.scopes), self.server.issuer, said)
 
 
 def _routes(path: str, people: People, programs: Programs) -> Mapping[str, _Route]:

@@ -1,0 +1,36 @@
+"""Notes as in server.py, where one process is the MCP server and its authorization server: what clients of 2025-03-26 know.
+
+Run it: `python examples/protected/together.py [PORT] [FILE]`; the endpoint is /mcp.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+
+import uvicorn
+from server import app
+from signin import SignIn
+
+from mcp_runtime.auth.resource.protection import Protection
+from mcp_runtime.authserver.server import AuthorizationServer
+from mcp_runtime.authserver.storage import SQLite
+from mcp_runtime.faces.http import listen
+
+
+def main(port: str = "8000", file: str = ":memory:") -> None:
+    with listen("127.0.0.1", int(port)) as listening:
+        origin = f"http://127.0.0.1:{listening.getsockname()[1]}"
+        resource, scopes = f"{origin}/mcp", ("notes:read", "notes:write")
+        signin = SignIn(origin, {"ada": os.environ.get("ADAS_PASSWORD", "lovelace")})
+        house = AuthorizationServer(origin, resources=[resource], scopes=scopes, login=signin, storage=SQLite(file))
+        protection = Protection(resource, [origin], verifier=house.verifier(resource), offered=scopes)
+        everything = signin.before(house.beside(app.asgi(path="/mcp", auth=protection)))
+        logging.getLogger("mcp_runtime").info("listening at %s", resource)
+        uvicorn.Server(uvicorn.Config(everything, log_level="warning", server_header=False)).run(sockets=[listening])
+
+
+if __name__ == "__main__":
+    logging.basicConfig(level=logging.INFO, format="%(message)s")
+    main(*sys.argv[1:])

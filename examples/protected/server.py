@@ -18,9 +18,9 @@ NOTES: dict[str, list[str]] = {}
 
 
 @app.tool(scopes=["notes:read"])
-def list_notes(ctx: Context) -> list[str]:
+def list_notes(ctx: Context) -> str:
     """All notes of whoever asks."""
-    return NOTES.get(owner(ctx), [])
+    return "; ".join(NOTES.get(owner(ctx), []))
 
 
 @app.tool(scopes=["notes:write"])

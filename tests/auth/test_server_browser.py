@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import re
-import subprocess
-import sys
+import queue
 import threading
 from collections.abc import Iterator
 from html import escape
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
+import example
 import httpx2
 import pytest
 from browsers import DEADLINE, Browser, chromium
-from conftest import ROOT
 from granting import VERIFIER, challenge_of
 
-PROGRAM = ROOT / "examples" / "protected" / "authorization.py"
 RESOURCE = "http://127.0.0.1:8000/mcp"
 HOSTILE = "<img src=x onerror=\"document.title='stolen'\">"
 
@@ -34,17 +31,8 @@ def browser() -> Iterator[Browser]:
 @pytest.fixture(scope="module")
 def issuer() -> Iterator[str]:
     """The example's authorization server, as a process of its own."""
-    env = {**os.environ, "NOTES_SECRET": "a secret of the notes server"}
-    with subprocess.Popen(
-        [sys.executable, PROGRAM, "0", RESOURCE], stderr=subprocess.PIPE, text=True, env=env
-    ) as process:
-        assert process.stderr is not None
-        try:
-            found = next(filter(None, (re.search(r"http://\S+", line) for line in process.stderr)), None)
-            assert found, "it ended before it said where it listens"
-            yield found[0]
-        finally:
-            process.terminate()
+    with example.running("authorization.py", "0", RESOURCE) as url:
+        yield url
 
 
 class Site(ThreadingHTTPServer):
@@ -104,7 +92,7 @@ def registered(issuer: str, site: Site, name: str) -> str:
     return f"{issuer}/authorize?{urlencode(said)}"
 
 
-def sign_in(browser: Browser, url: str, password: str = "lovelace") -> None:
+def sign_in(browser: Browser, url: str, password: str = example.PASSWORD) -> None:
     """Go to where a person is asked, by way of the page on which they sign in."""
     browser.delete_all_cookies()
     browser.get(url)
@@ -154,9 +142,28 @@ def test_a_person_signs_in_sees_who_asks_for_what_and_allows_it(browser: Browser
     client = dict(parse_qsl(urlsplit(url).query))["client_id"]
     form = {"grant_type": "authorization_code", "code": came["code"], "code_verifier": VERIFIER, "client_id": client}
     got = httpx2.post(f"{issuer}/token", data=form).json()
-    asked = {"client_id": "notes-server", "client_secret": "a secret of the notes server", "token": got["access_token"]}
+    asked = {"client_id": "notes-server", "client_secret": example.SECRET, "token": got["access_token"]}
     assert httpx2.post(f"{issuer}/introspect", data=asked).json()["sub"] == "ada"
     assert [each for each in faults(browser) if "403" not in each] == []
+
+
+def test_a_client_logs_in_by_way_of_the_browser_and_calls_a_tool(
+    browser: Browser, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    opened: queue.Queue[str] = queue.Queue()
+    with example.both() as (_, url):
+        run = example.client().main(url, str(tmp_path / "tokens.json"), opened.put)
+        client = threading.Thread(target=lambda: asyncio.run(asyncio.wait_for(run, DEADLINE)))
+        client.start()
+        try:
+            sign_in(browser, opened.get(timeout=DEADLINE))
+            assert "Allow Notes on the command line to act for you?" in text(browser)
+            assert "notes:read, notes:write" in text(browser) and url in text(browser)
+            press(browser, "#allow")
+            assert browser.title == "Done" and "You may close this window" in text(browser)
+        finally:
+            client.join()
+    assert capsys.readouterr().out.splitlines() == ["ada has 1 notes", "buy milk"]
 
 
 def test_a_person_who_says_no_is_taken_back_without_a_code(browser: Browser, issuer: str, site: Site) -> None:

@@ -1,0 +1,67 @@
+"""The example of a protected server: real processes, a client that logs in, and a person who agrees."""
+
+from __future__ import annotations
+
+import asyncio
+import stat
+from pathlib import Path
+
+import example
+import httpx2
+import pytest
+
+from mcp_generated.v2025_03_26 import Client
+from mcp_runtime.auth.browser import Browser
+from mcp_runtime.auth.grants import AuthorizationCode
+from mcp_runtime.auth.metadata import Discovery
+from mcp_runtime.auth.oauth import OAuth
+from mcp_runtime.errors import NotAuthorized
+from mcp_runtime.transports.http_client.channel import Reach
+
+DEADLINE = 60.0
+
+
+def test_a_client_logs_in_once_and_its_calls_are_those_of_the_person(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    module, kept, opened = example.client(), tmp_path / "tokens.json", 0
+
+    def person(url: str) -> None:
+        nonlocal opened
+        opened += 1
+        example.agree(url)
+
+    with example.both() as (issuer, url):
+        for _ in range(2):
+            asyncio.run(asyncio.wait_for(module.main(url, str(kept), person), DEADLINE))
+        assert httpx2.post(url, json={}).status_code == 401
+    assert capsys.readouterr().out.splitlines() == [
+        "ada has 1 notes",
+        "buy milk",
+        "ada has 2 notes",
+        "buy milk; buy milk",
+    ]
+    assert opened == 1 and stat.S_IMODE(kept.stat().st_mode) == 0o600
+
+
+def test_a_person_who_does_not_agree_gives_the_client_nothing(tmp_path: Path) -> None:
+    with example.both() as (_, url), pytest.raises(NotAuthorized, match="access_denied"):
+        run = example.client().main(url, str(tmp_path / "tokens"), lambda at: example.agree(at, "deny"))
+        asyncio.run(asyncio.wait_for(run, DEADLINE))
+
+
+@pytest.mark.clause("2025-03-26/authorization/01", "2025-03-26/authorization/20")
+def test_one_process_is_server_and_authorization_server_for_clients_of_the_revision_that_wants_it_so() -> None:
+    async def run(url: str) -> None:
+        browser = Browser(open_url=example.agree)
+        grant = AuthorizationCode(browser, browser.redirect)
+        auth = OAuth(url, grant, discovery=Discovery.AT_SERVER)
+        try:
+            async with Client.http(url, reach=Reach(auth=auth)) as client:
+                result = await client.call_tool(name="add_note", arguments={"text": "tea"})
+                assert getattr(result.content[0], "text") == "ada has 1 notes"
+        finally:
+            browser.close()
+
+    with example.running("together.py", "0") as url:
+        asyncio.run(asyncio.wait_for(run(url), DEADLINE))

@@ -30,6 +30,7 @@ TAKEN_BY_FACES: Final = frozenset(
             "conversation",
             "greeting",
             "hearing",
+            "hints",
             "http",
             "instructions",
         ),

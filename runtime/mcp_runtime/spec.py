@@ -19,6 +19,7 @@ ResultT = TypeVar("ResultT", bound=BaseModel)
 META: Final = "io.modelcontextprotocol/"
 
 _KIND: Final = "resultType"
+_TOO_LOW: Final = "greater_than_equal"
 _OTHER: Final = "Input should be '{usual}', or a kind that this method has"
 
 OPPOSITE: Final[Mapping[Direction, Direction]] = {
@@ -81,13 +82,15 @@ class Notification(_Row):
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Request(_Row, Generic[ResultT]):
     """A message that is answered by `result`, or by one of `interim` before that (`answers` are all of these types);
-    its receiver must have declared the capability."""
+    its receiver must have declared the capability. `keeps` tells that the result says how long it holds."""
 
     result: type[ResultT]
     interim: tuple[Interim, ...] = ()
     answers: tuple[type[BaseModel], ...] = field(init=False)
+    keeps: bool = field(init=False)
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "keeps", "ttl_ms" in self.result.model_fields)
         object.__setattr__(self, "answers", (self.result, *(interim.result for interim in self.interim)))
 
     def read_result(self, value: object, params: object = None) -> BaseModel:
@@ -183,7 +186,14 @@ def _read_final(shape: type[BaseModel], value: object) -> Any:
     known = usual(shape)
     if not known or not is_object(value):
         return reader(shape)(value)
-    result = reader(shape)(value if known.keys() <= value.keys() else {**known, **value})
+    try:
+        result = reader(shape)(value if known.keys() <= value.keys() else {**known, **value})
+    except ValidationError as fault:
+        low = {each["loc"][0] for each in fault.errors() if each["type"] == _TOO_LOW and len(each["loc"]) == 1}
+        if not low & known.keys():
+            raise
+        # A number below the least is ignored where there is a usual value (2026: server/utilities/caching).
+        return _read_final(shape, {name: each for name, each in value.items() if name not in low & known.keys()})
     if (kind := known.get(_KIND)) is not None and (said := value.get(_KIND, kind)) != kind:
         wrong = InitErrorDetails(type=PydanticCustomError("kind", _OTHER, {"usual": kind}), loc=(_KIND,), input=said)
         raise ValidationError.from_exception_data(shape.__name__, [wrong])

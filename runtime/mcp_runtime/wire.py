@@ -68,22 +68,29 @@ class WireModel(BaseModel):
     )
 
     def __init__(self, /, **data: Any) -> None:
-        self.__pydantic_validator__.validate_python({**_filled_in(type(self)), **data}, self_instance=self)
+        values, usuals = _filled_in(type(self))
+        self.__pydantic_validator__.validate_python({**values, **data}, self_instance=self)
+        for names in usuals:  # Who reads the object can tell what was said from what was filled in.
+            if data.keys().isdisjoint(names):
+                self.__pydantic_fields_set__.discard(names[0])
 
     # Tells pydantic that validation need not call __init__: only direct construction fills constants in.
     __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined]
 
 
 @cache
-def _filled_in(cls: type[BaseModel]) -> dict[str, Any]:
-    """What the constructor of a model fills in: constants and usual values, by attribute."""
+def _filled_in(cls: type[BaseModel]) -> tuple[dict[str, Any], tuple[tuple[str, str], ...]]:
+    """What the constructor of a model fills in: constants and usual values, by attribute; and the names of those that
+    have usual values."""
     values: dict[str, Any] = {}
+    usuals: list[tuple[str, str]] = []
     for name, field in cls.model_fields.items():
         if is_object(field.json_schema_extra):
             values[name] = field.json_schema_extra["fill"]
+            usuals.append((name, field.alias or name))
         elif field.is_required() and get_origin(field.annotation) is Literal and len(get_args(field.annotation)) == 1:
             values[name] = get_args(field.annotation)[0]
-    return values
+    return values, tuple(usuals)
 
 
 @cache

@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Final, Generic, TypeVar, Unpack, cast
 
 from ..errors import LocalError
 from ..faces.client import BaseClient
+from ..faces.freshness import Hint
 from ..faces.sealing import KeyRing
 from ..faces.rates import Rate
 from ..faces.server import BaseServer, ServerContext
@@ -46,7 +47,8 @@ class BaseApp(Generic[ServerT]):
     contexts. `coerce` takes "5" for 5 in the arguments of tools. The text of exceptions of `tool_errors` is shown
     to the model, as that of a ToolError; of others nobody but the log learns more than that there was one. `offers`
     names what is declared although nothing of it is there at the start: tools, resources or prompts that are added at
-    run time. `rates` say how often each client may ask, such as `{"call_tool": Rate(10, burst=50)}`.
+    run time. `rates` say how often each client may ask, such as `{"call_tool": Rate(10, burst=50)}`, `hints` how long
+    clients may keep results, such as `{"list_tools": Hint(60, "public")}`.
     """
 
     server_class: ClassVar[type[BaseServer]]
@@ -67,6 +69,7 @@ class BaseApp(Generic[ServerT]):
         capabilities: Mapping[str, Any] | None = None,
         keys: KeyRing | None = None,
         rates: Mapping[str, Rate | None] | None = None,
+        hints: Mapping[str, Hint] | None = None,
     ) -> None:
         self.name = name
         self.version = version
@@ -79,6 +82,7 @@ class BaseApp(Generic[ServerT]):
         self._capabilities = capabilities
         self._keys = keys
         self._rates = rates
+        self._hints = hints
         self._mounted: list[BaseApp[Any]] = []
         self._extensions: dict[Any, tuple[str, ...]] = {}  # The handlers of each package.
         self._loops: dict[asyncio.AbstractEventLoop, int] = {}  # Where it is served now, and in how many lifespans.
@@ -216,7 +220,7 @@ class BaseApp(Generic[ServerT]):
         merge(declared, self._capabilities or {})
         said: dict[str, Any] = {"name": self.name, "version": self.version, "instructions": self.instructions}
         more: dict[str, Any] = {"rates": self._rates, "keys": self._keys, "extensions": [*self._extensions]}
-        return served(**said, capabilities=declared, **more)
+        return served(**said, capabilities=declared, hints=self._hints, **more)
 
     def run(self, transport: str = "stdio", **options: Any) -> None:
         """Serve until the client ends the conversation, or the process is told to end; options as of the server."""

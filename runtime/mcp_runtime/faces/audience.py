@@ -113,6 +113,11 @@ def honoured(asked: Mapping[str, Any], capabilities: Mapping[str, Any], rows: li
     }
 
 
+def is_below(uri: str, whole: str) -> bool:
+    """Whether a URI is that of a resource, or of a part of it: a server may tell of a part, where the whole is watched."""
+    return uri == whole or uri.startswith(whole if whole.endswith("/") else f"{whole}/")
+
+
 def fields_of(row: Notification) -> frozenset[str]:
     """The properties of the params of a notification."""
     return frozenset(getattr(row.params, "model_fields", {}))

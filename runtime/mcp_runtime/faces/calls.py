@@ -25,13 +25,15 @@ class Options:
 
     `timeout`: seconds to wait for the answer; None waits for ever. `max_timeout`: where it is given, progress starts
     the timeout again, but the call ends after this many seconds in any case. `on_progress` is called with each
-    Progress. `meta` is sent as the `_meta` of the params.
+    Progress. `meta` is sent as the `_meta` of the params. With `fresh`, the server is asked also where an answer is kept
+    that still holds.
     """
 
     timeout: float | None = 60.0
     max_timeout: float | None = None
     on_progress: OnProgress | None = None
     meta: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    fresh: bool = False
 
 
 DEFAULT: Final = Options()

@@ -18,6 +18,7 @@ from ..seams import Exchanging, Speaker, Transport
 from ..session import Session
 from ..spec import META, Direction, Handshake, InputRequest, Request, Revision, Stateless
 from ..wire import is_list, is_object
+from .caching import Cache
 from .calls import DEFAULT, Options, Params, ResultT
 from .face import Chosen, Context, Extension, Face, Speaking
 from .listening import Hearing
@@ -39,7 +40,8 @@ class BaseClient(Face):
     `{"roots": {"listChanged": True}}`. `opening` says how the opening calls are made. With `keep_alive`, the server is
     asked every so many seconds whether it is still there, and the conversation ends where it does not answer in time.
     With `revisions`, servers of these are spoken to as well, and what is of another revision than its own is converted.
-    `extensions` are generated packages: the client declares them.
+    `extensions` are generated packages: the client declares them. What a server says may be kept is kept: with `cache`,
+    there, to be shared with other clients; with False, nowhere.
     """
 
     _receives: ClassVar[Direction] = "server_to_client"
@@ -55,6 +57,7 @@ class BaseClient(Face):
         keep_alive: float | None = None,
         revisions: Chosen = (),
         extensions: Sequence[Extension] = (),
+        cache: Cache | bool = True,
     ) -> None:
         super().__init__(capabilities, extensions)
         self.name = name
@@ -67,7 +70,8 @@ class BaseClient(Face):
         self._revisions = revisions
         self._beat: asyncio.Task[None] | None = None
         self._running: asyncio.Task[None] | None = None
-        self.hearing = Hearing(self.revision, self._live, self._ask, self._given)
+        self._cache = Cache() if cache is True else cache or None
+        self.hearing = Hearing(self.revision, self._live, self._ask, self._given, self._cache)
         lifecycle = self.revision.lifecycle
         if isinstance(lifecycle, Handshake):
             self.capabilities = self._capabilities(lifecycle.open.params, lifecycle.terms.client)
@@ -125,9 +129,13 @@ class BaseClient(Face):
     async def _ask(
         self, row: Request[ResultT] | InputRequest[ResultT], params: Params, options: Options | None
     ) -> ResultT:
-        answer = await super()._ask(row, params, options)
+        if self._cache is not None and isinstance(row, Request) and row.keeps:
+            ask = partial(super()._ask, row, params, options)
+            answer: Any = await self._cache.ask(self.revision.id, row, params, options, ask)
+        else:
+            answer = await super()._ask(row, params, options)
         if isinstance(answer, row.result) or not isinstance(row, Request):
-            return answer
+            return cast("ResultT", answer)
         from .answering import go_on
 
         again = partial(super()._ask, row, options=options)
@@ -244,11 +252,11 @@ class BaseClient(Face):
             f"{META}clientCapabilities": self.capabilities,
         }
         try:
-            result: Any = await self._ask(lifecycle.discover, {}, self._opening)
+            result: Any = await super()._ask(lifecycle.discover, {}, self._opening)
         except (ErrorResponse, Rejected) as refused:
             if self.revision.id not in _supported(refused):
                 return await self._turn_to_older(session, refused, candidates)
-            result = await self._ask(lifecycle.discover, {}, self._opening)  # It does speak it, it says: once more.
+            result = await super()._ask(lifecycle.discover, {}, self._opening)  # It does speak it, it says: once more.
         if self.revision.id not in result.supported_versions:
             raise LocalError(
                 f"the server speaks {', '.join(result.supported_versions)}, this client {self.revision.id}"

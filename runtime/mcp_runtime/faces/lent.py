@@ -66,6 +66,7 @@ class ClientFace(BaseClient):
             version=inner.version,
             opening=inner._opening,  # pyright: ignore[reportPrivateUsage]
             keep_alive=inner._keep_alive,  # pyright: ignore[reportPrivateUsage]
+            cache=inner._cache or False,  # pyright: ignore[reportPrivateUsage]
         )
         self.hearing.inward = self._crossing.heard
 

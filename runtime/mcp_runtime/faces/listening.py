@@ -17,7 +17,8 @@ from ..jsonrpc import Id
 from ..session import Session
 from ..spec import META, Handshake, Notification, Request, Revision, Stateless
 from ..wire import is_list, is_object, reader
-from .audience import fields_of, filter_name, honoured
+from .audience import fields_of, filter_name, honoured, is_below
+from .caching import Cache
 from .calls import DEFAULT, Options, Params
 
 EventT = TypeVar("EventT", bound=BaseModel)
@@ -33,7 +34,7 @@ _SUBSCRIPTION: Final = f"{META}subscriptionId"
 class Hearing:
     """What a client needs to listen: how it asks, in the words of the revision that is spoken, and who listens.
 
-    `inward` gives the params of a notification in the words of the client, None where it has no such thing.
+    `cache` forgets what has changed; `inward` gives the params of a notification in the words of the client, None where it has no such thing.
     """
 
     def __init__(
@@ -42,18 +43,22 @@ class Hearing:
         live: Callable[[], Session],
         ask: Callable[[Request[Any], Params, Options | None], Awaitable[Any]],
         given: Callable[[Request[Any], Params, Options], Any],
+        cache: Cache | None,
         inward: Callable[[Notification, dict[str, Any]], dict[str, Any] | None] | None = None,
     ) -> None:
         self.revision = revision
         self.live = live
         self.ask = ask
         self.given = given
+        self.cache = cache
         self.inward = inward
         self.listeners: dict[Listener, None] = {}
         self.watched: Counter[str] = Counter()
 
     def heard(self, row: Notification, params: BaseModel | None) -> None:
         """Tell all who listen."""
+        if self.cache is not None:
+            self.cache.changed(row, getattr(params, "uri", None))
         if self.listeners:
             said = {} if params is None else params.model_dump()
             for each in list(self.listeners):
@@ -239,6 +244,8 @@ class Listening(Generic[EventT]):
                 value = self._chosen.get(self._key(row))
                 for uri in value if is_list(value) else [None] if value else []:
                     said = {} if uri is None else {"uri": uri}
+                    if self._hearing.cache is not None:
+                        self._hearing.cache.changed(row, uri)
                     self._put(row, said, uri)
 
     # ---- by what a session tells anyway ---------------------------------------------------------------------------------
@@ -305,7 +312,7 @@ def _is_among(chosen: Mapping[str, Any], row: Notification, uri: str | None) -> 
     """Whether a change is one of those chosen; what lies below a resource counts as the resource."""
     if uri is None:
         return chosen.get(filter_name(row.capability)) is True
-    return any(is_list(value) and any(uri.startswith(each) for each in value) for value in chosen.values())
+    return any(is_list(value) and any(is_below(uri, each) for each in value) for value in chosen.values())
 
 
 def _both(asked: bool | list[str], granted: Any) -> Any:

@@ -20,6 +20,7 @@ from .audience import Audience, Listener, Watched, filter_of, honoured
 from .calls import DEFAULT, Options, Params
 from .choosing import choose, turn_away
 from .face import LEVELS, Chosen, Extension, Face, Handler, Speaking
+from .freshness import Hint, hint
 from .guards import limit, scoped
 from .questions import check_questions
 from .rates import Allowance, Rate
@@ -44,7 +45,8 @@ class BaseServer(Face):
     `{"logging": {}, "tools": {"listChanged": True}}`. `rates` say how often each client may call a method, by its name
     here, such as `{"call_tool": Rate(10, burst=50)}`; completions have a rate unless it is None. `keys` seal what
     clients without a session hand back; without them, another process cannot open it. `extensions` are generated packages:
-    their methods can be overridden as well.
+    their methods can be overridden as well. `hints` say how long clients may keep results, by the same names, such as
+    `{"list_tools": Hint(60, "public")}`, where a handler does not say so itself.
     """
 
     context: ClassVar[type[ServerContext]]
@@ -62,8 +64,11 @@ class BaseServer(Face):
         rates: Mapping[str, Rate | None] | None = None,
         keys: KeyRing | None = None,
         extensions: Sequence[Extension] = (),
+        hints: Mapping[str, Hint] | None = None,
     ) -> None:
         super().__init__(capabilities, extensions)
+        self.hints = hints or {}
+        hint(self._handlers, self.revision.table(self._receives).values(), self.hints)
         together = None if isinstance(self.revision.lifecycle, Handshake) else self
         limit(self._handlers, self.revision.table(self._receives).values(), {**_RATES, **(rates or {})}, together)
         if type(self).scopes is not BaseServer.scopes:
@@ -273,7 +278,9 @@ class Conversation:
             "capabilities": server.capabilities,
             "_meta": self._signature(),
         }
-        return _read(row, answer | ({} if server.instructions is None else {"instructions": server.instructions}))
+        told = _read(row, answer | ({} if server.instructions is None else {"instructions": server.instructions}))
+        said = server.source.hints.get(row.name)
+        return told if said is None else told.model_copy(update=said.fields())
 
     def opened(self, peer: Peer, asked: Asked) -> BaseModel:
         """The answer to the opening request: the revision that was offered, or else the newest, to take or leave."""

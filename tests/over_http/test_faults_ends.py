@@ -20,8 +20,11 @@ from mcp_runtime.errors import McpError
 from mcp_runtime.faces.asgi import Limits
 from mcp_runtime.faces.calls import Options
 from mcp_runtime.faces.http import listen
+from mcp_runtime.transports.http_client.channel import Reach
 
 from .sockets import Caller, Proxy, listening, proxied
+
+parsers = pytest.mark.parametrize("http", ["h11", "httptools"])
 
 SERVER = """
 import asyncio, sys
@@ -178,7 +181,8 @@ async def test_a_client_that_goes_in_the_middle_of_a_stream_leaves_the_server_we
 
 
 @among(since("2025-03-26"))
-async def test_a_proxy_that_drops_silent_connections_finds_none(rev: Rev) -> None:
+@parsers
+async def test_a_proxy_that_drops_silent_connections_finds_none(rev: Rev, http: str) -> None:
     """Neither the stream of a call nor the standing one is silent as long as the proxy waits for it."""
     go = asyncio.Event()
 
@@ -188,7 +192,7 @@ async def test_a_proxy_that_drops_silent_connections_finds_none(rev: Rev) -> Non
         return rev.text("late")
 
     app = server_of(rev, call_tool=call_tool).asgi(path="/mcp", limits=Limits(keep_alive=0.05))
-    async with listening(app) as port:
+    async with listening(app, http=http) as port:
         proxy = Proxy(port)
         async with proxied(proxy) as url, rev.package.Client.http(url) as client:
             proxy.idle = 2.0
@@ -204,7 +208,8 @@ async def test_a_proxy_that_drops_silent_connections_finds_none(rev: Rev) -> Non
 
 
 @among(since("2025-11-25", HANDSHAKE))
-async def test_a_call_survives_a_proxy_that_drops_its_silent_stream(rev: Rev) -> None:
+@parsers
+async def test_a_call_survives_a_proxy_that_drops_its_silent_stream(rev: Rev, http: str) -> None:
     go = asyncio.Event()
 
     async def call_tool(ctx: Any, params: Any) -> Any:
@@ -212,7 +217,7 @@ async def test_a_call_survives_a_proxy_that_drops_its_silent_stream(rev: Rev) ->
         await go.wait()
         return rev.text("late")
 
-    async with listening(server_of(rev, call_tool=call_tool).asgi(path="/mcp")) as port:
+    async with listening(server_of(rev, call_tool=call_tool).asgi(path="/mcp"), http=http) as port:
         proxy = Proxy(port)
         async with proxied(proxy) as url, rev.package.Client.http(url) as client:
             heard = asyncio.Event()
@@ -228,24 +233,39 @@ async def test_a_call_survives_a_proxy_that_drops_its_silent_stream(rev: Rev) ->
 
 
 @among(since("2025-03-26"))
-async def test_a_proxy_that_buffers_a_stream_gives_it_all_at_its_end(rev: Rev) -> None:
+@parsers
+async def test_a_proxy_that_buffers_gives_all_of_an_answer_at_its_end(rev: Rev, http: str) -> None:
     async def call_tool(ctx: Any, params: Any) -> Any:
         for step in range(3):
             await ctx.progress(step + 1)
         return rev.text("done")
 
-    async with listening(server_of(rev, call_tool=call_tool).asgi(path="/mcp")) as port:
-        proxy = Proxy(port)
-        async with proxied(proxy) as url, httpx2.AsyncClient(timeout=15) as web:
+    async with listening(server_of(rev, call_tool=call_tool).asgi(path="/mcp"), http=http) as port:
+        proxy, heard = Proxy(port, buffers=True), list[float]()
+        reach = Reach(headers={"connection": "close"})  # This proxy knows the end of an answer by that alone.
+        async with proxied(proxy) as url, rev.package.Client.http(url, reach=reach) as client:
+            options = Options(on_progress=lambda progress: heard.append(progress.progress))
+            assert (await client.call_tool(name="x", options=options)).content[0].text == "done"
+            assert heard == [1, 2, 3]
+
+
+@among(since("2025-03-26"))
+@parsers
+async def test_proxies_are_asked_not_to_buffer_and_not_to_keep_a_stream(rev: Rev, http: str) -> None:
+    async def call_tool(ctx: Any, params: Any) -> Any:
+        await ctx.progress(1)
+        return rev.text("done")
+
+    async with listening(server_of(rev, call_tool=call_tool).asgi(path="/mcp"), http=http) as port:
+        async with httpx2.AsyncClient(timeout=15) as web:
+            url = f"http://127.0.0.1:{port}/mcp"
             caller = Caller(rev, url, web)
             if not rev.stateless:
                 await caller.open(url)
-            proxy.buffers = True
             body = rev.request(1, "tools/call", {"name": "x", "_meta": {"progressToken": "t"}})
             named = {"mcp-method": "tools/call", "mcp-name": "x"} if rev.stateless else {}
             answer = await web.post(url, json=body, headers=caller.headers | named)
-            assert answer.headers["x-accel-buffering"] == "no" and answer.text.count('"progress":') == 3
-            assert '"text":"done"' in answer.text
+            assert (answer.headers["x-accel-buffering"], answer.headers["cache-control"]) == ("no", "no-store")
 
 
 async def test_what_a_server_accepts_sends_each_part_at_once() -> None:

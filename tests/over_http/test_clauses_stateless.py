@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
-from behaviour.support import STATELESS, Rev, among
+from behaviour.support import STATELESS, Rev, among, server_of
 
+from mcp_runtime.errors import McpError
+from mcp_runtime.faces.calls import Options
 from mcp_runtime.http.heads import Heads
 from mcp_runtime.http.origins import Origins
 from mcp_runtime.http.rules import Spoken
 
+from .raw_server import Got, Raw, reply, result, said, serving
 from .support import BOTH, web
+from .test_client_sessions import discover
 from .test_clauses_http import EVENTS, call, ids, served
 
 MISMATCH, UNSUPPORTED, NO_METHOD = -32020, -32022, -32601
@@ -86,3 +92,70 @@ async def test_a_stranger_cannot_fill_the_memory_for_heads(rev: Rev) -> None:
         raw = [(b"host", b"localhost"), (b"accept", BOTH.encode()), (b"x-filler", b"%05d" % number * 1000)]
         assert heads.read("POST", raw).headers["x-filler"]
     assert not heads._seen
+
+
+@among(STATELESS)
+async def test_what_a_server_asks_is_in_a_result_and_never_a_request(rev: Rev) -> None:
+    schema = {"type": "object", "properties": {"name": {"type": "string"}}}
+    form = rev.t.ElicitRequestFormParams.model_validate({"message": "Who?", "requestedSchema": schema})
+
+    async def call_tool(ctx: Any, params: Any) -> Any:
+        await ctx.progress(1)
+        return rev.text(str((await ctx.elicit(form)).action))
+
+    body = call(rev)
+    body["params"]["_meta"]["io.modelcontextprotocol/clientCapabilities"] = {"elicitation": {"form": {}}}
+    async with web(rev, server_of(rev, call_tool=call_tool)) as client:
+        answer = await client.answered(body=body)
+        assert [message.get("method") for message in answer.said] == ["notifications/progress", None]
+        asked = answer.said[-1]["result"]
+        assert asked["resultType"] == "input_required"
+        assert [each["method"] for each in asked["inputRequests"].values()] == ["elicitation/create"]
+
+
+# ---- the client -----------------------------------------------------------------------------------------------------
+
+POSTED: list[Any] = [
+    pytest.param(lambda got, rev: got.method == "POST", id="nothing but POST, to one endpoint"),
+    pytest.param(lambda got, rev: isinstance(got.body, dict) and "method" in got.body, id="one request, no answer"),
+    pytest.param(lambda got, rev: {"application/json", EVENTS} <= set(got.headers["accept"].split(", ")), id="accepts"),
+    pytest.param(lambda got, rev: got.headers["mcp-protocol-version"] == rev.id == _version(got), id="the revision"),
+    pytest.param(lambda got, rev: got.headers["mcp-method"] == got.body["method"], id="the method"),
+    pytest.param(lambda got, rev: got.headers.get("mcp-name") == _named(got), id="the name"),
+    pytest.param(lambda got, rev: not {"mcp-session-id", "last-event-id"} & {*got.headers}, id="no session"),
+]
+
+
+def _version(got: Got) -> str:
+    return str(got.body["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"])
+
+
+def _named(got: Got) -> str | None:
+    name: str | None = got.body["params"].get("name", got.body["params"].get("uri"))
+    return name
+
+
+@among(STATELESS)
+@pytest.mark.parametrize("holds", POSTED)
+async def test_what_a_client_sends(rev: Rev, holds: Callable[[Got, Rev], bool]) -> None:
+    async def refuse(got: Got, write: Any) -> None:
+        error = {"jsonrpc": "2.0", "id": got.body["id"], "error": {"code": -32601, "message": "no"}}
+        await write(reply(json.dumps(error).encode(), 404, headers={"mcp-session-id": "ignored"}))
+
+    async def slow(got: Got, write: Any) -> None:
+        if got.body["params"]["name"] == "slow":
+            await asyncio.Event().wait()
+        done = {"resultType": "complete", **said("done")}
+        await write(reply(result(got, done), headers={"mcp-session-id": "ignored"}))
+
+    raw = Raw({"server/discover": discover, "tools/call": slow, "resources/read": refuse, "tools/list": refuse})
+    async with serving(raw), rev.package.Client.http(raw.url) as client:
+        assert (await client.call_tool(name="quick")).content[0].text == "done"
+        with pytest.raises(McpError):
+            await client.call_tool(name="slow", options=Options(timeout=0.1))
+        for refused in (client.read_resource(uri="x:y"), client.list_tools()):
+            with pytest.raises(McpError):
+                await refused
+    assert len(raw.seen) >= 4
+    for got in raw.seen:
+        assert holds(got, rev), (got.method, got.rpc, got.headers)

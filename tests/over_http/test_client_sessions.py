@@ -8,7 +8,6 @@ import logging
 from contextlib import nullcontext
 from typing import Any
 
-import httpx2
 import pytest
 from over_http.raw_server import (
     NEWEST_WITH_SESSIONS,
@@ -287,23 +286,6 @@ def test_a_client_is_closed_from_another_task_while_a_call_waits() -> None:
             with pytest.raises(NotConnected):
                 await call
         assert len(raw.asked("DELETE")) == 1
-
-    run(test())
-
-
-def test_credentials_a_proxy_and_a_client_of_ones_own_are_used() -> None:
-    async def test() -> None:
-        raw = Raw()
-        async with httpx2.AsyncClient(headers={"x-own": "yes"}) as own:
-            assert await call(raw, reach=Reach(auth=httpx2.BasicAuth("ada", "pw"), client=own)) == "usual"
-            assert not own.is_closed
-        sent = {(got.headers["authorization"], got.headers["x-own"]) for got in raw.seen}
-        assert sent == {("Basic YWRhOnB3", "yes")}
-        async with serving(Raw()) as proxy:
-            far = v2025_11_25.Client.http("http://far.invalid/mcp", reach=Reach(proxy=proxy.url))
-            async with far as client:
-                assert text(await client.call_tool(name="x")) == "usual"
-            assert {got.path for got in proxy.seen} == {"http://far.invalid/mcp"}
 
     run(test())
 

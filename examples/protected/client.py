@@ -13,14 +13,15 @@ from collections.abc import Callable
 from mcp_generated import connect
 from mcp_runtime.auth.browser import Browser
 from mcp_runtime.auth.grants import AuthorizationCode
+from mcp_runtime.auth.keeping import InFile
 from mcp_runtime.auth.oauth import OAuth
-from mcp_runtime.auth.store import InFile
 from mcp_runtime.transports.http_client.channel import Reach
 
 
 async def main(
     url: str = "http://127.0.0.1:8000/mcp",
     file: str = "tokens.json",
+    *,
     open_url: Callable[[str], object] = webbrowser.open,
 ) -> None:
     browser = Browser(open_url=open_url)

@@ -13,7 +13,6 @@ import pytest
 from mcp_generated.v2025_03_26 import Client
 from mcp_runtime.auth.browser import Browser
 from mcp_runtime.auth.grants import AuthorizationCode
-from mcp_runtime.auth.metadata import Discovery
 from mcp_runtime.auth.oauth import OAuth
 from mcp_runtime.errors import NotAuthorized
 from mcp_runtime.transports.http_client.channel import Reach
@@ -33,7 +32,7 @@ def test_a_client_logs_in_once_and_its_calls_are_those_of_the_person(
 
     with example.both() as (issuer, url):
         for _ in range(2):
-            asyncio.run(asyncio.wait_for(module.main(url, str(kept), person), DEADLINE))
+            asyncio.run(asyncio.wait_for(module.main(url, str(kept), open_url=person), DEADLINE))
         assert httpx2.post(url, json={}).status_code == 401
     assert capsys.readouterr().out.splitlines() == [
         "ada has 1 notes",
@@ -46,7 +45,7 @@ def test_a_client_logs_in_once_and_its_calls_are_those_of_the_person(
 
 def test_a_person_who_does_not_agree_gives_the_client_nothing(tmp_path: Path) -> None:
     with example.both() as (_, url), pytest.raises(NotAuthorized, match="access_denied"):
-        run = example.client().main(url, str(tmp_path / "tokens"), lambda at: example.agree(at, "deny"))
+        run = example.client().main(url, str(tmp_path / "tokens"), open_url=lambda at: example.agree(at, "deny"))
         asyncio.run(asyncio.wait_for(run, DEADLINE))
 
 
@@ -55,7 +54,7 @@ def test_one_process_is_server_and_authorization_server_for_clients_of_the_revis
     async def run(url: str) -> None:
         browser = Browser(open_url=example.agree)
         grant = AuthorizationCode(browser, browser.redirect)
-        auth = OAuth(url, grant, discovery=Discovery.AT_SERVER)
+        auth = OAuth(url, grant)  # The revision of the client says where the authorization server is.
         try:
             async with Client.http(url, reach=Reach(auth=auth)) as client:
                 result = await client.call_tool(name="add_note", arguments={"text": "tea"})

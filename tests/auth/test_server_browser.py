@@ -152,7 +152,7 @@ def test_a_client_logs_in_by_way_of_the_browser_and_calls_a_tool(
 ) -> None:
     opened: queue.Queue[str] = queue.Queue()
     with example.both() as (_, url):
-        run = example.client().main(url, str(tmp_path / "tokens.json"), opened.put)
+        run = example.client().main(url, str(tmp_path / "tokens.json"), open_url=opened.put)
         client = threading.Thread(target=lambda: asyncio.run(asyncio.wait_for(run, DEADLINE)))
         client.start()
         try:

@@ -1,0 +1,250 @@
+"""Folders of skills go in: what is published of them, what is refused, and that nothing leads out."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from pathlib import Path
+
+import pytest
+
+from mcp_runtime.errors import LocalError
+from mcp_runtime.skills import Shelf
+from mcp_runtime.skills.entry import MOST_BYTES, MOST_FILES
+from mcp_runtime.skills.frontmatter import front_matter
+
+HEAD = "---\nname: {}\ndescription: For tests.\n---\n\nDo it.\n"
+
+
+def skill(folder: Path, name: str = "walk", text: str = HEAD) -> Path:
+    """A skill in a folder; the folder of the skill."""
+    (folder / name).mkdir(parents=True)
+    (folder / name / "SKILL.md").write_text(text.format(Path(name).name), encoding="utf-8")
+    return folder / name
+
+
+# ---- front matter -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("a: 010", 10),
+        ("a: 0x1F", 31),
+        ("a: 0o17", 15),
+        ("a: -1.5e3", -1500.0),
+        ("a: yes", "yes"),
+        ("a: 2024-01-01", "2024-01-01"),
+        ("a: 12:30:45", "12:30:45"),
+        ("a: true", True),
+        ("a: ~", None),
+        ("a:", None),
+        ("a: '1'", "1"),
+        ("a: |\n  one\n  two", "one\ntwo\n"),
+        ("a: [1, {b: c}]", [1, {"b": "c"}]),
+        ("a: {<<: {b: 1}}", {"<<": {"b": 1}}),
+    ],
+)
+def test_front_matter_is_the_json_that_yaml_1_2_has_in_common_with_it(text: str, value: object) -> None:
+    assert front_matter(f"---\n{text}\n---\nrest: [".encode()) == {"a": value}
+
+
+@pytest.mark.parametrize(
+    ("data", "says"),
+    [
+        (b"name: x", "does not begin with front matter"),
+        (b"---\nname: x\n", "does not begin with front matter"),
+        (b"---\na: " + b"x" * 40_000 + b"\n---\n", "at most 32768 bytes"),
+        (b"---\n---\n", "no mapping"),
+        (b"---\n- a\n---\n", "no mapping"),
+        (b"---\na: b: c\n---\n", "not YAML"),
+        (b"---\na: \xff\n---\n", "not UTF-8"),
+        (b"---\na: &x [1]\nb: [*x, *x]\n---\n", "an alias"),
+        (b"---\na: !!python/object:os.system x\n---\n", "the tag"),
+        (b"---\na: !!str 1\n---\n", "the tag"),
+        (b"---\na: 1\na: 2\n---\n", "'a' twice"),
+        (b"---\n1: a\n---\n", "no text: 1"),
+        (b"---\n[a]: b\n---\n", "no text"),
+        (b"---\na: .nan\n---\n", "JSON has not"),
+        (b"---\na: 1e999\n---\n", "JSON has not"),
+        (b"---\na: " + b"[" * 10_000 + b"\n---\n", "more than 32 levels"),
+        (b"---\na: " + b"9" * 30_000 + b"\n---\n", "JSON has not"),
+    ],
+)
+def test_front_matter_that_is_more_than_json_or_too_much_of_it_is_refused(data: bytes, says: str) -> None:
+    with pytest.raises(ValueError, match=says):
+        front_matter(data)
+
+
+# ---- what is published -----------------------------------------------------------------------------------------------
+
+
+def test_an_entry_has_every_file_with_its_digest_and_its_size(tmp_path: Path) -> None:
+    folder = skill(tmp_path)
+    (folder / "data").mkdir()
+    (folder / "data" / "a picture.png").write_bytes(b"\x89PNG")
+    entry = Shelf(tmp_path).entry("skill://walk/SKILL.md")
+    assert entry is not None and entry["frontmatter"] == {"name": "walk", "description": "For tests."}
+    digest = hashlib.sha256(b"\x89PNG").hexdigest()
+    picture = {"uri": "skill://walk/data/a%20picture.png", "digest": f"sha256:{digest}", "size": 4}
+    assert [each["uri"] for each in entry["resources"]] == ["skill://walk/SKILL.md", picture["uri"]]
+    assert picture in entry["resources"]
+
+
+def test_the_folder_itself_may_be_a_skill_and_stand_under_a_path(tmp_path: Path) -> None:
+    folder = skill(tmp_path)
+    assert Shelf(folder).uris() == ["skill://walk/SKILL.md"]
+    assert Shelf(folder, under="acme/legs").uris() == ["skill://acme/legs/walk/SKILL.md"]
+    assert Shelf(tmp_path, under="acme").uris() == ["skill://acme/walk/SKILL.md"]
+
+
+def test_a_skill_inside_another_is_one_and_its_files_are_files_of_both(tmp_path: Path) -> None:
+    skill(tmp_path)
+    skill(tmp_path, "walk/inner/run")
+    shelf = Shelf(tmp_path)
+    inner = "skill://walk/inner/run/SKILL.md"
+    assert shelf.uris() == ["skill://walk/SKILL.md", inner]
+    outer = shelf.entry("skill://walk/SKILL.md")
+    assert outer is not None and inner in [each["uri"] for each in outer["resources"]]
+
+
+def test_what_changes_on_disk_is_seen_and_what_breaks_a_rule_then_is_gone(tmp_path: Path) -> None:
+    folder = skill(tmp_path)
+    shelf = Shelf(tmp_path)
+    before = shelf.entry("skill://walk/SKILL.md")
+    (folder / "more.md").write_text("more")
+    after = shelf.entry("skill://walk/SKILL.md")
+    assert before is not None and after is not None
+    assert len(after["resources"]) == len(before["resources"]) + 1
+    (folder / "SKILL.md").write_text("no front matter")
+    assert shelf.entry("skill://walk/SKILL.md") is None
+
+
+def test_a_directory_shows_what_is_directly_in_it(tmp_path: Path) -> None:
+    folder = skill(tmp_path)
+    (folder / "empty").mkdir()
+    (folder / "tool.py").write_text("pass")
+    shelf = Shelf(tmp_path)
+    shown = {each["name"]: each["mimeType"] for each in shelf.children("skill://walk") or []}
+    assert shown == {"walk": "text/markdown", "empty": "inode/directory", "tool.py": "text/x-python"}
+    assert shelf.children("skill://walk/empty") == []
+    for uri in ("skill://walk/", "skill://walk/tool.py", "skill://walk/none", "skill://", "skill://other"):
+        assert shelf.children(uri) is None
+
+
+# ---- what is refused -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "says"),
+    [
+        ("walk", HEAD.format("run"), "is called 'run', its directory 'walk'"),
+        ("Walk", HEAD, "is called 'Walk'"),
+        ("a--b", HEAD, "single hyphens"),
+        ("a" * 65, HEAD, "1 to 64"),
+        ("walk", "---\nname: walk\n---\n", "has no description"),
+        ("walk", f"---\nname: walk\ndescription: {'x' * 1025}\n---\n", "1 to 1024 characters"),
+        ("walk", "---\nname: [walk]\ndescription: x\n---\n", r"is called \['walk'\]"),
+        ("walk", "Walk.", "does not begin with front matter"),
+    ],
+)
+def test_a_skill_that_breaks_a_rule_cannot_be_added(tmp_path: Path, name: str, text: str, says: str) -> None:
+    skill(tmp_path, name, text)
+    with pytest.raises(LocalError, match=says):
+        Shelf(tmp_path)
+
+
+def test_a_skill_with_too_many_files_or_bytes_cannot_be_added(tmp_path: Path) -> None:
+    large = skill(tmp_path / "large")
+    with open(large / "zeros", "wb") as file:
+        file.truncate(MOST_BYTES)
+    many = skill(tmp_path / "many")
+    for number in range(MOST_FILES):
+        (many / f"{number}").touch()
+    for folder in (large, many):
+        with pytest.raises(LocalError, match="more than 512 files or 16777216 bytes"):
+            Shelf(folder)
+    (many / "0").unlink()
+    entry = Shelf(many).entry("skill://walk/SKILL.md")
+    assert entry is not None and len(entry["resources"]) == MOST_FILES
+
+
+def test_a_folder_without_a_skill_and_one_that_is_not_there_cannot_be_added(tmp_path: Path) -> None:
+    for folder, says in ((tmp_path, "there is no SKILL.md"), (tmp_path / "none", "is no folder")):
+        with pytest.raises(LocalError, match=says):
+            Shelf(folder)
+
+
+def test_links_and_what_is_no_file_cannot_be_added(tmp_path: Path) -> None:
+    folder = skill(tmp_path)
+    for make, says in (
+        (lambda path: path.symlink_to("/etc/passwd"), "is a link"),
+        (lambda path: path.symlink_to(folder), "is a link"),
+        (os.mkfifo, "neither a file nor a folder"),
+    ):
+        made = folder / "made"
+        make(made)
+        with pytest.raises(LocalError, match=says):
+            Shelf(tmp_path)
+        made.unlink()
+
+
+def test_what_begins_with_a_dot_is_not_there(tmp_path: Path) -> None:
+    folder = skill(tmp_path)
+    (folder / ".env").write_text("KEY=1")
+    (folder / ".git").symlink_to("/etc")
+    shelf = Shelf(tmp_path)
+    entry = shelf.entry("skill://walk/SKILL.md")
+    assert entry is not None and len(entry["resources"]) == 1
+    assert shelf.content("skill://walk/.env") is None and shelf.content("skill://walk/%2Eenv") is None
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "../secret.md",
+        "walk/../../secret.md",
+        "walk/%2e%2e/%2e%2e/secret.md",
+        "walk/..%2f..%2fsecret.md",
+        "walk/%252e%252e/secret.md",
+        "walk//SKILL.md",
+        "walk/./SKILL.md",
+        "/walk/SKILL.md",
+        "walk/SKILL%2Emd",
+        "walk/SKILL.md/",
+        "walk/SKILL.md%00",
+        "walk/SKILL.md?x",
+        "walk\\SKILL.md",
+        "outside.md",
+        "walk",
+        "",
+    ],
+)
+def test_a_file_is_found_as_it_is_published_and_in_no_other_way(tmp_path: Path, path: str) -> None:
+    inside = tmp_path / "inside"
+    skill(inside)
+    (tmp_path / "secret.md").write_text("secret")
+    (inside / "outside.md").write_text("of no skill")
+    shelf = Shelf(inside)
+    assert shelf.content(f"skill://{path}") is None and shelf.entry(f"skill://{path}") is None
+    assert shelf.content("skill://walk/SKILL.md") is not None
+
+
+def test_what_becomes_a_link_later_is_not_followed(tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "guide.md").write_text("secret")
+    folder = skill(tmp_path / "inside")
+    (folder / "docs").mkdir()
+    (folder / "docs" / "guide.md").write_text("public")
+    shelf = Shelf(tmp_path / "inside")
+    uri = "skill://walk/docs/guide.md"
+    assert getattr(shelf.content(uri), "text", "") == "public"
+    (folder / "docs").rename(tmp_path / "gone")
+    (folder / "docs").symlink_to(outside)
+    assert shelf.content(uri) is None and shelf.children("skill://walk/docs") is None
+    assert shelf.entry("skill://walk/SKILL.md") is None
+    (folder / "docs").unlink()
+    (folder / "docs").mkdir()
+    (folder / "docs" / "guide.md").symlink_to(outside / "guide.md")
+    assert shelf.content(uri) is None

@@ -21,7 +21,7 @@ _FRESH: Final = 3600.0  # Seconds for which a set is not asked for again, but fo
 _STALE: Final = 24 * 3600.0  # And for which it is used where it cannot be had again.
 _PAUSE: Final = 15.0  # Seconds between two requests, so that strangers' tokens cause no more.
 _MOST: Final = 64  # Keys of a set that are looked at.
-_SMALLEST: Final = 2048  # Bits of an RSA key.
+_SMALLEST: Final = 342  # Characters of an RSA key's modulus in Base64: 2048 bits.
 _PRIVATE: Final = frozenset({"d", "p", "q", "dp", "dq", "qi", "oth", "k"})
 
 
@@ -96,14 +96,10 @@ def read_key(said: object) -> PublicKey | None:
     operations, kid = said.get("key_ops"), said.get("kid")
     if operations is not None and not (is_list(operations) and "verify" in operations):
         return None
-    if kid is not None and not isinstance(kid, str):
+    if (kid is not None and not isinstance(kid, str)) or len(str(said.get("n", "n" * _SMALLEST))) < _SMALLEST:
         return None
     try:
         key = jwk.import_key(said)
     except (JoseError, ValueError, TypeError, KeyError):
         return None
-    if isinstance(key, jwk.OctKey):
-        return None
-    if isinstance(key, jwk.RSAKey) and key.raw_value.key_size < _SMALLEST:
-        return None
-    return key
+    return None if isinstance(key, jwk.OctKey) else key

@@ -147,8 +147,9 @@ class Gate:
                 user = await self._protection.verifier.verify(token)
         except Exception as fault:
             # Its text may hold the token, which belongs in no log.
-            where = "".join(traceback.format_tb(fault.__traceback__))
-            log.error("a token could not be verified: %s\n%s", type(fault).__name__, where)
+            frames = traceback.extract_tb(fault.__traceback__)
+            where = "".join(f"\n  {each.filename}:{each.lineno} in {each.name}" for each in frames)
+            log.error("a token could not be verified: %s%s", type(fault).__name__, where)
             return Denied(503, "nobody can tell now whether the token is good", [(b"retry-after", b"5")])
         return self._challenges.invalid() if user is None else user
 

@@ -1,0 +1,319 @@
+"""Where verifiers get what they know: key sets that change, introspection, verifiers of one's own, and their failures."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from behaviour.support import Rev, among, clause
+from joserfc.errors import SecurityWarning
+from joserfc.jwk import OctKey, RSAKey
+from resource_world import PROTECTED, Authority, challenge, endpoint
+
+from mcp_runtime.auth.policy import UrlPolicy
+from mcp_runtime.auth.resource.caller import User
+from mcp_runtime.auth.resource.keys import read_key
+from mcp_runtime.auth.resource.protection import Protection
+from mcp_runtime.auth.resource.tokens import AnyOf, Introspection, Jwt
+from mcp_runtime.errors import LocalError, NotAuthorized
+
+HERE = "https://here.example/mcp"
+
+
+class Clock:
+    """A time that a test sets, from the real one on, as tokens are of the real one."""
+
+    def __init__(self) -> None:
+        import time
+
+        self.now = time.time()
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def issuer() -> Iterator[Authority]:
+    found = Authority()
+    yield found
+    found.close()
+
+
+def jwt(issuer: Authority, **more: Any) -> Jwt:
+    return Jwt(issuer.name, audience=HERE, **more)
+
+
+# ---- key sets --------------------------------------------------------------------------------------------------------
+
+
+async def test_keys_are_asked_for_once_and_again_when_one_is_new(issuer: Authority) -> None:
+    clock = Clock()
+    verifier = jwt(issuer, clock=clock)
+    for _ in range(3):
+        assert await verifier.verify(issuer.token(HERE))
+    assert issuer.asked == ["/.well-known/oauth-authorization-server", "/keys"]
+    # The issuer has a new key, and takes the old one back.
+    new = issuer.new_key("two")
+    issuer.published = [new.as_dict(private=False)]
+    clock.now += 60
+    assert await verifier.verify(issuer.token(HERE, key=new, head={"kid": "two"}))
+    assert issuer.asked.count("/keys") == 2
+    assert await verifier.verify(issuer.token(HERE)) is None
+    assert issuer.asked.count("/keys") == 2
+
+
+async def test_tokens_with_made_up_keys_cause_no_flood_of_requests(issuer: Authority) -> None:
+    clock = Clock()
+    verifier = jwt(issuer, clock=clock, keys=f"{issuer.name}/keys")
+    assert await verifier.verify(issuer.token(HERE))
+    clock.now += 60
+    stranger = issuer.new_key("x")
+    made_up = [issuer.token(HERE, key=stranger, head={"kid": f"x{number}"}) for number in range(30)]
+    assert not any(await asyncio.gather(*(verifier.verify(token) for token in made_up)))
+    assert issuer.asked.count("/keys") == 2
+    assert await verifier.verify(issuer.token(HERE))
+
+
+async def test_many_first_tokens_at_once_cause_one_request(issuer: Authority) -> None:
+    verifier = jwt(issuer, keys=f"{issuer.name}/keys")
+    assert all(await asyncio.gather(*(verifier.verify(issuer.token(HERE)) for _ in range(20))))
+    assert issuer.asked == ["/keys"]
+
+
+async def test_keys_that_cannot_be_had_again_are_used_for_a_while(issuer: Authority) -> None:
+    clock = Clock()
+    verifier = jwt(issuer, clock=clock)
+    assert await verifier.verify(issuer.token(HERE))
+    issuer.down = True
+    clock.now += 2 * 3600
+    assert await verifier.verify(issuer.token(HERE, exp=clock.now + 60))
+    clock.now += 25 * 3600
+    with pytest.raises(NotAuthorized):
+        await verifier.verify(issuer.token(HERE, exp=clock.now + 60))
+    issuer.down = False
+    clock.now += 60
+    assert await verifier.verify(issuer.token(HERE, exp=clock.now + 60))
+
+
+async def test_clocks_may_differ_a_little(issuer: Authority) -> None:
+    clock = Clock()
+    verifier = jwt(issuer, clock=clock)
+    token = issuer.token(HERE, iat=clock.now, nbf=clock.now, exp=clock.now + 100)
+    for shift, is_good in ((-31, False), (-29, True), (0, True), (129, True), (131, False)):
+        clock.now += shift
+        assert (await verifier.verify(token) is not None) is is_good, shift
+        clock.now -= shift
+
+
+async def test_metadata_of_another_issuer_gives_no_keys(issuer: Authority) -> None:
+    other = Authority()
+    try:
+        with pytest.raises(NotAuthorized):
+            await Jwt(f"{issuer.name}/tenant", audience=HERE).verify(
+                issuer.token(HERE, iss=f"{issuer.name}/tenant"),
+            )
+        assert "/keys" not in issuer.asked
+    finally:
+        other.close()
+
+
+async def test_keys_are_not_fetched_from_where_the_policy_does_not_reach(issuer: Authority) -> None:
+    verifier = Jwt("https://issuer.example", audience=HERE, keys=f"{issuer.name}/keys", policy=UrlPolicy())
+    with pytest.raises(NotAuthorized, match="this machine"):
+        await verifier.verify(issuer.token(HERE, iss="https://issuer.example"))
+    assert not issuer.asked
+
+
+def test_only_public_keys_for_signatures_are_taken_from_a_set() -> None:
+    key = Authority.new_key("one")
+    public: dict[str, Any] = key.as_dict(private=False)
+    assert read_key(public) is not None
+    with pytest.warns(SecurityWarning):
+        weak = RSAKey.generate_key(1024)
+    bad: list[object] = [
+        key.as_dict(private=True),
+        OctKey.generate_key(256).as_dict(),
+        weak.as_dict(private=False),
+        {**public, "use": "enc"},
+        {**public, "key_ops": ["sign"]},
+        {**public, "key_ops": "verify"},
+        {**public, "kid": 1},
+        {**public, "x": "AAAA"},
+        {**public, "crv": "P-1"},
+        {"kty": "AKP"},
+        {},
+        None,
+        "key",
+    ]
+    assert [read_key(each) for each in bad] == [None] * len(bad)
+
+
+async def test_a_key_is_used_for_its_own_algorithm_alone(issuer: Authority) -> None:
+    key = RSAKey.generate_key(2048, {"kid": "rsa", "alg": "PS256"})
+    issuer.published.append(key.as_dict(private=False))
+    verifier = jwt(issuer)
+    plain = RSAKey.import_key({name: each for name, each in key.as_dict(private=True).items() if name != "alg"})
+    assert await verifier.verify(issuer.token(HERE, key=plain, head={"kid": "rsa", "alg": "PS256"}))
+    assert await verifier.verify(issuer.token(HERE, key=plain, head={"kid": "rsa", "alg": "RS256"})) is None
+
+
+async def test_a_token_that_names_no_key_is_tried_with_those_of_its_kind(issuer: Authority) -> None:
+    assert await jwt(issuer).verify(issuer.token(HERE, head={"kid": None, "typ": None}))
+
+
+async def test_scopes_are_read_in_the_forms_that_issuers_have(issuer: Authority) -> None:
+    for said in ({"scope": "a b"}, {"scope": ["a", "b"]}, {"scp": "a b"}, {"scp": ["a", "b"]}):
+        user = await jwt(issuer).verify(issuer.token(HERE, **said))
+        assert user is not None and user.scopes == {"a", "b"}
+    assert await jwt(issuer).verify(issuer.token(HERE, scope={"a": 1})) is None
+
+
+# ---- introspection ---------------------------------------------------------------------------------------------------
+
+
+def asking(authority: Authority, **more: Any) -> Introspection:
+    said = {"client_id": "resource", "secret": "s&cret", "audience": HERE, **more}
+    return Introspection(f"{authority.name}/introspect", **said)
+
+
+async def test_an_issuer_is_asked_about_a_token_and_the_answer_is_kept_shortly(issuer: Authority) -> None:
+    clock = Clock()
+    verifier = asking(issuer, clock=clock, kept=30)
+    issuer.active["t"] = {"active": True, "sub": "alice", "client_id": "app", "scope": "a b", "aud": [HERE, "x"]}
+    for _ in range(3):
+        user = await verifier.verify("t")
+        assert user is not None and (user.subject, user.client, user.scopes) == ("alice", "app", {"a", "b"})
+    assert len(issuer.asked) == 1
+    issuer.active["t"] = {"active": False}
+    clock.now += 31
+    assert await verifier.verify("t") is None and await verifier.verify("t") is None
+    assert len(issuer.asked) == 2
+
+
+async def test_an_answer_is_not_kept_for_longer_than_the_token_lasts(issuer: Authority) -> None:
+    clock = Clock()
+    verifier = asking(issuer, clock=clock, kept=3600, leeway=0)
+    issuer.active["t"] = {"active": True, "sub": "alice", "aud": HERE, "exp": clock.now + 10}
+    assert await verifier.verify("t")
+    clock.now += 11
+    assert await verifier.verify("t") is None
+
+
+GOOD = {"active": True, "sub": "alice", "aud": HERE}
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"active": False},
+        {**GOOD, "active": "true"},
+        {**GOOD, "active": 1},
+        {**GOOD, "aud": "https://other.example"},
+        {"active": True, "sub": "alice"},
+        {**GOOD, "iss": "https://evil.example"},
+        {**GOOD, "exp": 1},
+        {**GOOD, "nbf": 99_999_999_999},
+        {**GOOD, "sub": None},
+        {**GOOD, "sub": 7},
+        {**GOOD, "cnf": {"x5t#S256": "x"}},
+    ],
+)
+@clause("draft/authorization/45", "draft/security/02")
+async def test_what_an_issuer_does_not_vouch_for_here_is_not_good(said: dict[str, Any], issuer: Authority) -> None:
+    issuer.active["t"] = {name: value for name, value in said.items() if value is not None}
+    assert await asking(issuer, issuer=issuer.name).verify("t") is None
+
+
+async def test_claims_never_hold_the_token_itself(issuer: Authority) -> None:
+    issuer.active["secret-token"] = {**GOOD, "access_token": "secret-token", "more": 1}
+    user = await asking(issuer).verify("secret-token")
+    assert user is not None and user.claims["more"] == 1
+    assert "secret-token" not in str(dict(user.claims)) and "secret-token" not in repr(user)
+
+
+async def test_one_of_several_verifiers_is_enough(issuer: Authority) -> None:
+    issuer.active["opaque"] = GOOD
+    both = AnyOf(jwt(issuer), asking(issuer))
+    assert await both.verify("opaque") and await both.verify(issuer.token(HERE))
+    assert await both.verify("nothing") is None
+
+
+def test_tokens_are_for_somebody() -> None:
+    with pytest.raises(LocalError, match="audience"):
+        Jwt("https://a.example", audience=[])
+
+
+# ---- verifiers of one's own, and failures ----------------------------------------------------------------------------
+
+
+class Own:
+    """Knows one token; for another it raises with all it knows, as careless ones do."""
+
+    async def verify(self, token: str) -> User | None:
+        if token == "breaks":
+            raise RuntimeError(f"cannot check {token}: password hunter2")
+        if token == "hangs":
+            await asyncio.Event().wait()
+        return User("bob", scopes=frozenset({"a"})) if token == "good" else None
+
+
+def own(url: str) -> Protection:
+    return Protection(url, ["https://issuer.example"], verifier=Own())
+
+
+@among(PROTECTED)
+@clause("2025-03-26/authorization/24", "draft/authorization/20")
+async def test_a_verifier_of_ones_own_decides(rev: Rev) -> None:
+    async with endpoint(rev, own) as at:
+        await at.open("good")
+        answer = await at.call("good")
+        assert "bob" in answer.text
+        assert (await at.call("bad")).status_code == 401
+
+
+@pytest.mark.parametrize("token", ["breaks", "hangs"])
+async def test_a_verifier_that_fails_lets_nobody_in_and_tells_nobody_why(
+    token: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mcp_runtime.auth.resource.protection._PATIENCE", 0.05)
+    with caplog.at_level(logging.DEBUG):
+        async with endpoint(PROTECTED[-1], own) as at:
+            answer = await at.call(token)
+    assert answer.status_code == 503 and not at.ran and "www-authenticate" not in answer.headers
+    for text in (answer.text, caplog.text):
+        assert "hunter2" not in text and "cannot check" not in text
+    assert ("RuntimeError" if token == "breaks" else "TimeoutError") in caplog.text
+
+
+async def test_an_issuer_that_is_down_is_no_reason_to_let_anybody_in_or_to_log_in_again(issuer: Authority) -> None:
+    issuer.down = True
+    introspecting = lambda url: Protection(url, [issuer.name], verifier=asking(issuer, audience=url))  # noqa: E731
+    for made in (lambda url: Protection(url, [issuer.name]), introspecting):
+        async with endpoint(PROTECTED[-1], made) as at:
+            answer = await at.call(issuer.token(at.url))
+            assert answer.status_code == 503 and "www-authenticate" not in answer.headers and not at.ran
+
+
+def kept_secret(issuer: Authority, url: str) -> list[str]:
+    return [issuer.token(url), issuer.token(url, exp=1), issuer.token("https://other.example"), "hunter2hunter2"]
+
+
+async def test_no_token_reaches_a_log_or_a_handler(issuer: Authority, caplog: pytest.LogCaptureFixture) -> None:
+    made: Callable[[str], Protection] = lambda url: Protection(url, [issuer.name], scopes=["x"])  # noqa: E731
+    with caplog.at_level(logging.DEBUG):
+        async with endpoint(PROTECTED[-1], made) as at:
+            tokens = [*kept_secret(issuer, at.url), issuer.token(at.url, scope="x")]
+            answers = [await at.call(token) for token in tokens]
+            assert [answer.status_code for answer in answers] == [403, 401, 401, 401, 200]
+            assert challenge(answers[0])["error"] == "insufficient_scope"
+            [ctx] = at.ran
+    assert "token is refused" in caplog.text
+    signatures = [token.rpartition(".")[2] for token in tokens]
+    seen = "".join(
+        str(vars(each)) for each in (ctx, ctx._session, ctx._message, ctx.conversation) if hasattr(each, "__dict__")
+    )
+    seen += repr(ctx.user) + str(ctx.user.claims) + caplog.text + "".join(answer.text for answer in answers)
+    assert not [each for each in signatures if each in seen]

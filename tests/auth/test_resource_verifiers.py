@@ -77,6 +77,16 @@ async def test_tokens_with_made_up_keys_cause_no_flood_of_requests(issuer: Autho
     assert await verifier.verify(issuer.token(HERE))
 
 
+async def test_a_token_of_somebody_else_causes_no_request(issuer: Authority) -> None:
+    other = Authority()
+    both = Protection(HERE, [issuer.name, other.name]).verifier
+    assert await both.verify(other.token(HERE)) and not issuer.asked
+    assert await both.verify(issuer.token(HERE)) and len(other.asked) == 2
+    assert await both.verify(issuer.token(HERE, iss="https://third.example")) is None
+    assert await both.verify(other.token(HERE, iss=issuer.name)) is None
+    other.close()
+
+
 async def test_many_first_tokens_at_once_cause_one_request(issuer: Authority) -> None:
     verifier = jwt(issuer, keys=f"{issuer.name}/keys")
     assert all(await asyncio.gather(*(verifier.verify(issuer.token(HERE)) for _ in range(20))))

@@ -17,7 +17,7 @@ from ..http.headers import SESSION, Headers, Turned, is_visible
 from ..http.heads import Head, Heads, length_of
 from ..http.origins import Origins
 from ..http.rules import Spoken, Way, check_alone, classify, resumes, status_of
-from ..jsonrpc import INTERNAL_ERROR, Message, decode
+from ..jsonrpc import INTERNAL_ERROR, INVALID_REQUEST, Message, decode
 from ..lifecycle import Phase
 from ..peer import Peer
 from ..session import Session
@@ -180,7 +180,8 @@ class HttpServer:
             return await turn_away(send, Turned(404, "there is nothing here"))
         caller = await self._caller(scope, head, pairs is None)
         if isinstance(caller, Denied):
-            return await turn_away(send, Turned(caller.status, caller.why), more=caller.headers)
+            code = INTERNAL_ERROR if caller.status == 503 else INVALID_REQUEST
+            return await turn_away(send, Turned(caller.status, caller.why, code), more=caller.headers)
         if pairs is not None:
             return await pairs.serve(scope, head.headers, caller, self._arrivals, receive, send)
         if head.turned is not None:

@@ -30,7 +30,7 @@ class Protection:
     """What protects an endpoint: `server.asgi(auth=Protection(…))`.
 
     `resource` is the URL of the endpoint as clients know it, byte for byte what tokens are asked for; `issuers` are the
-    authorization servers that give them. `verifier` judges tokens: JWT of the first issuer if there is none. `scopes`
+    authorization servers that give them. `verifier` judges tokens; they are JWTs of the issuers if there is none. `scopes`
     are needed by every request; `offered` are told to clients that ask for no more than there is, `scopes` if absent.
     With `possession` tokens may be bound to a key of the client (DPoP). Raises LocalError for what cannot be told.
     """
@@ -91,9 +91,9 @@ class Protection:
         )
 
     def _usual(self) -> Verifier:
-        from .tokens import Jwt
+        from .tokens import AnyOf, Jwt
 
-        return Jwt(self.issuers[0], audience=self.resource)
+        return AnyOf(*(Jwt(issuer, audience=self.resource) for issuer in self.issuers))
 
 
 class Gate:

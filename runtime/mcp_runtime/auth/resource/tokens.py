@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from base64 import b64encode
 from collections import OrderedDict
@@ -75,9 +76,12 @@ class Jwt:
     async def _signed(self, token: str) -> Mapping[str, Any]:
         """The claims, once the signature is good. Nothing that the token says of keys is heeded but the id of one."""
         try:
-            head = jws.extract_compact(token.encode("ascii"), registry=_registry(self._algorithms)).headers()
+            found = jws.extract_compact(token.encode("ascii"), registry=_registry(self._algorithms))
+            head, claims = found.headers(), json.loads(found.payload)
         except (JoseError, ValueError, RecursionError):
             raise Unacceptable("it is no JWT") from None
+        if not is_object(claims) or claims.get("iss") != self._wanted.issuer:
+            raise Unacceptable("it is of another issuer")  # Whose keys are not worth a request.
         alg, kid, kind = head.get("alg"), head.get("kid"), head.get("typ", "jwt")
         if not isinstance(alg, str) or alg not in self._algorithms:
             raise Unacceptable("its algorithm is not one of those allowed")

@@ -14,6 +14,7 @@ from ..exchange import OnProgress
 from ..seams import Speaker
 from ..spec import InputRequest, Notification, Request
 from ..wire import is_object
+from .tracing import is_tracing, trace
 
 ResultT = TypeVar("ResultT", bound=BaseModel)
 Params: TypeAlias = BaseModel | Mapping[str, object]
@@ -88,15 +89,18 @@ class Caller:
 
     def _given(self, row: Request[Any] | InputRequest[Any] | Notification, params: Params, options: Options) -> Any:
         """The params to send: a property that is None was not given, unless the schema requires it."""
+        own = self._own_meta
+        if is_tracing() and isinstance(row, Request):  # Questions inside results are known again by what they say.
+            own = {**trace(), **own}
         if isinstance(params, BaseModel):
-            if not (options.meta or self._own_meta):
+            if not (options.meta or own):
                 return params
             params = params.model_dump()
         required = _required(row.params)
         given = {wire: value for wire, value in params.items() if value is not None or wire in required}
-        if not (options.meta or self._own_meta):
+        if not (options.meta or own):
             return given
-        meta = {**self._own_meta, **options.meta} if isinstance(row, Request) else options.meta
+        meta = {**own, **options.meta} if isinstance(row, Request) else options.meta
         if meta:
             before = given.get("_meta")
             given["_meta"] = {**meta, **(before if is_object(before) else {})}

@@ -22,6 +22,7 @@ from .caching import Cache
 from .calls import DEFAULT, Options, Params, ResultT
 from .face import Chosen, Context, Extension, Face, Speaking
 from .listening import Hearing
+from .tracing import in_trace
 
 if TYPE_CHECKING:
     from ..transports.http_client.channel import Reach
@@ -173,7 +174,7 @@ class BaseClient(Face):
     async def open(self, candidates: Sequence[Speaking[BaseClient]]) -> BaseClient:
         """Connect, and open the conversation as that one of the candidates whose revision the server agrees to."""
         transport = await self._connect()
-        session = Session(Peer(self.revision, "client", own=self.capabilities), transport, self._handle)
+        session = Session(Peer(self.revision, "client", own=self.capabilities), transport, in_trace(self._handle))
         _speak(session, self.revision, candidates)
         self._running = asyncio.create_task(session.run())
         self._session = session
@@ -302,7 +303,7 @@ class BaseClient(Face):
             agreed._session, agreed._running = self._session, self._running
             self._session = self._running = None
             assert agreed._session is not None
-            agreed._session.handle = agreed._handle
+            agreed._session.handle = in_trace(agreed._handle)
 
     async def _handle(self, session: Speaker, message: Asked | Told) -> Any:
         """The answer to a message: the runtime's own to a probe, else that of the handler."""

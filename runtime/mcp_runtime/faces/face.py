@@ -18,6 +18,7 @@ from ..spec import META, Direction, Handshake, InputRequest, Notification, Revis
 from ..wire import is_object
 from .calls import Caller
 from .guards import guarded
+from .meta import meta_of
 from .rates import Allowance, Rate
 from .threads import WORKERS
 
@@ -54,14 +55,7 @@ class Context(Caller):
     @property
     def meta(self) -> dict[str, Any]:
         """The `_meta` of the params, as it came."""
-        params = self._message.params
-        found: object = getattr(params, "meta", None)
-        if isinstance(found, BaseModel):
-            return found.model_dump()
-        # Where the schema does not name it among the params of a method, it is one of their further properties.
-        more: object = getattr(params, "model_extra", None)
-        unnamed: object = more.get("_meta") if is_object(more) else None
-        return found if is_object(found) else unnamed if is_object(unnamed) else {}
+        return meta_of(self._message)
 
     @property
     def capabilities(self) -> Capabilities:

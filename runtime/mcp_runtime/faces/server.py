@@ -26,6 +26,7 @@ from .questions import check_questions
 from .rates import Allowance, Rate
 from .rounds import Rounds, interim_of
 from .served import ServerContext as ServerContext
+from .tracing import in_trace
 
 if TYPE_CHECKING:
     from ..auth.resource.caller import Caller
@@ -140,6 +141,7 @@ class Conversation:
         self.client_info: dict[str, Any] = {}
         self.log_pace = Allowance(_LOG)
         self._alone = self._handlers_alone()
+        self.handle = in_trace(self._answer)
         self._session: Session | None = None
         self._watched = Watched()
         self._listeners: set[Listener] = set()
@@ -164,7 +166,7 @@ class Conversation:
         if self._session is not None:
             await self._session.tell(row, params)
 
-    def handle(self, session: Speaker, message: Asked | Told) -> Awaitable[Any]:
+    def _answer(self, session: Speaker, message: Asked | Told) -> Awaitable[Any]:
         """The answer to a message, to be awaited: that of its handler alone, where the runtime has no part in it."""
         handler = self._alone.get(message.row.method)
         if handler is None:

@@ -20,6 +20,10 @@ from pathlib import Path
 from typing import Any, Self
 
 REVISION = "2025-06-18"
+NEWEST = "2026-07-28"
+WHO = {"name": "load", "version": "1"}
+_OWN = "io.modelcontextprotocol/"
+_STATELESS = {"_meta": {f"{_OWN}protocolVersion": NEWEST, f"{_OWN}clientInfo": WHO, f"{_OWN}clientCapabilities": {}}}
 _CHUNK = 1 << 17
 _GRACE = 5.0  # Seconds a server gets to end once its input is closed.
 
@@ -59,7 +63,10 @@ def environ() -> dict[str, str]:
 class Child:
     """A server as a child process. It is killed when its time is up, which ends every read and write here as well."""
 
-    def __init__(self, command: Sequence[str | Path], seconds: float) -> None:
+    def __init__(self, command: Sequence[str | Path], seconds: float, revision: str = REVISION) -> None:
+        self._revision = revision
+        # Without a handshake, each request says what the handshake would have.
+        self._meta = _STATELESS if revision == NEWEST else {}
         self._errors = tempfile.TemporaryFile()
         self._rest = b""
         pipe = subprocess.PIPE
@@ -126,17 +133,19 @@ class Child:
     # ---- what is said to it -----------------------------------------------------------------------------------------
 
     def open(self) -> None:
-        """Shake hands."""
-        params = {"protocolVersion": REVISION, "capabilities": {}, "clientInfo": {"name": "load", "version": "1"}}
+        """Shake hands, in the revisions where one does."""
+        if self._meta:
+            return
+        params = {"protocolVersion": self._revision, "capabilities": {}, "clientInfo": WHO}
         self.write(_line({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params}))
         answer = json.loads(self.read(1))
-        if answer.get("id") != 0 or answer["result"]["protocolVersion"] != REVISION:
+        if answer.get("id") != 0 or answer["result"]["protocolVersion"] != self._revision:
             raise BrokenServer(f"not the answer to the handshake: {answer}")
         self.write(_line({"jsonrpc": "2.0", "method": "notifications/initialized"}))
 
     def sequential(self, first: int, count: int) -> float:
         """Make calls, each after the answer to the one before; the seconds that took."""
-        requests = [_call(number) for number in range(first, first + count)]
+        requests = [self._call(number) for number in range(first, first + count)]
         answers: list[bytes] = []
         start = time.perf_counter()
         for request in requests:
@@ -148,7 +157,7 @@ class Child:
 
     def pipelined(self, first: int, count: int) -> float:
         """Make calls without waiting, from a thread of their own; the seconds until the last answer was there."""
-        requests = b"".join(_call(number) for number in range(first, first + count))
+        requests = b"".join(self._call(number) for number in range(first, first + count))
         writer = threading.Thread(target=self.write, args=(requests,), daemon=True)
         start = time.perf_counter()
         writer.start()
@@ -157,6 +166,10 @@ class Child:
         writer.join(_GRACE)
         _check(answers, first, count)
         return seconds
+
+    def _call(self, number: int) -> bytes:
+        params = {"name": "echo", "arguments": {"text": _text(number)}, **self._meta}
+        return _line({"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": params})
 
 
 def measure(command: Sequence[str | Path], load: Load) -> Sample:
@@ -202,11 +215,6 @@ def _line(message: dict[str, Any]) -> bytes:
 
 def _text(number: int) -> str:
     return f"this is the text of call {number}"
-
-
-def _call(number: int) -> bytes:
-    params = {"name": "echo", "arguments": {"text": _text(number)}}
-    return _line({"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": params})
 
 
 def _check(answers: bytes, first: int, count: int) -> None:

@@ -68,9 +68,12 @@ class Plans:
         needs = list(plan.get("needs", {}).items())
         each_field = [(wire, self.change(each)) for wire, each in plan.get("fields", {}).items()]
         fields = [(wire, done) for wire, done in each_field if done is not None]
+        # Most objects have nothing that changes, and are found out by their keys alone.
+        always = bool(adds or needs)
+        touched = frozenset(wire for wire, *_ in (*spare, *fields))
 
         def change(value: Any, path: Path, walk: Walk) -> Any:
-            if not is_object(value):
+            if not is_object(value) or (not always and touched.isdisjoint(value)):
                 return value
             made = dict(value)
             for wire, fits, rule in spare:

@@ -55,12 +55,14 @@ class Crossing:
 
             return hear
 
+        questions = self._questions(inside)
+
         async def answer(ctx: Context, params: Any) -> Any:
             session, message = ctx._session, ctx._message  # pyright: ignore[reportPrivateUsage]
             speaker = Inside(self, session, message)
             asked = Asked(cast(Asked, message).id, cast(Any, inside), self._params(session, inside, params))
             result = await handler(context(speaker, asked, ctx), asked.params)
-            while isinstance(result, self._questions(inside)):
+            while isinstance(result, questions):
                 asked = Asked(asked.id, asked.row, await self._answered(speaker, asked, result))
                 result = await handler(context(speaker, asked, ctx), asked.params)
             return self._result(row, inside, result)

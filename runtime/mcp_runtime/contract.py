@@ -8,8 +8,10 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import subprocess
 import sys
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Generator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import asdict
 from importlib import import_module
 from typing import Any, Final, cast
@@ -21,6 +23,8 @@ from .faces.calls import Options
 from .faces.client import BaseClient, negotiate
 from .spec import Notification
 
+_LOGIN: Final = 300.0  # Seconds a person gets to log in.
+_HINT: Final = "the server wants a login: --login opens a browser, --header gives a token that you have"
 _MOST: Final = 10_000  # Of one kind: a list that never ends would fill the memory.
 
 
@@ -34,18 +38,24 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--arguments", type=json.loads, default={}, help="its arguments, a JSON object")
     parser.add_argument("--timeout", type=float, default=60.0, help="seconds for everything")
     parser.add_argument("--url", help="the endpoint of a server over HTTP")
+    parser.add_argument("--login", action="store_true", help="log in with a browser where the server asks for it")
+    parser.add_argument("--tokens", help="a file that keeps the login")
     parser.add_argument(
-        "--env", action="store_true", help="read variables for the child process, a JSON object, from standard input"
+        "--private",
+        action="store_true",
+        help="read from standard input `env`, variables for the child process, and `headers`, as one JSON object",
     )
     parser.add_argument("--cwd", help="the folder the child process starts in")
     parser.add_argument("command", nargs="*", help="what starts a server over stdio")
     chosen = parser.parse_args(words)
+    limit = chosen.timeout + (_LOGIN if chosen.login else 0)
     try:
-        offered = asyncio.run(asyncio.wait_for(_ask(chosen), chosen.timeout))
+        offered = asyncio.run(asyncio.wait_for(_ask(chosen), limit))
     except TimeoutError:
-        return _failed(f"the server did not say what it offers within {chosen.timeout:g} seconds")
+        return _failed(f"the server did not say what it offers within {limit:g} seconds")
     except (McpError, OSError, ImportError) as fault:
-        return _failed(str(fault))
+        unknown = getattr(fault, "status", None) == 401
+        return _failed(f"{fault}; {_HINT}" if unknown else str(fault))
     json.dump(offered, sys.stdout, ensure_ascii=True)
     return 0
 
@@ -57,30 +67,63 @@ def _failed(why: str) -> int:
 
 async def _ask(chosen: argparse.Namespace) -> dict[str, Any]:
     told: list[dict[str, Any]] = []
-    client = await negotiate(*_clients(chosen, told))
-    try:
-        server = client.server.model_dump() if client.server is not None else {}
-        offered: dict[str, Any] = {"revision": client.revision.id, "server": server}
-        for name in cast("list[str]", chosen.list):
-            offered[name] = await _all(client, name)
-        if chosen.call:
-            options = Options(timeout=chosen.timeout, on_progress=lambda each: told.append({"progress": asdict(each)}))
-            called = await getattr(client, chosen.call)(**chosen.arguments, options=options)
-            offered |= {"called": called.model_dump(), "told": told}
-        return offered
-    finally:
-        await client.close()
+    private: dict[str, Any] = json.load(sys.stdin) if chosen.private else {}
+    with _login(chosen) as auth:
+        client = await negotiate(*_clients(chosen, private, auth, told))
+        try:
+            return await _offered(client, chosen, told)
+        finally:
+            await client.close()
 
 
-def _clients(chosen: argparse.Namespace, told: list[dict[str, Any]]) -> list[BaseClient]:
+async def _offered(client: BaseClient, chosen: argparse.Namespace, told: list[dict[str, Any]]) -> dict[str, Any]:
+    server = client.server.model_dump() if client.server is not None else {}
+    offered: dict[str, Any] = {"revision": client.revision.id, "server": server}
+    for name in cast("list[str]", chosen.list):
+        offered[name] = await _all(client, name)
+    if chosen.call:
+        options = Options(timeout=chosen.timeout, on_progress=lambda each: told.append({"progress": asdict(each)}))
+        called = await getattr(client, chosen.call)(**chosen.arguments, options=options)
+        offered |= {"called": called.model_dump(), "told": told}
+    return offered
+
+
+@contextmanager
+def _login(chosen: argparse.Namespace) -> Generator[Any]:
+    """What logs in with a browser, if that was chosen."""
+    if not (chosen.login and chosen.url):
+        yield None
+        return
+    from .auth.browser import Browser
+    from .auth.grants import AuthorizationCode
+    from .auth.keeping import InFile
+    from .auth.oauth import OAuth
+
+    with closing(Browser(patience=_LOGIN, open_url=_open)) as browser:
+        grant = AuthorizationCode(browser, browser.redirect, name="mcp-codegen")
+        yield OAuth(chosen.url, grant, storage=InFile(chosen.tokens) if chosen.tokens else None)
+
+
+def _open(url: str) -> None:
+    """Show and open a URL, in a process that does not keep what this one writes to open."""
+    print(f"to log in, open {url}", file=sys.stderr, flush=True)
+    quiet: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    subprocess.Popen([sys.executable, "-m", "webbrowser", url], start_new_session=True, **quiet)
+
+
+def _clients(
+    chosen: argparse.Namespace, private: dict[str, Any], auth: Any, told: list[dict[str, Any]]
+) -> list[BaseClient]:
     """A client of each revision there is, oldest first; what they are told is noted."""
     index = import_module(chosen.bindings)
     packages = [import_module(f"{chosen.bindings}.{module}") for module in index.REVISIONS.values()]
     kinds = [_listening(package.Client, told) if chosen.call else package.Client for package in packages]
     if chosen.url:
-        return [kind.http(chosen.url) for kind in kinds]
-    env: dict[str, str] = json.load(sys.stdin) if chosen.env else {}  # Others can read arguments; secrets are no such.
-    settings: dict[str, Any] = {"env": env, "cwd": chosen.cwd}
+        from .transports.http_client.channel import Reach
+
+        reach = Reach(headers=private.get("headers", {}), auth=auth)
+        return [kind.http(chosen.url, reach=reach) for kind in kinds]
+    settings: dict[str, Any] = {"env": private.get("env", {}), "cwd": chosen.cwd}
     return [kind.stdio(*chosen.command, **settings) for kind in kinds]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -16,6 +16,7 @@ from rich.text import Text
 from ..console import DIFFERENT, FILE, one_line, plain
 from ..errors import CodegenError
 from ..jsontypes import is_list, is_object
+from .options import let_in, with_access
 from .reach import Target, ask_live, configured, named
 
 _LISTS: Final = {
@@ -43,6 +44,7 @@ class _Call:
 @click.option("--read", "uri", metavar="URI", help="Read this resource.")
 @click.option("--arg", "given", multiple=True, metavar="NAME=VALUE", help="An argument; JSON where it is no text.")
 @click.option("--env", "variables", multiple=True, metavar="NAME=VALUE", help="A variable of the server's process.")
+@with_access
 @click.option("--timeout", type=float, default=60.0, show_default=True, help="Seconds the server has.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.argument("target", nargs=-1)
@@ -55,6 +57,9 @@ def inspect(
     uri: str | None,
     given: tuple[str, ...],
     variables: tuple[str, ...],
+    headers: tuple[str, ...],
+    login: bool,
+    tokens: Path | None,
     timeout: float,
     as_json: bool,
     target: tuple[str, ...],
@@ -63,7 +68,8 @@ def inspect(
 
     Exit code 1 where a tool says that it failed.
     """
-    chosen = _target(target, config, server, _pairs(variables, "--env"))
+    meant = _target(target, config, server, _pairs(variables, "--env"))
+    chosen = let_in(meant, headers, login, tokens)
     call = _call(tool, prompt, uri, _pairs(given, "--arg"))
     said = ask_live(chosen, list(_LISTS), timeout, call.method if call else "", call.arguments if call else None)
     answer = said if is_object(said) else {}
@@ -79,11 +85,11 @@ def inspect(
 def _target(words: tuple[str, ...], config: Path | None, server: str | None, env: Mapping[str, str]) -> Target:
     if config is not None and server is not None and not words:
         found = configured(config, server)
-        return Target(found.command, found.url, env={**found.env, **env}, cwd=found.cwd)
+        return replace(found, env={**found.env, **env})
     if not words or config is not None or server is not None:
         raise CodegenError("say which server is meant: -- COMMAND and its arguments, a URL, or --config and --server")
     found = named(words[0]) if len(words) == 1 else Target(words)
-    return Target(found.command, found.url, env=env)
+    return replace(found, saved=None, env=env)
 
 
 def _call(tool: str | None, prompt: str | None, uri: str | None, given: Mapping[str, str]) -> _Call | None:

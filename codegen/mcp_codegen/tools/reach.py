@@ -20,6 +20,16 @@ from .contract import KINDS, Contract, read_contract
 
 _BINDINGS: Final = "mcp_generated"
 _GRACE: Final = 15.0  # Seconds the child process gets to end its own child after its time is up.
+_LOGIN: Final = 300.0  # Seconds a person gets to log in.
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """How a server over HTTP lets one in: by headers, or by a login in a browser, kept in a file if one is named."""
+
+    headers: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+    login: bool = False
+    tokens: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +41,7 @@ class Target:
     saved: Path | None = None
     env: Mapping[str, str] = field(default_factory=dict[str, str])
     cwd: str | None = None
+    access: Access = Access()
 
     def __str__(self) -> str:
         return str(self.saved or self.url or shlex.join(self.command))
@@ -61,7 +72,10 @@ def configured(config: Path, server: str) -> Target:
     entry = servers[server]
     url, command, arguments, env = (entry.get(key) for key in ("url", "command", "args", "env"))
     if isinstance(url, str):
-        return Target(url=url)
+        headers = entry.get("headers", {})
+        if not is_object(headers) or not all(isinstance(value, str) for value in headers.values()):
+            raise CodegenError(f"{config}: server {server!r} needs headers of strings")
+        return Target(url=url, access=Access(headers))
     words = [command, *(arguments if is_list(arguments) else [])]
     variables = env if is_object(env) else {}
     if not all(isinstance(word, str) for word in (*words, *variables.values())):
@@ -86,15 +100,21 @@ def ask_live(
     words = [sys.executable, "-m", "mcp_runtime.contract", "--bindings", _BINDINGS, "--timeout", str(timeout)]
     words += [word for name in lists for word in ("--list", name)]
     words += ["--call", call, "--arguments", json.dumps(arguments or {})] if call else []
-    words += ["--env", *(["--cwd", target.cwd] if target.cwd else [])]
+    words += ["--private", *(["--cwd", target.cwd] if target.cwd else [])]
+    access = target.access
+    words += ["--login"] if access.login else []
+    words += ["--tokens", str(access.tokens)] if access.tokens is not None else []
     words += ["--url", target.url] if target.url else ["--", *target.command]
+    # Others can read the arguments of a process; what is nobody's business goes by its standard input.
+    private = json.dumps({"env": dict(target.env), "headers": dict(access.headers)}).encode()
+    limit = timeout + _GRACE + (_LOGIN if access.login else 0)
+    heard = None if access.login else subprocess.PIPE  # Who logs in is told at once where.
     try:
-        variables = json.dumps(dict(target.env)).encode()
-        done = subprocess.run(words, input=variables, capture_output=True, timeout=timeout + _GRACE)
+        done = subprocess.run(words, input=private, stdout=subprocess.PIPE, stderr=heard, timeout=limit)
     except (OSError, subprocess.TimeoutExpired) as fault:
         raise CodegenError(f"{target}: cannot be asked: {fault}") from fault
     if done.returncode:
-        lines = done.stderr.decode(errors="replace").strip().splitlines()
+        lines = done.stderr.decode(errors="replace").strip().splitlines() if done.stderr else ["see above"]
         raise CodegenError(f"{target}: cannot be asked: {lines[-1] if lines else done.returncode}")
     said: object = json.loads(done.stdout)
     return said

@@ -3,61 +3,97 @@
 from __future__ import annotations
 
 import asyncio
+import hmac
 import re
 import socket
 import webbrowser
 from collections.abc import Callable
 from typing import Final
-from urllib.parse import urlsplit
+from urllib.parse import parse_qs, urlsplit
 
 from ..errors import NotAuthorized
 
 _REQUEST: Final = re.compile(rb"GET (/callback\?[\x21-\x7e]{1,8000}) HTTP/1\.[01]\r\n")
-_PAGE: Final = (
-    b"HTTP/1.1 200 OK\r\ncontent-type: text/html; charset=utf-8\r\ncache-control: no-store\r\n"
-    b"referrer-policy: no-referrer\r\ncontent-security-policy: default-src 'none'\r\nconnection: close\r\n\r\n"
-    b"<!doctype html><title>Done</title><p>You may close this window."
+_HEAD: Final = (
+    "HTTP/1.1 {}\r\ncontent-type: text/html; charset=utf-8\r\ncontent-length: {}\r\ncache-control: no-store\r\n"
+    "referrer-policy: no-referrer\r\ncontent-security-policy: default-src 'none'; frame-ancestors 'none'\r\n"
+    "x-content-type-options: nosniff\r\nconnection: close\r\n\r\n"
 )
-_ELSE: Final = b"HTTP/1.1 404 Not Found\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
+# Nothing of what was asked stands in a page.
+_DONE: Final = ("200 OK", "<!doctype html><title>Done</title><p>You may close this window.")
+_STRANGE: Final = ("400 Bad Request", "<!doctype html><title>No login</title><p>This belongs to no login under way.")
+_ELSE: Final = ("404 Not Found", "")
 
 
 class Browser:
     """A person's browser, which comes back to a port of this machine: give `browser` as `visit` and `browser.redirect`
-    as `redirect` to AuthorizationCode. `patience`: seconds the person has."""
+    as `redirect` to AuthorizationCode. `patience`: seconds the person has. The port is open while somebody is awaited;
+    what comes without the state of the request changes nothing."""
 
     def __init__(
         self, port: int = 0, patience: float = 300.0, open_url: Callable[[str], object] = webbrowser.open
     ) -> None:
-        self._socket = socket.create_server(("127.0.0.1", port))
+        self._socket: socket.socket | None = _bound(port)
+        self._port: int = self._socket.getsockname()[1]
         self._patience = patience
         self._open = open_url
-        self.redirect = f"http://127.0.0.1:{self._socket.getsockname()[1]}/callback"
+        self.redirect = f"http://127.0.0.1:{self._port}/callback"
 
     async def __call__(self, url: str) -> str:
         """Open the URL and wait for the answer. Raises NotAuthorized where none comes in time."""
         answer: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        state = _state(urlsplit(url).query)
+        there: set[asyncio.StreamWriter] = set()
 
         async def come_back(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            there.add(writer)
             try:
-                line = await reader.readline()
-                found = _REQUEST.fullmatch(line)
-                writer.write(_PAGE if found else _ELSE)
+                found = _REQUEST.fullmatch(await reader.readline())
+                query = urlsplit(found[1].decode()).query if found else ""
+                ours = hmac.compare_digest(_state(query).encode(), state.encode())
+                status, page = _ELSE if found is None else _DONE if ours else _STRANGE
+                writer.write(f"{_HEAD.format(status, len(page))}{page}".encode())
                 await writer.drain()
-                if found and not answer.done():
-                    answer.set_result(f"{self.redirect}?{urlsplit(found[1].decode()).query}")
+                if found and ours and not answer.done():
+                    answer.set_result(f"{self.redirect}?{query}")
             except (ValueError, OSError):
                 pass
             finally:
                 writer.close()
+                there.discard(writer)
 
-        async with await asyncio.start_server(come_back, sock=self._socket.dup()):
-            await asyncio.to_thread(self._open, url)
+        listening, self._socket = self._socket or _bound(self._port), None
+        async with await asyncio.start_server(come_back, sock=listening):
             try:
                 async with asyncio.timeout(self._patience):
+                    await asyncio.to_thread(self._open, url)
                     return await answer
             except TimeoutError:
                 raise NotAuthorized(f"nobody agreed within {self._patience:g} seconds") from None
+            finally:
+                for writer in there:  # Browsers open connections that they do not use.
+                    writer.transport.abort()
 
     def close(self) -> None:
-        """Give the port back."""
-        self._socket.close()
+        """Give the port back, if nobody was ever awaited there."""
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None
+
+
+def _bound(port: int) -> socket.socket:
+    """A socket that has the port and does not listen yet. Raises NotAuthorized where another program has it."""
+    found = socket.socket()
+    try:
+        found.bind(("127.0.0.1", port))
+    except OSError as fault:
+        found.close()
+        raise NotAuthorized(f"port {port} of this machine cannot be used for the way back: {fault.strerror}") from None
+    return found
+
+
+def _state(query: str) -> str:
+    try:
+        return parse_qs(query, max_num_fields=50).get("state", [""])[0]
+    except ValueError:
+        return ""

@@ -46,14 +46,14 @@ class Wanted:
 
 class Grant(Protocol):
     """A way to a token. `offline`: whether it can have refresh tokens. `registered`: the client, if it is known
-    beforehand; else `client` says who it is at an issuer."""
+    beforehand; else `client` says who it is at an issuer, where it may have been `before`."""
 
     offline: bool
 
     @property
     def registered(self) -> Registered | None: ...
 
-    async def client(self, asking: Asking, issuer: Issuer) -> Registered: ...
+    async def client(self, asking: Asking, issuer: Issuer, before: Registered | None) -> Registered: ...
 
     async def grant(self, asking: Asking, wanted: Wanted, client: Registered) -> Mapping[str, str]: ...
 
@@ -74,10 +74,12 @@ class AuthorizationCode:
     def __post_init__(self) -> None:
         check_redirect(self.redirect)
 
-    async def client(self, asking: Asking, issuer: Issuer) -> Registered:
+    async def client(self, asking: Asking, issuer: Issuer, before: Registered | None) -> Registered:
         """The client to be at this server, in the order the specification gives."""
         if self.registered is not None:
             return self.registered
+        if before is not None and before.redirect in (None, self.redirect):
+            return before
         if self.document is not None and issuer.knows_documents:
             return Registered(self.document, method="none", issuer=issuer.name)
         if issuer.register is None:
@@ -107,6 +109,7 @@ class AuthorizationCode:
             secret if isinstance(secret, str) else None,
             given if isinstance(given, str) else method,
             issuer=issuer.name,
+            redirect=self.redirect,
         )
 
     async def grant(self, asking: Asking, wanted: Wanted, client: Registered) -> Mapping[str, str]:
@@ -142,7 +145,7 @@ class ClientCredentials:
     registered: Registered
     offline: bool = False
 
-    async def client(self, asking: Asking, issuer: Issuer) -> Registered:
+    async def client(self, asking: Asking, issuer: Issuer, before: Registered | None) -> Registered:
         return self.registered
 
     async def grant(self, asking: Asking, wanted: Wanted, client: Registered) -> Mapping[str, str]:
@@ -158,7 +161,7 @@ class Assertion:
     vouch: Callable[[Asking, Wanted], Awaitable[str]] = field(repr=False)
     offline: bool = False
 
-    async def client(self, asking: Asking, issuer: Issuer) -> Registered:
+    async def client(self, asking: Asking, issuer: Issuer, before: Registered | None) -> Registered:
         return self.registered
 
     async def grant(self, asking: Asking, wanted: Wanted, client: Registered) -> Mapping[str, str]:

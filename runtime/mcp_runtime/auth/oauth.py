@@ -155,7 +155,7 @@ class OAuth(httpx2.Auth):
 
     async def _granted(self, kept: Kept | None, issuer: Issuer, resource: Resource | None, old: Token | None) -> Token:
         known = self._grant.registered
-        client = known or (kept.client if kept else None) or await self._grant.client(self._asking, issuer)
+        client = await self._grant.client(self._asking, issuer, kept.client if kept else None)
         if client.issuer is not None and client.issuer != issuer.name:
             raise NotAuthorized(f"the client is known to {client.issuer}, and {issuer.name} is another issuer")
         held = {*self._asked, *(old.scopes if old else ())}

@@ -13,7 +13,8 @@ from weakref import WeakKeyDictionary
 class Registered:
     """A client as an authorization server knows it. `method`: how it shows itself at the token endpoint; None for what
     the server knows, basic first. `key`: a private key, PEM or JWK, for private_key_jwt. `issuer`: the one it is for;
-    None for the first that is met. `signs`: the algorithm of the key."""
+    None for the first that is met. `signs`: the algorithm of the key. `redirect`: where it registered itself to be
+    sent back to."""
 
     id: str
     secret: str | None = field(default=None, repr=False)
@@ -21,6 +22,7 @@ class Registered:
     key: str | None = field(default=None, repr=False)
     signs: str = "ES256"
     issuer: str | None = None
+    redirect: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -162,10 +162,18 @@ class Channel:
     def check_stream(self, response: httpx2.Response) -> None:
         """Raise Rejected for an error, and InvalidResponse for what is no stream of events."""
         if response.status_code != 200:
-            raise Rejected(f"{self.name(response)}: status {response.status_code}", response.status_code)
+            raise self.rejected(response)
         kind = response.headers.get("content-type", "")
         if media_type(kind) != EVENTS:
             raise InvalidResponse(f"{self.name(response)}: a stream is {EVENTS}, not {kind[:100]!r}")
+
+    def rejected(self, response: httpx2.Response) -> Rejected:
+        """The error that a status is which stands for no answer."""
+        said = f"{self.name(response)}: status {response.status_code}"
+        if response.status_code == 401:
+            tokenless = self.reach.auth is None and "authorization" not in map(str.lower, self.reach.headers)
+            said += ": it wants to know who asks: give Reach(auth=…)" if tokenless else ": it does not take this login"
+        return Rejected(said, response.status_code)
 
     def name(self, response: httpx2.Response) -> str:
         """What was attempted, for errors."""

@@ -8,7 +8,7 @@ from contextlib import aclosing
 from urllib.parse import urljoin
 
 from ... import jsonrpc
-from ...errors import InvalidResponse, McpError, NotConnected, Rejected
+from ...errors import InvalidResponse, McpError, NotConnected
 from ...exchange import log
 from ...http.asking import headers_for, origin, plain
 from ...jsonrpc import Message
@@ -73,4 +73,4 @@ class Pair:
             response = await self._channel.send("POST", headers, data, self._endpoint, patient=False)
             await response.aclose()
             if not 200 <= response.status_code < 300:
-                raise Rejected(f"{self._channel.name(response)}: status {response.status_code}", response.status_code)
+                raise self._channel.rejected(response)

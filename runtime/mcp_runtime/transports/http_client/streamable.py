@@ -87,7 +87,7 @@ class Streamable:
         """What a status of an error, and the JSON-RPC error with it, if there is one, mean."""
         status = response.status_code
         said = jsonrpc.decode(await self._channel.read_error(response))
-        fault: McpError = Rejected(f"{self._channel.name(response)}: status {status}", status)
+        fault: McpError = self._channel.rejected(response)
         if isinstance(said, ErrorMessage):
             fault = ErrorResponse(said.code, said.message, said.data, status)
         if is_opening(request, self.revision) and is_older(status, self.revision):

@@ -2,97 +2,53 @@
 
 from __future__ import annotations
 
-import hashlib
-import hmac
-import secrets
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from contextvars import ContextVar
-from dataclasses import dataclass
 from typing import Any, Final
 
 from mcp_generated import Context
 from mcp_generated.v2026_07_28 import types as t
-from mcp_runtime.errors import Refusal
+from mcp_runtime.errors import InvalidResponse
 
-INVALID_PARAMS: Final = -32602
-MISSING_CAPABILITY: Final = -32021
-
-_KEY: Final = secrets.token_bytes(32)
 _NAME: Final = {"name": {"type": "string", "title": "Your name"}}
 _CHOICES: Final = ("option1", "option2", "option3")
 _TITLED: Final = [{"const": f"value{n}", "title": f"Option {n}"} for n in (1, 2, 3)]
 
-Asking = str | t.InputRequiredResult
+
+def form(message: str, properties: Mapping[str, Any], *required: str) -> t.ElicitRequestFormParams:
+    schema = {"type": "object", "properties": properties, "required": list(required)}
+    return t.ElicitRequestFormParams.model_validate({"message": message, "requestedSchema": schema})
 
 
-@dataclass(frozen=True)
-class Round:
-    """What the client sent along with a request that it was asked to send again."""
-
-    answers: Mapping[str, Any]
-    state: str | None
-
-
-_ROUND: ContextVar[Round] = ContextVar("round")
-
-
-async def remember(name: str, ctx: Context, params: Any, go: Callable[[Any, Any], Awaitable[Any]]) -> Any:
-    """Keep what came along for the function that answers."""
-    state = getattr(params, "request_state", None)
-    _ROUND.set(Round(getattr(params, "input_responses", None) or {}, None if state is None else unsealed(state)))
-    return await go(ctx, params)
-
-
-def sealed(state: str) -> str:
-    return f"{state}.{hmac.new(_KEY, state.encode(), hashlib.sha256).hexdigest()}"
-
-
-def unsealed(state: str) -> str:
-    """The state that was sealed. Raises Refusal where it was not this server that did."""
-    inner = state.rpartition(".")[0]
-    if not hmac.compare_digest(sealed(inner), state):
-        raise Refusal(INVALID_PARAMS, "the request state is none of this server's")
-    return inner
-
-
-def ask(state: str | None = None, **questions: Any) -> t.InputRequiredResult:
-    return t.InputRequiredResult(input_requests=questions, request_state=None if state is None else sealed(state))
-
-
-def form(message: str, properties: Mapping[str, Any], *required: str) -> t.ElicitRequest:
-    schema = t.RequestedSchema.model_validate({"type": "object", "properties": properties, "required": list(required)})
-    return t.ElicitRequest(params=t.ElicitRequestFormParams(message=message, requested_schema=schema))
-
-
-def message(text: str) -> t.CreateMessageRequest:
+async def sampled(ctx: Context, text: str) -> str:
+    """What the client's model says to a text."""
     said = t.SamplingMessage(role="user", content=t.TextContent(text=text))
-    return t.CreateMessageRequest(params=t.CreateMessageRequestParams(messages=[said], max_tokens=100))
+    answer = await ctx.sample(messages=[said], max_tokens=100)
+    return answer.content.text if isinstance(answer.content, t.TextContent) else ""
 
 
-def typed(key: str, name: str = "name") -> str | None:
-    """What the user has typed into a field of a form; None where the form was not filled in like that."""
-    answer = _ROUND.get().answers.get(key)
-    value = (answer.content or {}).get(name) if isinstance(answer, t.ElicitResult) else None
-    return value if isinstance(value, str) else None
+async def filled(ctx: Context, message: str, properties: Mapping[str, Any], *required: str) -> str:
+    """What the user does with a form."""
+    answer = await ctx.elicit(form(message, properties, *required))
+    return f"{answer.action}: {answer.content}"
 
 
 # ---- of the model, the user and the roots ---------------------------------------------------------------------------
 
 
-async def test_sampling(prompt: str) -> Asking:
+async def test_sampling(prompt: str, ctx: Context) -> str:
     """Ask the client's model."""
-    answer = _ROUND.get().answers.get("model")
-    if not isinstance(answer, t.CreateMessageResult):
-        return ask(model=message(prompt))
-    return f"LLM response: {getattr(answer.content, 'text', '')}"
+    return f"LLM response: {await sampled(ctx, prompt)}"
 
 
-async def test_elicitation(message: str) -> Asking:
+async def test_elicitation(message: str, ctx: Context) -> str:
     """Ask the user for a name and an address."""
-    return filled(message, {"username": {"type": "string"}, "email": {"type": "string"}}, "username", "email")
+    fields = {"username": {"type": "string"}, "email": {"type": "string"}}
+    return await filled(ctx, message, fields, "username", "email")
 
 
-async def test_elicitation_sep1034_defaults() -> Asking:
+async def test_elicitation_sep1034_defaults(ctx: Context) -> str:
     """Ask the user to fill in a form in which everything has a default."""
     fields = {
         "name": {"type": "string", "default": "John Doe"},
@@ -101,10 +57,10 @@ async def test_elicitation_sep1034_defaults() -> Asking:
         "status": {"type": "string", "enum": ["active", "inactive", "pending"], "default": "active"},
         "verified": {"type": "boolean", "default": True},
     }
-    return filled("Please check these.", fields)
+    return await filled(ctx, "Please check these.", fields)
 
 
-async def test_elicitation_sep1330_enums() -> Asking:
+async def test_elicitation_sep1330_enums(ctx: Context) -> str:
     """Ask the user to choose, in every way there is."""
     fields = {
         "untitledSingle": {"type": "string", "enum": _CHOICES},
@@ -113,107 +69,103 @@ async def test_elicitation_sep1330_enums() -> Asking:
         "untitledMulti": {"type": "array", "items": {"type": "string", "enum": _CHOICES}},
         "titledMulti": {"type": "array", "items": {"anyOf": _TITLED}},
     }
-    return filled("Please choose.", fields)
+    try:
+        return await filled(ctx, "Please choose.", fields)
+    except InvalidResponse as fault:  # The suite chooses what is not there to choose from.
+        return f"The client answered, but {fault}"
 
 
-def filled(text: str, fields: Mapping[str, Any], *required: str) -> Asking:
-    answer = _ROUND.get().answers.get("form")
-    if not isinstance(answer, t.ElicitResult):
-        return ask(form=form(text, fields, *required))
-    return f"The user said {answer.action}: {answer.content}"
-
-
-async def test_streaming_elicitation(ctx: Context) -> Asking:
+async def test_streaming_elicitation(ctx: Context) -> str:
     """Ask the user, having told how far this is."""
     await ctx.progress(1, total=2)
-    return await test_input_required_result_elicitation()
+    return await filled(ctx, "What is your name?", _NAME, "name")
 
 
 async def test_missing_capability(ctx: Context) -> str:
     """Need a client that has a model."""
-    if "sampling" not in ctx.capabilities:
-        data = {"requiredCapabilities": {"sampling": {}}}
-        raise Refusal(MISSING_CAPABILITY, "this tool needs a client that has a model", data)
-    return "This client has a model."
+    return await sampled(ctx, "Say hello.")
 
 
 # ---- inside results -------------------------------------------------------------------------------------------------
 
 
-async def test_input_required_result_elicitation() -> Asking:
-    """Ask the user for a name."""
-    name = typed("user_name")
-    return f"Hello, {name}!" if name else ask(user_name=form("What is your name?", _NAME, "name"))
-
-
-async def test_input_required_result_sampling() -> Asking:
+async def test_input_required_result_sampling(ctx: Context) -> str:
     """Ask the client's model for a capital."""
-    answer = _ROUND.get().answers.get("capital")
-    if not isinstance(answer, t.CreateMessageResult):
-        return ask(capital=message("What is the capital of France?"))
-    return f"The model said: {getattr(answer.content, 'text', '')}"
+    return f"The model said: {await sampled(ctx, 'What is the capital of France?')}"
 
 
-async def test_input_required_result_list_roots() -> Asking:
+async def test_input_required_result_list_roots(ctx: Context) -> str:
     """Ask for the client's roots."""
-    answer = _ROUND.get().answers.get("roots")
-    if not isinstance(answer, t.ListRootsResult):
-        return ask(roots=t.ListRootsRequest())
-    return f"There are {len(answer.roots)} roots."
+    return f"There are {len((await ctx.list_roots()).roots)} roots."
 
 
-async def test_input_required_result_request_state() -> Asking:
+async def test_input_required_result_request_state(ctx: Context) -> str:
     """Ask the user to confirm, and keep a state meanwhile."""
-    if _ROUND.get().state != "confirm" or "confirm" not in _ROUND.get().answers:
-        return ask("confirm", confirm=form("Is that right?", {"ok": {"type": "boolean"}}, "ok"))
+    await filled(ctx, "Is that right?", {"ok": {"type": "boolean"}}, "ok")
     return "state-ok"
 
 
-async def test_input_required_result_multiple_inputs() -> Asking:
+async def test_input_required_result_multiple_inputs(ctx: Context) -> str:
     """Ask the user, the model and for the roots, at once."""
-    questions = {
-        "name": form("What is your name?", _NAME, "name"),
-        "greeting": message("Say hello."),
-        "roots": t.ListRootsRequest(),
-    }
-    return "Everything is there." if questions.keys() <= _ROUND.get().answers.keys() else ask("several", **questions)
+    name = filled(ctx, "What is your name?", _NAME, "name")
+    await asyncio.gather(name, sampled(ctx, "Say hello."), ctx.list_roots())
+    return "Everything is there."
 
 
-async def test_input_required_result_multi_round() -> Asking:
+async def test_input_required_result_multi_round(ctx: Context) -> str:
     """Ask the user twice."""
-    match _ROUND.get().state:
-        case "colour" if colour := typed("colour", "color"):
-            return f"Your colour is {colour}."
-        case "name" | "colour" if typed("name") or _ROUND.get().state == "colour":
-            return ask("colour", colour=form("Which colour?", {"color": {"type": "string"}}, "color"))
-        case _:
-            return ask("name", name=form("What is your name?", _NAME, "name"))
+    name = await filled(ctx, "What is your name?", _NAME, "name")
+    colour = await filled(ctx, "Which colour?", {"color": {"type": "string"}}, "color")
+    return f"{name}, {colour}"
 
 
-async def test_input_required_result_tampered_state() -> Asking:
+async def test_input_required_result_tampered_state(ctx: Context) -> str:
     """Ask the user to confirm, and keep a state that nobody can change."""
-    return await test_input_required_result_request_state()
+    return await test_input_required_result_request_state(ctx)
 
 
-async def test_input_required_result_capabilities(ctx: Context) -> Asking:
+async def test_input_required_result_capabilities(ctx: Context) -> str:
     """Ask whatever the client is able to answer."""
-    has = ctx.capabilities
-    if _ROUND.get().answers:
-        return "Thank you."
-    questions: dict[str, Any] = {"model": message("Say hello.")} if "sampling" in has else {}
-    if "elicitation" in has:
-        questions["name"] = form("What is your name?", _NAME, "name")
-    if "roots" in has:
-        questions["roots"] = t.ListRootsRequest()
-    return ask(**questions) if questions else "There is nobody to ask."
+    questions: dict[str, Callable[[], Awaitable[object]]] = {
+        "sampling": lambda: sampled(ctx, "Say hello."),
+        "elicitation": lambda: filled(ctx, "What is your name?", _NAME, "name"),
+        "roots": ctx.list_roots,
+    }
+    answers = await asyncio.gather(*(ask() for name, ask in questions.items() if name in ctx.capabilities))
+    return f"There were {len(answers)} to ask."
 
 
-async def ask_for_context() -> Asking:
+# ---- by hand: the suite wants to choose the keys of these -------------------------------------------------------------
+
+_ANSWERS: ContextVar[Mapping[str, Any]] = ContextVar("answers")
+
+
+async def remember(name: str, ctx: Context, params: Any, go: Callable[[Any, Any], Awaitable[Any]]) -> Any:
+    """Keep what came along for the function that answers."""
+    _ANSWERS.set(getattr(params, "input_responses", None) or {})
+    return await go(ctx, params)
+
+
+def typed(key: str, message: str, name: str) -> str | t.InputRequiredResult:
+    """What the user has typed into the one field of a form; or the question, where it was not filled in like that."""
+    answer = _ANSWERS.get().get(key)
+    value = (answer.content or {}).get(name) if isinstance(answer, t.ElicitResult) else None
+    if isinstance(value, str):
+        return value
+    question = t.ElicitRequest(params=form(message, {name: {"type": "string"}}, name))
+    return t.InputRequiredResult(input_requests={key: question})
+
+
+async def test_input_required_result_elicitation() -> str | t.InputRequiredResult:
+    """Ask the user for a name."""
+    name = typed("user_name", "What is your name?", "name")
+    return f"Hello, {name}!" if isinstance(name, str) else name
+
+
+async def ask_for_context() -> str | t.InputRequiredResult:
     """A prompt that asks the user what it is to be about."""
-    text = typed("user_context", "context")
-    if text is None:
-        return ask(user_context=form("What is it about?", {"context": {"type": "string"}}, "context"))
-    return f"This is about {text}."
+    text = typed("user_context", "What is it about?", "context")
+    return f"This is about {text}." if isinstance(text, str) else text
 
 
 QUESTIONS: Final = (

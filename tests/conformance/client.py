@@ -120,29 +120,7 @@ async def read_skills(client: SkillsClient) -> None:
 async def call_side_by_side(client: Fixture, context: Context) -> None:
     """Call all tools at once: what one of them asks concerns no other."""
     tools = (await client.list_tools()).tools
-    await asyncio.gather(*(call_to_the_end(client, tool.name) for tool in tools))
-
-
-async def call_to_the_end(client: Fixture, name: str) -> None:
-    """Call a tool, and again with answers for as long as it asks something first."""
-    result = await client.call_tool(name=name, arguments={})
-    while isinstance(result, t.InputRequiredResult):
-        asked = result.input_requests or {}
-        answers = {key: await answer(client, question) for key, question in asked.items()}
-        result = await client.call_tool(
-            name=name, arguments={}, input_responses=answers, request_state=result.request_state
-        )
-
-
-async def answer(client: Fixture, question: t.InputRequest) -> t.InputResponse:
-    """What the handlers of the client say to a question inside a result."""
-    match question:
-        case t.ElicitRequest():
-            return await client.on_elicit(None, question.params)
-        case t.CreateMessageRequest():
-            return await client.on_create_message(None, question.params)
-        case t.ListRootsRequest():
-            return await client.on_list_roots(None, t.ListRootsRequestParams())
+    await asyncio.gather(*(client.call_tool(name=tool.name, arguments={}) for tool in tools))
 
 
 SCENARIOS: Final[Mapping[str, Callable[[Fixture, Context], Awaitable[None]]]] = {

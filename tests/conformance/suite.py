@@ -93,7 +93,7 @@ class Suite:
                 found = _LISTED.match(line)
                 if found is None:
                     continue
-                revisions = _carriers(side, found[1]) if found[2] == _EXTENSION else found[2].split(",")
+                revisions = _carriers(side) if found[2] == _EXTENSION else found[2].split(",")
                 for revision in revisions:
                     yield Run(side, revision, found[1], forced=found[2] == _EXTENSION)
                 if side == "server" and "2025-06-18" in revisions and "2025-03-26" not in revisions:
@@ -143,9 +143,9 @@ async def _heard(process: asyncio.subprocess.Process, person: Person | None) -> 
     return said
 
 
-def _carriers(side: str, extension: str) -> list[str]:
-    """The revisions at which an extension's scenario is run: those of authorization for clients are older."""
-    return ["2025-11-25", "2026-07-28"] if side == "client" and extension.startswith("auth/") else ["2026-07-28"]
+def _carriers(side: str) -> list[str]:
+    """The revisions at which an extension's scenario is run: of clients, also the one that the suite takes by itself."""
+    return ["2025-11-25", "2026-07-28"] if side == "client" else ["2026-07-28"]
 
 
 def judged(checks: list[dict[str, Any]], code: int, said: str) -> Verdict:

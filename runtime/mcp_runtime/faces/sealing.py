@@ -51,7 +51,7 @@ class KeyRing:
         head = self._first + int(time.time() + self.lifetime).to_bytes(_EXPIRY, "big")
         nonce = secrets.token_bytes(_NONCE)
         closed: bytes = self._ciphers[self._first].encrypt(nonce, value, head + bound)
-        return _MARK + urlsafe_b64encode(head + nonce + closed).decode()
+        return _written(head + nonce + closed)
 
     def open(self, text: str, bound: bytes) -> bytes:
         """What was sealed. Raises Unsealable."""
@@ -63,6 +63,8 @@ class KeyRing:
             raw = urlsafe_b64decode(text.removeprefix(_MARK).encode("ascii"))
         except ValueError:
             raise Unsealable("it is not of this server") from None
+        if _written(raw) != text:  # Decoding leaves out what does not belong there.
+            raise Unsealable("it was changed")
         head, nonce, closed = raw[:_HEAD], raw[_HEAD : _HEAD + _NONCE], raw[_HEAD + _NONCE :]
         cipher = self._ciphers.get(head[:_NAME])
         if cipher is None:
@@ -74,6 +76,10 @@ class KeyRing:
         if int.from_bytes(head[_NAME:], "big") < time.time():
             raise Unsealable("it has expired")
         return value
+
+
+def _written(raw: bytes) -> str:
+    return _MARK + urlsafe_b64encode(raw).decode()
 
 
 @cache

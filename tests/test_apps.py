@@ -139,7 +139,7 @@ def test_what_the_schema_closes_is_read_all_the_same_and_what_it_says_is_kept_to
 
 def test_the_view_of_a_tool_travels_in_its_metadata() -> None:
     view = t.McpUiToolMeta(resource_uri="ui://forecast", visibility=["model"])
-    tool = t.Tool(name="forecast", input_schema={"type": "object"}, meta={"ui": view.model_dump()})
+    tool = t.Tool(name="forecast", input_schema=t.ToolInputSchema(), meta={"ui": view.model_dump()})
     assert json.loads(tool.model_dump_json())["_meta"] == {
         "ui": {"resourceUri": "ui://forecast", "visibility": ["model"]}
     }

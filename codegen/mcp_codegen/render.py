@@ -45,10 +45,14 @@ _OFFERED: Final = frozenset(
 
 
 def render_revision(
-    revision: Revision, templates: Templates, module: str = _HERE, given: frozenset[str] = frozenset()
+    revision: Revision,
+    templates: Templates,
+    module: str = _HERE,
+    given: frozenset[str] = frozenset(),
+    added: frozenset[str] = frozenset(),
 ) -> dict[str, str]:
     """The files of the revision's package, by name; `module` says in Python whose method table it is, and `given` are the
-    interim results that a caller gets."""
+    interim results that a caller gets; the methods `added` to another revision have classes of their own."""
     tables = calls(revision, given)
     rows = {call.row for table in tables.values() for call in table}
     rows |= {"Gate" for table in tables.values() for call in table if call.gates}
@@ -59,6 +63,7 @@ def render_revision(
         "revision_id": literal(revision.id),
         "module": module,
         "generator": GENERATOR,
+        "added": frozenset(literal(method) for method in added),
         "client_sends": tables["FromClient"],
         "server_sends": tables["FromServer"],
         "tables": [

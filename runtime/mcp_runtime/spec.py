@@ -10,6 +10,7 @@ from typing import Any, Final, Generic, Literal, NamedTuple, TypeVar
 from pydantic import BaseModel, ValidationError
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
+from .errors import LocalError
 from .wire import is_object, reader, usual
 
 Direction = Literal["client_to_server", "server_to_client"]
@@ -208,6 +209,21 @@ class Codes(NamedTuple):
     instead: int
 
 
+def _both(one: Sent | InputRequest[Any], other: Sent | InputRequest[Any]) -> Sent | InputRequest[Any]:
+    """The row of a message that two extensions have: what may answer it is all that either of them says."""
+    result, further = (getattr(each, "result", None) for each in (one, other))
+    if one.params is not other.params or result is not further or one.capability != other.capability:
+        raise LocalError(f"two extensions have the message {one.method!r}, and mean different things by it")
+    if not isinstance(one, Request) or not isinstance(other, Request):
+        return one
+    told = {(interim.property, interim.value): interim for interim in one.interim}
+    for interim in other.interim:
+        known = told.setdefault((interim.property, interim.value), interim)
+        if known.result is not interim.result:
+            raise LocalError(f"two extensions answer {one.method!r} with {interim.property} = {interim.value!r}")
+    return one if len(told) == len(one.interim) else replace(one, interim=tuple(told.values()))
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Revision:
     """One revision of the protocol, as `module` of its package has it: all its rows, how a conversation opens and how
@@ -251,12 +267,12 @@ class Revision:
         return code
 
     def joined(self, extended: Revision) -> Revision:
-        """This revision with what another one has beside it: one that is the same, but for an extension."""
+        """This revision with what another one has beside it: one that is the same, but for an extension. Raises LocalError
+        where the two say different things of one message."""
         rows = {(row.direction, row.method): row for row in self.rows}
         for row in extended.rows:
-            known = rows.setdefault((row.direction, row.method), row)
-            if isinstance(row, Request) and isinstance(known, Request) and len(row.answers) > len(known.answers):
-                rows[row.direction, row.method] = row
+            known = rows.get((row.direction, row.method))
+            rows[row.direction, row.method] = row if known is None else _both(known, row)
         names = {**self.http.names, **extended.http.names}
         return replace(self, rows=tuple(rows.values()), http=replace(self.http, names=names))
 

@@ -13,7 +13,9 @@ from .mount import Mounted
 def render_extension(mounted: Mounted, sha256: str, templates: Templates) -> dict[str, str]:
     """The files by name; an extension of documents alone is its types and nothing else."""
     module = f"__name__.rpartition({'.extensions.'!r})[0] + {f'.{mounted.base.module}.methods'!r}"
-    files = render_revision(mounted.revision, templates, module, mounted.own)
+    known = {row.method for row in mounted.base.methods}
+    added = frozenset() if mounted.manifest.sides else frozenset(row.method for row in mounted.revision.methods) - known
+    files = render_revision(mounted.revision, templates, module, mounted.own, added)
     files["types.py"] = _own_types(files["types.py"], mounted)
     name = mounted.manifest.name
     if not mounted.manifest.roles:

@@ -129,8 +129,9 @@ class Cache:
             if refused.code == INVALID_PARAMS and "cursor" in given:  # The list is not what its pages were of.
                 self._shelf.drop(self._server, lambda kept: kept.method == row.method)
             raise
-        if isinstance(answer, row.result) and drops == self._shelf.drops.get(self._server, 0):
-            self._keep(shared if getattr(answer, "cache_scope", "") == _PUBLIC else own, row, given, answer)
+        scope = getattr(answer, "cache_scope", None)  # Without one it is not a result to be kept, whatever ends in it.
+        if scope is not None and isinstance(answer, row.result) and drops == self._shelf.drops.get(self._server, 0):
+            self._keep(shared if scope == _PUBLIC else own, row, given, answer)
         return answer
 
     def _keep(self, key: _Key, row: Request[Any], given: Mapping[str, Any], answer: BaseModel) -> None:

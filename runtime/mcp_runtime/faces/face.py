@@ -122,6 +122,19 @@ class Face(Caller):
 
     revision: ClassVar[Revision]
     _receives: ClassVar[Direction]
+    _composed: ClassVar[bool] = False
+
+    def __init_subclass__(cls, **settings: Any) -> None:
+        """A class of several that each speak a revision speaks what all of them do, and the contexts of its handlers can
+        do what theirs can. Raises LocalError where they contradict each other."""
+        super().__init_subclass__(**settings)
+        spoken = dict.fromkeys(base.revision for base in cls.__bases__ if hasattr(base, "revision"))
+        if len(spoken) > 1 and "revision" not in vars(cls):
+            cls.revision = _extended(*spoken)
+            cls._composed = True
+            contexts = dict.fromkeys(getattr(base, "context") for base in cls.__bases__ if hasattr(base, "context"))
+            if len(contexts) > 1:
+                setattr(cls, "context", type(Context.__name__, tuple(contexts), {}))
 
     def __init__(self, capabilities: Mapping[str, Any] | None, extensions: Sequence[Extension] = ()) -> None:
         if extensions:
@@ -145,11 +158,10 @@ class Face(Caller):
 
     def _overridden(self) -> dict[str, Handler]:
         """The handlers a subclass has, by the method they serve, each to be awaited."""
-        generated = next(cls for cls in type(self).__mro__ if "revision" in vars(cls))
         return {
             row.method: guarded(row.name, _awaitable(getattr(self, row.name)))
             for row in self._received()
-            if getattr(type(self), row.name, None) is not getattr(generated, row.name, None)
+            if _is_written(type(self), row.name)
         }
 
     def _received(self) -> list[Sent | InputRequest[Any]]:
@@ -172,6 +184,14 @@ class Face(Caller):
 
     def _not_handled(self, row: Sent | InputRequest[Any]) -> Refusal:
         return Refusal(METHOD_NOT_FOUND, f"{row.method!r} is not served here ({self.revision.id})")
+
+
+def _is_written(face: type[Face], name: str) -> bool:
+    """Whether a class, or one of its bases, has this method from somebody's hand, and not from the generator."""
+    for each in face.__mro__:
+        if name in vars(each):
+            return "revision" not in vars(each) or "_composed" in vars(each)
+    return False
 
 
 @cache

@@ -14,12 +14,21 @@ if TYPE_CHECKING:
     from . import sync as sync
     from . import types as types
     from .client import Client as Client
+    from .client import ClientMixin as ClientMixin
     from .server import Context as Context
     from .server import Server as Server
+    from .server import ServerMixin as ServerMixin
     from .sync import SyncClient as SyncClient
 
 __getattr__, __dir__ = lazy(
     __name__,
     modules=("client", "methods", "server", "sync", "types"),
-    names={"Client": "client", "Context": "server", "Server": "server", "SyncClient": "sync"},
+    names={
+        "Client": "client",
+        "ClientMixin": "client",
+        "Context": "server",
+        "Server": "server",
+        "ServerMixin": "server",
+        "SyncClient": "sync",
+    },
 )

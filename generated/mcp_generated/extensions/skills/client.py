@@ -16,7 +16,37 @@ from . import types as t
 from .methods import REVISION, FromClient, FromServer
 
 
-class Client(BaseClient):
+class ClientMixin(BaseClient):
+    """What the extension adds to a client. Stands before the class of a client in a list of bases."""
+
+    revision: ClassVar[Revision] = REVISION
+
+    async def list_skills(
+        self, *, cursor: t.Cursor | None = None, options: Options | None = None
+    ) -> t.ListSkillsResult:
+        """Client asks for one page of the skills."""
+        return await self._ask(FromClient.LIST_SKILLS, {"cursor": cursor}, options)
+
+    def iter_skills(self, *, options: Options | None = None) -> AsyncIterator[t.Skill]:
+        """Every item of `list_skills`, page after page."""
+        return self._pages(FromClient.LIST_SKILLS, {}, "skills", options)
+
+    async def get_skill(self, *, uri: str, options: Options | None = None) -> t.GetSkillResult:
+        """Client asks for one skill as it is now, listed or not."""
+        return await self._ask(FromClient.GET_SKILL, {"uri": uri}, options)
+
+    async def read_directory(
+        self, *, uri: str, cursor: t.Cursor | None = None, options: Options | None = None
+    ) -> t.ReadDirectoryResult:
+        """Client asks what is in a directory."""
+        return await self._ask(FromClient.READ_DIRECTORY, {"uri": uri, "cursor": cursor}, options)
+
+    def iter_directory(self, *, uri: str, options: Options | None = None) -> AsyncIterator[t.Resource]:
+        """Every item of `read_directory`, page after page."""
+        return self._pages(FromClient.READ_DIRECTORY, {"uri": uri}, "resources", options)
+
+
+class Client(ClientMixin):
     """A client of 2026-07-28. Override an `on_…` method to answer the server; that declares the capability."""
 
     revision: ClassVar[Revision] = REVISION
@@ -120,30 +150,6 @@ class Client(BaseClient):
     def iter_tools(self, *, options: Options | None = None) -> AsyncIterator[t.Tool]:
         """Every item of `list_tools`, page after page."""
         return self._pages(FromClient.LIST_TOOLS, {}, "tools", options)
-
-    async def list_skills(
-        self, *, cursor: t.Cursor | None = None, options: Options | None = None
-    ) -> t.ListSkillsResult:
-        """Client asks for one page of the skills."""
-        return await self._ask(FromClient.LIST_SKILLS, {"cursor": cursor}, options)
-
-    def iter_skills(self, *, options: Options | None = None) -> AsyncIterator[t.Skill]:
-        """Every item of `list_skills`, page after page."""
-        return self._pages(FromClient.LIST_SKILLS, {}, "skills", options)
-
-    async def get_skill(self, *, uri: str, options: Options | None = None) -> t.GetSkillResult:
-        """Client asks for one skill as it is now, listed or not."""
-        return await self._ask(FromClient.GET_SKILL, {"uri": uri}, options)
-
-    async def read_directory(
-        self, *, uri: str, cursor: t.Cursor | None = None, options: Options | None = None
-    ) -> t.ReadDirectoryResult:
-        """Client asks what is in a directory."""
-        return await self._ask(FromClient.READ_DIRECTORY, {"uri": uri, "cursor": cursor}, options)
-
-    def iter_directory(self, *, uri: str, options: Options | None = None) -> AsyncIterator[t.Resource]:
-        """Every item of `read_directory`, page after page."""
-        return self._pages(FromClient.READ_DIRECTORY, {"uri": uri}, "resources", options)
 
     def listen(
         self,

@@ -77,7 +77,26 @@ class Context(ServerContext):
         await self._tell(FromServer.PROMPT_LIST_CHANGED, {}, options)
 
 
-class Server(BaseServer):
+class ServerMixin(BaseServer):
+    """What the extension adds to a server. Stands before the class of a server in a list of bases."""
+
+    revision: ClassVar[Revision] = REVISION
+    context: ClassVar[type[ServerContext]] = Context
+
+    def list_skills(self, ctx: Context, params: t.PaginatedRequestParams) -> Answer[t.ListSkillsResult]:
+        """Client asks for one page of the skills."""
+        raise self._not_handled(FromClient.LIST_SKILLS)
+
+    def get_skill(self, ctx: Context, params: t.GetSkillRequestParams) -> Answer[t.GetSkillResult]:
+        """Client asks for one skill as it is now, listed or not."""
+        raise self._not_handled(FromClient.GET_SKILL)
+
+    def read_directory(self, ctx: Context, params: t.ReadDirectoryRequestParams) -> Answer[t.ReadDirectoryResult]:
+        """Client asks what is in a directory."""
+        raise self._not_handled(FromClient.READ_DIRECTORY)
+
+
+class Server(ServerMixin):
     """A server of 2026-07-28. Override a method to serve it; that declares the capability."""
 
     revision: ClassVar[Revision] = REVISION
@@ -122,18 +141,6 @@ class Server(BaseServer):
     def list_tools(self, ctx: Context, params: t.PaginatedRequestParams) -> Answer[t.ListToolsResult]:
         """Client asks for one page of the tools."""
         raise self._not_handled(FromClient.LIST_TOOLS)
-
-    def list_skills(self, ctx: Context, params: t.PaginatedRequestParams) -> Answer[t.ListSkillsResult]:
-        """Client asks for one page of the skills."""
-        raise self._not_handled(FromClient.LIST_SKILLS)
-
-    def get_skill(self, ctx: Context, params: t.GetSkillRequestParams) -> Answer[t.GetSkillResult]:
-        """Client asks for one skill as it is now, listed or not."""
-        raise self._not_handled(FromClient.GET_SKILL)
-
-    def read_directory(self, ctx: Context, params: t.ReadDirectoryRequestParams) -> Answer[t.ReadDirectoryResult]:
-        """Client asks what is in a directory."""
-        raise self._not_handled(FromClient.READ_DIRECTORY)
 
     async def notify_resource_updated(self, *, uri: str, options: Options | None = None) -> None:
         """Server tells that a resource which the client watches has changed."""

@@ -16,7 +16,31 @@ from . import types as t
 from .methods import REVISION, FromClient, FromServer
 
 
-class Client(BaseClient):
+class ClientMixin(BaseClient):
+    """What the extension adds to a client. Stands before the class of a client in a list of bases."""
+
+    revision: ClassVar[Revision] = REVISION
+
+    async def get_task(self, *, task_id: str, options: Options | None = None) -> t.GetTaskResult:
+        """Client asks how a task stands."""
+        return await self._ask(FromClient.GET_TASK, {"taskId": task_id}, options)
+
+    async def update_task(
+        self, *, task_id: str, input_responses: t.InputResponses, options: Options | None = None
+    ) -> t.UpdateTaskResult:
+        """Client answers what a task asks."""
+        return await self._ask(FromClient.UPDATE_TASK, {"taskId": task_id, "inputResponses": input_responses}, options)
+
+    async def cancel_task(self, *, task_id: str, options: Options | None = None) -> t.CancelTaskResult:
+        """Client asks to end a task early."""
+        return await self._ask(FromClient.CANCEL_TASK, {"taskId": task_id}, options)
+
+    def on_task_status(self, ctx: ClientContext, params: t.TaskStatusNotificationParams) -> Answer[None]:
+        """Server tells a client that listens how a task stands now."""
+        raise self._not_handled(FromServer.TASK_STATUS)
+
+
+class Client(ClientMixin):
     """A client of 2026-07-28. Override an `on_…` method to answer the server; that declares the capability."""
 
     revision: ClassVar[Revision] = REVISION
@@ -121,20 +145,6 @@ class Client(BaseClient):
         """Every item of `list_tools`, page after page."""
         return self._pages(FromClient.LIST_TOOLS, {}, "tools", options)
 
-    async def get_task(self, *, task_id: str, options: Options | None = None) -> t.GetTaskResult:
-        """Client asks how a task stands."""
-        return await self._ask(FromClient.GET_TASK, {"taskId": task_id}, options)
-
-    async def update_task(
-        self, *, task_id: str, input_responses: t.InputResponses, options: Options | None = None
-    ) -> t.UpdateTaskResult:
-        """Client answers what a task asks."""
-        return await self._ask(FromClient.UPDATE_TASK, {"taskId": task_id, "inputResponses": input_responses}, options)
-
-    async def cancel_task(self, *, task_id: str, options: Options | None = None) -> t.CancelTaskResult:
-        """Client asks to end a task early."""
-        return await self._ask(FromClient.CANCEL_TASK, {"taskId": task_id}, options)
-
     def listen(
         self,
         *,
@@ -206,7 +216,3 @@ class Client(BaseClient):
     ) -> Answer[None]:
         """Server tells that a subscription has begun, before anything else is sent for it."""
         raise self._not_handled(FromServer.SUBSCRIPTIONS_ACKNOWLEDGED)
-
-    def on_task_status(self, ctx: ClientContext, params: t.TaskStatusNotificationParams) -> Answer[None]:
-        """Server tells a client that listens how a task stands now."""
-        raise self._not_handled(FromServer.TASK_STATUS)

@@ -110,7 +110,59 @@ class Context(ServerContext):
         )
 
 
-class Server(BaseServer):
+class ServerMixin(BaseServer):
+    """What the extension adds to a server. Stands before the class of a server in a list of bases."""
+
+    revision: ClassVar[Revision] = REVISION
+    context: ClassVar[type[ServerContext]] = Context
+
+    def get_task(self, ctx: Context, params: t.GetTaskRequestParams) -> Answer[t.GetTaskResult]:
+        """Client asks how a task stands."""
+        raise self._not_handled(FromClient.GET_TASK)
+
+    def update_task(self, ctx: Context, params: t.UpdateTaskRequestParams) -> Answer[t.UpdateTaskResult]:
+        """Client answers what a task asks."""
+        raise self._not_handled(FromClient.UPDATE_TASK)
+
+    def cancel_task(self, ctx: Context, params: t.CancelTaskRequestParams) -> Answer[t.CancelTaskResult]:
+        """Client asks to end a task early."""
+        raise self._not_handled(FromClient.CANCEL_TASK)
+
+    async def notify_task_status(
+        self,
+        *,
+        task_id: str,
+        status: Literal["working", "input_required", "completed", "failed", "cancelled"],
+        created_at: str,
+        last_updated_at: str,
+        ttl_ms: int | None,
+        status_message: str | None = None,
+        poll_interval_ms: int | None = None,
+        input_requests: t.InputRequests | None = None,
+        result: dict[str, Any] | None = None,
+        error: t.Error | None = None,
+        options: Options | None = None,
+    ) -> None:
+        """Server tells a client that listens how a task stands now."""
+        await self._announce(
+            FromServer.TASK_STATUS,
+            {
+                "taskId": task_id,
+                "status": status,
+                "createdAt": created_at,
+                "lastUpdatedAt": last_updated_at,
+                "ttlMs": ttl_ms,
+                "statusMessage": status_message,
+                "pollIntervalMs": poll_interval_ms,
+                "inputRequests": input_requests,
+                "result": result,
+                "error": error,
+            },
+            options,
+        )
+
+
+class Server(ServerMixin):
     """A server of 2026-07-28. Override a method to serve it; that declares the capability."""
 
     revision: ClassVar[Revision] = REVISION
@@ -156,18 +208,6 @@ class Server(BaseServer):
         """Client asks for one page of the tools."""
         raise self._not_handled(FromClient.LIST_TOOLS)
 
-    def get_task(self, ctx: Context, params: t.GetTaskRequestParams) -> Answer[t.GetTaskResult]:
-        """Client asks how a task stands."""
-        raise self._not_handled(FromClient.GET_TASK)
-
-    def update_task(self, ctx: Context, params: t.UpdateTaskRequestParams) -> Answer[t.UpdateTaskResult]:
-        """Client answers what a task asks."""
-        raise self._not_handled(FromClient.UPDATE_TASK)
-
-    def cancel_task(self, ctx: Context, params: t.CancelTaskRequestParams) -> Answer[t.CancelTaskResult]:
-        """Client asks to end a task early."""
-        raise self._not_handled(FromClient.CANCEL_TASK)
-
     async def notify_resource_updated(self, *, uri: str, options: Options | None = None) -> None:
         """Server tells that a resource which the client watches has changed."""
         await self._announce(FromServer.RESOURCE_UPDATED, {"uri": uri}, options)
@@ -183,36 +223,3 @@ class Server(BaseServer):
     async def notify_prompt_list_changed(self, *, options: Options | None = None) -> None:
         """Server tells that its list of prompts has changed."""
         await self._announce(FromServer.PROMPT_LIST_CHANGED, {}, options)
-
-    async def notify_task_status(
-        self,
-        *,
-        task_id: str,
-        status: Literal["working", "input_required", "completed", "failed", "cancelled"],
-        created_at: str,
-        last_updated_at: str,
-        ttl_ms: int | None,
-        status_message: str | None = None,
-        poll_interval_ms: int | None = None,
-        input_requests: t.InputRequests | None = None,
-        result: dict[str, Any] | None = None,
-        error: t.Error | None = None,
-        options: Options | None = None,
-    ) -> None:
-        """Server tells a client that listens how a task stands now."""
-        await self._announce(
-            FromServer.TASK_STATUS,
-            {
-                "taskId": task_id,
-                "status": status,
-                "createdAt": created_at,
-                "lastUpdatedAt": last_updated_at,
-                "ttlMs": ttl_ms,
-                "statusMessage": status_message,
-                "pollIntervalMs": poll_interval_ms,
-                "inputRequests": input_requests,
-                "result": result,
-                "error": error,
-            },
-            options,
-        )

@@ -44,6 +44,7 @@ LAYERS = [
     "transports",
     "faces",
     "authserver",
+    "tasks",
     "app",
     "contract",
     "typed",

@@ -96,6 +96,7 @@ class Call:
     answer: str
     capability: str
     gates: tuple[str, ...]
+    listed: str
     fields: tuple[Parameter, ...]
     whole: str
     task: Task | None
@@ -170,6 +171,7 @@ def _call(row: Method, revision: Revision, roles_by_method: Mapping[str, str], g
         answer=" | ".join(f"t.{name}" for name in answers) or "None",
         capability=literal(row.capability),
         gates=tuple(_gate(gate) for gate in row.gates),
+        listed="" if row.listed is None else f"({', '.join(map(literal, row.listed))})",
         fields=plain,
         whole=whole,
         task=None if asked is None else _task(row, stem, fields, whole, asked),

@@ -150,7 +150,8 @@ class Method:
     """One row of the method table: a method in one direction.
 
     `name` is its Python stem, `params` the params type, `result` what answers it at last; `capability` is what must
-    have been declared, side first, empty for nothing, `gates` what some params need besides.
+    have been declared, side first, empty for nothing, `gates` what some params need besides; `listed` the list by which
+    a notification is chosen by who listens, and the property of its params that is in it.
     """
 
     kind: Literal["request", "notification", "input_request"]
@@ -166,6 +167,7 @@ class Method:
     gates: tuple[Gate, ...]
     doc: str
     deprecated: bool
+    listed: tuple[str, str] | None = None
 
 
 @dataclass(frozen=True, slots=True)

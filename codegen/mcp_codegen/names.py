@@ -19,6 +19,7 @@ _TAKEN_BY_MODELS: Final = frozenset(dir(BaseModel))
 TAKEN_BY_FACES: Final = frozenset(
     {
         *(
+            "as_task",
             "asgi",
             "audience",
             "capabilities",
@@ -52,6 +53,7 @@ TAKEN_BY_FACES: Final = frozenset(
             "keys",
             "kind",
             "once",
+            "status",
         ),
         *("session", "state", "stdio", "version"),
         *("needs", "scopes", "user"),

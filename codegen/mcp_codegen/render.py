@@ -37,7 +37,7 @@ _TEMPLATES: Final = {
 _HERE: Final = "__name__"
 
 # What the module of the app gives to the index, and the calls that an app answers.
-_APP: Final = ("App", "AssistantMessage", "Audio", "Context", "Image", "ToolError", "UserMessage", "tool")
+_APP: Final = ("App", "AssistantMessage", "Audio", "Context", "Image", "Task", "ToolError", "UserMessage", "tool")
 _OFFERED: Final = frozenset(
     {"call_tool", "list_tools", "read_resource", "list_resources", "list_resource_templates", "get_prompt"}
     | {"list_prompts", "complete"}

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from .app import Audio as Audio
     from .app import Context as Context
     from .app import Image as Image
+    from .app import Task as Task
     from .app import ToolError as ToolError
     from .app import UserMessage as UserMessage
     from .app import tool as tool
@@ -78,6 +79,7 @@ _OF_THE_APP: Final = frozenset(
         "Audio",
         "Context",
         "Image",
+        "Task",
         "ToolError",
         "UserMessage",
         "tool",

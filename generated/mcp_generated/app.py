@@ -13,6 +13,7 @@ from mcp_runtime.app.content import UserMessage as UserMessage
 from mcp_runtime.app.tools import ToolError as ToolError
 from mcp_runtime.faces.client import BaseClient
 from mcp_runtime.faces.server import BaseServer
+from mcp_runtime.faces.tasking import Task as Task
 
 from .v2026_07_28 import types as t
 from .v2026_07_28.client import Client

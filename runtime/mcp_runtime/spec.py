@@ -77,7 +77,10 @@ class _Row:
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Notification(_Row):
-    """A message that is not answered; its sender must have declared the capability."""
+    """A message that is not answered; its sender must have declared the capability. `listed` is the list by which who
+    listens chooses some of them, and the property of the params that is in it."""
+
+    listed: tuple[str, str] | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Annotated, Any, Final
 
 from asking import QUESTIONS, ask_for_context, remember
+from lasting import offer
 from pydantic import Field
 
 from mcp_generated import App, Audio, Context, Image, ToolError, UserMessage
@@ -175,6 +176,8 @@ async def test_trigger_resource_update(ctx: Context) -> str:
 
 for question in QUESTIONS:
     app.add_tool(question)
+
+offer(app)
 
 
 # ---- resources ------------------------------------------------------------------------------------------------------

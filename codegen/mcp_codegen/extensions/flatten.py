@@ -27,7 +27,7 @@ class Flattening:
             body = self._object(self._every[name]) if "allOf" in self._every[name] else dict(self._every[name])
             params = body.get("properties", {}).get("params", {})
             if name in self._requests and "properties" in params:
-                found[f"{name}Params"] = self._params(params)
+                found[f"{name}Params"] = self._opened(name, self._params(params))
                 body["properties"] = {**body["properties"], "params": {"$ref": f"{REF}{name}Params"}}
             found[name] = body
         return found
@@ -38,6 +38,14 @@ class Flattening:
         properties = {**common.get("properties", {}), **params["properties"]}
         required = [*common.get("required", ()), *params.get("required", ())]
         return {"type": "object", "x-extends": ["RequestParams"], "properties": properties, "required": required}
+
+    def _opened(self, name: str, params: Schema) -> Schema:
+        """Params of which some objects may have any values."""
+        for each in self._manifest.open.get(name, ()):
+            if each not in params["properties"]:
+                raise SchemaError(f"{self._manifest.name}: {name} has no {each!r} to be open", rule="manifest")
+            params["properties"][each] = {"type": "object", "additionalProperties": {}}
+        return params
 
     def _object(self, body: Schema) -> Schema:
         """The parts of an intersection as one object; a part that is a union gives what each of its arms has as

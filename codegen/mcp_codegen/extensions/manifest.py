@@ -18,6 +18,8 @@
 | `[results]`   | by request of the core, the types that may answer it before its result                       |
 | `[headers]`   | by request of its own, the property of the params that a header repeats over HTTP            |
 | `[declared]`  | by message of its own, the setting that has to be declared for it                            |
+| `[filters]`   | by notification of its own, the list by which clients choose it, and what of the params is in |
+| `[open]`      | by request of its own, the objects among its params whose values may be anything             |
 
 `clients_declare = false` says that its requests may come from clients that have not declared it themselves.
 
@@ -52,6 +54,8 @@ class Manifest:
     results: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
     headers: dict[str, str] = field(default_factory=dict[str, str])
     declared: dict[str, str] = field(default_factory=dict[str, str])
+    filters: dict[str, tuple[str, str]] = field(default_factory=dict[str, tuple[str, str]])
+    open: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
     clients_declare: bool = True
     sides: dict[str, dict[str, str]] = field(default_factory=dict[str, dict[str, str]])
     lifecycle: dict[str, str] = field(default_factory=dict[str, str])

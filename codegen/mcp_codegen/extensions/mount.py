@@ -64,7 +64,7 @@ def _merged(manifest: Manifest, own: Schema, core: Schema) -> Schema:
         if name in core and not _alike(core[name], body):
             raise SchemaError(f"{manifest.name}: {name} is another type in {manifest.base}", rule="conflict", at=name)
         merged.setdefault(name, body)
-    for name in (*manifest.results, *manifest.headers, *manifest.declared):
+    for name in (*manifest.results, *manifest.headers, *manifest.declared, *manifest.filters, *manifest.open):
         if name not in (core if name in manifest.results else own["$defs"]):
             raise SchemaError(f"{manifest.name}: its manifest names {name}, which there is not", rule="manifest")
     for role, names in manifest.roles.items():
@@ -114,6 +114,11 @@ def _mounted(row: Method, manifest: Manifest, types: Named, methods: dict[str, s
     if asks and row.params and manifest.clients_declare:
         gate = Gate(row.params, f"client.extensions.{manifest.identifier}")
         return replace(row, gates=(*row.gates, gate))
+    if row.method in methods and (listed := manifest.filters.get(row.type)):
+        params = types.get(row.params or "")
+        if row.kind != "notification" or not isinstance(params, Object) or params.field(listed[1]) is None:
+            raise SchemaError(f"{manifest.name}: {row.type} is not listed by {listed[1]!r}", rule="manifest")
+        return replace(row, listed=(listed[0], listed[1]))
     told = tuple(_told(name, row, manifest, types) for name in manifest.results.get(row.type, ()))
     return replace(row, interim=(*row.interim, *told)) if told else row
 

@@ -18,8 +18,10 @@ from ..faces.sealing import KeyRing
 from ..faces.rates import Rate
 from ..faces.server import BaseServer, ServerContext
 from ..faces.threads import WORKERS
+from ..faces.revisions import extension_of
 from ..lifecycle import merge
 from ..spec import Request
+from ..tasks import Tasked, TaskStore
 from .offers import Complete, Kind, Middleware, Offers, States
 from .options import ResourceSettings, Settings, ToolSettings
 from .prompts import Prompt
@@ -48,7 +50,8 @@ class BaseApp(Generic[ServerT]):
     to the model, as that of a ToolError; of others nobody but the log learns more than that there was one. `offers`
     names what is declared although nothing of it is there at the start: tools, resources or prompts that are added at
     run time. `rates` say how often each client may ask, such as `{"call_tool": Rate(10, burst=50)}`, `hints` how long
-    clients may keep results, such as `{"list_tools": Hint(60, "public")}`.
+    clients may keep results, such as `{"list_tools": Hint(60, "public")}`. `tasks` is where
+    the tasks of its tools are kept, if not in memory.
     """
 
     server_class: ClassVar[type[BaseServer]]
@@ -70,6 +73,7 @@ class BaseApp(Generic[ServerT]):
         keys: KeyRing | None = None,
         rates: Mapping[str, Rate | None] | None = None,
         hints: Mapping[str, Hint] | None = None,
+        tasks: TaskStore | None = None,
     ) -> None:
         self.name = name
         self.version = version
@@ -83,6 +87,7 @@ class BaseApp(Generic[ServerT]):
         self._keys = keys
         self._rates = rates
         self._hints = hints
+        self._tasks = tasks
         self._mounted: list[BaseApp[Any]] = []
         self._extensions: dict[Any, tuple[str, ...]] = {}  # The handlers of each package.
         self._loops: dict[asyncio.AbstractEventLoop, int] = {}  # Where it is served now, and in how many lifespans.
@@ -215,11 +220,16 @@ class BaseApp(Generic[ServerT]):
         if any(app._offers.skills is not None for app in self._everything()[1:]):
             raise LocalError("skills of a mounted app are not published: add them to the outermost one, `under` a path")
         members |= {name: _handler(self._offers, name) for names in self._extensions.values() for name in names}
-        served = cast(type[ServerT], type("Served", (self.server_class,), members))
+        more: dict[str, Any] = {"rates": self._rates, "keys": self._keys, "extensions": [*self._extensions]}
+        kinds: tuple[type[BaseServer], ...] = (self.server_class,)
+        if self._has_tasks():
+            kinds = (Tasked, *kinds)
+            more["extensions"].append(extension_of(self.server_class.revision, "tasks"))
+            more["tasks"] = self._tasks
+        served = cast(type[ServerT], type("Served", kinds, members))
         declared: dict[str, Any] = {kind: {"listChanged": True} for kind in _LISTS if self._declares(kind)}
         merge(declared, self._capabilities or {})
         said: dict[str, Any] = {"name": self.name, "version": self.version, "instructions": self.instructions}
-        more: dict[str, Any] = {"rates": self._rates, "keys": self._keys, "extensions": [*self._extensions]}
         return served(**said, capabilities=declared, hints=self._hints, **more)
 
     def run(self, transport: str = "stdio", **options: Any) -> None:
@@ -259,6 +269,10 @@ class BaseApp(Generic[ServerT]):
 
     def _declares(self, kind: str) -> bool:
         return kind in self._more or any(app._offers.has(kind) for app in self._everything())
+
+    def _has_tasks(self) -> bool:
+        tools = (each for app in self._everything() for each in app._offers.tools.values())
+        return self._tasks is not None or any(each.task is not None for each in tools)
 
     def _everything(self) -> list[BaseApp[Any]]:
         return [self, *(each for app in self._mounted for each in app._everything())]

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, TypedDict
 
+from ..faces.tasking import Task
+
 
 class Settings(TypedDict, total=False):
     """What can be said of anything beside its function; icons and annotations as objects of the types, or as dicts.
@@ -19,13 +21,15 @@ class Settings(TypedDict, total=False):
 
 class ToolSettings(Settings, total=False):
     """Of a tool. `input_schema`: JSON Schema of your own; the function then gets the arguments as one dict. `coerce`:
-    "5" is taken for 5. `structured`: False for text alone, whatever the return type."""
+    "5" is taken for 5. `structured`: False for text alone, whatever the return type. `task`: calls become tasks, as
+    True or a `Task` says, for clients that know the tasks extension."""
 
     annotations: Any
     input_schema: Mapping[str, Any] | None
     output_schema: Mapping[str, Any] | None
     structured: bool
     coerce: bool
+    task: bool | Task
 
 
 class ResourceSettings(Settings, total=False):

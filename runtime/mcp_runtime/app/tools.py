@@ -14,6 +14,7 @@ from ..auth.resource.challenge import check_scopes
 from ..errors import InvalidMessage, LocalError, McpError, Refusal
 from ..exchange import log
 from ..faces.server import ServerContext
+from ..faces.tasking import Task
 from ..schemas import compiled
 from ..wire import complaint
 from .content import blocks
@@ -46,6 +47,8 @@ class Tool:
         self._coerce = settings.get("coerce", coerce)
         self.scopes = check_scopes(settings.get("scopes", ()))
         self._signature = Signature(function, self._what)
+        task = settings.get("task", False)
+        self.task = task if isinstance(task, Task) else Task() if task else None
         own = settings.get("input_schema")
         self._given = None if own is None else compiled(own)
         if own is not None and len(self._signature.parameters) != 1:
@@ -68,6 +71,10 @@ class Tool:
         the text of the exceptions of `told`, and of others that the tool has failed."""
         try:
             given = self._read(arguments or {})
+            if self.task is not None:
+                ctx._how = self.task  # pyright: ignore[reportPrivateUsage]
+                if self.task.at_once:
+                    await ctx.as_task()
             value = await self._signature.call(ctx, given)
             if isinstance(value, answers):
                 return value

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol, runtime_checkable
 
 from ..errors import McpError
 from ..exchange import log
@@ -14,6 +14,10 @@ from ..peer import Asked
 from ..seams import Speaker
 from ..spec import META, Notification, Stateless
 from ..wire import is_list, is_object
+from .questions import check_declared
+
+if TYPE_CHECKING:
+    from .server import BaseServer, ServerContext
 
 _MOST_WATCHED: Final = 10_000  # Resources that one client may be told of.
 
@@ -24,6 +28,15 @@ class Hearer(Protocol):
     def wants(self, row: Notification, params: Mapping[str, Any]) -> bool: ...
 
     async def hear(self, row: Notification, params: Mapping[str, Any]) -> None: ...
+
+
+@runtime_checkable
+class Choosing(Protocol):
+    """A server that says itself who may hear of what; the others tell whoever knows its name."""
+
+    async def followed(self, ctx: ServerContext, row: Notification, ids: list[str]) -> list[str]:
+        """Of what a client wants to hear of by name, that of which it may."""
+        ...
 
 
 class Audience:
@@ -37,6 +50,10 @@ class Audience:
 
     def leave(self, hearer: Hearer) -> None:
         self._hearers.pop(hearer, None)
+
+    def is_heard(self, row: Notification, params: Mapping[str, Any]) -> bool:
+        """Whether somebody wants to hear it."""
+        return any(hearer.wants(row, params) for hearer in self._hearers)
 
     async def tell(self, row: Notification, params: Mapping[str, Any]) -> None:
         """Tell all who want to hear it; one who cannot be told harms no other."""
@@ -97,7 +114,10 @@ class Listener:
 
 def is_wanted(chosen: Mapping[str, Any], row: Notification, params: Mapping[str, Any]) -> bool:
     """Whether a filter names a notification: by its capability (`server.tools.listChanged` → `toolsListChanged`), or,
-    where it is about a resource, by the URI."""
+    where it is about a resource or one of a list, by that."""
+    if row.listed is not None:
+        name, key = row.listed
+        return is_list(listed := chosen.get(name)) and params.get(key) in listed
     if "uri" in params:
         return any(is_list(value) and params["uri"] in value for value in chosen.values())
     return chosen.get(filter_name(row.capability)) is True
@@ -108,14 +128,29 @@ def honoured(asked: Mapping[str, Any], capabilities: Mapping[str, Any], rows: li
     can = {split(row.capability)[1] for row in rows if declared(dict(capabilities), split(row.capability)[1])}
     names = {filter_name(f"server.{'.'.join(path)}") for path in can if len(path) > 1}
     watches = any(row.capability and "uri" in fields_of(row) and split(row.capability)[1] in can for row in rows)
+    lists = {row.listed[0]: split(row.capability)[1] in can for row in rows if row.listed is not None}
     return {
-        name: value for name, value in asked.items() if (watches if is_list(value) else value is True and name in names)
+        name: value
+        for name, value in asked.items()
+        if (lists.get(name, watches) if is_list(value) else value is True and name in names)
     }
 
 
 def is_below(uri: str, whole: str) -> bool:
     """Whether a URI is that of a resource, or of a part of it: a server may tell of a part, where the whole is watched."""
     return uri == whole or uri.startswith(whole if whole.endswith("/") else f"{whole}/")
+
+
+async def agreed(server: BaseServer, ctx: ServerContext, asked: Asked) -> dict[str, Any]:
+    """What a client will hear of what it asks to hear. Raises Refusal where it has not declared what that needs."""
+    rows = [row for row in server.revision.table("server_to_client").values() if isinstance(row, Notification)]
+    chosen = honoured(filter_of(asked.params), server.capabilities, rows)
+    for row in rows:
+        if row.listed is not None and (name := row.listed[0]) in chosen:
+            check_declared(server.revision, ctx.capabilities, [f"client{row.capability.removeprefix('server')}"])
+            if isinstance(server.source, Choosing):
+                chosen[name] = await server.source.followed(ctx, row, chosen[name][:_MOST_WATCHED])
+    return chosen
 
 
 def fields_of(row: Notification) -> frozenset[str]:

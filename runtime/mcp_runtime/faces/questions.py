@@ -24,7 +24,15 @@ def check_asked(
     revision: Revision, capabilities: Capabilities, asked: Iterable[tuple[InputRequest[Any], object]]
 ) -> None:
     """The same, for questions that are given with their rows."""
-    needed = [each for row, params in asked for each in _needed(row, params, capabilities)]
+    _refuse(revision, [each for row, params in asked for each in _needed(row, params, capabilities)])
+
+
+def check_declared(revision: Revision, capabilities: Capabilities, needed: Iterable[str]) -> None:
+    """The same, for capabilities that are needed whatever is asked."""
+    _refuse(revision, [each for each in needed if not declared(capabilities, split(each)[1])])
+
+
+def _refuse(revision: Revision, needed: list[str]) -> None:
     if needed:
         what = ", ".join(dict.fromkeys(repr(each) for each in needed))
         message = f"this needs {what}, which was not declared ({revision.id})"

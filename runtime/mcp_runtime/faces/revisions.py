@@ -5,11 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from importlib import import_module
-from typing import TYPE_CHECKING, Final, Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, cast
 
 from ..errors import LocalError
 from ..spec import Handshake, Revision
-from .face import Chosen, Face, Speaking
+from .face import Chosen, Extension, Face, Speaking
 
 if TYPE_CHECKING:
     from .client import BaseClient
@@ -55,6 +55,15 @@ def clients_of(client: BaseClient, revisions: Chosen = "all") -> list[Speaking[B
         return client_kind(revision)(client)
 
     return _every(client, revisions, made)
+
+
+def extension_of(revision: Revision, name: str) -> Extension:
+    """The package of an extension, of the family of a revision. Raises LocalError where there is none."""
+    try:
+        found: Any = import_module(f"{revision.family}.extensions.{name}")
+    except ImportError:
+        raise LocalError(f"{revision.family} has no extension {name!r}") from None
+    return cast("Extension", found)
 
 
 def _every(face: FaceT, revisions: Chosen, make: Callable[[Revision], FaceT]) -> list[Speaking[FaceT]]:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic_core import from_json, to_json
 
-from ..errors import InvalidMessage, InvalidResponse, NotAllowed
+from ..errors import InvalidMessage, InvalidResponse, NotAllowed, Refusal
+from ..jsonrpc import INTERNAL_ERROR
 from ..peer import Asked, Told
 from ..seams import Speaker
 from ..spec import META, InputRequest, Request
@@ -17,6 +18,7 @@ from .calls import Options, Params, ResultT
 from .face import LEVELS, Context
 from .guards import check_form
 from .rounds import Rounds
+from .tasking import MayBecomeTask, Task
 
 if TYPE_CHECKING:
     from ..auth.resource.caller import User
@@ -29,6 +31,8 @@ class ServerContext(Context):
     """What a server's handler knows of the message it handles; `state` is what the server's lifespan gave."""
 
     _rounds: Rounds | None = None
+    _call: MayBecomeTask | None = None
+    _how = Task()
 
     def __init__(self, conversation: Conversation, session: Speaker, message: Asked | Told) -> None:
         # Not by way of the base class: this is done for every message.
@@ -76,6 +80,24 @@ class ServerContext(Context):
                 if (row := self.revision.lifecycle.log) is None:
                     raise NotAllowed(f"there are no log messages of a server in {self.revision.id}")
                 await self._tell(row, said, None)
+
+    async def as_task(self, how: Task | None = None) -> bool:
+        """Answer the request with a task now and go on behind it, where the server has tasks and the client knows
+        them; what is asked from here on, is asked by the task. Elsewhere nothing happens, or, where a task is `needed`,
+        Refusal is raised. Without `how`, it is as the tool says. Whether it is a task now."""
+        how = how or self._how
+        if self._call is None:
+            if how.needed:
+                raise Refusal(INTERNAL_ERROR, "this needs a task, and the server has none")
+            return False
+        if begun := await self._call.begin(how):
+            self._rounds = None
+        return begun
+
+    async def status(self, message: str) -> None:
+        """What the task is at, in words; nothing happens where the request has not become one."""
+        if self._call is not None:
+            await self._call.say(message)
 
     async def once(self, key: str, make: Callable[[], Any]) -> Any:
         """What `make` gives, as JSON; where the handler runs again because it asked the client something, what it gave

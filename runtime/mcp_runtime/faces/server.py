@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Awaitable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from pydantic import BaseModel
 from pydantic_core import to_json
@@ -15,8 +15,8 @@ from ..peer import Asked, Peer, Told
 from ..seams import Speaker, Transport
 from ..session import Session
 from ..spec import META, Direction, Handshake, Notification, Request, Sent, Stateless
-from ..wire import reader
-from .audience import Audience, Listener, Watched, filter_of, honoured
+from .audience import Audience, Listener, Watched, agreed
+from .behind import Behind
 from .calls import DEFAULT, Options, Params
 from .choosing import choose, turn_away
 from .face import LEVELS, Chosen, Extension, Face, Handler, Speaking
@@ -145,6 +145,7 @@ class Conversation:
         self._session: Session | None = None
         self._watched = Watched()
         self._listeners: set[Listener] = set()
+        self.behind = Behind()
 
     def attend(self, session: Session) -> None:
         """The client of this session hears of changes, once the conversation is open."""
@@ -243,14 +244,13 @@ class Conversation:
     async def _listen(self, session: Speaker, asked: Asked, lifecycle: Stateless) -> BaseModel:
         """Let a client listen until it or the server ends that, and say that this was the end."""
         server = self._server
-        rows = [row for row in server.revision.table("server_to_client").values() if isinstance(row, Notification)]
-        listener = Listener(session, asked, honoured(filter_of(asked.params), server.capabilities, rows))
+        listener = Listener(session, asked, await agreed(server, server.context(self, session, asked), asked))
         self._listeners.add(listener)
         try:
             await listener.listen(server.audience, lifecycle)
         finally:
             self._listeners.discard(listener)
-        return _read(asked.row, {"resultType": "complete", "_meta": {**self._signature(), **listener.meta}})
+        return asked.row.read_result({"resultType": "complete", "_meta": {**self._signature(), **listener.meta}})
 
     def sign(self, peer: Peer) -> None:
         """Let every result say what the server calls itself, where nothing else is remembered of it."""
@@ -280,7 +280,7 @@ class Conversation:
             "capabilities": server.capabilities,
             "_meta": self._signature(),
         }
-        told = _read(row, answer | ({} if server.instructions is None else {"instructions": server.instructions}))
+        told = row.read_result(answer | ({} if server.instructions is None else {"instructions": server.instructions}))
         said = server.source.hints.get(row.name)
         return told if said is None else told.model_copy(update=said.fields())
 
@@ -302,12 +302,9 @@ class Conversation:
             terms.server_info: {"name": server.name, "version": server.version},
             **{each: server.greeting.get(each, {}) for each in terms.further},
         }
-        return _read(asked.row, answer | ({} if server.instructions is None else {"instructions": server.instructions}))
-
-
-def _read(row: Request[Any], answer: dict[str, Any]) -> BaseModel:
-    result: type[BaseModel] = row.result
-    return cast(BaseModel, reader(result)(answer))
+        return asked.row.read_result(
+            answer | ({} if server.instructions is None else {"instructions": server.instructions})
+        )
 
 
 def run(*servers: Speaking[BaseServer], transport: str = "stdio", **settings: Any) -> None:
@@ -342,6 +339,7 @@ async def serve(servers: Sequence[Speaking[BaseServer]], transport: Transport, c
                         await session.run(first)
                     finally:
                         conversation.leave()
+                        await conversation.behind.end()
                 return
             turn_away(servers, transport, first)
             await transport.drained()

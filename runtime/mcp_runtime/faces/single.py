@@ -124,6 +124,8 @@ class Single:
             await asyncio.wait(serving, timeout=_DRAIN)
         for session in list(self._open):
             await session.stop()
+        if self._conversation is not None:
+            await self._conversation.behind.end()
 
     # ---- headers that repeat arguments --------------------------------------------------------------------------------
 

@@ -26,7 +26,7 @@ class ClientMixin(BaseClient):
         return await self._ask(FromClient.GET_TASK, {"taskId": task_id}, options)
 
     async def update_task(
-        self, *, task_id: str, input_responses: t.InputResponses, options: Options | None = None
+        self, *, task_id: str, input_responses: dict[str, Any], options: Options | None = None
     ) -> t.UpdateTaskResult:
         """Client answers what a task asks."""
         return await self._ask(FromClient.UPDATE_TASK, {"taskId": task_id, "inputResponses": input_responses}, options)

@@ -224,6 +224,7 @@ class FromServer:
         "on_task_status",
         params=t.TaskStatusNotificationParams,
         capability="server.extensions.io.modelcontextprotocol/tasks",
+        listed=("taskIds", "taskId"),
     )
 
 

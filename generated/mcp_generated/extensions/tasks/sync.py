@@ -129,7 +129,7 @@ class SyncClient(BaseSyncClient[Client]):
         return self._wait(self.client.get_task(task_id=task_id, options=options))
 
     def update_task(
-        self, *, task_id: str, input_responses: t.InputResponses, options: Options | None = None
+        self, *, task_id: str, input_responses: dict[str, Any], options: Options | None = None
     ) -> t.UpdateTaskResult:
         """Client answers what a task asks."""
         return self._wait(self.client.update_task(task_id=task_id, input_responses=input_responses, options=options))

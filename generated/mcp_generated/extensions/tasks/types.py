@@ -490,7 +490,7 @@ class UpdateTaskRequestParams(RequestParams):
 
     task_id: Annotated[str, Field(alias="taskId")]
     """Names the task."""
-    input_responses: Annotated[InputResponses, Field(alias="inputResponses")]
+    input_responses: Annotated[dict[str, Any], Field(alias="inputResponses")]
     """What the client found out, under the keys of the result's `inputRequests`."""
 
 

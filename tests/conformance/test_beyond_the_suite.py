@@ -11,14 +11,15 @@ from functools import cache
 from typing import Any
 
 import pytest
-from behaviour.support import EVERY, HANDSHAKE, Rev, among, hello
-from behaviour.support import STATELESS as STATELESS_REVISIONS
-from conformance.beyond import ANSWERS, CAPABILITIES, SCENARIOS, STATELESS, all_that_the_suite_asks_for_is_there
+from behaviour.support import EVERY, HANDSHAKE, STATELESS, Rev, among, hello
+from conformance.beyond import ANSWERS, CAPABILITIES, SCENARIOS, all_that_the_suite_asks_for_is_there
+from conformance.beyond_stateless import OF_THE_SMALL, OF_THE_SUITE
 from conformance.wires import conversation, served
 from conftest import ROOT
 
 EVERYTHING = str(ROOT / "examples" / "everything" / "server.py")
 SUITE_SERVER = str(ROOT / "tests" / "conformance" / "server.py")
+SMALL_SERVER = str(ROOT / "tests" / "conformance" / "small_server.py")
 WAYS = {"stdio": "", "http": "/mcp", "sse": "/sse"}
 CASES = [
     pytest.param(way, rev, scenario, id=f"{way}-{rev}-{scenario.__name__}")
@@ -60,11 +61,18 @@ async def test_a_client_from_another_time_is_offered_the_newest_that_begins_with
         assert (await wire.answer(waiting))["protocolVersion"] == rev.id
 
 
-@pytest.mark.parametrize("scenario", STATELESS)
+@pytest.mark.parametrize(
+    ("server", "scenario"),
+    [
+        pytest.param(server, scenario, id=scenario.__name__)
+        for server, scenarios in ((SUITE_SERVER, OF_THE_SUITE), (SMALL_SERVER, OF_THE_SMALL))
+        for scenario in scenarios
+    ],
+)
 @pytest.mark.parametrize("way", ["stdio", "http"])
-@among(STATELESS_REVISIONS)
-async def test_a_scenario_without_a_handshake(way: str, rev: Rev, scenario: Any) -> None:
-    async with conversation(way, rev, [SUITE_SERVER, "stdio"], url(way, SUITE_SERVER), {}) as wire:
+@among(STATELESS)
+async def test_a_scenario_without_a_handshake(way: str, rev: Rev, server: str, scenario: Any) -> None:
+    async with conversation(way, rev, [server, "stdio"], url(way, server), {}) as wire:
         await scenario(wire)
 
 

@@ -37,6 +37,7 @@ class Wire:
         self._waiting: dict[Any, tuple[str, asyncio.Future[Any]]] = {}
         self._more = asyncio.Condition()
         self._tasks: set[asyncio.Task[None]] = set()
+        self._posts: dict[Any, asyncio.Task[None]] = {}
         self._ids = 0
 
     async def post(self, data: Any) -> None:
@@ -66,6 +67,10 @@ class Wire:
 
     async def tell(self, method: str, params: dict[str, Any] | None = None) -> None:
         await self.post({"jsonrpc": "2.0", "method": method} | ({} if params is None else {"params": params}))
+
+    async def give_up(self, asked: dict[str, Any]) -> None:
+        """Cancel a request."""
+        await self.tell("notifications/cancelled", {"requestId": asked["id"]})
 
     async def call(self, tool: str, /, **arguments: Any) -> Any:
         return await self.ask("tools/call", {"name": tool, "arguments": arguments})
@@ -109,10 +114,11 @@ class Wire:
         async with self._more:
             self._more.notify_all()
 
-    def start(self, work: Any) -> None:
+    def start(self, work: Any) -> asyncio.Task[None]:
         task = asyncio.ensure_future(work)
         self._tasks.add(task)
         task.add_done_callback(self._ended)
+        return task
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         """What goes wrong in the background fails whoever waits."""
@@ -151,13 +157,23 @@ class Posts(Wire):
     session: str | None = None
 
     async def post(self, data: Any) -> None:
-        self.start(self._post(data))
+        task = self.start(self._post(data))
+        if "id" in data:
+            self._posts[data["id"]] = task
+
+    async def give_up(self, asked: dict[str, Any]) -> None:
+        """Cancel a request: without a session, who asked leaves."""
+        if self.rev.stateless:
+            self._posts[asked["id"]].cancel()
+        else:
+            await super().give_up(asked)
 
     async def _post(self, data: Any) -> None:
         headers = {"accept": "application/json, text/event-stream"}
         if self.rev.stateless:
-            params = data.get("params") or {}
-            headers |= {"mcp-protocol-version": self.rev.id, "mcp-method": data["method"]}
+            first = data[0] if isinstance(data, list) else data
+            params = first.get("params") or {}
+            headers |= {"mcp-protocol-version": self.rev.id, "mcp-method": first["method"]}
             headers |= {"mcp-name": params[key] for key in ("name", "uri") if key in params}
         elif self.session is not None:
             headers |= {"mcp-session-id": self.session, "mcp-protocol-version": self.rev.id}

@@ -81,4 +81,4 @@ def _form(problem: str = "", status: int = 200) -> Reply:
         '<p><label>Password <input name="password" type="password" autocomplete="current-password"></label></p>'
         '<button id="signin">Sign in</button></form>'
     )
-    return page("Sign in", body, status, forms=("'self'",))
+    return page("Sign in", body, status, forms="'self'")

@@ -64,6 +64,12 @@ def agree(url: str, decision: str = "allow") -> None:
         page = web.get(url)
         if "password" in page.text:
             page = web.post(page.url, data={"name": "ada", "password": PASSWORD})
-        action, ticket = re.search(r'action="([^"]*)"', page.text), re.search(r'"ticket" value="([^"]*)"', page.text)
-        assert action and ticket, page.text
-        web.post(unescape(action[1]), data={"ticket": unescape(ticket[1]), "decision": decision})
+        form = {"ticket": _found(r'name="ticket" value="([^"]*)"', page.text), "decision": decision}
+        onward = web.post(_found(r'action="([^"]*)"', page.text), data=form)
+        web.get(_found(r'http-equiv="refresh" content="0; url=([^"]*)"', onward.text))
+
+
+def _found(pattern: str, page: str) -> str:
+    found = re.search(pattern, page)
+    assert found, page
+    return unescape(found[1])

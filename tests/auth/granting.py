@@ -81,9 +81,7 @@ class Person:
 
     async def allows(self, **said: str) -> dict[str, str]:
         """Ask, allow, and say with what the browser was sent back."""
-        answer = await self.decides(await self.asks(**said))
-        assert answer.status_code == 303, answer.text
-        return answer_of(answer)
+        return answer_of(await self.decides(await self.asks(**said)))
 
 
 class Program:
@@ -152,9 +150,18 @@ def action_of(page: httpx2.Response) -> str:
     return unescape(found[1])
 
 
+def onward(response: httpx2.Response) -> str:
+    """Where the browser goes next: by a redirect, or by a page that goes on by itself."""
+    if response.status_code == 303:
+        return str(response.headers["location"])
+    found = re.search(r'http-equiv="refresh" content="0; url=([^"]*)"', response.text)
+    assert found and response.status_code == 200, response.text
+    return unescape(found[1])
+
+
 def answer_of(response: httpx2.Response) -> dict[str, str]:
-    """What the query of a redirect says."""
-    return dict(parse_qsl(urlsplit(response.headers["location"]).query, keep_blank_values=True))
+    """What the query of the URL says, to which the browser goes next."""
+    return dict(parse_qsl(urlsplit(onward(response)).query, keep_blank_values=True))
 
 
 def error_of(response: httpx2.Response) -> tuple[int, str]:

@@ -9,6 +9,7 @@ from pathlib import Path
 import example
 import httpx2
 import pytest
+from peers import driven, python_peer
 
 from mcp_generated.v2025_03_26 import Client
 from mcp_runtime.auth.browser import Browser
@@ -64,3 +65,18 @@ def test_one_process_is_server_and_authorization_server_for_clients_of_the_revis
 
     with example.running("together.py", "0") as url:
         asyncio.run(asyncio.wait_for(run(url), DEADLINE))
+
+
+@pytest.mark.parametrize("sdk", ["mcp==1.30.0", "mcp==2.3.0"])
+def test_the_official_python_client_logs_in_to_it_too(sdk: str) -> None:
+    python = python_peer(sdk)
+    with example.both() as (issuer, url):
+        got = driven(python, "python_sdk_login.py", url)
+    assert got["said"] == "ada has 1 notes" and got["iss"] == issuer
+    assert set(got["scope"].split()) == {"notes:read", "notes:write"}
+
+
+def test_the_official_python_client_finds_the_endpoints_of_one_process_that_is_both() -> None:
+    python = python_peer("mcp==1.30.0")
+    with example.running("together.py", "0") as url:
+        assert driven(python, "python_sdk_login.py", url)["said"] == "ada has 1 notes"

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import queue
 import threading
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
 from html import escape
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -16,7 +17,14 @@ import example
 import httpx2
 import pytest
 from browsers import DEADLINE, Browser, chromium
-from granting import VERIFIER, challenge_of
+from granting import VERIFIER, challenge_of, serving
+
+from mcp_runtime.auth.policy import UrlPolicy
+from mcp_runtime.auth.store import Registered, Token
+from mcp_runtime.authserver.records import Client
+from mcp_runtime.authserver.server import AuthorizationServer
+from mcp_runtime.authserver.upstream import ThirdParty
+from mcp_runtime.authserver.web import Incoming
 
 RESOURCE = "http://127.0.0.1:8000/mcp"
 HOSTILE = "<img src=x onerror=\"document.title='stolen'\">"
@@ -46,6 +54,7 @@ class Site(ThreadingHTTPServer):
         self.callback = f"{self.origin}/callback"
         self.came: list[dict[str, str]] = []
         self.framed = ""
+        self.on_to = ""
 
 
 class Answers(BaseHTTPRequestHandler):
@@ -54,6 +63,11 @@ class Answers(BaseHTTPRequestHandler):
         at = urlsplit(self.path)
         if at.path == "/callback":
             site.came.append(dict(parse_qsl(at.query)))
+        if at.path == "/callback" and site.on_to:
+            self.send_response(302)
+            self.send_header("location", site.on_to)
+            self.end_headers()
+            return
         page = f"<!doctype html><title>Arrived</title>{site.framed}".encode()
         self.send_response(200)
         self.send_header("content-type", "text/html")
@@ -103,13 +117,28 @@ def sign_in(browser: Browser, url: str, password: str = example.PASSWORD) -> Non
 
 
 def press(browser: Browser, selector: str) -> None:
-    """Press a button, and wait for the page it leads to."""
+    """Press a button, and wait until the page is left."""
     from selenium.webdriver.support.expected_conditions import staleness_of
-    from selenium.webdriver.support.wait import WebDriverWait
 
     button = browser.find_element("css selector", selector)
     button.click()
-    WebDriverWait(browser, DEADLINE).until(staleness_of(button))
+    wait(browser, staleness_of(button))
+
+
+def arrives(browser: Browser, selector: str, title: str) -> None:
+    """Press a button, and wait for the page of this title that it leads to by others."""
+    from selenium.webdriver.support.expected_conditions import title_is
+
+    press(browser, selector)
+    wait(browser, title_is(title))
+
+
+def wait(browser: Browser, condition: Any) -> None:
+    """Wait for something; the driver itself may stumble while one page gives way to another."""
+    from selenium.common.exceptions import WebDriverException
+    from selenium.webdriver.support.wait import WebDriverWait
+
+    WebDriverWait(browser, DEADLINE, ignored_exceptions=[WebDriverException]).until(condition)
 
 
 def text(browser: Browser) -> str:
@@ -135,8 +164,8 @@ def test_a_person_signs_in_sees_who_asks_for_what_and_allows_it(browser: Browser
     ):
         assert each in text(browser)
     assert "nobody has checked it" in text(browser)
-    press(browser, "#allow")
-    assert browser.title == "Arrived" and browser.current_url.startswith(site.callback)
+    arrives(browser, "#allow", "Arrived")
+    assert browser.current_url.startswith(site.callback)
     [came] = site.came
     assert came["state"] == "a state & more" and came["iss"] == issuer
     client = dict(parse_qsl(urlsplit(url).query))["client_id"]
@@ -159,8 +188,8 @@ def test_a_client_logs_in_by_way_of_the_browser_and_calls_a_tool(
             sign_in(browser, opened.get(timeout=DEADLINE))
             assert "Allow Notes on the command line to act for you?" in text(browser)
             assert "notes:read, notes:write" in text(browser) and url in text(browser)
-            press(browser, "#allow")
-            assert browser.title == "Done" and "You may close this window" in text(browser)
+            arrives(browser, "#allow", "Done")
+            assert "You may close this window" in text(browser)
         finally:
             client.join()
     assert capsys.readouterr().out.splitlines() == ["ada has 1 notes", "buy milk"]
@@ -168,8 +197,7 @@ def test_a_client_logs_in_by_way_of_the_browser_and_calls_a_tool(
 
 def test_a_person_who_says_no_is_taken_back_without_a_code(browser: Browser, issuer: str, site: Site) -> None:
     sign_in(browser, registered(issuer, site, "A program"))
-    press(browser, "button[value=deny]")
-    assert browser.title == "Arrived"
+    arrives(browser, "button[value=deny]", "Arrived")
     [came] = site.came
     assert came["error"] == "access_denied" and "code" not in came
 
@@ -206,3 +234,75 @@ def test_another_site_cannot_press_the_button(browser: Browser, issuer: str, sit
     press(browser, "#go")
     assert "did not come from the page of this server" in text(browser)
     assert site.came == []
+
+
+class Somebody:
+    """A sign-in of one person, who is always there."""
+
+    async def who(self, request: Incoming) -> str | None:
+        return "ada"
+
+    def page(self, back: str) -> str:
+        return back
+
+
+@asynccontextmanager
+async def proxied() -> AsyncIterator[str]:
+    """A server whose people sign in with a third party, which to browsers is another site."""
+    made: list[AuthorizationServer] = []
+
+    async def who(token: Token) -> str:
+        worth = await made[0].worth(token.access)
+        assert worth is not None
+        return worth.grant.user
+
+    def third(origin: str) -> AuthorizationServer:
+        proxy = Client.known("proxy", ("http://127.0.0.1/callback",), secret="the secret of the proxy")
+        at = origin.replace("127.0.0.1", "localhost")
+        made.append(AuthorizationServer(at, resources=["https://api.example"], login=Somebody(), clients=[proxy]))
+        return made[0]
+
+    def ours(origin: str) -> AuthorizationServer:
+        known = Registered("proxy", "the secret of the proxy")
+        policy = UrlPolicy(local=True)
+        party = ThirdParty(issuer=made[0].issuer, client=known, who=who, name="Third & Co", policy=policy)
+        return AuthorizationServer(origin, resources=[RESOURCE], scopes=("notes:read",), third_party=party)
+
+    async with serving(third), serving(ours) as origin:
+        yield origin
+
+
+@pytest.fixture
+def proxy() -> Iterator[str]:
+    """The issuer that asks a third party, served by a thread."""
+    origins: queue.Queue[str] = queue.Queue()
+    loop, done = asyncio.new_event_loop(), asyncio.Event()
+
+    async def serve() -> None:
+        async with proxied() as origin:
+            origins.put(origin)
+            await done.wait()
+
+    thread = threading.Thread(target=lambda: loop.run_until_complete(serve()))
+    thread.start()
+    yield origins.get(timeout=DEADLINE)
+    loop.call_soon_threadsafe(done.set)
+    thread.join()
+    loop.close()
+
+
+def test_a_person_signs_in_with_a_third_party_on_another_site_and_comes_back(
+    browser: Browser, proxy: str, site: Site
+) -> None:
+    faults(browser)
+    # The client's callback sends the browser on to yet another site, as those of the web do.
+    site.on_to = f"{site.origin.replace('127.0.0.1', 'localhost')}/done"
+    browser.get(registered(proxy, site, "A program"))
+    assert "You sign in with" in text(browser) and "Third & Co" in text(browser)
+    arrives(browser, "#allow", "Allow access?")
+    assert browser.current_url.startswith("http://localhost:") and "proxy" in text(browser)
+    arrives(browser, "#allow", "Arrived")
+    assert browser.current_url == site.on_to
+    [came] = site.came
+    assert came["iss"] == proxy and came["state"] == "a state & more" and came["code"]
+    assert faults(browser) == []

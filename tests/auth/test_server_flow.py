@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from authlib.oauth2.rfc8414 import AuthorizationServerMetadata
-from granting import ISSUER, REDIRECT, RESOURCE, Clock, Person, Program, answer_of, error_of, house, tokens
+from granting import ISSUER, REDIRECT, RESOURCE, Clock, Person, Program, answer_of, error_of, house, onward, tokens
 
 from mcp_runtime.authserver.records import Client
 from mcp_runtime.authserver.storage import SQLite
@@ -67,7 +67,7 @@ def test_a_person_who_says_no_is_believed() -> None:
         program, person = await Program.registered(server), Person(server)
         answer = await person.decides(await person.asks(**program.wish()), "deny")
         said = answer_of(answer)
-        assert answer.headers["location"].startswith(f"{REDIRECT}?")
+        assert onward(answer).startswith(f"{REDIRECT}?")
         assert said["error"] == "access_denied" and said["state"] == "a state" and "code" not in said
 
     asyncio.run(run())

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from html import unescape
 from typing import Any
 
 import httpx2
@@ -22,6 +20,7 @@ from granting import (
     answer_of,
     error_of,
     house,
+    onward,
     serving,
     ticket_of,
 )
@@ -79,18 +78,14 @@ class World:
 
     async def onward(self, person: Person, program: Program, redirect: str = REDIRECT) -> str:
         """Agree here, and be sent to the third party: its URL."""
-        page = await person.decides(await person.asks(**program.wish(redirect)))
-        assert page.status_code == 200, page.text
-        found = re.search(r'id="onward" href="([^"]*)"', page.text)
-        assert found
-        return unescape(found[1])
+        return onward(await person.decides(await person.asks(**program.wish(redirect))))
 
     async def agrees_there(self, url: str, decision: str = "allow") -> str:
         """Agree at the third party: the URL by which the browser comes back."""
         page = await self.browser.get(url)
         form = {"ticket": ticket_of(page), "decision": decision}
         back = await self.browser.post(f"{self.third.issuer}/consent", data=form)
-        return str(back.headers["location"])
+        return onward(back)
 
     async def signs_in(self, program: Program) -> dict[str, Any]:
         """All of it: the tokens of a client."""

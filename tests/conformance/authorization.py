@@ -34,11 +34,15 @@ async def agree(url: str) -> None:
     """Do in a browser what a person does: open the page, allow what it asks, and go where that leads."""
     async with httpx2.AsyncClient(trust_env=False) as browser:
         page = (await browser.get(url)).text
-        action, ticket = re.search(r'action="([^"]*)"', page), re.search(r'name="ticket" value="([^"]*)"', page)
-        assert action and ticket, page
-        form = {"ticket": unescape(ticket[1]), "decision": "allow"}
-        answer = await browser.post(unescape(action[1]), data=form)
-        await browser.get(answer.headers["location"])
+        form = {"ticket": _found(r'name="ticket" value="([^"]*)"', page), "decision": "allow"}
+        onward = (await browser.post(_found(r'action="([^"]*)"', page), data=form)).text
+        await browser.get(_found(r'http-equiv="refresh" content="0; url=([^"]*)"', onward))
+
+
+def _found(pattern: str, page: str) -> str:
+    found = re.search(pattern, page)
+    assert found, page
+    return unescape(found[1])
 
 
 def main() -> None:

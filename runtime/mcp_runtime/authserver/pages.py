@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from hashlib import sha256
 from html import escape
 from typing import Final
@@ -11,7 +11,6 @@ from urllib.parse import urlsplit
 
 from ..auth.policy import is_loopback
 from .records import Client, Origin
-from .redirects import source
 from .requests import Wish
 from .web import Reply
 
@@ -54,8 +53,7 @@ def consent(client: Client, wish: Wish, user: str, ticket: str, action: str, pro
         '<button name="decision" value="deny">Do not allow</button>'
         '<button name="decision" value="allow" id="allow">Allow</button></form>'
     )
-    # Browsers hold the redirect that follows a form to the same rule as the form.
-    return page("Allow access?", body, forms=("'self'", source(wish.redirect)))
+    return page("Allow access?", body, forms="'self'")
 
 
 def refusal(why: str, status: int = 400, back: str | None = None) -> Reply:
@@ -65,18 +63,18 @@ def refusal(why: str, status: int = 400, back: str | None = None) -> Reply:
 
 
 def onward(url: str, name: str) -> Reply:
-    """The page that goes to a third party by itself: a redirect after the form would be held to the form's rule, and
-    where the third party sends the browser is its own matter."""
+    """The page that goes on by itself, after a form. Browsers hold all redirects that follow a form to the rule of its
+    page, and where those go whom the person is sent to, is their own matter."""
     to = escape(url)
-    body = f'<h1>Signing in with {escape(name)}</h1><p><a id="onward" href="{to}">Go on</a></p>'
-    return page("Signing in", body, head=f'<meta http-equiv="refresh" content="0; url={to}">')
+    body = f'<h1>On to {escape(name)}</h1><p><a id="onward" rel="noreferrer" href="{to}">Go on</a></p>'
+    return page("Going on", body, head=f'<meta http-equiv="refresh" content="0; url={to}">')
 
 
-def page(title: str, body: str, status: int = 200, forms: Sequence[str] = ("'none'",), head: str = "") -> Reply:
+def page(title: str, body: str, status: int = 200, forms: str = "'none'", head: str = "") -> Reply:
     """A page that loads nothing, runs nothing and stands in no frame."""
     policy = (
         f"default-src 'none'; style-src 'sha256-{_STYLE_HASH}'; base-uri 'none'; frame-ancestors 'none'; "
-        f"form-action {' '.join(forms)}"
+        f"form-action {forms}"
     )
     text = (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'

@@ -93,14 +93,15 @@ class People:
             raise Refused(Error.ACCESS_DENIED, "somebody else has signed in since this page was shown", 403)
         if form.get("decision") != "allow":
             denied = Refused(Error.ACCESS_DENIED, "the person did not allow it")
-            return Reply.elsewhere(self._back(wish.redirect, wish.state, error=denied))
+            return pages.onward(self._back(wish.redirect, wish.state, error=denied), client.name or "the program")
         if not isinstance(self._login, Upstream):
-            return Reply.elsewhere(self._back(wish.redirect, wish.state, await self._tokens.code(wish, user)))
+            back = self._back(wish.redirect, wish.state, await self._tokens.code(wish, user))
+            return pages.onward(back, client.name or "the program")
         bound = _RETURN + (self._browser(request) or "").encode()
         try:
             url = await self._login.begin(lambda text: self._tickets.seal(text, bound), asdict(wish))
         except NotAuthorized as fault:
-            return self._failed(wish, client, fault)
+            return pages.onward(self._failed(wish, client, fault), client.name or "the program")
         return pages.onward(url, self._login.party.name)
 
     async def callback(self, request: Incoming) -> Reply:
@@ -113,7 +114,7 @@ class People:
         try:
             user, token = await self._login.finish(request.query, state, said["verifier"])
         except NotAuthorized as fault:
-            return self._failed(wish, client, fault)
+            return Reply.elsewhere(self._failed(wish, client, fault))
         code = await self._tokens.code(wish, user, self._login.seal(token, user))
         return Reply.elsewhere(self._back(wish.redirect, wish.state, code))
 
@@ -147,11 +148,11 @@ class People:
         secure = "; Secure" if self._cookie.startswith("__Host-") else ""
         return f"{self._cookie}={browser}; Path=/; HttpOnly; SameSite=Lax{secure}"
 
-    def _failed(self, wish: Wish, client: Client, fault: NotAuthorized) -> Reply:
+    def _failed(self, wish: Wish, client: Client, fault: NotAuthorized) -> str:
         """The third party said no, or nothing; why, is in the log alone."""
         log.warning("a person could not sign in with the third party, for client %s: %s", client.id, fault)
         failed = Refused(Error.ACCESS_DENIED, "the person did not sign in with the third party")
-        return Reply.elsewhere(self._back(wish.redirect, wish.state, error=failed))
+        return self._back(wish.redirect, wish.state, error=failed)
 
     def _back(self, redirect: str, state: str | None, code: str | None = None, error: Refused | None = None) -> str:
         """The redirect URI with the answer, which always says whose it is (RFC 9207)."""

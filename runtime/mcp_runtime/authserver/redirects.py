@@ -46,13 +46,6 @@ def is_one_of(uri: str, registered: Iterable[str]) -> bool:
     return False
 
 
-def source(uri: str) -> str:
-    """The origin of a redirect URI, as a content security policy names it."""
-    parts = urlsplit(uri)
-    # The grammar of policies has no addresses of version 6.
-    return f"{parts.scheme}:" if "[" in parts.netloc else f"{parts.scheme}://{parts.netloc}"
-
-
 def _has_port(uri: str) -> bool:
     """Whether the port, if one is written, is one there can be."""
     try:

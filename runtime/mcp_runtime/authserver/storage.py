@@ -34,6 +34,14 @@ CREATE TABLE IF NOT EXISTS secrets (
 CREATE INDEX IF NOT EXISTS secrets_of_grants ON secrets ("grant");
 CREATE INDEX IF NOT EXISTS secrets_that_expire ON secrets (expires);
 CREATE INDEX IF NOT EXISTS grants_that_expire ON grants (expires);
+CREATE INDEX IF NOT EXISTS grants_of_clients ON grants (client);
+"""
+_ADD: Final = "INSERT INTO clients SELECT ?, 0, ?, ? WHERE (SELECT count(*) FROM clients) < ?"
+_FORGET: Final = """
+DELETE FROM clients WHERE id = (
+    SELECT id FROM clients WHERE made < ? AND NOT EXISTS (SELECT 1 FROM grants WHERE client = clients.id)
+    ORDER BY used, made LIMIT 1
+)
 """
 
 
@@ -41,8 +49,9 @@ class Storage(Protocol):
     """Where an authorization server keeps what it knows. Every method is done as a whole or not at all, also where
     several processes share the storage: that codes are used once hangs on it."""
 
-    async def add_client(self, client: Client, most: int) -> bool:
-        """Keep a client that registered itself; False where there are `most` already."""
+    async def add_client(self, client: Client, most: int, since: float) -> bool:
+        """Keep a client that registered itself. Where there are `most` already, the oldest one without a grant that
+        registered before `since` is forgotten for it; False where there is none."""
         ...
 
     async def client(self, id: str) -> Client | None: ...
@@ -96,12 +105,16 @@ class SQLite:
         with self._lock:
             self._connection.close()
 
-    async def add_client(self, client: Client, most: int) -> bool:
+    async def add_client(self, client: Client, most: int, since: float) -> bool:
         body = json.dumps({**asdict(client), "origin": client.origin.name})
-        return 1 == await self._change(
-            "INSERT INTO clients SELECT ?, 0, ?, ? WHERE (SELECT count(*) FROM clients) < ?",
-            (client.id, client.made, body, most),
-        )
+
+        def work() -> bool:
+            row = (client.id, client.made, body, most)
+            if self._run(_ADD, row) == 1:
+                return True
+            return self._run(_FORGET, (since,)) == 1 and self._run(_ADD, row) == 1
+
+        return await self._in_transaction(work)
 
     async def client(self, id: str) -> Client | None:
         row = await self._row("SELECT body FROM clients WHERE id = ?", (id,))

@@ -1,4 +1,4 @@
-"""Tests of a client and a server come in; each runs in memory, and over HTTP in process."""
+"""Tests of a client and a server come in; each runs in memory, and over HTTP in process and on a socket."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ _IN_MEMORY = {"test_structured_content_that_does_not_fit_is_not_taken"}
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Tests that make a client by `client_of` run in both ways; those that write on the wire themselves in memory."""
+    """Tests that make a client by `client_of` run in each way; those that write on the wire themselves in memory."""
     test = metafunc.function
     if "client_of" in test.__code__.co_names and test.__name__ not in _IN_MEMORY:
         metafunc.fixturenames.append("over")
-        metafunc.parametrize("over", ["memory", "http"], indirect=True)
+        metafunc.parametrize("over", ["memory", "http", "socket"], indirect=True)
 
 
 @pytest.fixture
 def over(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(support, "over_http", request.param == "http")
+    monkeypatch.setattr(support, "over", request.param)

@@ -31,7 +31,7 @@ _META = "io.modelcontextprotocol/"
 
 clause = pytest.mark.clause
 
-over_http = False  # Whether clients are connected over HTTP; see conftest.py.
+over = "memory"  # How clients are connected; see conftest.py.
 
 
 @dataclass(frozen=True)
@@ -116,12 +116,12 @@ def client_of(rev: Rev, to: Any, **given: Any) -> Any:
 
 
 def way(server: Any, rev: Rev) -> Callable[[], Awaitable[Transport]]:
-    """What connects a client to a server: in memory, or over HTTP in process."""
-    if not over_http:
+    """What connects a client to a server: in memory, or over HTTP in process or on a socket."""
+    if over == "memory":
         return memory.connect((server,))
-    from over_http.in_process import connecting
+    from over_http.in_process import connecting, connecting_by_socket
 
-    return connecting(server, rev.revision)
+    return (connecting if over == "http" else connecting_by_socket)(server, rev.revision)
 
 
 # ---- the wire -------------------------------------------------------------------------------------------------------

@@ -1,12 +1,15 @@
-"""An ASGI application goes in, and an httpx2 client comes out that asks it in process, with answers as they are sent."""
+"""A server goes in, and what connects a client to it over HTTP comes out: in process, or on a real socket."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from typing import Any
 
 import httpx2
+import uvicorn
+from uvicorn.server import ServerState
 
 from mcp_runtime.seams import Transport
 from mcp_runtime.spec import Revision
@@ -86,19 +89,67 @@ def asking(app: Any) -> httpx2.AsyncClient:
 
 
 def connecting(server: Any, revision: Revision) -> Callable[[], Awaitable[Transport]]:
-    """What connects a client of this revision to a server, over HTTP."""
+    """What connects a client of this revision to a server, over HTTP in process."""
 
+    @asynccontextmanager
+    async def reached(app: Any) -> AsyncIterator[tuple[str, Reach]]:
+        yield "http://localhost", Reach(client=asking(app))
+
+    return _connecting(server, revision, reached)
+
+
+def connecting_by_socket(server: Any, revision: Revision) -> Callable[[], Awaitable[Transport]]:
+    """What connects a client of this revision to a server, over HTTP on a real socket."""
+
+    @asynccontextmanager
+    async def reached(app: Any) -> AsyncIterator[tuple[str, Reach]]:
+        async with spoken(app) as port:
+            yield f"http://127.0.0.1:{port}", Reach()
+
+    return _connecting(server, revision, reached)
+
+
+Reached = Callable[[Any], AbstractAsyncContextManager[tuple[str, Reach]]]
+
+
+def _connecting(server: Any, revision: Revision, reached: Reached) -> Callable[[], Awaitable[Transport]]:
     async def start() -> Transport:
         app = server.asgi(revisions=[revision.id], legacy_sse=True)
+        stack = AsyncExitStack()
+        url, reach = await stack.enter_async_context(reached(app))
         path = "/mcp" if revision.http.streamable else "/sse"
-        transport: Any = HttpTransport(f"http://localhost{path}", revision, Reach(client=asking(app)))
+        transport: Any = HttpTransport(url + path, revision, reach)
         close = transport.close
 
         async def closing() -> None:
             await close()
             await app.close()
+            await stack.aclose()
 
         transport.close = closing
         return transport  # type: ignore[no-any-return]
 
     return start
+
+
+@asynccontextmanager
+async def spoken(app: Any) -> AsyncIterator[int]:
+    """The port at which uvicorn's parser reads for an application, without the rest of uvicorn, which takes its time
+    to begin and to end."""
+    config = uvicorn.Config(app, log_config=None, lifespan="off")
+    config.load()
+    state = ServerState()
+
+    def protocol() -> asyncio.Protocol:
+        made: asyncio.Protocol = config.http_protocol_class(config=config, server_state=state, app_state={})  # type: ignore[call-arg]
+        return made
+
+    listening = await asyncio.get_running_loop().create_server(protocol, "127.0.0.1", 0)
+    try:
+        yield int(listening.sockets[0].getsockname()[1])
+    finally:
+        listening.close()
+        for connection in list(state.connections):
+            connection.shutdown()
+        if state.tasks:
+            await asyncio.wait(state.tasks, timeout=10)

@@ -13,22 +13,36 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from behaviour.support import Rev, hello
+
 SERVER = [sys.executable, str(Path(__file__).parent / "server.py")]
 PATIENCE = 20.0
-HELLO = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "raw", "version": "1"}}
 
 
 class RawServer:
-    """A server process; what it says is read line by line, with a deadline for each."""
+    """A server process of a revision; what it says is read line by line, with a deadline for each. It may be said to
+    a `reader`, a process that passes it on."""
 
-    def __init__(self, *, stderr: int = subprocess.PIPE) -> None:
-        self.process = subprocess.Popen(SERVER, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=stderr)
+    def __init__(
+        self,
+        *,
+        rev: Rev = Rev("2025-06-18"),  # noqa: B008
+        stderr: int = subprocess.PIPE,
+        reader: subprocess.Popen[bytes] | None = None,
+    ) -> None:
+        self.rev = rev
+        said = subprocess.PIPE if reader is None else reader.stdin
+        self.process = subprocess.Popen([*SERVER, rev.id], stdin=subprocess.PIPE, stdout=said, stderr=stderr)
+        if reader is not None and reader.stdin is not None:
+            reader.stdin.close()  # It is the server's alone.
+        self.output = self.process.stdout if reader is None else reader.stdout
         self._read = b""
 
     def __enter__(self) -> RawServer:
-        self.say({"jsonrpc": "2.0", "id": "hello", "method": "initialize", "params": HELLO})
-        assert self.answer()["result"]["protocolVersion"] == "2025-06-18"
-        self.say({"jsonrpc": "2.0", "method": "notifications/initialized"})
+        if not self.rev.stateless:
+            self.say(hello(self.rev.id))
+            assert self.answer()["result"]["protocolVersion"] == self.rev.id
+            self.say({"jsonrpc": "2.0", "method": "notifications/initialized"})
         return self
 
     def __exit__(
@@ -36,7 +50,7 @@ class RawServer:
     ) -> None:
         self.process.kill()
         self.process.wait()
-        for stream in (self.process.stdin, self.process.stdout, self.process.stderr):
+        for stream in (self.process.stdin, self.output, self.process.stderr):
             if stream is not None:
                 stream.close()
 
@@ -53,17 +67,20 @@ class RawServer:
         self.write(json.dumps(message).encode() + b"\n")
 
     def call(self, id: int | str, tool: str, **arguments: Any) -> None:
-        params = {"name": tool, "arguments": arguments}
-        self.say({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params})
+        self.say(self.rev.request(id, "tools/call", {"name": tool, "arguments": arguments}))
+
+    def probe(self, id: int | str) -> None:
+        """Ask what is answered at once."""
+        self.say(self.rev.request(id, "server/discover" if self.rev.stateless else "ping"))
 
     def answer(self, patience: float = PATIENCE) -> Any:
         """The next message of the server."""
-        assert self.process.stdout is not None
+        assert self.output is not None
         deadline = time.monotonic() + patience
         while b"\n" not in self._read:
-            ready, _, _ = select.select([self.process.stdout], [], [], max(0.0, deadline - time.monotonic()))
+            ready, _, _ = select.select([self.output], [], [], max(0.0, deadline - time.monotonic()))
             assert ready, "the server says nothing"
-            data = os.read(self.process.stdout.fileno(), 1 << 20)
+            data = os.read(self.output.fileno(), 1 << 20)
             assert data, "the server has ended"
             self._read += data
         line, _, self._read = self._read.partition(b"\n")
@@ -79,6 +96,11 @@ class RawServer:
     def ends_within(self, seconds: float) -> int:
         """The exit code. Raises where the process lives longer."""
         return self.process.wait(seconds)
+
+    @property
+    def cpu_seconds(self) -> float:
+        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / 100
 
     @property
     def peak_memory(self) -> int:

@@ -1,59 +1,71 @@
-"""A server whose tools do what handlers must not: hang, block, print, die, flood, and leave children behind."""
+"""A server whose tools do what handlers must not: hang, block, print, die, flood, and leave children behind.
+
+`python server.py 2025-11-25` is one of that revision.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import importlib
 import os
 import subprocess
 import sys
 import time
+from typing import Any
 
-from mcp_generated.v2025_06_18 import Context, Server
-from mcp_generated.v2025_06_18 import types as t
+from mcp_generated import REVISIONS
 
 MIB = 1 << 20
 
 
-class Faulty(Server):
-    async def call_tool(self, ctx: Context, params: t.CallToolRequestParams) -> t.CallToolResult:
-        text = await self.do(params.name, params.arguments or {})
-        return t.CallToolResult(content=[t.TextContent(text=text)])
+def faulty(revision: str) -> Any:
+    """A server of a revision."""
+    package = importlib.import_module(f"mcp_generated.{REVISIONS[revision]}")
+    t = package.types
 
-    async def do(self, name: str, arguments: dict[str, object]) -> str:
-        match name:
-            case "hang":
-                await asyncio.Event().wait()
-            case "deaf":  # Does not end when it is cancelled.
-                while True:
-                    try:
-                        await asyncio.Event().wait()
-                    except asyncio.CancelledError:
-                        pass
-            case "block":  # Keeps the event loop from running.
-                time.sleep(3600)
-            case "print":
-                print("printed by a handler")
-                subprocess.run([sys.executable, "-c", "print('printed by a child')"], check=True)
-            case "raise":
-                raise ValueError("a secret of the server")
-            case "die":
-                os._exit(7)
-            case "last words":
-                print("Traceback: the disk is full", file=sys.stderr, flush=True)
-                os._exit(1)
-            case "half":  # A message that never ends.
-                os.write(_protocol_output(), b'{"jsonrpc":"2.0","id":')
-                os._exit(0)
-            case "flood":
-                line = b"x" * 1023 + b"\n"
-                for _ in range(100 * MIB // 1024):
-                    os.write(2, line)
-            case "child":
-                child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(3600)"])
-                return str(child.pid)
-            case "large":
-                return "x" * int(str(arguments["size"]))
-        return name
+    class Faulty(package.Server):  # type: ignore[misc, name-defined]
+        async def call_tool(self, ctx: Any, params: Any) -> Any:
+            text = await do(params.name, params.arguments or {})
+            return t.CallToolResult(content=[t.TextContent(text=text)])
+
+    return Faulty(name="faulty", version="1")
+
+
+async def do(name: str, arguments: dict[str, object]) -> str:
+    match name:
+        case "hang":
+            await asyncio.Event().wait()
+        case "deaf":  # Does not end when it is cancelled.
+            while True:
+                try:
+                    await asyncio.Event().wait()
+                except asyncio.CancelledError:
+                    pass
+        case "block":  # Keeps the event loop from running.
+            time.sleep(3600)
+        case "print":
+            print("printed by a handler")
+            subprocess.run([sys.executable, "-c", "print('printed by a child')"], check=True)
+        case "raise":
+            raise ValueError("a secret of the server")
+        case "die":
+            os._exit(7)
+        case "last words":
+            print("Traceback: the disk is full", file=sys.stderr, flush=True)
+            os._exit(1)
+        case "half":  # A message that never ends.
+            os.write(_protocol_output(), b'{"jsonrpc":"2.0","id":')
+            os._exit(0)
+        case "flood":
+            line = b"x" * 1023 + b"\n"
+            for _ in range(100 * MIB // 1024):
+                os.write(2, line)
+        case "child":
+            child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(3600)"])
+            return str(child.pid)
+        case "large":
+            return "x" * int(str(arguments["size"]))
+    return name
 
 
 def _protocol_output() -> int:
@@ -69,4 +81,4 @@ def _is_pipe(descriptor: int) -> bool:
 
 
 if __name__ == "__main__":
-    Faulty(name="faulty", version="1").run("stdio")
+    faulty(sys.argv[1] if len(sys.argv) > 1 else "2025-06-18").run("stdio")

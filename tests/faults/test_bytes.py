@@ -94,10 +94,3 @@ def test_what_a_handler_and_its_children_print_is_not_protocol() -> None:
         server.close_input()
         server.ends_within(2.0)
         assert b"printed by a handler" in server.process.stderr.read()
-
-
-def test_a_slow_reader_loses_nothing() -> None:
-    with RawServer() as server:
-        for number in range(600):
-            server.call(number, "large", size=16 << 10)
-        assert sorted(server.answer()["id"] for _ in range(600)) == list(range(600))

@@ -18,7 +18,7 @@ CROWDS = "over_http/test_faults_crowds.py"
 HOSTILE = "over_http/test_client_and_hostile_servers.py"
 REACH = "over_http/test_client_reach.py"
 CLIENT = "over_http/test_client_sessions.py"
-STDIO = "faults/test_floods.py"
+READERS = "faults/test_readers_in_each_revision.py"
 SURVIVES = "faults/test_client_survives.py"
 
 Proofs = dict[str, list[tuple[str, str]]]
@@ -141,11 +141,15 @@ ROWS: Final[Proofs] = {
         (FLOODS, "test_two_hundred_thousand_notifications_leave_nothing_in_a_server"),
         (FLOODS, "test_two_hundred_thousand_notifications_leave_nothing_in_a_client"),
         (FLOODS, "test_twenty_thousand_requests_of_a_server_are_worked_on_and_answered_a_few_at_a_time"),
+        (READERS, "test_twenty_thousand_requests_at_once_are_each_answered_once"),
     ],
 }
 
 ELSEWHERE: Final[Proofs] = {
-    "1.5/07 a slow reader of output": [(STDIO, "test_answers_that_nobody_reads_are_not_piled_up")],
+    "1.5/07 a slow reader of output": [
+        (READERS, "test_a_slow_reader_loses_nothing_and_what_it_does_not_read_is_not_piled_up"),
+        (READERS, "test_a_reader_that_is_stopped_is_waited_for_without_work_and_its_death_is_the_end"),
+    ],
     "1.5/08 standard error that nobody reads": [(SURVIVES, "test_a_flood_on_standard_error_disturbs_nothing")],
     "1.5/10 servers of ours that die": [
         (SURVIVES, "test_a_server_that_dies_in_a_call_fails_the_call_at_once"),

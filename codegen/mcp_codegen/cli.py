@@ -20,6 +20,7 @@ from .diff.command import diff
 from .docs import undocumented
 from .errors import CodegenError, SchemaError
 from .explore.command import explore
+from .extensions.command import extension
 from .homes import Templates, default_output, home, template_folders
 from .ir import Object, Revision
 from .ir_command import ir
@@ -272,5 +273,20 @@ def verify(source: Path, revisions: tuple[str, ...], schema: Path | None) -> Non
         raise SystemExit(DIFFERENT)
 
 
-for _command in (diff, clarity, ir, explore, tools, lock, check, config, inspect, vectors, mock, record, replay):
+for _command in (
+    extension,
+    diff,
+    clarity,
+    ir,
+    explore,
+    tools,
+    lock,
+    check,
+    config,
+    inspect,
+    vectors,
+    mock,
+    record,
+    replay,
+):
     main.add_command(_command)

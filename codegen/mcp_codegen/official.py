@@ -64,6 +64,12 @@ def _first_difference(ours: Any, theirs: Any, at: str) -> str:
         return next(
             _first_difference(ours[key], theirs[key], f"{at}.{key}") for key in ours if ours[key] != theirs[key]
         )
+    if is_list(ours) and is_list(theirs) and len(ours) == len(theirs):
+        return next(
+            _first_difference(one, other, f"{at}.{index}")
+            for index, (one, other) in enumerate(zip(ours, theirs, strict=True))
+            if one != other
+        )
     return f"{at}: our edition says {_short(ours)}, the official schema says {_short(theirs)}"
 
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from ..docs import Docs, read_docs
+from ..edition import Schema
 from ..errors import SchemaError
 from ..jsontypes import is_object
 from ..pins import digest
 from ..schemas import Schemas
-from .manifest import read_manifest
+from .manifest import Manifest, read_manifest
 from .mount import Mounted, mount
 
 
@@ -22,19 +22,25 @@ def extensions(schemas: Schemas, revision: str) -> Iterator[tuple[Mounted, str]]
         manifest = read_manifest(path)
         schemas.known(manifest.base)
         if manifest.base == revision:
-            data, own = _read(path.parent / "schema.json")
-            core, _ = schemas.edition(revision)
-            mine, docs = read_docs(path.parent / "docs.toml"), schemas.docs
-            both = Docs(docs.types | mine.types, docs.properties | mine.properties)
-            try:
-                mounted = mount(manifest, own, core, schemas.revision(revision), schemas.overlay, both)
-            except (LookupError, TypeError, AttributeError, ValueError, RecursionError) as fault:
-                # As for a revision: whatever the schema breaks, it gets one clear line.
-                raise SchemaError(f"{manifest.name}: the schema is not of the form read here: {fault!r}") from fault
-            yield mounted, digest(data)
+            data, own = read_own(path.parent / "schema.json")
+            yield mounted_on(schemas, manifest, own), digest(data)
 
 
-def _read(path: Path) -> tuple[bytes, dict[str, Any]]:
+def mounted_on(schemas: Schemas, manifest: Manifest, own: Schema) -> Mounted:
+    """An extension on its revision, with the sentences of both. Raises SchemaError for what contradicts the core."""
+    core, _ = schemas.edition(schemas.known(manifest.base))
+    mine, docs = read_docs(schemas.root / "extensions" / manifest.name / "docs.toml"), schemas.docs
+    both = Docs(docs.types | mine.types, docs.properties | mine.properties)
+    try:
+        return mount(manifest, own, core, schemas.revision(manifest.base), schemas.overlay, both)
+    except (LookupError, TypeError, AttributeError, ValueError, RecursionError) as fault:
+        # As for a revision: whatever the schema or the manifest breaks, it gets one clear line.
+        what = f"{manifest.name}: the schema or the manifest is not of the form read here: {fault!r}"
+        raise SchemaError(what) from fault
+
+
+def read_own(path: Path) -> tuple[bytes, Schema]:
+    """Our edition of an extension's schema, as bytes and as what they say."""
     try:
         data = path.read_bytes()
         schema = json.loads(data)

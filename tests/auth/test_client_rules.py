@@ -65,7 +65,12 @@ def test_an_unsafe_url_is_not_asked(url: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "address", ["10.1.2.3", "127.0.0.1", "169.254.169.254", "fd00::1", "::ffff:10.0.0.1", "224.0.0.1"]
+    "address",
+    [
+        *("10.1.2.3", "127.0.0.1", "169.254.169.254", "224.0.0.1", "100.64.0.1", "192.0.0.8", "192.88.99.1", "0.0.0.0"),
+        *("fd00::1", "::ffff:10.0.0.1", "::127.0.0.1", "::ffff:0:127.0.0.1", "64:ff9b:1::a00:1", "fec0::1", "::"),
+        *("fe80::1%eth0", "fd00:ec2::254", "3fff::1", "5f00::1", "2001::1", "no address"),
+    ],
 )
 def test_a_name_that_leads_into_a_private_network_is_not_asked(address: str) -> None:
     with pytest.raises(NotAuthorized):

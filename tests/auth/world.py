@@ -121,7 +121,7 @@ class _Handler(BaseHTTPRequestHandler):
         body = self.rfile.read(int(self.headers.get("content-length", 0))).decode()
         headers = {name.lower(): value for name, value in self.headers.items()}
         status, more, answer = server.world.hear(self.command, self.path, headers, body)
-        content = answer.encode() if isinstance(answer, str) else json.dumps(answer).encode()
+        content = _bytes(answer)
         self.send_response(status)
         for name, value in {"content-length": str(len(content)), **more}.items():
             self.send_header(name, value)
@@ -166,7 +166,7 @@ class _Front:
         target, body = f"{scope['path']}?{scope['query_string'].decode()}", first.get("body", b"").decode()
         status, fields, answer = self._world.hear(scope["method"], target, headers, body)
         if answer != "in":
-            content = answer.encode() if isinstance(answer, str) else json.dumps(answer).encode()
+            content = _bytes(answer)
             raw = [(name.encode(), value.encode()) for name, value in fields.items()]
             await send({"type": "http.response.start", "status": status, "headers": raw})
             await send({"type": "http.response.body", "body": content})
@@ -185,6 +185,12 @@ async def protecting(world: World, app: Any) -> AsyncIterator[World]:
     async with listening(_Front(world, app)) as port:
         world.origin = f"http://127.0.0.1:{port}"
         yield world
+
+
+def _bytes(answer: Any) -> bytes:
+    if isinstance(answer, bytes):
+        return answer
+    return answer.encode() if isinstance(answer, str) else json.dumps(answer).encode()
 
 
 async def visit(url: str) -> str:

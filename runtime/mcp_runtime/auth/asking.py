@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from pydantic_core import from_json
+
 from ..errors import LocalError, NotAuthorized, Unreachable
 from ..http.asking import plain
 from .policy import UrlPolicy
@@ -49,7 +51,7 @@ class Asking:
         return await self._send("POST", url, {"content-type": "application/x-www-form-urlencoded", **headers}, body)
 
     async def _send(self, method: str, url: str, headers: Mapping[str, str], body: str | None = None) -> Said:
-        at = httpx2.URL(self.policy.check(url))
+        self.policy.check(url)
         every = {"accept": "application/json", "accept-encoding": "identity", **headers}
         # Of the environment no proxy is taken: it would look the name up again, where the policy does not reach.
         async with httpx2.AsyncClient(
@@ -57,6 +59,7 @@ class Asking:
         ) as client:
             try:
                 async with asyncio.timeout(_TIMEOUT):
+                    at = httpx2.URL(url)
                     address = await self._address(at)
                     # The address that was judged is the one connected to, whatever the name says a moment later.
                     request = client.build_request(
@@ -89,7 +92,7 @@ class Asking:
         finally:
             await response.aclose()
         try:
-            said = json.loads(body)
-        except (ValueError, RecursionError):
+            said = from_json(body, allow_inf_nan=False)
+        except ValueError:
             said = None
         return Said(response.status_code, said, response.headers.get("dpop-nonce"))

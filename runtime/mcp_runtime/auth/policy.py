@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from ipaddress import IPv4Address, IPv6Address, ip_address
+from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from typing import Final
 from urllib.parse import urlsplit
 
 from ..errors import NotAuthorized
 
 _LOCAL_NAMES: Final = ("localhost",)
-_NAT64: Final = "64:ff9b::"  # Addresses that a gateway turns into an IPv4 address, which may be a private one.
+# Outside of the first of these, and inside of the others, an address is of no host of the internet, or leads to another
+# address, which may be a private one (IANA special-purpose registries); tables of Python know some of them only lately.
+_UNICAST: Final = ip_network("2000::/3")
+_SPECIAL: Final = tuple(map(ip_network, ("3fff::/20", "192.0.0.0/24", "192.88.99.0/24")))
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,9 +82,9 @@ def _address(host: str) -> IPv4Address | IPv6Address | None:
 
 
 def _is_public(address: IPv4Address | IPv6Address) -> bool:
-    if isinstance(address, IPv6Address) and (address.sixtofour or address.teredo or str(address).startswith(_NAT64)):
+    if isinstance(address, IPv6Address) and (address.sixtofour or address.teredo or address not in _UNICAST):
         return False
-    return address.is_global and not address.is_multicast
+    return address.is_global and not address.is_multicast and not any(address in each for each in _SPECIAL)
 
 
 def _origin(url: str) -> str:

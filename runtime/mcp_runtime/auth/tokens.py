@@ -25,6 +25,7 @@ _METHODS: Final = ("client_secret_basic", "client_secret_post")
 _KEYS: Final[Mapping[str, type[ECKey | RSAKey | OKPKey]]] = {"ES": ECKey, "RS": RSAKey, "PS": RSAKey, "Ed": OKPKey}
 _ERROR: Final = re.compile(r"[a-z_]{1,64}")
 _LIFE: Final = 120  # Seconds an assertion is good for.
+_LONGEST: Final = 10 * 365 * 86400  # Seconds that a token is believed to last.
 
 
 class TokenEndpoint:
@@ -61,7 +62,7 @@ class TokenEndpoint:
             access,
             "DPoP" if self._proofs else "Bearer",
             tuple(scope.split()) if isinstance(scope, str) else asked,
-            self._clock() + lasts if isinstance(lasts, (int, float)) else None,
+            self._clock() + lasts if isinstance(lasts, (int, float)) and 0 <= lasts <= _LONGEST else None,
             # A server that rotates says the new one; one that does not, says nothing.
             refresh if isinstance(refresh, str) else grant.get("refresh_token"),
             self._proofs.thumbprint if self._proofs else None,

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from mcp_runtime.errors import LocalError
 from mcp_runtime.skills import Shelf
-from mcp_runtime.skills.entry import MOST_BYTES, MOST_FILES
+from mcp_runtime.skills.entry import MOST_BYTES, MOST_FILES, Entry
 from mcp_runtime.skills.frontmatter import front_matter
 
 HEAD = "---\nname: {}\ndescription: For tests.\n---\n\nDo it.\n"
@@ -47,6 +50,28 @@ def skill(folder: Path, name: str = "walk", text: str = HEAD) -> Path:
 )
 def test_front_matter_is_the_json_that_yaml_1_2_has_in_common_with_it(text: str, value: object) -> None:
     assert front_matter(f"---\n{text}\n---\nrest: [".encode()) == {"a": value}
+
+
+WORDS = st.text(st.characters(categories=("L", "N", "P", "S"), exclude_characters="\x85"), max_size=20)
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | WORDS,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(WORDS, inner, max_size=4),
+    max_leaves=10,
+)
+
+
+@given(st.dictionaries(WORDS, JSON, max_size=4))
+@settings(max_examples=100)
+def test_front_matter_that_is_json_is_read_as_json(value: dict[str, object]) -> None:
+    text = json.dumps(value, ensure_ascii=False)
+    assert json.dumps(front_matter(f"---\n{text}\n---\n".encode())) == json.dumps(value)
+
+
+@given(st.fixed_dictionaries({}, optional={"uri": JSON, "frontmatter": JSON, "resources": JSON}))
+@settings(max_examples=100)
+def test_whatever_an_entry_is_it_is_one_or_is_refused_with_a_reason(said: dict[str, object]) -> None:
+    with pytest.raises(ValueError, match="^(has|is|lists|does) "):
+        Entry.of(said)
 
 
 @pytest.mark.parametrize(

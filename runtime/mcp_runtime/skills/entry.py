@@ -60,7 +60,7 @@ class Entry:
         """Raise ValueError where the skill is not called what its directory is (SEP-2640, Resource Mapping)."""
         name, description = self.frontmatter.get("name"), self.frontmatter.get("description")
         found = _ROOT.fullmatch(self.root)
-        if found is None or not self.uri.endswith(f"/{SKILL}"):
+        if found is None or not self.uri.endswith(f"/{SKILL}") or not _leads_down(self.uri.partition("://")[2]):
             raise ValueError(f"has a uri that is not that of a {SKILL} in a directory")
         if not isinstance(name, str) or not _NAME.fullmatch(name):
             raise ValueError(f"is called {name!r}: a name is 1 to 64 of a-z, 0-9 and single hyphens inside")

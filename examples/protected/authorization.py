@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import os
 import sys
+from collections.abc import Iterator
 
 import uvicorn
 from signin import SignIn
@@ -20,6 +21,13 @@ from mcp_runtime.faces.http import listen
 SCOPES = ("notes:read", "notes:write")
 
 
+def known() -> Iterator[Client]:
+    """Clients with a secret: the MCP server, which asks what tokens are worth, and delegated.py, where it is used."""
+    yield Client.known("notes-server", secret=os.environ["NOTES_SECRET"], introspects=True)
+    if secret := os.environ.get("DELEGATE_SECRET"):
+        yield Client.known("delegate", ("http://127.0.0.1/callback",), secret=secret, introspects=True)
+
+
 def main(port: str = "9000", resource: str = "http://127.0.0.1:8000/mcp", file: str = ":memory:") -> None:
     with listen("127.0.0.1", int(port)) as listening:
         issuer = f"http://127.0.0.1:{listening.getsockname()[1]}"
@@ -30,8 +38,7 @@ def main(port: str = "9000", resource: str = "http://127.0.0.1:8000/mcp", file: 
             scopes=SCOPES,
             login=signin,
             storage=SQLite(file),
-            # The MCP server asks it what tokens are worth.
-            clients=[Client.known("notes-server", secret=os.environ["NOTES_SECRET"], introspects=True)],
+            clients=list(known()),
         )
         logging.getLogger("mcp_runtime").info("listening at %s", issuer)
         app = signin.before(server)

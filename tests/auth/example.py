@@ -24,7 +24,7 @@ PASSWORD = "lovelace"
 @contextmanager
 def running(program: str, *words: str) -> Iterator[str]:
     """The URL that a program says it listens at."""
-    env = {**os.environ, "NOTES_SECRET": SECRET, "ADAS_PASSWORD": PASSWORD}
+    env = {**os.environ, "NOTES_SECRET": SECRET, "DELEGATE_SECRET": SECRET, "ADAS_PASSWORD": PASSWORD}
     command = [sys.executable, str(FOLDER / program), *words]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=env) as process:
         assert process.stderr is not None
@@ -59,14 +59,19 @@ def client() -> ModuleType:
 
 
 def agree(url: str, decision: str = "allow") -> None:
-    """Do what a person does in a browser: sign in, decide, and go where that leads."""
+    """Do what a person does in a browser: sign in, decide, and go on, as long as there is something to decide."""
     with httpx2.Client(follow_redirects=True, trust_env=False) as web:
         page = web.get(url)
-        if "password" in page.text:
-            page = web.post(page.url, data={"name": "ada", "password": PASSWORD})
-        form = {"ticket": _found(r'name="ticket" value="([^"]*)"', page.text), "decision": decision}
-        onward = web.post(_found(r'action="([^"]*)"', page.text), data=form)
-        web.get(_found(r'http-equiv="refresh" content="0; url=([^"]*)"', onward.text))
+        for _ in range(10):
+            if 'name="password"' in page.text:
+                page = web.post(page.url, data={"name": "ada", "password": PASSWORD})
+            elif 'name="ticket"' in page.text:
+                form = {"ticket": _found(r'name="ticket" value="([^"]*)"', page.text), "decision": decision}
+                page = web.post(_found(r'action="([^"]*)"', page.text), data=form)
+            elif "http-equiv" in page.text:
+                page = web.get(_found(r'http-equiv="refresh" content="0; url=([^"]*)"', page.text))
+            else:
+                return
 
 
 def _found(pattern: str, page: str) -> str:

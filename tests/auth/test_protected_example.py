@@ -12,6 +12,7 @@ import httpx2
 import pytest
 from peers import driven, python_peer
 
+from mcp_generated import connect
 from mcp_generated.v2025_03_26 import Client
 from mcp_runtime.auth.browser import Browser
 from mcp_runtime.auth.grants import AuthorizationCode
@@ -56,6 +57,37 @@ def test_a_person_who_does_not_agree_gives_the_client_nothing(served: tuple[str,
     with pytest.raises(NotAuthorized, match="access_denied"):
         run = example.client().main(served[1], str(tmp_path / "tokens"), open_url=lambda at: example.agree(at, "deny"))
         asyncio.run(asyncio.wait_for(run, DEADLINE))
+
+
+def test_a_tool_acts_at_a_third_party_for_whoever_signed_in_there(served: tuple[str, str]) -> None:
+    third, _ = served
+
+    async def run(url: str) -> None:
+        browser = Browser(open_url=example.agree)
+        auth = OAuth(url, AuthorizationCode(browser, browser.redirect))
+        try:
+            async with connect(url, reach=Reach(auth=auth)) as client:
+                result = await client.call_tool(name="my_account", arguments={})
+                assert getattr(result.content[0], "text") == "ada may notes:read there"
+        finally:
+            browser.close()
+
+    with example.running("delegated.py", "0", third) as url:
+        asyncio.run(asyncio.wait_for(run(url), DEADLINE))
+
+
+def test_who_signed_in_is_sent_to_no_other_site(served: tuple[str, str]) -> None:
+    for back in (
+        "https://evil.example/",
+        "//evil.example/authorize?",
+        "/authorize",
+        "/authorize?next=https://evil.example",
+    ):
+        with httpx2.Client(trust_env=False) as web:
+            form = {"name": "ada", "password": example.PASSWORD}
+            answer = web.post(f"{served[0]}/signin", params={"back": back}, data=form)
+        assert answer.status_code == 303
+        assert answer.headers["location"] == (back if back.startswith("/authorize?") else "/signin")
 
 
 @pytest.mark.clause("2025-03-26/authorization/01", "2025-03-26/authorization/20")

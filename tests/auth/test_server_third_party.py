@@ -285,6 +285,19 @@ def test_a_third_party_that_is_away_is_no_reason_to_forget_and_none_to_trust() -
     asyncio.run(run())
 
 
+def test_a_third_party_that_was_never_there_is_said_to_be_away() -> None:
+    async def run() -> None:
+        async with serving(house()) as gone:
+            pass
+        clock = Clock()
+        world = World(house(issuer=gone), clock, KeyRing.new_key())
+        program, person = await Program.registered(world.server), Person(world.server)
+        said = answer_of(await person.decides(await person.asks(**program.wish())))
+        assert said["error"] == "temporarily_unavailable" and said["state"] == "a state" and said["iss"] == ISSUER
+
+    asyncio.run(run())
+
+
 def test_with_other_keys_nothing_of_the_third_partys_can_be_read() -> None:
     async def story(world: World, program: Program) -> None:
         got = await world.signs_in(program)

@@ -10,7 +10,7 @@ from dataclasses import asdict
 from typing import Any, Final
 from urllib.parse import urlencode
 
-from ..errors import NotAuthorized
+from ..errors import NotAuthorized, Unreachable
 from ..exchange import log
 from ..faces.sealing import KeyRing, Unsealable
 from . import pages
@@ -152,6 +152,8 @@ class People:
         """The third party said no, or nothing; why, is in the log alone."""
         log.warning("a person could not sign in with the third party, for client %s: %s", client.id, fault)
         failed = Refused(Error.ACCESS_DENIED, "the person did not sign in with the third party")
+        if isinstance(fault, Unreachable):
+            failed = Refused(Error.TEMPORARILY_UNAVAILABLE, "the third party gives no answer")
         return self._back(wish.redirect, wish.state, error=failed)
 
     def _back(self, redirect: str, state: str | None, code: str | None = None, error: Refused | None = None) -> str:

@@ -9,7 +9,7 @@ from typing import Final
 from .errors import RuleError
 from .ir import Alias, Array, Field, Gate, Interim, Map, Method, Object, Plain, Ref, Revision, Type, Union, Values
 from .names import callable_name, parameter_name, snake
-from .types_py import docstring, literal
+from .types_py import deprecation, docstring, literal
 
 # What the runtime does by itself, by the role a method has in the lifecycle.
 _SENT_BY_RUNTIME: Final = frozenset({"open", "opened", "cancel", "progress", "log", "listen", "acknowledged"})
@@ -107,6 +107,7 @@ class Call:
     handled: bool
     announced: bool
     heard: Heard | None
+    deprecated: str
 
 
 def calls(revision: Revision, given: frozenset[str] = frozenset()) -> dict[str, tuple[Call, ...]]:
@@ -182,6 +183,7 @@ def _call(row: Method, revision: Revision, roles_by_method: Mapping[str, str], g
         handled=role not in _HANDLED_BY_RUNTIME or (role == "opened" and bool(revision.lifecycle.terms)),
         announced=announced,
         heard=_heard(row, fields) if announced else None,
+        deprecated=literal(deprecation(row.type, revision.id)) if row.deprecated else "",
     )
 
 

@@ -41,7 +41,7 @@ def render_types(revision: Revision, templates: Templates) -> str:
             if not is_second_name(each)
         }
     }
-    options = {each.name: _class_options(each, tokens) for each in revision.objects()}
+    options = {each.name: _class_options(each, revision, tokens) for each in revision.objects()}
     source = generate(
         schema,
         input_file_type=InputFileType.JsonSchema,
@@ -125,6 +125,11 @@ def sentence(each: Object | Alias | Field) -> str:
     return f"{each.doc} Deprecated.".strip() if each.deprecated else each.doc
 
 
+def deprecation(what: str, revision: str) -> str:
+    """What whoever uses something deprecated is told."""
+    return f"{what} is deprecated in MCP {revision}"
+
+
 def literal(text: str) -> str:
     """A Python string literal in ASCII: the same text whatever the text contains."""
     return ascii(text)
@@ -142,8 +147,13 @@ def docstring(text: str, indent: str) -> str:
     return f'{indent}"""{body}\n{indent}"""'
 
 
-def _class_options(each: Object, tokens: _Tokens) -> Schema:
+def _class_options(each: Object, revision: Revision, tokens: _Tokens) -> Schema:
+    def mark(what: str) -> str:
+        return repr(tokens.hide(deprecation(what, revision.id)))
+
     return {
+        "deprecated": mark(each.name) if each.deprecated else "",
+        "deprecations": {field.name: mark(f"{each.name}.{field.name}") for field in each.fields if field.deprecated},
         "fills": [field.name for field in each.fields if field.fill is not None],
         "optional": [field.name for field in each.fields if not field.required],
         "constants": {

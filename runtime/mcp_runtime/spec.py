@@ -56,7 +56,7 @@ class Gate:
         """Whether these params need the capability."""
         if not isinstance(params, self.params) or not self.property:
             return isinstance(params, self.params)
-        value = getattr(params, self.property)
+        value = vars(params)[self.property]  # An attribute may be deprecated, which is not for us to say.
         return value in self.values if self.values else value is not None
 
 

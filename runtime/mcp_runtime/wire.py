@@ -9,6 +9,7 @@
 
 # No `from __future__ import annotations` here: pydantic would evaluate the strings again for every generated class.
 
+import warnings
 from collections.abc import Callable, Mapping
 from functools import cache, partial
 from operator import is_
@@ -55,6 +56,20 @@ else:
         return Field(json_schema_extra={"fill": value})
 
 
+if TYPE_CHECKING:
+    from typing_extensions import deprecated as deprecated
+else:
+
+    def deprecated(message):
+        """Mark a type: whoever makes an object of it is warned, but not who reads one from the wire."""
+
+        def mark(cls):
+            cls.__deprecated__ = message
+            return cls
+
+        return mark
+
+
 class WireModel(BaseModel):
     """A JSON object of the protocol."""
 
@@ -68,7 +83,9 @@ class WireModel(BaseModel):
     )
 
     def __init__(self, /, **data: Any) -> None:
-        values, usuals = _filled_in(type(self))
+        values, usuals, deprecated = _filled_in(type(self))
+        if deprecated:
+            warnings.warn(deprecated, DeprecationWarning, stacklevel=2)
         self.__pydantic_validator__.validate_python({**values, **data}, self_instance=self)
         for names in usuals:  # Who reads the object can tell what was said from what was filled in.
             if data.keys().isdisjoint(names):
@@ -79,9 +96,9 @@ class WireModel(BaseModel):
 
 
 @cache
-def _filled_in(cls: type[BaseModel]) -> tuple[dict[str, Any], tuple[tuple[str, str], ...]]:
-    """What the constructor of a model fills in: constants and usual values, by attribute; and the names of those that
-    have usual values."""
+def _filled_in(cls: type[BaseModel]) -> tuple[dict[str, Any], tuple[tuple[str, str], ...], str]:
+    """What the constructor of a model fills in: constants and usual values, by attribute; the names of those that have
+    usual values; and what it warns of."""
     values: dict[str, Any] = {}
     usuals: list[tuple[str, str]] = []
     for name, field in cls.model_fields.items():
@@ -90,7 +107,7 @@ def _filled_in(cls: type[BaseModel]) -> tuple[dict[str, Any], tuple[tuple[str, s
             usuals.append((name, field.alias or name))
         elif field.is_required() and get_origin(field.annotation) is Literal and len(get_args(field.annotation)) == 1:
             values[name] = get_args(field.annotation)[0]
-    return values, tuple(usuals)
+    return values, tuple(usuals), vars(cls).get("__deprecated__", "")
 
 
 @cache

@@ -9,14 +9,11 @@ from __future__ import annotations
 import sys
 from collections.abc import Awaitable, Callable
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from ..peer import Asked, Told
 from ..seams import Speaker
 from .meta import meta_of
-
-if TYPE_CHECKING:
-    from opentelemetry.propagators.textmap import TextMapPropagator
 
 Handle = Callable[[Speaker, Asked | Told], Awaitable[Any]]
 
@@ -66,7 +63,7 @@ async def _within(handle: Handle, session: Speaker, message: Asked | Told) -> An
 
 
 @cache
-def _propagators() -> tuple[TextMapPropagator, ...]:
+def _propagators() -> tuple[Any, ...]:
     # Not those that the process has chosen for itself: the specification names these two.
     from opentelemetry.baggage.propagation import W3CBaggagePropagator
     from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator

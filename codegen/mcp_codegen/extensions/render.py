@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from itertools import takewhile
 from typing import Final
 
 from ..homes import Templates
@@ -56,12 +57,14 @@ def _own_types(text: str, mounted: Mounted) -> str:
         if not isinstance(node, ast.Expr):
             keeping = isinstance(node, (ast.ImportFrom, ast.Import)) or _declares(node) in mounted.own
         if keeping and node.lineno >= first:
-            kept += [*lines[node.lineno - 1 : node.end_lineno], ""]
+            marks: list[ast.expr] = getattr(node, "decorator_list", [])
+            kept += [*lines[min([node.lineno, *(each.lineno for each in marks)]) - 1 : node.end_lineno], ""]
     names = ", ".join(f"{name} as {name}" for name in sorted(mounted.base.types))
     core = f"from ...{mounted.base.module}.types import {names}"
     after = next(index for index, line in enumerate(kept) if line.startswith(("class ", "@")) or " = " in line)
     doc = f'"""The types that {mounted.manifest.name} adds to {mounted.base.id}, and those of the core."""'
-    return "\n".join([*lines[:_HEADER_LINES], doc, "", *kept[:after], core, "", *kept[after:]])
+    header = takewhile(lambda line: line.startswith("#"), lines)
+    return "\n".join([*header, doc, "", *kept[:after], core, "", *kept[after:]])
 
 
 def _declares(node: ast.stmt) -> str:

@@ -7,8 +7,6 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import cache
 from typing import Any, ClassVar, Final, Literal, Protocol, Self, TypeAlias, TypeVar
 
-from pydantic import BaseModel
-
 from ..errors import LocalError, Refusal
 from ..jsonrpc import METHOD_NOT_FOUND, Id
 from ..lifecycle import Capabilities, declare, merge, split

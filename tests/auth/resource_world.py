@@ -18,7 +18,7 @@ from urllib.parse import parse_qs
 import httpx2
 import uvicorn
 from behaviour.support import EVERY, Rev, server_of, since
-from joserfc import jwt
+from joserfc import jwk, jws, jwt
 from over_http.in_process import asking
 from joserfc.jwk import ECKey, RSAKey
 
@@ -41,6 +41,7 @@ class Authority(ThreadingHTTPServer):
         self.key = self.new_key("one")
         self.published: list[dict[str, Any]] = [self.key.as_dict(private=False)]
         self.asked: list[str] = []
+        self.wanted: list[str] = []
         self.down = False
         self.active: dict[str, dict[str, Any]] = {}
         threading.Thread(target=self.serve_forever, args=(0.05,), daemon=True).start()
@@ -91,9 +92,20 @@ class _Handler(BaseHTTPRequestHandler):
         self.server.asked.append(self.path)
         form = parse_qs(self.rfile.read(int(self.headers["content-length"])).decode())
         who = b64decode(self.headers.get("authorization", "Basic ").removeprefix("Basic ")).decode()
-        if self.path != "/introspect" or who != "resource:s%26cret":
+        if who != "resource:s%26cret":
             return self._say(401, {})
+        if self.path == "/token":
+            return self._say(200, self._token({name: each for name, [each] in form.items()}))
         self._say(200, self.server.active.get(form["token"][0], {"active": False}))
+
+    def _token(self, form: dict[str, str]) -> dict[str, Any]:
+        """A token for the resource and with the scopes that a program asks for, bound to its key if it shows one."""
+        self.server.wanted.append(form.get("scope", ""))
+        shown = self.headers.get("dpop")
+        key = None if shown is None else jwk.import_key(jws.extract_compact(shown.encode()).headers()["jwk"])
+        claims = {"sub": None, "scope": form.get("scope"), "cnf": key and {"jkt": key.thumbprint()}}
+        kind = "Bearer" if key is None else "DPoP"
+        return {"access_token": self.server.token(form["resource"], **claims), "token_type": kind, "expires_in": 600}
 
     def _say(self, status: int, said: Any) -> None:
         body = json.dumps(said).encode()

@@ -96,11 +96,34 @@ async def test_a_client_that_takes_streams_alone_is_told_in_the_stream(issuer: A
         assert "insufficient_scope" in answer.text and not at.ran
 
 
+# ---- changes -------------------------------------------------------------------------------------------------------
+
+
+@among(PROTECTED)
+async def test_changes_of_a_resource_are_told_to_those_alone_who_may_read_it(rev: Rev, issuer: Authority) -> None:
+    app = notes({"resources": {"subscribe": True}})
+
+    async with endpoint(rev, protected(issuer), app) as at:
+        less, more = issuer.token(at.url, scope="read"), issuer.token(at.url, scope="write")
+        await at.open(less)
+        for uri in ("note://secret", "note://x"):
+            method, params = ("resources/subscribe", {"uri": uri}) if not rev.stateless else listening(uri)
+            answer = await ask(at, method, params, less)
+            assert "insufficient_scope" in answer.text
+            assert answer.status_code == 403
+            if not rev.stateless:
+                assert "result" in json.loads((await ask(at, method, params, more)).content)
+
+
+def listening(uri: str) -> tuple[str, dict[str, Any]]:
+    return "subscriptions/listen", {"notifications": {"resourceSubscriptions": [uri]}}
+
+
 # ---- what an app declares --------------------------------------------------------------------------------------------
 
 
-def notes() -> App:
-    app = App("notes")
+def notes(capabilities: dict[str, Any] | None = None) -> App:
+    app = App("notes", capabilities=capabilities)
 
     @app.tool(scopes=["write"])
     def write(ctx: Context) -> str:

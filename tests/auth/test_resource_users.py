@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -107,6 +108,29 @@ async def test_state_that_was_sealed_for_a_user_is_refused_from_another(rev: Rev
                 assert "alice: file:///a" in answer.text
             else:
                 assert answer.status_code in (400, 401) and "file:///a" not in answer.text, who
+
+
+@among(SESSIONS)
+async def test_who_listens_is_let_go_when_the_token_ends(rev: Rev, issuer: Authority) -> None:
+    """A token within the leeway of clocks is taken, and has ended: the stream does, too, before anything is on it."""
+    async with endpoint(rev, lambda url: Protection(url, [issuer.name])) as at:
+        lasting, ended = issuer.token(at.url), issuer.token(at.url, exp=int(time.time()) - 5)
+        await at.open(lasting)
+        head = {**at.session, "accept": "text/event-stream"}
+        answer = await at.http.get(at.url, headers={**head, "authorization": f"Bearer {ended}"})
+        assert answer.status_code == 200 and b"data: {" not in answer.content
+        async with at.http.stream("GET", at.url, headers={**head, "authorization": f"Bearer {lasting}"}) as stream:
+            told = await at.call(ended)  # What is asked with it within the leeway is still answered.
+            assert stream.status_code == 200 and "alice" in told.text
+
+
+@among(STATELESS)
+async def test_who_listens_without_a_session_is_told_when_the_token_has_ended(rev: Rev, issuer: Authority) -> None:
+    async with endpoint(rev, lambda url: Protection(url, [issuer.name]), server_of(rev)) as at:
+        ended = issuer.token(at.url, exp=int(time.time()) - 5)
+        answer = await at.post(rev.request(1, "subscriptions/listen", {"notifications": {}}), ended)
+        said = [json.loads(line[6:]) for line in answer.text.splitlines() if line.startswith("data: {")]
+        assert [each.get("method", "answer") for each in said][-1] == "answer" and said[-1]["result"]
 
 
 async def test_requests_that_run_together_know_their_own_user(issuer: Authority) -> None:

@@ -213,7 +213,7 @@ class BaseApp(Generic[ServerT]):
     @cached_property
     def server(self) -> ServerT:
         """The server of this app; what it declares is settled when it is first asked for."""
-        members: dict[str, Any] = {"lifespan": _entered(self)}
+        members: dict[str, Any] = {"lifespan": _entered(self), "scopes": _needed(self._offers)}
         for kind, names in _SERVED.items():
             if self._declares(kind):
                 members |= {name: _handler(self._offers, name) for name in names}
@@ -316,11 +316,16 @@ def tool(name: str | None = None, **settings: Unpack[ToolSettings]) -> Callable[
 def _handler(offers: Offers, name: str) -> Callable[..., Any]:
     async def handle(self: BaseServer, ctx: ServerContext, params: Any) -> Any:
         states: States = ctx.state or {}
-        if needed := offers.needed(name, params):
-            ctx.needs(*needed)
         return await offers.answer(name, ctx, params, states)
 
     return handle
+
+
+def _needed(offers: Offers) -> Callable[[BaseServer, str, Any], Sequence[str]]:
+    def scopes(self: BaseServer, name: str, params: Any) -> Sequence[str]:
+        return offers.needed(name, params)
+
+    return scopes
 
 
 def _entered(app: BaseApp[Any]) -> Callable[[BaseServer], AbstractAsyncContextManager[States]]:

@@ -10,9 +10,11 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from ..errors import Refusal
+from ..faces.audience import filter_of
 from ..faces.paging import page
 from ..faces.server import ServerContext
 from ..jsonrpc import INVALID_PARAMS
+from ..wire import is_list
 from .prompts import Prompt
 from .resources import Resource
 from .tools import Told, Tool
@@ -73,6 +75,11 @@ class Offers:
             case "complete":
                 uri: str | None = getattr(params.ref, "uri", None)
                 return self._scopes("prompts", params.ref.name) if uri is None else self._scopes_at(uri)
+            case "subscribe":
+                return self._scopes_at(params.uri)
+            case "subscriptions_listen":
+                watched = (uri for uris in filter_of(params).values() if is_list(uris) for uri in uris)
+                return tuple(scope for uri in watched for scope in self._scopes_at(uri))
             case _:
                 return ()
 

@@ -193,7 +193,7 @@ class HttpServer:
         if isinstance(found, Turned):
             return await turn_away(send, found)
         if method == "GET":
-            return await self._listen(found, head.headers, receive, send)
+            return await self._listen(found, caller, head.headers, receive, send)
         await self._sessions.end(found)
         await respond(send, 204)
 
@@ -299,7 +299,7 @@ class HttpServer:
         readable = revision.batches if isinstance(message, list) else hasattr(message, "method")
         return status_of(code, revision) if readable else 400
 
-    async def _listen(self, found: HttpSession, headers: Headers, receive: Receive, send: Send) -> None:
+    async def _listen(self, found: HttpSession, caller: Caller, headers: Headers, receive: Receive, send: Send) -> None:
         """Send what belongs to no exchange, or go on with the stream that was interrupted."""
         wanted = resumes(headers)
         if isinstance(wanted, Turned):
@@ -309,7 +309,8 @@ class HttpServer:
             return await turn_away(send, Turned(400, "there is no such stream any more"))
         session = found.session
         primed = session is not None and session.peer.revision.http.primed
-        await self._stream(stream, receive, send, after=wanted[1] if wanted else None, primed=primed)
+        after = wanted[1] if wanted else None
+        await self._stream(stream, receive, send, after=after, primed=primed, longest=caller.lasts)
 
     async def _stream(
         self,
@@ -319,8 +320,9 @@ class HttpServer:
         more: Raw = (),
         after: int | None = None,
         primed: bool = False,
+        longest: float | None = None,
     ) -> None:
-        leaving = asyncio.ensure_future(gone(receive))
+        leaving = asyncio.ensure_future(gone(receive, longest))
         try:
             await send_stream(stream, leaving, send, self._limits.keep_alive, more=more, after=after, primed=primed)
         finally:

@@ -97,12 +97,12 @@ class Listener:
     async def hear(self, row: Notification, params: Mapping[str, Any]) -> None:
         await self._speaker.tell(row, {**params, "_meta": {**params.get("_meta", {}), **self.meta}})
 
-    async def listen(self, audience: Audience, lifecycle: Stateless) -> None:
-        """Acknowledge what was chosen, then hear of it until `end`."""
+    async def listen(self, audience: Audience, lifecycle: Stateless, longest: float | None) -> None:
+        """Acknowledge what was chosen, then hear of it until `end`, or for so many seconds at the longest."""
         await self._speaker.tell(lifecycle.acknowledged, {"notifications": self._chosen, "_meta": self.meta})
         audience.join(self)
         try:
-            await self._ended
+            await asyncio.wait([self._ended], timeout=longest)
         finally:
             audience.leave(self)
 

@@ -14,6 +14,7 @@ from pydantic import BaseModel
 from ..errors import InvalidMessage, LocalError, Refusal, UnusableSchema
 from ..exchange import log
 from ..jsonrpc import INTERNAL_ERROR, INVALID_PARAMS
+from ..peer import Asked, Told
 from ..spec import Sent
 from ..wire import is_object
 from .rates import Allowance, Rate
@@ -70,6 +71,11 @@ def _limited(method: str, handler: Handler, rate: Rate, together: object | None)
         return await handler(ctx, params)
 
     return within
+
+
+def check_scopes(ctx: Any, scopes: Callable[[str, Any], Iterable[str]], message: Asked | Told) -> None:
+    """Raise Refusal where the user has not the scopes that a request needs."""
+    ctx.needs(*scopes(message.row.name, message.params))
 
 
 def scoped(handlers: dict[str, Handler], rows: Iterable[Sent], scopes: Callable[[str, Any], Iterable[str]]) -> None:

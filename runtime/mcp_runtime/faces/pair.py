@@ -99,7 +99,7 @@ class Pairs:
         id, pair = secrets.token_urlsafe(24), _Pair(caller)
         self._open[id] = pair
         serving = asyncio.create_task(serve(self._servers, pair, caller))
-        leaving = asyncio.ensure_future(gone(receive))
+        leaving = asyncio.ensure_future(gone(receive, caller.lasts))
         address = f"{scope.get('root_path', '')}{self._post}?session_id={id}"
         try:
             await send_stream(

@@ -21,7 +21,7 @@ from .calls import DEFAULT, Options, Params
 from .choosing import choose, turn_away
 from .face import LEVELS, Chosen, Extension, Face, Handler, Speaking
 from .freshness import Hint, hint
-from .guards import limit, scoped
+from .guards import check_scopes, limit, scoped
 from .questions import check_questions
 from .rates import Allowance, Rate
 from .rounds import Rounds, interim_of
@@ -91,13 +91,12 @@ class BaseServer(Face):
         yield None
 
     def principal(self, ctx: ServerContext) -> str:
-        """Whose request this is: what is sealed for one user is refused from another. Override it where users are
-        known by something else than their tokens."""
+        """Whose request this is; what is sealed for one is refused from another. Override it where no token tells."""
         return "" if ctx.user is None else ctx.user.key
 
     def scopes(self, name: str, params: Any) -> Sequence[str]:
         """Override to say which scopes a request needs beside those of the endpoint, by the name of its handler and its
-        params; its handler does not run without. Over stdio, whoever started the server needs none."""
+        params. Over stdio none are needed."""
         return ()
 
     @property
@@ -205,6 +204,7 @@ class Conversation:
                 return None
             if not self._is_kept_here(row):
                 raise self._server._not_handled(message.row)  # pyright: ignore[reportPrivateUsage]
+            check_scopes(self._server.context(self, session, message), self._server.source.scopes, message)
             answer = message.row.result()
         else:
             answer = await self._run(handler, session, message)
@@ -230,9 +230,9 @@ class Conversation:
     def _is_kept_here(self, row: Sent) -> bool:
         """Whether a request needs no handler, because what it is about is known here."""
         lifecycle = self._server.revision.lifecycle
-        roles = (
-            (lifecycle.level, lifecycle.subscribe, lifecycle.unsubscribe) if isinstance(lifecycle, Handshake) else ()
-        )
+        if not isinstance(lifecycle, Handshake):
+            return False
+        roles = (lifecycle.level, lifecycle.subscribe, lifecycle.unsubscribe)
         return row.method in {each.method for each in roles if each is not None}
 
     def _note_watched(self, lifecycle: Handshake, message: Asked | Told) -> None:
@@ -244,10 +244,11 @@ class Conversation:
     async def _listen(self, session: Speaker, asked: Asked, lifecycle: Stateless) -> BaseModel:
         """Let a client listen until it or the server ends that, and say that this was the end."""
         server = self._server
+        check_scopes(server.context(self, session, asked), server.source.scopes, asked)
         listener = Listener(session, asked, await agreed(server, server.context(self, session, asked), asked))
         self._listeners.add(listener)
         try:
-            await listener.listen(server.audience, lifecycle)
+            await listener.listen(server.audience, lifecycle, session.caller.lasts if session.caller else None)
         finally:
             self._listeners.discard(listener)
         return asked.row.read_result({"resultType": "complete", "_meta": {**self._signature(), **listener.meta}})

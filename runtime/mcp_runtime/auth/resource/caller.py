@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
@@ -19,7 +20,8 @@ Challenge = Callable[[Iterable[str]], Raw]
 @dataclass(frozen=True, slots=True, eq=False)
 class User:
     """Whose token a request came with: at least one of `subject` and `client` is known. `claims` are all that the
-    token says, without the token itself. `bound`: the thumbprint of the key that its sender has to prove to hold."""
+    token says, without the token itself. `bound`: the thumbprint of the key that its sender has to prove to hold.
+    `expires`: when the token ends, in seconds since the epoch; what it has opened to listen to ends with it."""
 
     subject: str | None
     client: str | None = None
@@ -27,6 +29,7 @@ class User:
     issuer: str = ""
     claims: Mapping[str, Any] = field(default_factory=dict[str, Any], repr=False)
     bound: str | None = None
+    expires: float | None = None
 
     def __post_init__(self) -> None:
         if not self.subject and not self.client:
@@ -59,6 +62,12 @@ class Caller:
         self.owner = owner if user is None else user.key
         self.denied: Raw = ()
         self._challenge = challenge
+
+    @property
+    def lasts(self) -> float | None:
+        """Seconds until the token ends; None for ever."""
+        expires = None if self.user is None else self.user.expires
+        return None if expires is None else max(expires - time.time(), 0.0)
 
     def need(self, scopes: Iterable[str]) -> None:
         """Raises Refusal unless the token has all of these scopes, and where there was none."""

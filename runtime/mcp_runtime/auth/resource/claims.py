@@ -43,7 +43,7 @@ def read_user(claims: Mapping[str, Any], wanted: Wanted, now: float, token: str)
     except ValueError:
         raise Unacceptable("it is bound to something that cannot be checked") from None
     told = {name: value for name, value in claims.items() if value != token}
-    return User(subject, client, scopes, wanted.issuer or str(issuer or ""), told, bound)
+    return User(subject, client, scopes, wanted.issuer or str(issuer or ""), told, bound, _time(claims, "exp"))
 
 
 def _check_times(claims: Mapping[str, Any], wanted: Wanted, now: float) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
+from contextlib import suppress
 from typing import Any, Final
 
 from ... import jsonrpc
@@ -29,10 +30,12 @@ class Left(Exception):
     """The client went away before its request was complete."""
 
 
-async def gone(receive: Receive) -> None:
-    """Wait until the client of a request goes away."""
-    while (await receive())["type"] != "http.disconnect":
-        pass
+async def gone(receive: Receive, longest: float | None = None) -> None:
+    """Wait until the client of a request goes away, or has to: after so many seconds."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(longest):
+            while (await receive())["type"] != "http.disconnect":
+                pass
 
 
 async def respond(send: Send, status: int, body: bytes = b"", more: Raw = ()) -> None:

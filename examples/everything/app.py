@@ -1,0 +1,230 @@
+"""Every feature of the protocol in one file, written once: it serves clients of all revisions, over stdio and HTTP.
+
+Run it: `python examples/everything/app.py stdio`, or `… http --port 8000` with the endpoints /mcp and, for clients that
+know no other, /sse. Handlers are those of the newest revision; what an older one cannot say is converted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import logging
+from argparse import ArgumentParser
+from typing import Annotated, Any, Final, Literal, TypedDict
+
+from pydantic import Field
+
+from mcp_generated import App, AssistantMessage, Audio, Context, Image, ToolError, UserMessage
+from mcp_generated.v2026_07_28 import types as t
+
+# One blue pixel, and half a millisecond of silence.
+PNG: Final = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR4nGNQaDgAAAIkAWHdFJqQAAAAAElFTkSuQmCC"
+)
+WAV: Final = base64.b64decode("UklGRigAAABXQVZFZm10IBAAAAABAAEAQB8AAEAfAAABAAgAZGF0YQQAAACAgICA")
+CITIES: Final = ("Lyon", "Milan", "Padua", "Paris", "Pau", "Rome")
+NUMBERS: Final = 1000
+
+Level = Literal["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"]
+
+app = App(
+    "everything",
+    "Call `echo` first. Notes that `write_note` writes are resources, and can be watched.",
+    version="1.0",
+    page_size=5,
+    capabilities={
+        "logging": {},
+        "prompts": {"listChanged": True},
+        "resources": {"subscribe": True, "listChanged": True},
+        "tools": {"listChanged": True},
+    },
+)
+notes: dict[str, str] = {}
+
+
+# ---- tools: what they give --------------------------------------------------------------------------------------------
+
+
+class Statistics(TypedDict):
+    count: int
+    sum: float
+    largest: float
+
+
+@app.tool(annotations={"readOnlyHint": True})
+async def echo(text: str) -> str:
+    """Give a text back."""
+    return text
+
+
+@app.tool()
+async def statistics(numbers: Annotated[list[float], Field(min_length=1)]) -> Statistics:
+    """Sum up numbers.
+
+    Args:
+        numbers: At least one.
+    """
+    return {"count": len(numbers), "sum": sum(numbers), "largest": max(numbers)}
+
+
+@app.tool()
+async def image() -> Image:
+    """Give an image."""
+    return Image(PNG)
+
+
+@app.tool()
+async def audio() -> Audio:
+    """Give a sound."""
+    return Audio(WAV)
+
+
+@app.tool()
+async def mixed() -> list[str | Image | t.EmbeddedResource | t.ResourceLink]:
+    """Give a text, an image, a resource with its content and one without."""
+    return ["Some of everything:", Image(PNG), embedded(), t.ResourceLink(uri="demo://image", name="image")]
+
+
+@app.tool()
+async def fail() -> str:
+    """Fail."""
+    raise ToolError("This tool always fails.")
+
+
+# ---- tools: what they do meanwhile --------------------------------------------------------------------------------------
+
+
+@app.tool()
+async def long_running(ctx: Context, seconds: Annotated[float, Field(ge=0, le=60)] = 1.0, steps: int = 5) -> str:
+    """Take some time, and tell how far it is."""
+    for step in range(steps):
+        await ctx.progress(step, total=steps, message=f"step {step + 1}")
+        await asyncio.sleep(seconds / steps)
+    await ctx.progress(steps, total=steps, message="done")
+    return f"{steps} steps in {seconds:g} s"
+
+
+@app.tool()
+async def log_something(level: Level, text: str, ctx: Context) -> str:
+    """Send a log message."""
+    await ctx.log(level, {"said": text}, "everything")
+    return "logged"
+
+
+@app.tool()
+async def write_note(name: Annotated[str, Field(pattern="^[a-z]{1,20}$")], text: str) -> str:
+    """Write a resource: its watchers are told that it changed, and everybody that there is one more."""
+    uri, is_new = f"note://{name}", name not in notes
+    notes[name] = text
+    if is_new:
+        app.add_resource(uri, lambda: notes[name], name=name, mime_type="text/plain")
+    await app.server.notify_resource_updated(uri=uri)
+    return uri
+
+
+@app.tool()
+async def toggle_extra() -> str:
+    """Let the tool called `extra` come or go, and tell so."""
+    if any(tool.name == "extra" for tool in await app.list_tools()):
+        app.remove_tool("extra")
+        return "gone"
+    app.add_tool(extra)
+    return "here"
+
+
+async def extra() -> str:
+    """Be there for a while."""
+    return "I am only here for a while."
+
+
+# ---- tools: what they ask the client ------------------------------------------------------------------------------------
+
+
+@app.tool()
+async def sample(prompt: str, ctx: Context) -> str:
+    """Ask the client's model."""
+    asked = t.SamplingMessage(role="user", content=t.TextContent(text=prompt))
+    answer: Any = await ctx.sample(messages=[asked], max_tokens=100)
+    return f"{answer.model} ({answer.stop_reason}): {answer.content.text}"
+
+
+@app.tool()
+async def list_roots(ctx: Context) -> str:
+    """List the client's roots."""
+    return "\n".join(f"{root.name}: {root.uri}" for root in (await ctx.list_roots()).roots)
+
+
+@app.tool()
+async def ask_user(ctx: Context) -> str:
+    """Ask the user for some data."""
+    form: dict[str, Any] = {
+        "name": {"type": "string", "title": "Name", "minLength": 1},
+        "size": {"type": "string", "enum": ["s", "m", "l"], "default": "m"},
+    }
+    schema = {"type": "object", "properties": form, "required": ["name"]}
+    asked = t.ElicitRequestFormParams.model_validate({"message": "Who are you?", "requestedSchema": schema})
+    answer: Any = await ctx.elicit(asked)
+    said = ", ".join(f"{name}={value}" for name, value in sorted((answer.content or {}).items()))
+    return f"{answer.action}: {said}" if said else str(answer.action)
+
+
+# ---- resources ------------------------------------------------------------------------------------------------------------
+
+
+@app.resource("demo://text", mime_type="text/plain")
+async def text() -> str:
+    """A text."""
+    return "héllo"
+
+
+@app.resource("demo://image", mime_type="image/png")
+async def picture() -> bytes:
+    """One blue pixel."""
+    return PNG
+
+
+@app.resource("demo://number/{n}", mime_type="text/plain")
+async def number(n: Annotated[int, Field(ge=0, lt=NUMBERS)]) -> str:
+    """A number below 1,000."""
+    return f"This is number {n}."
+
+
+def embedded() -> t.EmbeddedResource:
+    content = t.TextResourceContents(uri="demo://text", mime_type="text/plain", text="héllo")
+    return t.EmbeddedResource(resource=content, annotations=t.Annotations(audience=["user"], priority=1))
+
+
+# ---- prompts and completion -----------------------------------------------------------------------------------------------
+
+
+@app.prompt()
+async def describe(city: str, style: str = "short") -> str:
+    """A text about a city.
+
+    Args:
+        city: Its name in English.
+        style: How the text is to be.
+    """
+    return f"Describe {city} in a {style} text."
+
+
+@app.prompt()
+async def with_everything() -> list[UserMessage | AssistantMessage]:
+    """A prompt with an image, a resource and an answer in it."""
+    return [UserMessage(Image(PNG)), UserMessage(embedded()), AssistantMessage("It is blue.")]
+
+
+@app.completion()
+def complete(ref: t.PromptReference | t.ResourceTemplateReference, argument: t.CompletionArgument) -> list[str]:
+    """How an argument could go on."""
+    known = {"city": CITIES, "style": ("long", "loud", "short"), "n": map(str, range(NUMBERS))}
+    return [each for each in known.get(argument.name, ()) if each.lower().startswith(argument.value.lower())]
+
+
+if __name__ == "__main__":
+    arguments = ArgumentParser(description=__doc__)
+    arguments.add_argument("transport", nargs="?", choices=("stdio", "http"), default="stdio")
+    arguments.add_argument("--port", type=int, default=8000)
+    chosen = arguments.parse_args()
+    logging.basicConfig(level=logging.INFO)
+    app.run(chosen.transport, **({"port": chosen.port, "legacy_sse": True} if chosen.transport == "http" else {}))

@@ -150,12 +150,17 @@ def test_nothing_is_wider_than_the_window(browser: Browser, page: Path, width: i
         "return Array.from(document.querySelectorAll('body *')).filter((each) => !each.closest('.scroll') && "
         "each.getBoundingClientRect().right > innerWidth + 1).map((each) => each.outerHTML.slice(0, 200))"
     )
+    cut = (
+        "return Array.from(document.querySelectorAll('.scroll:has(.matrix, .fields)')).filter((each) => "
+        "each.scrollWidth > each.clientWidth + 1).map((each) => each.outerHTML.slice(0, 200))"
+    )
     rooms = [("methods",), ("methods", "client", "tools/call"), ("types", "2026-07-28", "CallToolResult")]
     for room in [*rooms, ("changes", "2024-11-05", "2026-07-28")]:
         show(browser, page, *room, width=width)
         inside, wanted = browser.execute_script("return [innerWidth, document.documentElement.scrollWidth]")
         assert inside == width and wanted <= width, room
         assert browser.execute_script(wider) == [], room
+        assert browser.execute_script(cut) == [], room
 
 
 def test_what_a_schema_says_is_text_and_nothing_else(browser: Browser, tmp_path: Path) -> None:

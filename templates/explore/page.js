@@ -53,8 +53,10 @@ function methods() {
     sides.map(([side, says]) => [el("h2", {}, says), matrix(all.methods.filter((each) => each.from === side))]),
   ];
 }
+// An id that may break after each of its parts, in a narrow window.
+const inParts = (id) => id.split("-").map((part, at) => (at ? ["-", el("wbr"), part] : part));
 function matrix(rows) {
-  return table("matrix", ["Method", ...ids], rows.map((each) =>
+  return table("matrix", ["Method", ...ids.map(inParts)], rows.map((each) =>
     el("tr", {}, el("th", { scope: "row" }, link(path("methods", each.from, each.method), code(breakable(each.method))), " ",
       each.kind === "request" ? null : tag(each.kind)),
     ids.map((id, at) => cell(each, id, ids[at - 1])))));

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import stat
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import example
 import httpx2
 import pytest
-from peers import driven, python_peer
+from conftest import ROOT
+from peers import driven, node_peer, python_peer
 
 from mcp_generated import connect
 from mcp_generated.v2025_03_26 import Client
@@ -115,7 +118,13 @@ def test_the_official_python_client_logs_in_to_it_too(served: tuple[str, str], s
     assert set(got["scope"].split()) == {"notes:read", "notes:write"}
 
 
-def test_the_official_python_client_finds_the_endpoints_of_one_process_that_is_both() -> None:
-    python = python_peer("mcp==1.30.0")
-    with example.running("together.py", "0") as url:
-        assert driven(python, "python_sdk_login.py", url)["said"] == "ada has 1 notes"
+@pytest.mark.parametrize("package", ["@modelcontextprotocol/sdk@1.32.2", "@modelcontextprotocol/client@2.4.0"])
+def test_the_official_typescript_client_logs_in_to_it_too(served: tuple[str, str], package: str) -> None:
+    issuer, url = served
+    driver = ROOT / "tests" / "peer_drivers" / "typescript_login.mjs"
+    command = ["node", str(driver), str(node_peer(package)), url]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE)
+    assert done.returncode == 0, done.stderr
+    got = json.loads(done.stdout)
+    assert got["said"].startswith("ada has ") and got["iss"] == issuer and got["refused"] == "UnauthorizedError"
+    assert set(got["scope"].split()) == {"notes:read", "notes:write"}

@@ -257,7 +257,16 @@ def test_a_token_is_good_for_the_resource_it_was_asked_for_alone() -> None:
 @pytest.mark.clause("2025-03-26/authorization/29", "draft/authorization/34", "draft/authorization/33")
 @pytest.mark.parametrize(
     "issuer",
-    ["http://auth.example", "https://auth.example/", "https://a@auth.example", "https://auth.example?x", "ftp://a", ""],
+    [
+        "http://auth.example",
+        "https://auth.example/",
+        "https://a@auth.example",
+        "https://auth.example?x",
+        "ftp://a",
+        "",
+        "https://AUTH.example",
+        "https://auth.example:443",
+    ],
 )
 def test_an_issuer_is_https_or_on_this_machine(issuer: str) -> None:
     with pytest.raises(LocalError):

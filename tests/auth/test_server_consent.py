@@ -6,7 +6,7 @@ import asyncio
 import re
 
 import pytest
-from granting import ISSUER, REDIRECT, Person, Program, action_of, error_of, house, on_a_server, ticket_of
+from granting import ISSUER, REDIRECT, Person, Program, action_of, answer_of, error_of, house, on_a_server, ticket_of
 
 from mcp_runtime.authserver.server import AuthorizationServer
 from mcp_runtime.faces import sealing
@@ -24,6 +24,7 @@ OTHER = "https://other.example/callback"
         ({"decision": "allow", "ticket": None}, {}),
         ({}, {"origin": "https://evil.example"}),
         ({}, {"origin": "null"}),
+        ({}, {"origin": ISSUER.replace("https", "http")}),
         ({}, {"origin": f"{ISSUER}.evil.example"}),
         ({}, {"sec-fetch-site": "cross-site"}),
         ({}, {"cookie": "__Host-mcp-consent=another"}),
@@ -155,5 +156,17 @@ def test_a_cookie_that_was_not_given_here_is_replaced_and_never_repeated(value: 
         page = await person.web.get(asked, params=program.wish(), headers={"cookie": f"__Host-mcp-consent={value}"})
         [given] = page.headers.get_list("set-cookie")
         assert re.fullmatch(r"__Host-mcp-consent=[A-Za-z0-9_-]{43}; [ -~]+", given)
+
+    on_a_server(attack)
+
+
+def test_cookies_of_others_are_in_nobodys_way() -> None:
+    async def attack(server: AuthorizationServer, program: Program) -> None:
+        person = Person(server)
+        page = await person.asks(**program.wish())
+        own = page.headers["set-cookie"].partition(";")[0]
+        person.web.cookies.clear()
+        answer = await person.decides(page, cookie=f'a[b]={{"x": "y"}}; =; ; {own}; c="')
+        assert "code" in answer_of(answer)
 
     on_a_server(attack)

@@ -10,6 +10,7 @@ from dataclasses import asdict
 from typing import Any, Final
 from urllib.parse import urlencode
 
+from ..auth.metadata import base_of
 from ..errors import NotAuthorized, Unreachable
 from ..exchange import log
 from ..faces.sealing import KeyRing, Unsealable
@@ -82,9 +83,9 @@ class People:
     async def consent(self, request: Incoming) -> Reply:
         """What the person decided. Raises Refused for what is no decision of theirs."""
         form = request.form()
-        origin = request.headers.get("origin", self._issuer)
-        own = self._issuer.partition("://")[2].partition("/")[0]
-        if origin.partition("://")[2] != own or request.headers.get("sec-fetch-site", "same-origin") != "same-origin":
+        own = base_of(self._issuer)
+        there = request.headers.get("origin", own), request.headers.get("sec-fetch-site", "same-origin")
+        if there != (own, "same-origin"):
             raise Refused(Error.ACCESS_DENIED, "this did not come from the page of this server", 403)
         said = self._opened(form.get("ticket", ""), _CONSENT, request)
         wish, client = await self._wish(said)

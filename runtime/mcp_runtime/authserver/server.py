@@ -90,6 +90,9 @@ class AuthorizationServer:
         UrlPolicy(local=True, private=frozenset({issuer})).check(issuer)
         if issuer.endswith("/") or "?" in issuer:
             raise LocalError(f"{issuer}: an issuer has no slash at its end, and no query")
+        base = urlsplit(issuer)
+        if issuer != f"{base.scheme}://{base.netloc.lower()}{base.path}" or base.port in (80, 443):
+            raise LocalError(f"{issuer}: an issuer is written as browsers write it, and has no usual port")
         if not resources:
             raise LocalError("an authorization server needs a resource to give tokens for")
         self.issuer = issuer

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from http.cookies import CookieError, SimpleCookie
 from typing import Any, Final
 
 from ..http.headers import Turned, read_headers
@@ -16,7 +15,6 @@ from .requests import Fields, fields, once
 
 _FORM: Final = "application/x-www-form-urlencoded"
 _LONGEST_QUERY: Final = 16 * 1024
-_COOKIES: Final = 8 * 1024
 _EVERY: Final = (("cache-control", "no-store"), ("pragma", "no-cache"), ("x-content-type-options", "nosniff"))
 
 
@@ -38,13 +36,9 @@ class Incoming:
         return str(client[0]) if client else ""
 
     def cookie(self, name: str) -> str | None:
-        """The value of a cookie."""
-        text = self.headers.get("cookie", "")
-        try:
-            found = SimpleCookie(text if len(text) <= _COOKIES else "").get(name)
-        except CookieError:
-            return None
-        return found.value if found else None
+        """The value of a cookie, as it stands; what other cookies look like does not matter."""
+        pairs = (each.strip().partition("=") for each in self.headers.get("cookie", "").split(";"))
+        return next((value for found, _, value in pairs if found == name), None)
 
     def parameters(self) -> Fields:
         """The fields of the query. Raises Refused."""

@@ -140,7 +140,12 @@ class BaseClient(Face):
         from .answering import go_on
 
         again = partial(super()._ask, row, options=options)
-        return cast("ResultT", await go_on(row, params, answer, self._answerable(), self._answer, again))
+        answer = await go_on(row, params, answer, self._answerable(), self._answer, again)
+        if not isinstance(answer, row.answers):  # The caller does not expect it: it is a task, of an added extension.
+            from .following import follow
+
+            answer = await follow(self, answer, options)
+        return cast("ResultT", answer)
 
     def _answerable(self) -> dict[str, InputRequest[Any]]:
         rows = (row for row in self.revision.rows if isinstance(row, InputRequest))

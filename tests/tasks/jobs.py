@@ -1,0 +1,95 @@
+"""A server with tools whose calls become tasks. Run it for stdio, or take what `jobs` gives."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from mcp_generated import App, Context, Task, ToolError
+from mcp_generated.v2026_07_28 import types as t
+from mcp_runtime.errors import Refusal
+
+SOON: Final = Task(ttl=600, poll=0.01)
+
+
+@dataclass
+class Seen:
+    """What the handlers have come to."""
+
+    going: asyncio.Event = field(default_factory=asyncio.Event)
+    let: asyncio.Event = field(default_factory=asyncio.Event)
+    ended: asyncio.Event = field(default_factory=asyncio.Event)
+    answers: list[Any] = field(default_factory=list[Any])
+
+
+def jobs(seen: Seen, task: Task = SOON, **settings: Any) -> App:
+    """An app whose tools tell what they see."""
+    app = App("jobs", **settings)
+
+    @app.tool(task=task)
+    async def wait(ctx: Context, stubborn: bool = False) -> str:
+        """Wait until it is let go."""
+        await ctx.status("waiting")
+        seen.going.set()
+        try:
+            await seen.let.wait()
+        except asyncio.CancelledError:
+            if not stubborn:
+                raise
+        finally:
+            seen.ended.set()
+        return "done"
+
+    @app.tool(task=task)
+    async def ask(ctx: Context, times: int = 1) -> str:
+        """Ask, one thing at a time."""
+        for _ in range(times):
+            answer = await ctx.elicit(form())
+            seen.answers.append(answer.action)
+        return ", ".join(seen.answers)
+
+    @app.tool(task=task)
+    async def ask_two(ctx: Context) -> str:
+        """Ask two things at once."""
+        one, two = await asyncio.gather(ctx.elicit(form("One?")), ctx.elicit(form("Two?")))
+        return f"{one.action}, {two.action}"
+
+    @app.tool(task=task)
+    async def fail(how: str) -> str:
+        """Fail in one way or another."""
+        match how:
+            case "tool":
+                raise ToolError("the tool failed")
+            case "refusal":
+                raise Refusal(-32050, "no", {"why": "because"})
+            case _:
+                raise RuntimeError("secret")
+
+    @app.tool(task=task)
+    async def say(length: int = 4) -> str:
+        """Say something of this length."""
+        return "x" * length
+
+    @app.tool(task=Task(needed=True))
+    async def only() -> str:
+        """Run as a task, or not at all."""
+        return "done"
+
+    @app.tool(task=Task(poll=0.01, at_once=False))
+    async def first(ctx: Context) -> str:
+        """Ask, and be a task from then on."""
+        answer = await ctx.elicit(form("First?"))
+        assert await ctx.as_task() is True
+        return f"{answer.action}, then {(await ctx.elicit(form('Then?'))).action}"
+
+    return app
+
+
+def form(message: str = "Sure?") -> t.ElicitRequestFormParams:
+    schema = {"type": "object", "properties": {"yes": {"type": "boolean"}}, "required": ["yes"]}
+    return t.ElicitRequestFormParams(message=message, requested_schema=t.RequestedSchema.model_validate(schema))
+
+
+if __name__ == "__main__":
+    jobs(Seen()).run("stdio")

@@ -42,20 +42,6 @@ def jobs(seen: Seen, task: Task = SOON, **settings: Any) -> App:
         return "done"
 
     @app.tool(task=task)
-    async def ask(ctx: Context, times: int = 1) -> str:
-        """Ask, one thing at a time."""
-        for _ in range(times):
-            answer = await ctx.elicit(form())
-            seen.answers.append(answer.action)
-        return ", ".join(seen.answers)
-
-    @app.tool(task=task)
-    async def ask_two(ctx: Context) -> str:
-        """Ask two things at once."""
-        one, two = await asyncio.gather(ctx.elicit(form("One?")), ctx.elicit(form("Two?")))
-        return f"{one.action}, {two.action}"
-
-    @app.tool(task=task)
     async def fail(how: str) -> str:
         """Fail in one way or another."""
         match how:
@@ -76,14 +62,31 @@ def jobs(seen: Seen, task: Task = SOON, **settings: Any) -> App:
         """Run as a task, or not at all."""
         return "done"
 
+    _offer_questions(app, seen, task)
+    return app
+
+
+def _offer_questions(app: App, seen: Seen, task: Task) -> None:
+    @app.tool(task=task)
+    async def ask(ctx: Context, times: int = 1) -> str:
+        """Ask, one thing at a time."""
+        for _ in range(times):
+            answer = await ctx.elicit(form())
+            seen.answers.append(answer.action)
+        return ", ".join(seen.answers)
+
+    @app.tool(task=task)
+    async def ask_two(ctx: Context) -> str:
+        """Ask two things at once."""
+        one, two = await asyncio.gather(ctx.elicit(form("One?")), ctx.elicit(form("Two?")))
+        return f"{one.action}, {two.action}"
+
     @app.tool(task=Task(poll=0.01, at_once=False))
     async def first(ctx: Context) -> str:
         """Ask, and be a task from then on."""
         answer = await ctx.elicit(form("First?"))
         assert await ctx.as_task() is True
         return f"{answer.action}, then {(await ctx.elicit(form('Then?'))).action}"
-
-    return app
 
 
 def form(message: str = "Sure?") -> t.ElicitRequestFormParams:

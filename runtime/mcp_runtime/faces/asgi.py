@@ -145,6 +145,8 @@ class HttpServer:
         await self._sessions.close()
         if self._pairs is not None:
             await self._pairs.close()
+        if self._starter is not None:
+            await self._starter.close()
         for life in self._lives.values():
             await life.end()
 

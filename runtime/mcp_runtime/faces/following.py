@@ -52,10 +52,9 @@ class _Following:
         self.options = options
         self._client = client
         self._task = task
-        self._rows: dict[str, Any] = {row.name: row for row in client.revision.rows}
-        self.row: Request[Any] = next(
-            row for row in self._rows.values() if isinstance(row, Request) and type(task) in row.answers
-        )
+        rows = client.revision.rows
+        self._rows: dict[str, Any] = {row.name: row for row in rows}
+        self.row: Request[Any] = next(row for row in rows if isinstance(row, Request) and type(task) in row.answers)
         self._answered: set[str] = set()
 
     async def ended(self) -> Any:
@@ -94,7 +93,9 @@ class _Following:
             if key in self._answered:
                 continue
             if question.method not in known:
-                raise RemoteError(f"{self.row.method!r}: its task asks for {question.method!r}, which nobody answers here")
+                raise RemoteError(
+                    f"{self.row.method!r}: its task asks for {question.method!r}, which nobody answers here"
+                )
             said = await client._answer(known[question.method], question.params)  # pyright: ignore[reportPrivateUsage]
             self._answered.add(key)
             await self._ask("update_task", {"inputResponses": {key: said.model_dump()}}, each)

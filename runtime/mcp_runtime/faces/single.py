@@ -126,6 +126,8 @@ class Single:
             await session.stop()
         if self._conversation is not None:
             await self._conversation.behind.end()
+        if self._starter is not None:
+            await self._starter.close()
 
     # ---- headers that repeat arguments --------------------------------------------------------------------------------
 

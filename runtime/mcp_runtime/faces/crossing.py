@@ -41,10 +41,11 @@ class Crossing:
     def handlers(self, inner: Mapping[str, Handler], context: MakeContext) -> dict[str, Handler]:
         """The handlers of the outer revision, each of which runs that of the same method inside; `context` makes what
         they are given, from the context of the outer revision."""
-        rows = self.outer.table(self.receives).values()
+        asked = (row for row in self.outer.rows if isinstance(row, InputRequest) and row.direction == self.receives)
+        rows: list[Row] = [*self.outer.table(self.receives).values(), *asked]
         return {row.method: self._handler(row, inner[row.method], context) for row in rows if row.method in inner}
 
-    def _handler(self, row: Sent, handler: Handler, context: MakeContext) -> Handler:
+    def _handler(self, row: Row, handler: Handler, context: MakeContext) -> Handler:
         inside = self.rows[self.receives, row.method]
         if isinstance(inside, Notification):
 
@@ -117,7 +118,7 @@ class Crossing:
         gone = self.inward.gone(row.direction, row.method)
         return gone is not None and gone.answer != "runtime"
 
-    def _result(self, row: Sent, inside: Row, result: Any) -> Any:
+    def _result(self, row: Row, inside: Row, result: Any) -> Any:
         """The answer of a handler, for the client. Raises InvalidMessage for one that the method does not have, and
         Refusal where it cannot be said in the outer revision."""
         known: tuple[type[BaseModel], ...] = getattr(inside, "answers", (getattr(inside, "result", BaseModel),))
@@ -128,6 +129,8 @@ class Crossing:
             )
         interim = "" if isinstance(result, known[0]) else type(result).__name__
         try:
+            if isinstance(row, InputRequest):  # It becomes a part of the params of the next request.
+                return self.outward.result(self.receives, row.method, result.model_dump())
             if not interim and self.outward.keeps_result(self.receives, row.method):
                 return Said(result)
             made = self.outward.result(self.receives, row.method, result.model_dump(), interim=interim)
@@ -224,9 +227,12 @@ class Inside:
         crossing = self._crossing
         given = {"client_capabilities": self._session.peer.own}
         made = crossing.outward.params(row.direction, row.method, value, given=given)
-        answer = await self._session.ask(outside, made, timeout, on_progress, longest)
+        answer = await self._asked(outside, made, timeout, on_progress, longest)
         interim = "" if type(answer) is outside.result else type(answer).__name__
         return crossing.inward.result(row.direction, row.method, answer.model_dump(), interim=interim)
+
+    async def _asked(self, outside: Any, made: Any, *how: Any) -> Any:
+        return await self._session.ask(outside, made, *how)
 
     async def tell(self, row: Notification, params: Any) -> None:
         """As the session's own; what the outer revision has no notification for is not told."""

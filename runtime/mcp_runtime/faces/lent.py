@@ -13,6 +13,7 @@ from pydantic import BaseModel
 from ..peer import Asked, Told
 from ..session import Session
 from ..spec import META, Handshake, Notification, Revision, Stateless
+from .calls import Options
 from .client import BaseClient, ClientContext
 from .crossing import Crossing, Inside
 from .server import NO_CACHE, BaseServer, ServerContext
@@ -73,7 +74,7 @@ class ClientFace(BaseClient):
     def hand_back(self) -> None:
         """Let the client have the conversation: what it says is converted on the way out."""
         inner, session = self._inner, self._live()
-        inner._session = cast(Any, Lent(self._crossing, session))  # pyright: ignore[reportPrivateUsage]
+        inner._session = cast(Any, Lent(self._crossing, session, self))  # pyright: ignore[reportPrivateUsage]
         inner._running, inner._beat = self._running, self._beat  # pyright: ignore[reportPrivateUsage]
         inner.hearing = self.hearing
         self._running = self._beat = None
@@ -96,11 +97,18 @@ class ClientFace(BaseClient):
 
 
 class Lent(Inside):
-    """The session of a conversation, as a client of another revision has it."""
+    """The session of a conversation, as a client of another revision has it: what it asks is asked by its face, which
+    also answers the questions that come instead of a result."""
 
-    def __init__(self, crossing: Crossing, session: Session) -> None:
+    def __init__(self, crossing: Crossing, session: Session, face: ClientFace) -> None:
         super().__init__(crossing, session)
         self._whole = session
+        self._face = face
+
+    async def _asked(self, outside: Any, made: Any, *how: Any) -> Any:
+        timeout, on_progress, longest = how
+        options = Options(timeout=timeout, max_timeout=longest, on_progress=on_progress)
+        return await self._face._ask(outside, made, options)  # pyright: ignore[reportPrivateUsage]
 
     async def close(self) -> None:
         """End the conversation."""

@@ -6,6 +6,7 @@ import ast
 import re
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,11 @@ HAND_WRITTEN = [
 ]
 CODE = [path for path in HAND_WRITTEN if path.relative_to(ROOT).parts[0] in ("codegen", "runtime")]
 GENERATED = sorted((ROOT / "generated").rglob("*.py"))
+EXTENSIONS = [
+    import_module(f"mcp_generated.extensions.{path.parent.name}.methods")
+    for path in GENERATED
+    if path.parts[-3] == "extensions" and path.name == "methods.py"
+]
 
 # Who may import whom inside the runtime: a module those on its left alone.
 LAYERS = [
@@ -76,7 +82,8 @@ def test_a_module_says_first_what_it_is(path: Path) -> None:
 def test_hand_written_code_knows_no_revision_and_no_method(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     assert not re.findall(r"\d{4}[-_]\d{2}[-_]\d{2}", text)
-    methods = {row.method for revision in REVISIONS for row in package(revision, "methods").REVISION.rows}
+    tables = [package(revision, "methods") for revision in REVISIONS] + EXTENSIONS
+    methods = {row.method for table in tables for row in table.REVISION.rows}
     for method in methods:
         assert "/" not in method or method not in text, method
     strings = {node.value for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Constant)}

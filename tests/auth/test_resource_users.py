@@ -13,6 +13,7 @@ import pytest
 from behaviour.support import HANDSHAKE, STATELESS, Rev, among, clause, server_of, since
 from resource_world import BOTH, Authority, Endpoint, endpoint
 
+from mcp_generated import App, Context
 from mcp_runtime.auth.resource.protection import Protection
 from mcp_runtime.sse import Events
 
@@ -197,3 +198,37 @@ async def test_the_older_pair_is_protected_as_well_and_bound_to_who_listens(issu
         assert await post(rev.request(2, "tools/call", {"name": "read"}), alice) == 202
         assert b"alice" in (await event()).data and not [ctx for ctx in at.ran if ctx.user.subject != "alice"]
         await stream.aclose()
+
+
+# ---- tasks -----------------------------------------------------------------------------------------------------------
+
+
+@among(STATELESS)
+async def test_a_task_is_its_users_alone_and_begins_with_the_scopes_it_needs(rev: Rev, issuer: Authority) -> None:
+    app, go = App("x"), asyncio.Event()
+
+    @app.tool(task=True, scopes=["write"])
+    async def slow(ctx: Context) -> str:
+        await go.wait()
+        assert ctx.user is not None
+        return f"secret of {ctx.user.subject}"
+
+    async with endpoint(rev, lambda url: Protection(url, [issuer.name]), app) as at:
+        knows = {"extensions": {"io.modelcontextprotocol/tasks": {}}}
+        meta = {**rev.meta(), "io.modelcontextprotocol/clientCapabilities": knows}
+        call = rev.request(1, "tools/call", {"name": "slow", "arguments": {}, "_meta": meta})
+        assert (await at.post(call, issuer.token(at.url, scope="read"))).status_code == 403
+        created = json.loads((await at.post(call, issuer.token(at.url, scope="write"))).content)["result"]
+        go.set()
+        for method in ("tasks/get", "tasks/update", "tasks/cancel"):
+            said = {
+                "taskId": created["taskId"],
+                "_meta": meta,
+                **({"inputResponses": {}} if "update" in method else {}),
+            }
+            for who, (token, _) in others(issuer, at.url).items():
+                answer = await at.post(rev.request(2, method, said), token, **{"mcp-name": created["taskId"]})
+                if who == "alice, with a new token":
+                    assert "result" in json.loads(answer.content), answer.text
+                else:
+                    assert answer.status_code in (400, 401) and "secret" not in answer.text, (who, answer.text)

@@ -161,6 +161,21 @@ def test_only_public_keys_for_signatures_are_taken_from_a_set() -> None:
     assert [read_key(each) for each in bad] == [None] * len(bad)
 
 
+async def test_a_good_signature_is_good_for_a_minute_and_never_longer_than_its_token(issuer: Authority) -> None:
+    clock = Clock()
+    verifier = jwt(issuer, clock=clock, leeway=0)
+    lasting, short = issuer.token(HERE), issuer.token(HERE, exp=int(clock.now) + 10)
+    assert await verifier.verify(lasting) is await verifier.verify(lasting) and await verifier.verify(short)
+    forged = lasting[:-8] + ("A" * 8 if lasting[-8:] != "A" * 8 else "B" * 8)
+    assert await verifier.verify(forged) is None
+    clock.now += 11
+    assert await verifier.verify(short) is None
+    clock.now += 50
+    issuer.published = [issuer.new_key("two").as_dict(private=False)]
+    assert await verifier.verify(issuer.token(HERE, head={"kid": "unknown"})) is None
+    assert await verifier.verify(lasting) is None
+
+
 async def test_a_key_is_used_for_its_own_algorithm_alone(issuer: Authority) -> None:
     key = RSAKey.generate_key(2048, {"kid": "rsa", "alg": "PS256"})
     issuer.published.append(key.as_dict(private=False))

@@ -39,6 +39,7 @@ _TYPES: Final = frozenset({"at+jwt", "jwt"})  # Others are of tokens that are no
 _LONGEST_HEAD: Final = 8 * 1024
 _MOST_KEYS: Final = 4  # That are tried for a token which does not name its key.
 _MOST_KEPT: Final = 4096
+_SURE: Final = 60.0  # Seconds for which a signature that was good is not checked again.
 
 
 class Jwt:
@@ -63,12 +64,18 @@ class Jwt:
             raise LocalError(f"tokens are signed with one of {', '.join(_KINDS)}; {', '.join(unknown)} is none of them")
         self._algorithms = frozenset(algorithms)
         self._wanted = Wanted(issuer, _audiences(audience), leeway)
+        self._kept = _Kept(_SURE, leeway, clock)
         self._clock = clock
         self._keys = Keys(issuer, keys, Asking(policy or _policy(issuer, keys)), clock)
 
     async def verify(self, token: str) -> User | None:
+        known = self._kept.find(token)
+        if known is not None:
+            return known[0]
         try:
-            return read_user(await self._signed(token), self._wanted, self._clock(), token)
+            user = read_user(await self._signed(token), self._wanted, self._clock(), token)
+            self._kept.keep(token, user)
+            return user
         except Unacceptable as why:
             log.info("a token is refused: %s", why)
             return None
@@ -122,29 +129,21 @@ class Introspection:
         self._headers = {"authorization": f"Basic {b64encode(both.encode()).decode()}"}
         audiences = None if audience is None else _audiences(audience)
         self._wanted = Wanted(issuer, audiences, leeway, complete=False)
-        self._asking = Asking(policy or _policy(url, None))
-        self._kept = kept
+        self._asking = Asking(policy or _policy(url))
         self._clock = clock
-        self._known: OrderedDict[bytes, tuple[float, User | None]] = OrderedDict()
+        self._kept = _Kept(kept, leeway, clock)
 
     async def verify(self, token: str) -> User | None:
-        digest, now = sha256(token.encode()).digest(), self._clock()
-        until, user = self._known.get(digest, (0.0, None))
-        if now < until:
-            return user
+        known = self._kept.find(token)
+        if known is not None:
+            return known[0]
         claims = await self._ask(token)
         try:
-            user = read_user(claims, self._wanted, now, token) if claims is not None else None
+            user = read_user(claims, self._wanted, self._clock(), token) if claims is not None else None
         except Unacceptable as why:
             log.info("a token is refused: %s", why)
             user = None
-        ends = now + self._kept
-        if user is not None and "exp" in user.claims:
-            ends = min(ends, user.claims["exp"] + self._wanted.leeway)
-        self._known[digest] = ends, user
-        self._known.move_to_end(digest)
-        if len(self._known) > _MOST_KEPT:
-            self._known.popitem(last=False)
+        self._kept.keep(token, user)
         return user
 
     async def _ask(self, token: str) -> Mapping[str, Any] | None:
@@ -154,6 +153,30 @@ class Introspection:
         if said.status != 200 or not is_object(said.body):
             raise NotAuthorized(f"introspection is answered with status {said.status}")
         return said.body if said.body.get("active") is True else None
+
+
+class _Kept:
+    """What was found out about tokens, by their digests, for some seconds or until the token ends."""
+
+    def __init__(self, seconds: float, leeway: float, clock: Callable[[], float]) -> None:
+        self._seconds = seconds
+        self._leeway = leeway
+        self._clock = clock
+        self._known: OrderedDict[bytes, tuple[float, User | None]] = OrderedDict()
+
+    def find(self, token: str) -> tuple[User | None] | None:
+        """Whose it is, or that it is not good; None where that is not known, or not any more."""
+        until, user = self._known.get(sha256(token.encode()).digest(), (float("-inf"), None))
+        return (user,) if self._clock() < until else None
+
+    def keep(self, token: str, user: User | None) -> None:
+        expires = None if user is None else user.expires
+        until = self._clock() + self._seconds
+        digest = sha256(token.encode()).digest()
+        self._known[digest] = until if expires is None else min(until, expires + self._leeway), user
+        self._known.move_to_end(digest)
+        if len(self._known) > _MOST_KEPT:
+            self._known.popitem(last=False)
 
 
 class AnyOf:

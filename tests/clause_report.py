@@ -127,7 +127,7 @@ def main() -> None:
         *rows,
         "",
         "Testable, and not proven by a test yet:\n",
-        *short(without),
+        *(short(without) or ["None."]),
     ]
     PAGE.write_text("\n".join([*lines, ""]), encoding="utf-8")
     print("\n".join(rows), "", *(f"{clause.id}: {clause.text}" for clause in without), sep="\n")

@@ -19,8 +19,8 @@ from mcp_runtime.auth.browser import Browser
 from mcp_runtime.auth.grants import AuthorizationCode, ClientCredentials, with_query
 from mcp_runtime.auth.oauth import OAuth
 from mcp_runtime.auth.keeping import InFile
-from mcp_runtime.auth.store import Kept, Registered, Token
-from mcp_runtime.errors import NotAuthorized
+from mcp_runtime.auth.store import InMemory, Kept, Registered, Token
+from mcp_runtime.errors import NotAuthorized, Unreachable
 
 
 @pytest.fixture
@@ -174,3 +174,15 @@ def test_a_repr_has_no_secret() -> None:
     assert "'secret'" not in repr(kept)
     with pytest.raises(NotAuthorized):
         OAuth("http://mcp.example/mcp", ClientCredentials(Registered("id", "secret")))
+
+
+@pytest.mark.parametrize("status", [429, 500, 503])
+def test_a_refresh_token_and_a_client_outlive_an_authorization_server_that_is_down(status: int, world: World) -> None:
+    storage, world.lasts = InMemory(), 1
+    assert get(world, person(world, storage=storage)) == [200]
+    world.replies["/token"] = (status, {}, "")
+    with pytest.raises(Unreachable, match=f"status {status}"):
+        get(world, person(world, storage=storage))
+    del world.replies["/token"]
+    assert get(world, person(world, storage=storage)) == [200]
+    assert len(world.asked("/authorize")) == len(world.asked("/register")) == 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
+import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -36,9 +37,10 @@ class Said:
 class Asking:
     """Requests to servers of authorization. Redirects are not followed: what an answer says is of the URL asked."""
 
-    def __init__(self, policy: UrlPolicy) -> None:
+    def __init__(self, policy: UrlPolicy, tls: ssl.SSLContext | None = None) -> None:
         self.policy = policy
-        self._tls = httpx2.create_ssl_context(trust_env=False)  # Made once: reading the certificates takes long.
+        # Made once: reading the certificates of the system takes long.
+        self._tls = tls or httpx2.create_ssl_context(trust_env=False)
 
     async def get(self, url: str, headers: Mapping[str, str] | None = None) -> Said:
         return await self._send("GET", url, headers or {})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 import time
 from collections.abc import AsyncGenerator, Generator, Mapping, Sequence
 from dataclasses import replace
@@ -10,7 +11,7 @@ from urllib.parse import urlsplit
 
 import httpx2
 
-from ..errors import LocalError, NotAuthorized
+from ..errors import LocalError, NotAuthorized, Unreachable
 from ..http.asking import SPOKEN, Spoken, origin
 from .asking import Asking
 from .dpop import Proofs
@@ -34,7 +35,8 @@ class OAuth(httpx2.Auth):
     `discovery`: who says which authorization server is asked; None for what the revision of the request has.
     `issuers`: if any are given, only these authorization servers are used. `aliases`: other names an issuer may give
     itself. `policy`: which URLs are asked; by default public ones, and this machine if the server is on it. `bound`:
-    tokens have to be bound to a key of this process (DPoP)."""
+    tokens have to be bound to a key of this process (DPoP). `tls`: which certificates authorization servers may have.
+    """
 
     def __init__(
         self,
@@ -47,6 +49,7 @@ class OAuth(httpx2.Auth):
         aliases: Mapping[str, Sequence[str]] | None = None,
         policy: UrlPolicy | None = None,
         bound: bool = False,
+        tls: ssl.SSLContext | None = None,
     ) -> None:
         parts = urlsplit(server)
         own = frozenset({f"{parts.scheme}://{parts.netloc}".lower()})
@@ -55,7 +58,7 @@ class OAuth(httpx2.Auth):
         self._server = server
         self._grant = grant
         self._storage = storage or InMemory()
-        self._asking = Asking(policy)
+        self._asking = Asking(policy, tls)
         self._finding = Finding(self._asking, server, discovery, issuers, aliases or {})
         self._spoken: Spoken | None = None
         self._proofs = Proofs() if bound else None
@@ -74,12 +77,14 @@ class OAuth(httpx2.Auth):
         self._spoken = request.extensions.get(SPOKEN)
         token = await self._held()
         with_nonce = fresh = False
-        for _ in range(_MOST_TOKENS + 1):
+        for left in reversed(range(_MOST_TOKENS + 1)):
             self._sign(request, token)
             response = yield request
             said = challenges(", ".join(response.headers.get_list("www-authenticate")))
             new = self._proofs is not None and self._proofs.heed(str(request.url), response.headers.get("dpop-nonce"))
             challenge = said.get("dpop") or said.get("bearer") or {}
+            if not left:
+                return
             if response.status_code == 401 and new and not with_nonce and token is not None:
                 with_nonce = True
             elif response.status_code == 401 and not fresh:
@@ -147,6 +152,8 @@ class OAuth(httpx2.Auth):
             form["resource"] = resource.name
         try:
             token = await self._endpoint(issuer, self._grant.registered or kept.client).token(form, old.scopes)
+        except Unreachable:
+            raise
         except NotAuthorized:
             token = None
         # One that was refused is not tried twice: reuse would end all tokens of its family.
@@ -170,6 +177,8 @@ class OAuth(httpx2.Auth):
         try:
             form = await self._grant.grant(self._asking, wanted, client)
             token = await self._endpoint(issuer, client).token(form, scopes)
+        except Unreachable:
+            raise
         except NotAuthorized:
             # A server that forgot a client that registered itself is told of it anew.
             await self._storage.save(self._server, keep if known else None)

@@ -13,7 +13,7 @@ from urllib.parse import quote_plus
 from joserfc import jwt
 from joserfc.jwk import ECKey, OKPKey, RSAKey
 
-from ..errors import NotAuthorized
+from ..errors import NotAuthorized, Unreachable
 from ..wire import is_object
 from .asking import Asking, Said
 from .dpop import Proofs
@@ -25,6 +25,7 @@ _METHODS: Final = ("client_secret_basic", "client_secret_post")
 _KEYS: Final[Mapping[str, type[ECKey | RSAKey | OKPKey]]] = {"ES": ECKey, "RS": RSAKey, "PS": RSAKey, "Ed": OKPKey}
 _ERROR: Final = re.compile(r"[a-z_]{1,64}")
 _LIFE: Final = 120  # Seconds an assertion is good for.
+_BUSY: Final = (408, 429)  # Statuses that say nothing of what was asked; nor do those of a server's faults.
 _LONGEST: Final = 10 * 365 * 86400  # Seconds that a token is believed to last.
 
 
@@ -46,11 +47,9 @@ class TokenEndpoint:
         self._proofs = proofs
 
     async def token(self, grant: Mapping[str, str], asked: tuple[str, ...] = ()) -> Token:
-        """The token for a grant; it has the scopes asked, unless the answer says others. Raises NotAuthorized."""
-        said = await self._send(grant)
-        if said.status != 200 or not is_object(said.body):
-            raise NotAuthorized(f"{self._issuer.name} gives no token: {error_of(said)}")
-        body = cast(Mapping[str, Any], said.body)
+        """The token for a grant; it has the scopes asked, unless the answer says others. Raises NotAuthorized, or
+        Unreachable where nothing is said of the grant."""
+        body = await self._answer(grant, "gives no token")
         access, kind = body.get("access_token"), body.get("token_type")
         wanted = "dpop" if self._proofs else "bearer"
         if not isinstance(access, str) or not access.isascii() or not access.isprintable() or " " in access:
@@ -70,9 +69,14 @@ class TokenEndpoint:
 
     async def exchange(self, grant: Mapping[str, str]) -> Mapping[str, Any]:
         """The answer to a token exchange (RFC 8693) as it is. Raises NotAuthorized."""
+        return await self._answer(grant, "exchanges no token")
+
+    async def _answer(self, grant: Mapping[str, str], refused: str) -> Mapping[str, Any]:
         said = await self._send(grant)
+        if said.status in _BUSY or said.status >= 500:
+            raise Unreachable(f"{self._issuer.name} {refused} now: status {said.status}")
         if said.status != 200 or not is_object(said.body):
-            raise NotAuthorized(f"{self._issuer.name} exchanges no token: {error_of(said)}")
+            raise NotAuthorized(f"{self._issuer.name} {refused}: {error_of(said)}")
         return cast(Mapping[str, Any], said.body)
 
     async def _send(self, grant: Mapping[str, str]) -> Said:

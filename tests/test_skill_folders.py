@@ -157,6 +157,25 @@ def test_a_directory_shows_what_is_directly_in_it(tmp_path: Path) -> None:
         assert shelf.children(uri) is None
 
 
+@pytest.mark.parametrize(
+    ("name", "data", "kind", "text"),
+    [
+        ("a.md", b"\xef\xbb\xbfa\r\n", "text/markdown", "\ufeffa\r\n"),
+        ("a.png", b"\x89PNG", "image/png", None),
+        ("a.unknown", b"a", "text/plain", "a"),
+        ("a.unknown", b"\xff", "application/octet-stream", None),
+        ("a.csv.gz", b"\x1f\x8b", "application/octet-stream", None),
+    ],
+)
+def test_a_file_is_text_where_that_gives_the_same_bytes(
+    tmp_path: Path, name: str, data: bytes, kind: str, text: str | None
+) -> None:
+    (skill(tmp_path) / name).write_bytes(data)
+    content = Shelf(tmp_path).content(f"skill://walk/{name}")
+    assert content is not None and (content.data, content.kind, content.text) == (data, kind, text)
+    assert text is None or text.encode() == data
+
+
 # ---- what is refused -------------------------------------------------------------------------------------------------
 
 
@@ -212,6 +231,12 @@ def test_links_and_what_is_no_file_cannot_be_added(tmp_path: Path) -> None:
         with pytest.raises(LocalError, match=says):
             Shelf(tmp_path)
         made.unlink()
+
+
+def test_a_skill_that_is_not_utf_8_cannot_be_added(tmp_path: Path) -> None:
+    (skill(tmp_path) / "SKILL.md").write_bytes(HEAD.format("walk").encode() + b"\xff")
+    with pytest.raises(LocalError, match="walk/SKILL.md is not UTF-8"):
+        Shelf(tmp_path)
 
 
 def test_what_begins_with_a_dot_is_not_there(tmp_path: Path) -> None:

@@ -126,6 +126,18 @@ async def test_directories_of_a_server_that_does_not_declare_them_are_not_asked_
             await client.read_directory(uri="skill://a")
 
 
+def test_a_second_folder_stands_beside_the_first_under_another_path() -> None:
+    made = app()
+    with pytest.raises(LocalError, match="there is a skill at 'skill://release-notes/SKILL.md' already"):
+        made.skills(EXAMPLE / "skills")
+    made.skills(EXAMPLE / "skills", under="copies")
+    with SyncClient.memory(made.server) as client:
+        assert [skill.uri for skill in client.iter_skills()][2:] == [
+            "skill://copies/release-notes/SKILL.md",
+            "skill://copies/team/code-review/SKILL.md",
+        ]
+
+
 def test_an_app_that_is_served_takes_no_more_skills_and_those_of_a_mounted_one_are_refused() -> None:
     served = app()
     assert served.server is not None

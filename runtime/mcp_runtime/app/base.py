@@ -206,7 +206,7 @@ class BaseApp(Generic[ServerT]):
             package = skills_extension(self.server_class.revision)
             self._offers.skills = SkillAnswers(package.methods.REVISION, [], self._offers.page_size)
             self._extensions[package] = NAMES
-        self._offers.skills.shelves.append(shelf)
+        self._offers.skills.add(shelf)
 
     # ---- serving ----------------------------------------------------------------------------------------------------
 

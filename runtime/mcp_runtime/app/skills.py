@@ -39,6 +39,12 @@ class SkillAnswers:
         self.shelves = shelves
         self._page_size = page_size
 
+    def add(self, shelf: Shelf) -> None:
+        """Publish another shelf as well. Raises LocalError where a skill of it has the URI of one that is there."""
+        if both := {*shelf.uris()} & {uri for each in self.shelves for uri in each.uris()}:
+            raise LocalError(f"there is a skill at {min(both)!r} already; put the folder `under` a path")
+        self.shelves.append(shelf)
+
     async def list_skills(self, params: Any) -> Any:
         def found() -> tuple[list[Any], str | None]:
             places = [(shelf, uri) for shelf in self.shelves for uri in shelf.uris()]

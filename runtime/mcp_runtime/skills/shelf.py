@@ -93,10 +93,11 @@ class Shelf:
             data, _ = self._folder.read(parts, MOST_BYTES)
         except (OSError, Unservable):
             return None
+        kind = _kind(parts[-1])
         try:
-            return Content(data, _kind(parts[-1]), data.decode("utf-8"))
+            return Content(data, kind or "text/plain", data.decode("utf-8"))
         except UnicodeDecodeError:
-            return Content(data, _kind(parts[-1]), None)
+            return Content(data, kind or "application/octet-stream", None)
 
     def children(self, uri: str) -> list[dict[str, Any]] | None:
         """What is directly in the directory at this URI; None where there is none inside a skill."""
@@ -156,6 +157,10 @@ class Shelf:
             found = (*found[:2], len(data), found[3])
             try:
                 frontmatter = front_matter(data) if path[-1] == SKILL else None
+                if frontmatter is not None:
+                    data.decode("utf-8")
+            except UnicodeDecodeError:
+                raise ValueError(f"{'/'.join(path)} is not UTF-8") from None
             except ValueError as fault:
                 raise ValueError(f"{'/'.join(path)} {fault}") from None
             known = self._known[path] = _Known(found, digest_of(data), frontmatter)
@@ -163,7 +168,8 @@ class Shelf:
 
     def _shown(self, parts: Parts, size: int) -> dict[str, Any]:
         """What lists say of a file: of a SKILL.md, what its front matter says."""
-        shown = {"uri": self._uri(parts), "name": parts[-1], "mimeType": _kind(parts[-1]), "size": size}
+        kind = _kind(parts[-1])
+        shown = {"uri": self._uri(parts), "name": parts[-1], "size": size} | ({"mimeType": kind} if kind else {})
         known = self._known.get(parts)
         said = known.frontmatter if known is not None else None
         return shown if said is None else {**shown, "name": said["name"], "description": said["description"]}
@@ -192,9 +198,9 @@ class Shelf:
         return parts
 
 
-def _kind(name: str) -> str:
-    """The MIME type of a file, by its name."""
+def _kind(name: str) -> str | None:
+    """The MIME type of a file, as far as its name says it."""
     if name.endswith(".md"):
         return "text/markdown"
     found, encoding = _KINDS.guess_type(name)
-    return "application/octet-stream" if found is None or encoding is not None else found
+    return None if encoding is not None else found

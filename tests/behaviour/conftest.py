@@ -7,7 +7,10 @@ import pytest
 from . import support
 
 # It counts how often a server is asked for its tools, and over HTTP a server asks itself, for what headers repeat.
-_IN_MEMORY = {"test_structured_content_that_does_not_fit_is_not_taken"}
+_IN_MEMORY = {
+    "test_structured_content_that_does_not_fit_is_not_taken",
+    "test_another_order_of_the_same_tools_is_a_warning_once",
+}
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

@@ -22,6 +22,7 @@ from .choosing import choose, turn_away
 from .face import LEVELS, Chosen, Extension, Face, Handler, Speaking
 from .freshness import Hint, hint
 from .guards import check_scopes, limit, scoped
+from .ordering import watch_order
 from .questions import check_questions
 from .rates import Allowance, Rate
 from .rounds import Rounds, interim_of
@@ -69,14 +70,14 @@ class BaseServer(Face):
     ) -> None:
         super().__init__(capabilities, extensions)
         self.hints = hints or {}
-        hint(self._handlers, self.revision.table(self._receives).values(), self.hints)
+        rows = self.revision.table(self._receives).values()
+        watch_order(self._handlers, rows)
+        hint(self._handlers, rows, self.hints)
         together = None if isinstance(self.revision.lifecycle, Handshake) else self
-        limit(self._handlers, self.revision.table(self._receives).values(), {**_RATES, **(rates or {})}, together)
+        limit(self._handlers, rows, {**_RATES, **(rates or {})}, together)
         if type(self).scopes is not BaseServer.scopes:
-            scoped(self._handlers, self.revision.table(self._receives).values(), self.scopes)
-        self.name = name
-        self.version = version
-        self.instructions = instructions
+            scoped(self._handlers, rows, self.scopes)
+        self.name, self.version, self.instructions = name, version, instructions
         lifecycle = self.revision.lifecycle
         if isinstance(lifecycle, Handshake):
             self.capabilities = self._capabilities(lifecycle.open.result, lifecycle.terms.server)

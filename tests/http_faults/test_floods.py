@@ -15,7 +15,7 @@ from mcp_generated.v2025_11_25 import types as t
 from mcp_runtime.faces.calls import Options
 from mcp_runtime.sse import encode
 
-from .wire import PARSERS, Socket, address, call, opened
+from .wire import PARSERS, Socket, address, opened
 
 BATCH, BATCHES = 100, 2_000  # Two hundred thousand messages.
 AT_ONCE = 1024  # As runtime/mcp_runtime/session.py has it.

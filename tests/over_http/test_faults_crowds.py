@@ -4,13 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import socket
-import time
 import tracemalloc
-from contextlib import AsyncExitStack
 from typing import Any
 
-import httpx2
 import pytest
 from behaviour.support import HANDSHAKE, STATELESS, Rev, among, server_of, since
 
@@ -22,10 +18,9 @@ from mcp_runtime.transports.http.events import MemoryEvents
 from mcp_runtime.transports.http.sessions import HttpSession
 from mcp_runtime.transports.http.streams import Stream
 
-from .sockets import Caller, Proxy, listening, proxied
+from .sockets import Proxy, listening, proxied
 from .support import Web
 
-SLOW = 200
 MUCH = "€" * (1024 * 1024)  # 3 MiB as UTF-8.
 
 
@@ -48,6 +43,7 @@ def alive() -> int:
     return sum(isinstance(each, (HttpSession, Session, Stream)) for each in gc.get_objects())
 
 
+@pytest.mark.clause("2025-03-26/transports/37", "draft/transports/37")
 async def test_sessions_that_nobody_comes_back_to_are_given_back_with_their_memory() -> None:
     rev = HANDSHAKE[-1]
     events = MemoryEvents()
@@ -83,52 +79,15 @@ async def test_sessions_that_nobody_comes_back_to_are_given_back_with_their_memo
     await app.close()
 
 
-async def slow_heads(port: int) -> bytes:
-    return b"POST /mcp HTTP/1.1\r\nhost: 127.0.0.1:%d\r\ncontent-type: appl" % port
-
-
-async def slow_bodies(port: int) -> bytes:
-    return (await slow_heads(port)) + b'ication/json\r\ncontent-length: 5000\r\n\r\n{"jsonrpc"'
-
-
-@pytest.mark.parametrize("http", ["h11", "httptools"])
-@pytest.mark.parametrize("way", ["heads", "bodies", "readers"])
-async def test_slow_clients_do_not_stop_a_healthy_one(http: str, way: str) -> None:
-    rev = STATELESS[-1]
-    async with AsyncExitStack() as stack:
-        port = await stack.enter_async_context(listening(echo(rev).asgi(path="/mcp"), http=http))
-        web = await stack.enter_async_context(httpx2.AsyncClient(timeout=30))
-        caller = Caller(rev, f"http://127.0.0.1:{port}/mcp", web)
-        headers = caller.headers | {"mcp-method": "tools/call", "mcp-name": "echo", "connection": "keep-alive"}
-        if way == "readers":
-            request = web.build_request("POST", caller.url, json=call(rev, text="x" * 200_000), headers=headers)
-            head = "".join(f"{name}: {value}\r\n" for name, value in request.headers.items())
-            said = f"POST /mcp HTTP/1.1\r\n{head}\r\n".encode() + request.content
-        else:
-            said = await (slow_heads if way == "heads" else slow_bodies)(port)
-        slow: list[socket.socket] = []
-        for _ in range(SLOW):
-            one = stack.enter_context(socket.socket())
-            one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-            one.setblocking(False)
-            await asyncio.get_running_loop().sock_connect(one, ("127.0.0.1", port))
-            await asyncio.get_running_loop().sock_sendall(one, said)
-            slow.append(one)
-        took: list[float] = []
-        for number in range(100):
-            began = time.perf_counter()
-            answer = await web.post(caller.url, json=call(rev, number), headers=headers)
-            took.append(time.perf_counter() - began)
-            assert answer.json()["id"] == number
-        print(f"{SLOW} slow {way}, {http}: p99 {sorted(took)[98] * 1000:.1f} ms")
-
-
 async def test_a_body_that_does_not_come_is_not_waited_for() -> None:
     rev = STATELESS[-1]
     async with listening(echo(rev).asgi(path="/mcp", limits=Limits(arrival=0.2))) as port:
         pairs = [await asyncio.open_connection("127.0.0.1", port) for _ in range(20)]
         for _, writer in pairs:
-            writer.write(await slow_bodies(port))
+            writer.write(
+                b"POST /mcp HTTP/1.1\r\nhost: 127.0.0.1:%d\r\ncontent-type: application/json\r\n"
+                b'content-length: 5000\r\n\r\n{"jsonrpc"' % port
+            )
         for reader, writer in pairs:
             assert (await reader.read(-1)).startswith(b"HTTP/1.1 408 ")
             writer.close()

@@ -14,7 +14,6 @@ SESSIONS = "http_faults/test_sessions.py"
 STREAMS = "http_faults/test_streams.py"
 SURFACE = "http_faults/test_surface.py"
 ENDURANCE = "http_faults/test_endurance.py"
-CROWDS = "over_http/test_faults_crowds.py"
 HOSTILE = "over_http/test_client_and_hostile_servers.py"
 REACH = "over_http/test_client_reach.py"
 CLIENT = "over_http/test_client_sessions.py"
@@ -121,10 +120,7 @@ ROWS: Final[Proofs] = {
         (ENDURANCE, "test_the_server_ends_in_time_with_streams_and_calls_open"),
     ],
     # Concurrency, time, lifecycle.
-    "1.5/01 slow clients": [
-        (ENDURANCE, "test_slow_heads_bodies_and_readers_leave_a_healthy_client_alone"),
-        (CROWDS, "test_slow_clients_do_not_stop_a_healthy_one"),
-    ],
+    "1.5/01 slow clients": [(ENDURANCE, "test_slow_heads_bodies_and_readers_leave_a_healthy_client_alone")],
     "1.5/02 connections that are reset": [
         (STREAMS, "test_connections_that_are_reset_at_any_time_leave_the_server_well")
     ],

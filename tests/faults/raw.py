@@ -99,8 +99,16 @@ class RawServer:
 
     @property
     def cpu_seconds(self) -> float:
-        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
+        fields = self._stat
         return (int(fields[11]) + int(fields[12])) / 100
+
+    @property
+    def is_asleep(self) -> bool:
+        return self._stat[0] == "S"
+
+    @property
+    def _stat(self) -> list[str]:
+        return Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
 
     @property
     def peak_memory(self) -> int:

@@ -76,7 +76,7 @@ def answered(server: RawServer, many: int, tool: str, **arguments: Any) -> None:
 def until_idle(server: RawServer) -> None:
     """Wait until the server spends no more time."""
     spent = -1.0
-    while (now := server.cpu_seconds) > spent:
+    while (now := server.cpu_seconds) > spent or not server.is_asleep:
         spent = now
         with pytest.raises(subprocess.TimeoutExpired):
             server.ends_within(0.2)

@@ -28,6 +28,7 @@ TOLD = [
 LINES = [json.dumps({"jsonrpc": "2.0", **each}).encode() for each in TOLD]
 
 
+@pytest.mark.deadline(90)
 @pytest.mark.parametrize("parser", PARSERS)
 async def test_two_hundred_thousand_notifications_leave_nothing_in_a_server(parser: str) -> None:
     way = await opened(address(parser), "2025-03-26")
@@ -47,6 +48,7 @@ async def test_two_hundred_thousand_notifications_leave_nothing_in_a_server(pars
     assert await way.call(1, "echo", text="well") == "well"
 
 
+@pytest.mark.deadline(90)
 @pytest.mark.parametrize(("standing", "batches"), [(True, BATCHES), (False, BATCHES // 10)], ids=["GET", "POST"])
 async def test_two_hundred_thousand_notifications_leave_nothing_in_a_client(standing: bool, batches: int) -> None:
     events = b"".join(encode(each) for each in LINES) * (BATCH // len(LINES))
@@ -71,6 +73,7 @@ async def test_two_hundred_thousand_notifications_leave_nothing_in_a_client(stan
     assert len(blocks) == 10 and blocks[-1] - blocks[1] < 5_000
 
 
+@pytest.mark.deadline(60)
 async def test_twenty_thousand_requests_of_a_server_are_worked_on_and_answered_a_few_at_a_time() -> None:
     begun, open_, most, answered = 0, 0, 0, 0
     many, enough, go_on = asyncio.Event(), asyncio.Event(), asyncio.Event()

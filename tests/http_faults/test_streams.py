@@ -93,6 +93,7 @@ async def test_the_standing_stream_cut_anywhere_goes_on_without_loss_or_repetiti
     assert {each["method"] for each in reader.said} == {"notifications/tools/list_changed"}
 
 
+@pytest.mark.deadline(60)
 @pytest.mark.clause("2025-03-26/transports/32", "draft/transports/32", "draft/transports/28", "draft/transports/29")
 async def test_a_thousand_clients_that_all_use_one_id_get_their_own_answers(parser: str) -> None:
     """One event store for all, which keeps what was said to each; each tenth is cut and resumed. CVE-2026-25536: answers that go to another client."""

@@ -11,10 +11,12 @@ import pytest
 from behaviour.support import STATELESS, Rev, among, server_of
 
 from mcp_runtime.errors import McpError
+from mcp_runtime.faces.asgi import Limits
 from mcp_runtime.faces.calls import Options
 from mcp_runtime.http.heads import Heads
 from mcp_runtime.http.origins import Origins
 from mcp_runtime.http.rules import Spoken
+from mcp_runtime.sse import COMMENT
 
 from .raw_server import Got, Raw, reply, result, said, serving
 from .support import BOTH, web
@@ -111,6 +113,19 @@ async def test_what_a_server_asks_is_in_a_result_and_never_a_request(rev: Rev) -
         asked = answer.said[-1]["result"]
         assert asked["resultType"] == "input_required"
         assert [each["method"] for each in asked["inputRequests"].values()] == ["elicitation/create"]
+
+
+@among(STATELESS)
+async def test_who_listens_while_nothing_happens_gets_comments_and_the_end_is_said(rev: Rev) -> None:
+    server = server_of(rev, capabilities={"tools": {"listChanged": True}})
+    wanted = {"notifications": {"toolsListChanged": True}}
+    async with web(rev, server, limits=Limits(keep_alive=0.02)) as client:
+        listening = client.ask(body=rev.request("sub", "subscriptions/listen", wanted))
+        await listening.messages(1)
+        await listening.until(lambda answer: answer.content.count(COMMENT) >= 3)
+        assert len(listening.said) == 1, "comments are no events"
+        await client.app.close()
+        assert ids(await listening.whole()) == ["sub"]
 
 
 # ---- the client -----------------------------------------------------------------------------------------------------

@@ -114,7 +114,10 @@ ROWS: Final[Proofs] = {
         (STREAMS, "test_a_stream_cut_anywhere_goes_on_without_loss_or_repetition"),
         (STREAMS, "test_the_standing_stream_cut_anywhere_goes_on_without_loss_or_repetition"),
     ],
-    "1.4/09 many sessions": [(SESSIONS, "test_sessions_are_limited_and_those_nobody_uses_make_room")],
+    "1.4/09 many sessions": [
+        (SESSIONS, "test_sessions_are_limited_in_number"),
+        (SESSIONS, "test_sessions_that_nobody_uses_end"),
+    ],
     "1.4/10 who listens": [
         (STREAMS, "test_who_listens_without_a_session_hears_first_what_was_agreed"),
         (ENDURANCE, "test_the_server_ends_in_time_with_streams_and_calls_open"),

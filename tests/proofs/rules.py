@@ -94,7 +94,10 @@ OF_2026_07_28: Final[Proofs] = {
         (STREAMS, "test_who_listens_without_a_session_hears_first_what_was_agreed"),
     ],
     "proxies are asked not to buffer": [(ENDS, "test_proxies_are_asked_not_to_buffer_and_not_to_keep_a_stream")],
-    "a silent stream is kept alive": [(ENDS, "test_a_proxy_that_drops_silent_connections_finds_none")],
+    "a silent stream is kept alive": [
+        (ENDS, "test_a_proxy_that_drops_silent_connections_finds_none"),
+        (ALONE, "test_who_listens_while_nothing_happens_gets_comments_and_the_end_is_said"),
+    ],
     "comments are no events": [(HOSTILE, "test_an_answer_is_found_in_a_stream")],
     "streams are not resumed": [(RESUMED, "test_streams_of_requests_that_stand_alone_cannot_be_resumed")],
     # Cancellation.

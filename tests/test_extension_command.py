@@ -51,7 +51,7 @@ def test_a_vendors_schema_is_imported_generated_and_verified(schemas: Path, tmp_
     result = run("extension", "import", "paint", *known, "--commit", "1.0")
     assert result.exit_code == 0, result.output
     assert (
-        "paint: 2 definitions, 2 of the core by name; on 2026-07-28, 1 messages between Client and Server"
+        "paint: 2 definitions, 2 of the core by name; on 2026-07-28, 1 message between Client and Server"
         in result.output
     )
     assert 'commit = "1.0"' in (schemas / "extensions" / "paint" / "pins.toml").read_text()

@@ -80,8 +80,9 @@ def test_a_mock_client_gets_every_method_answered_by_a_mock_server(revision: str
     asked = {row.method: row for row in read.methods if row.direction == "client_to_server" and row.kind == "request"}
     asked.pop(read.lifecycle.roles.get("listen", ""), None)
     assert rows.keys() == asked.keys()
-    assert {name: said.split() for name, said in rows.items()} == {
-        name: ["right", "a", row.result] for name, row in asked.items()
+    said = {name: each.split() for name, each in rows.items()}
+    assert {name: (words[0], words[-1]) for name, words in said.items()} == {
+        name: ("right", row.result) for name, row in asked.items()
     }
 
 
@@ -150,6 +151,7 @@ def test_a_mock_server_says_what_is_wrong_with_a_request() -> None:
         ([sys.executable, "-c", "pass"], "the server has ended before it answered"),
         ([sys.executable, "-c", "print('hello'); input()"], "the server says what is no JSON: hello"),
         ([], "say which server is to be asked"),
+        (["cat"], "there is no conversation: initialize was answered with error -32601"),
     ],
 )
 def test_a_server_that_is_none_is_one_clear_line(command: list[str], message: str) -> None:

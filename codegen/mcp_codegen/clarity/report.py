@@ -134,7 +134,7 @@ def as_json(reports: Sequence[Clarity]) -> str:
 
 def _summary(report: Clarity) -> str:
     if report.findings:
-        return f"cannot be derived, {len(report.findings)} findings"
+        return f"cannot be derived, {len(report.findings)} finding{'s' * (len(report.findings) != 1)}"
     return (
         f"everything can be derived; {len(report.answers)} answers of the overlay, "
         f"{len(report.contradictions)} contradictions, {len(report.loose)} types that no message carries"

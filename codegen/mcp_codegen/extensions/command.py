@@ -193,7 +193,9 @@ def _summary(made: Mounted, own: Schema) -> str:
         else [row for row in made.revision.methods if row.method not in base]
     )
     talk = (
-        f"{len(rows)} messages between {made.revision.client} and {made.revision.server}" if rows else "documents alone"
+        f"{len(rows)} message{'s' * (len(rows) != 1)} between {made.revision.client} and {made.revision.server}"
+        if rows
+        else "documents alone"
     )
     imported = f"{len(own['$defs'])} definitions, {len(own.get('x-imports', ()))} of the core by name"
     return f"{imported}; on {made.base.id}, {talk}"

@@ -82,6 +82,8 @@ def mock_client(revision: str, seed: int, timeout: float, schema: Path | None, c
     if not command:
         raise CodegenError("say which server is to be asked: mcp-codegen mock client --revision R COMMAND…")
     verdicts = visit(_messages(revision, seed, schema), command, timeout)
+    if len(verdicts) == 1 and verdicts[0].is_right:
+        raise CodegenError(f"there is no conversation: {verdicts[0].method} was answered with {verdicts[0].says}")
     table = Table(box=None, header_style="bold", pad_edge=False)
     for column in ("method", "verdict", "answer"):
         table.add_column(column, overflow="fold")

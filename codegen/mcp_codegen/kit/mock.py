@@ -17,6 +17,7 @@ from .messages import Messages
 Side = Literal["client", "server"]
 
 _UNASKED: Final = frozenset({"open", "opened", "listen", "cancel", "progress"})
+_VOWELS: Final = frozenset("AEIOU")
 _CURSOR: Final = "cursor"
 _NEXT: Final = "nextCursor"
 
@@ -124,5 +125,6 @@ def _verdict(messages: Messages, row: Method, answer: Json) -> Verdict:
     names = [row.result or "", *(interim.type for interim in row.interim)]
     faults = [messages.fault(name, answer.get("result")) for name in names]
     if any(fault is None for fault in faults):
-        return Verdict(row.method, True, f"a {names[faults.index(None)]}")
+        name = names[faults.index(None)]
+        return Verdict(row.method, True, f"{'an' if name[:1] in _VOWELS else 'a'} {name}")
     return Verdict(row.method, False, f"no {names[0]}: {faults[0].says if faults[0] is not None else ''}")

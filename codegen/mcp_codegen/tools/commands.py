@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Final
 
@@ -33,7 +34,7 @@ def tools(
     from .wrap import wrap  # Loads datamodel-code-generator and black.
 
     contract = ask(target, timeout)
-    text = wrap(contract, str(target), template_folders(own))
+    text = wrap(contract, shlex.quote(str(target)), template_folders(own))
     if output is None:
         click.echo(text, nl=False)
         return
@@ -86,7 +87,6 @@ def check(
 
 
 def _counts(contract: Contract) -> str:
-    counts = (len(contract.tools), "tools"), (len(contract.prompts), "prompts")
-    return ", ".join(
-        f"{count} {what}" for count, what in (*counts, (len(contract.resource_templates), "resource templates"))
-    )
+    counts = [(len(contract.tools), "tool"), (len(contract.prompts), "prompt")]
+    counts.append((len(contract.resource_templates), "resource template"))
+    return ", ".join(f"{count} {what}{'' if count == 1 else 's'}" for count, what in counts)

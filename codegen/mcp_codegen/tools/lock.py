@@ -30,6 +30,8 @@ def read_lock(path: Path) -> Contract:
     """The contract in a lock file. Raises SchemaError for a file that is none, or was changed by hand."""
     try:
         lock = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as fault:
+        raise SchemaError(f"{path}: there is no such lock; make one with `mcp-codegen lock`") from fault
     except (OSError, ValueError, RecursionError) as fault:
         raise SchemaError(f"{path}: cannot be read as a lock: {fault}") from fault
     if not is_object(lock) or lock.get("format") != _FORMAT:

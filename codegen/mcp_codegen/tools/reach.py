@@ -53,6 +53,8 @@ def named(text: str) -> Target:
         return Target(url=text)
     if text.endswith(".json") and Path(text).is_file():
         return Target(saved=Path(text))
+    if text.endswith(".json") and " " not in text:
+        raise CodegenError(f"{text}: there is no such file; a saved list of tools, a URL or a command is needed")
     try:
         command = tuple(shlex.split(text))
     except ValueError as fault:

@@ -8,17 +8,24 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final
 
+import click
+
+from ..console import plain
 from ..render import GENERATOR
 from .change import RULES, SEVERITIES, Change, Severity
 
 _LEVELS: Final[dict[Severity, str]] = {"breaking": "error", "review": "warning", "compatible": "note"}
+_COLOURS: Final[dict[Severity, str]] = {"breaking": "red", "review": "yellow", "compatible": "green"}
 _COMMANDS: Final[dict[Severity, str]] = {"breaking": "error", "review": "warning", "compatible": "notice"}
 
 
 def as_text(changes: Sequence[Change], lock: str) -> str:
     """A line for each change, the worst first, and a line that counts them."""
     ordered = sorted(changes, key=lambda change: -SEVERITIES.index(change.severity))
-    lines = [f"{change.severity:<10}  {change.message}  [{change.rule}]" for change in ordered]
+    lines = [
+        f"{click.style(f'{change.severity:<10}', fg=_COLOURS[change.severity])}  {plain(change.message)}  [{change.rule}]"
+        for change in ordered
+    ]
     return "\n".join([*lines, f"{lock}: {_counted(changes)}"]) + "\n"
 
 

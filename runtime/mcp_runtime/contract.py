@@ -99,8 +99,8 @@ def _login(chosen: argparse.Namespace) -> Generator[Any]:
     from .auth.keeping import InFile
     from .auth.oauth import OAuth
 
-    with closing(Browser(patience=_LOGIN, open_url=_open)) as browser:
-        grant = AuthorizationCode(browser, browser.redirect, name="mcp-codegen")
+    with closing(Browser(open_url=_open)) as browser:
+        grant = AuthorizationCode(browser, browser.redirect, name="mcp-codegen", patience=_LOGIN)
         yield OAuth(chosen.url, grant, storage=InFile(chosen.tokens) if chosen.tokens else None)
 
 

@@ -11,9 +11,7 @@ from typing import Any
 
 import httpx2
 import pytest
-from test_client_clauses import looks, reach, town
-from test_client_keeping import ask
-from world import METADATA, REDIRECT, RESOURCE, Reply, World, served, visit
+from world import METADATA, REDIRECT, RESOURCE, Reply, World, ask, looks, reach, served, town, visit
 
 from mcp_generated import connect
 from mcp_runtime.auth import asking

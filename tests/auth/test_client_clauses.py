@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from inspect import signature
 from pathlib import Path
 from typing import Any
 
 import pytest
 from conftest import ROOT
-from world import METADATA, REDIRECT, RESOURCE, World, protecting, served, visit
+from world import METADATA, RESOURCE, World, looks, reach, served, town
 
 from mcp_generated import connect, v2025_03_26, v2025_06_18, v2025_11_25, v2026_07_28
-from mcp_runtime.auth.grants import AuthorizationCode
 from mcp_runtime.auth.metadata import Discovery
-from mcp_runtime.auth.oauth import OAuth
 from mcp_runtime.auth.store import InMemory
 from mcp_runtime.errors import NotAuthorized
-from mcp_runtime.transports.http_client.channel import Reach
 
 FIRST = "2025-03-26"
 CLIENTS: dict[str, Any] = {
@@ -30,30 +25,6 @@ CLIENTS: dict[str, Any] = {
 }
 LATER = [each for each in CLIENTS if each != FIRST]
 DISCOVERY = (RESOURCE, METADATA)
-
-
-class Looking(v2025_11_25.Server):
-    """Has one tool."""
-
-    async def list_tools(self, ctx: Any, params: Any) -> v2025_11_25.types.ListToolsResult:
-        tool = v2025_11_25.types.Tool(name="look", input_schema=v2025_11_25.types.ToolInputSchema())
-        return v2025_11_25.types.ListToolsResult(tools=[tool])
-
-
-@asynccontextmanager
-async def town(*revisions: str, **settings: Any) -> AsyncIterator[World]:
-    """A world around a server of these revisions."""
-    app = Looking(name="looking", version="1").asgi(revisions=revisions or list(CLIENTS))
-    async with protecting(World(**settings), app) as world:
-        yield world
-
-
-def reach(world: World, **settings: Any) -> Reach:
-    return Reach(auth=OAuth(world.url, AuthorizationCode(visit, REDIRECT), **settings))
-
-
-async def looks(client: Any) -> list[str]:
-    return [tool.name for tool in (await client.list_tools()).tools]
 
 
 def asked_of(world: World, *paths: str) -> list[str]:

@@ -66,7 +66,7 @@ def test_a_token_is_kept_for_a_later_process_and_only_its_owner_reads_it(world: 
 
 
 def test_a_browser_comes_back_to_this_machine(world: World) -> None:
-    browser = Browser(patience=60, open_url=lambda url: urlopen(url, timeout=30).read())
+    browser = Browser(open_url=lambda url: urlopen(url, timeout=30).read())
     try:
         assert get(world, OAuth(world.url, AuthorizationCode(browser, browser.redirect))) == [200]
     finally:

@@ -17,7 +17,7 @@ import keyring.backend
 import keyring.errors
 import pytest
 from keyring.backends.fail import Keyring as Missing
-from world import REDIRECT, World, served, visit
+from world import REDIRECT, World, ask, served, visit
 
 from mcp_runtime.auth.grants import AuthorizationCode, ClientCredentials
 from mcp_runtime.auth.keeping import InFile, InKeyring
@@ -192,18 +192,6 @@ def test_two_processes_never_use_the_same_refresh_token(world: World, tmp_path: 
     used = [each["refresh_token"] for each in world.asked("/token") if each["grant_type"] == "refresh_token"]
     assert len(used) >= 8 and len(set(used)) == len(used)
     assert len(world.asked("/authorize")) == 1
-
-
-def ask(world: World, times: int = 1, grant: Any = None, **settings: Any) -> list[int]:
-    """The answers to so many requests at once."""
-
-    async def run() -> list[int]:
-        auth = OAuth(world.url, grant or AuthorizationCode(visit, REDIRECT), **settings)
-        async with httpx2.AsyncClient(auth=auth, verify=False) as client:
-            answers = await asyncio.gather(*(client.get(world.url) for _ in range(times)))
-            return [each.status_code for each in answers]
-
-    return asyncio.run(run())
 
 
 @pytest.mark.parametrize("kind", ["memory", "file"])

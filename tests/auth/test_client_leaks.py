@@ -16,8 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from joserfc.jwk import ECKey
-from test_client_keeping import ask
-from world import REDIRECT, Reply, World, served
+from world import REDIRECT, Reply, World, ask, served
 
 from mcp_runtime.auth.grants import AuthorizationCode, ClientCredentials
 from mcp_runtime.auth.oauth import OAuth

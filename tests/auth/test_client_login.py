@@ -18,10 +18,10 @@ from urllib.request import urlopen
 import httpx2
 import pytest
 from click.testing import CliRunner
-from test_client_clauses import town
-from world import REDIRECT, World, visit
+from world import REDIRECT, World, town, visit
 
 from mcp_codegen.cli import main
+from mcp_generated import connect
 from mcp_generated.v2025_11_25 import SyncClient
 from mcp_runtime.auth.browser import Browser
 from mcp_runtime.auth.grants import AuthorizationCode
@@ -140,7 +140,7 @@ def test_a_browser_answers_strangers_without_ending_the_login() -> None:
                     said.append((0, ""))
             idle.close()
 
-    with closing(Browser(patience=60, open_url=person)) as browser:
+    with closing(Browser(open_url=person)) as browser:
         url = f"https://as.example/authorize?state=right&redirect_uri={browser.redirect}"
         assert asyncio.run(browser(url)) == f"{browser.redirect}?code=first&state=right"
     assert [status for status, _ in said[:8]] == [404, 404, 400, 400, 400, 400, 404, 200]
@@ -148,25 +148,43 @@ def test_a_browser_answers_strangers_without_ending_the_login() -> None:
 
 
 def test_the_way_back_is_on_this_machine_and_closed_when_nobody_is_awaited() -> None:
-    async def wait() -> None:
-        with pytest.raises(NotAuthorized, match="nobody agreed"):
-            await browser("https://as.example/authorize?state=s")
-
-    def reachable(host: str) -> bool:
+    def reachable() -> bool:
         try:
-            socket.create_connection((host, port), timeout=5).close()
+            socket.create_connection(("127.0.0.1", urlsplit(browser.redirect).port or 0), timeout=5).close()
         except OSError:
             return False
         return True
 
-    with closing(Browser(patience=0.05, open_url=lambda url: seen.append(reachable("127.0.0.1")))) as browser:
-        seen: list[bool] = []
-        port = urlsplit(browser.redirect).port
-        assert browser.redirect.startswith("http://127.0.0.1:") and not reachable("127.0.0.1")
-        asyncio.run(wait())
-        assert seen == [True] and not reachable("127.0.0.1")
-        asyncio.run(wait())  # The same port, a second time.
-        assert seen == [True, True] and not reachable("127.0.0.1")
+    async def wait() -> None:
+        waiting = asyncio.create_task(browser("https://as.example/authorize?state=s"))
+        await asyncio.to_thread(opened.wait, 60)
+        waiting.cancel()
+        await asyncio.wait([waiting])
+
+    seen: list[bool] = []
+    opened = threading.Event()
+    with closing(Browser(open_url=lambda url: (seen.append(reachable()), opened.set()))) as browser:
+        assert browser.redirect.startswith("http://127.0.0.1:") and not reachable()
+        for times in (1, 2):  # The same port, a second time.
+            asyncio.run(wait())
+            assert seen == [True] * times and not reachable()
+            opened.clear()
+
+
+async def test_a_person_who_does_not_come_back_is_waited_for_as_long_as_was_said() -> None:
+    async def nobody(url: str) -> str:
+        await asyncio.Event().wait()
+        return ""
+
+    async with town() as world:
+        auth = OAuth(world.url, AuthorizationCode(nobody, REDIRECT, patience=0.05))
+        with pytest.raises(NotAuthorized, match="nobody agreed within 0.05 seconds"):
+            async with connect(world.url, reach=Reach(auth=auth)):
+                pass
+        auth = OAuth(world.url, AuthorizationCode(visit, REDIRECT, patience=1000))
+        client = connect(world.url, reach=Reach(auth=auth))
+        assert client._opening.timeout == 1060
+        assert not world.asked("/token")
 
 
 def test_an_open_connection_does_not_hold_up_the_end_of_a_login() -> None:
@@ -176,7 +194,7 @@ def test_an_open_connection_does_not_hold_up_the_end_of_a_login() -> None:
         idle.append(socket.create_connection(("127.0.0.1", urlsplit(browser.redirect).port or 0)))
         urlopen(f"{browser.redirect}?code=c&state=s", timeout=30).read()
 
-    with closing(Browser(patience=60, open_url=person)) as browser:
+    with closing(Browser(open_url=person)) as browser:
         assert asyncio.run(browser("https://as.example/authorize?state=s")).endswith("code=c&state=s")
     assert idle[0].recv(1) == b""
     idle[0].close()

@@ -1,7 +1,9 @@
-"""What a protected server and its authorization server say goes in; they are served, at one origin, over real HTTP."""
+"""What a protected server and its authorization server say goes in; they are served, at one origin, over real HTTP, and
+those who ask them log in."""
 
 from __future__ import annotations
 
+import asyncio
 import json
 import threading
 from base64 import urlsafe_b64encode
@@ -16,7 +18,13 @@ from urllib.parse import parse_qsl, urlsplit
 import httpx2
 from over_http.sockets import listening
 
+from mcp_generated import v2025_11_25
+from mcp_runtime.auth.grants import AuthorizationCode
+from mcp_runtime.auth.oauth import OAuth
+from mcp_runtime.transports.http_client.channel import Reach
+
 Reply = tuple[int, dict[str, str], Any]
+REVISIONS = ("2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28")  # Those that have authorization.
 REDIRECT = "http://127.0.0.1:7/callback"
 RESOURCE = "/.well-known/oauth-protected-resource/mcp"
 METADATA = "/.well-known/oauth-authorization-server"
@@ -197,3 +205,39 @@ async def visit(url: str) -> str:
     """What a browser comes back to, where a person agrees at once."""
     async with httpx2.AsyncClient(verify=False) as browser:
         return (await browser.get(url, follow_redirects=False)).headers["location"]
+
+
+class Looking(v2025_11_25.Server):
+    """Has one tool."""
+
+    async def list_tools(self, ctx: Any, params: Any) -> v2025_11_25.types.ListToolsResult:
+        tool = v2025_11_25.types.Tool(name="look", input_schema=v2025_11_25.types.ToolInputSchema())
+        return v2025_11_25.types.ListToolsResult(tools=[tool])
+
+
+@asynccontextmanager
+async def town(*revisions: str, **settings: Any) -> AsyncIterator[World]:
+    """A world around a server of these revisions."""
+    app = Looking(name="looking", version="1").asgi(revisions=revisions or REVISIONS)
+    async with protecting(World(**settings), app) as world:
+        yield world
+
+
+def reach(world: World, **settings: Any) -> Reach:
+    return Reach(auth=OAuth(world.url, AuthorizationCode(visit, REDIRECT), **settings))
+
+
+async def looks(client: Any) -> list[str]:
+    return [tool.name for tool in (await client.list_tools()).tools]
+
+
+def ask(world: World, times: int = 1, grant: Any = None, **settings: Any) -> list[int]:
+    """The answers to so many requests at once."""
+
+    async def run() -> list[int]:
+        auth = OAuth(world.url, grant or AuthorizationCode(visit, REDIRECT), **settings)
+        async with httpx2.AsyncClient(auth=auth, verify=False) as client:
+            answers = await asyncio.gather(*(client.get(world.url) for _ in range(times)))
+            return [each.status_code for each in answers]
+
+    return asyncio.run(run())

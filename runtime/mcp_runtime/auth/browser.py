@@ -27,20 +27,17 @@ _ELSE: Final = ("404 Not Found", "")
 
 class Browser:
     """A person's browser, which comes back to a port of this machine: give `browser` as `visit` and `browser.redirect`
-    as `redirect` to AuthorizationCode. `patience`: seconds the person has. The port is open while somebody is awaited;
-    what comes without the state of the request changes nothing."""
+    as `redirect` to AuthorizationCode. The port is open while somebody is awaited; what comes
+    without the state of the request changes nothing."""
 
-    def __init__(
-        self, port: int = 0, patience: float = 300.0, open_url: Callable[[str], object] = webbrowser.open
-    ) -> None:
+    def __init__(self, port: int = 0, open_url: Callable[[str], object] = webbrowser.open) -> None:
         self._socket: socket.socket | None = _bound(port)
         self._port: int = self._socket.getsockname()[1]
-        self._patience = patience
         self._open = open_url
         self.redirect = f"http://127.0.0.1:{self._port}/callback"
 
     async def __call__(self, url: str) -> str:
-        """Open the URL and wait for the answer. Raises NotAuthorized where none comes in time."""
+        """Open the URL and wait for the answer, as long as the caller does."""
         answer: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         state = _state(urlsplit(url).query)
         there: set[asyncio.StreamWriter] = set()
@@ -65,11 +62,8 @@ class Browser:
         listening, self._socket = self._socket or _bound(self._port), None
         async with await asyncio.start_server(come_back, sock=listening):
             try:
-                async with asyncio.timeout(self._patience):
-                    await asyncio.to_thread(self._open, url)
-                    return await answer
-            except TimeoutError:
-                raise NotAuthorized(f"nobody agreed within {self._patience:g} seconds") from None
+                await asyncio.to_thread(self._open, url)
+                return await answer
             finally:
                 for writer in there:  # Browsers open connections that they do not use.
                     writer.transport.abort()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
@@ -45,10 +46,11 @@ class Wanted:
 
 
 class Grant(Protocol):
-    """A way to a token. `offline`: whether it can have refresh tokens. `registered`: the client, if it is known
+    """A way to a token. `offline`: whether it can have refresh tokens. `patience`: seconds that a person may take. `registered`: the client, if it is known
     beforehand; else `client` says who it is at an issuer, where it may have been `before`."""
 
     offline: bool
+    patience: float
 
     @property
     def registered(self) -> Registered | None: ...
@@ -62,7 +64,7 @@ class Grant(Protocol):
 class AuthorizationCode:
     """A person agrees, in a browser. `visit` gets the URL to open and gives the one the browser came back to.
     `registered`: a client known beforehand; `document`: the https URL of the client's metadata, which is its id where
-    the server takes it; else the client registers as `name`."""
+    the server takes it; else the client registers as `name`. `patience`: seconds the person has."""
 
     visit: Visit = field(repr=False)
     redirect: str
@@ -70,6 +72,7 @@ class AuthorizationCode:
     registered: Registered | None = None
     document: str | None = None
     offline: bool = True
+    patience: float = 300.0
 
     def __post_init__(self) -> None:
         check_redirect(self.redirect)
@@ -128,7 +131,12 @@ class AuthorizationCode:
         )
         if OFFLINE in wanted.scopes:
             said["prompt"] = "consent"
-        answer = await self.visit(with_query(asking.policy.check(issuer.authorize), said))
+        url = with_query(asking.policy.check(issuer.authorize), said)
+        try:
+            async with asyncio.timeout(self.patience):
+                answer = await self.visit(url)
+        except TimeoutError:
+            raise NotAuthorized(f"nobody agreed within {self.patience:g} seconds") from None
         form = {
             "grant_type": "authorization_code",
             "code": code_of(answer, asked),
@@ -144,6 +152,7 @@ class ClientCredentials:
 
     registered: Registered
     offline: bool = False
+    patience: float = 0.0
 
     async def client(self, asking: Asking, issuer: Issuer, before: Registered | None) -> Registered:
         return self.registered
@@ -160,6 +169,7 @@ class Assertion:
     registered: Registered
     vouch: Callable[[Asking, Wanted], Awaitable[str]] = field(repr=False)
     offline: bool = False
+    patience: float = 0.0
 
     async def client(self, asking: Asking, issuer: Issuer, before: Registered | None) -> Registered:
         return self.registered

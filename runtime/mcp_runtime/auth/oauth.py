@@ -66,6 +66,11 @@ class OAuth(httpx2.Auth):
         self._challenged: str | None = None
         self._asked: set[str] = set()
 
+    @property
+    def patience(self) -> float:
+        """Seconds that a person may take to log in, before a request is answered."""
+        return self._grant.patience
+
     def sync_auth_flow(self, request: httpx2.Request) -> Generator[httpx2.Request, httpx2.Response, None]:
         raise LocalError("authorization is for asynchronous clients of HTTP")
 

@@ -122,6 +122,8 @@ class BaseClient(Face):
 
             return HttpTransport(url, cls.revision, reach or Reach())
 
+        if reach is not None and reach.patience:
+            settings.setdefault("opening", Options(timeout=reach.patience + 60.0))
         return cls(start, **settings)
 
     def _live(self) -> Session:

@@ -39,6 +39,11 @@ class Reach:
     limit: int = LIMIT
     client: httpx2.AsyncClient | None = None
 
+    @property
+    def patience(self) -> float:
+        """Seconds that a person may take to log in, before the first request is answered."""
+        return float(getattr(self.auth, "patience", 0.0))
+
 
 class Channel:
     """Requests to one server."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import BaseModel
 
 from ..errors import Refusal
-from ..exchange import OnProgress
+from ..exchange import OnProgress, log
 from ..faces.rounds import Rounds
 from ..faces.server import ServerContext
 from ..faces.tasking import Task
@@ -56,6 +56,8 @@ class Becoming:
         except asyncio.CancelledError:
             work.cancel()
             await asyncio.wait([work])
+            if not work.cancelled() and (fault := work.exception()) is not None:
+                log.debug("a call that nobody waits for any more failed: %r", fault)
             raise
         return self._begun.result() if self._begun.done() else work.result()
 

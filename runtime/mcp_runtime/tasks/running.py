@@ -14,6 +14,7 @@ from pydantic_core import from_json, to_json
 from ..errors import InvalidMessage, Refusal
 from ..exchange import log
 from ..faces.questions import check_asked
+from ..faces.rates import Allowance, Rate
 from ..jsonrpc import INTERNAL_ERROR, INVALID_PARAMS, json_of
 from ..lifecycle import Capabilities
 from ..spec import InputRequest, Request, Revision
@@ -24,6 +25,7 @@ from .kept import ENDED, Status, TaskRecord
 Why = Literal["cancelled", "expired"]
 Keep = Callable[[TaskRecord], Awaitable[None]]
 
+_SAYING: Final = Rate(per_second=50, burst=200)
 _EXPIRED: Final = "the task has expired"
 _ENDING: Final = "the server ended before the task did"
 
@@ -60,6 +62,7 @@ class Running:
         self._questions: dict[str, _Question] = {}
         self._asked = 0
         self._keeping = asyncio.Lock()
+        self._pace = Allowance(_SAYING)
         if record.ttl is not None:
             expiring = asyncio.get_running_loop().call_later(record.ttl, self.stop, "expired")
             work.add_done_callback(lambda _: expiring.cancel())
@@ -103,8 +106,8 @@ class Running:
             await self._wait_or_work()
 
     async def say(self, message: str) -> None:
-        """What the task is at, in words."""
-        await self._move(self.record.status, message, self.record.detail)
+        """What the task is at, in words; where that changes too often to be kept, the last of it is known here alone."""
+        await self._move(self.record.status, message, self.record.detail, is_kept=not self._pace.take())
 
     async def _wait_or_work(self) -> None:
         """Be waiting for input as long as something is asked."""
@@ -157,12 +160,15 @@ class Running:
             log.exception("the data of an error of %r is no JSON", self._row.method)
         await self._move("failed", message, {"error": error})
 
-    async def _move(self, status: Status, message: str | None, detail: Mapping[str, Any] | None = None) -> None:
+    async def _move(
+        self, status: Status, message: str | None, detail: Mapping[str, Any] | None = None, is_kept: bool = True
+    ) -> None:
         """Change the task, which an end of it forbids, and keep it so."""
         if self.record.status in ENDED:
             return
         self.record = replace(
             self.record, status=status, updated=time.time(), message=message, detail=dict(detail or {})
         )
-        async with self._keeping:  # What is kept last is what it was last.
-            await self._keep(self.record)
+        if is_kept:
+            async with self._keeping:  # What is kept last is what it was last.
+                await self._keep(self.record)

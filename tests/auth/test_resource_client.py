@@ -15,7 +15,7 @@ from resource_world import Authority, Endpoint, endpoint
 
 from mcp_runtime.auth.grants import ClientCredentials
 from mcp_runtime.auth.oauth import OAuth
-from mcp_runtime.auth.resource.caller import Caller
+from mcp_runtime.auth.resource.caller import Caller, User
 from mcp_runtime.auth.resource.challenge import Denied
 from mcp_runtime.auth.resource.proofs import Possession
 from mcp_runtime.auth.resource.protection import Protection
@@ -67,8 +67,6 @@ async def test_a_client_proves_to_hold_its_key_with_the_nonces_it_is_told(
 
 async def test_what_a_client_cannot_get_it_does_not_ask_for_without_end(issuer: Authority) -> None:
     async def verify(token: str) -> Any:
-        from mcp_runtime.auth.resource.caller import User
-
         return User("alice", scopes=frozenset({"read"}))
 
     verifier = type("Stingy", (), {"verify": staticmethod(verify)})()

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from ...wire import is_list
 from .caller import User
-from .proofs import thumbprint_of
+from .proofs import thumbprint_of, time_of
 
 
 class Unacceptable(Exception):
@@ -57,12 +57,10 @@ def _check_times(claims: Mapping[str, Any], wanted: Wanted, now: float) -> None:
 
 
 def _time(claims: Mapping[str, Any], name: str) -> float | None:
-    value = claims.get(name)
-    if value is None:
-        return None
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise Unacceptable(f"{name} is no time")
-    return value
+    try:
+        return time_of(claims, name)
+    except ValueError as fault:
+        raise Unacceptable(str(fault)) from None
 
 
 def _text(claims: Mapping[str, Any], name: str) -> str | None:

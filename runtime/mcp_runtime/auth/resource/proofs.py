@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
+import math
 import secrets
 import time
 from base64 import urlsafe_b64encode
@@ -107,8 +108,12 @@ class Possession:
         self._check_new(claims, bound)
 
     def _check_new(self, claims: dict[str, Any], bound: str) -> None:
-        now, at, id = self._clock(), claims.get("iat"), claims.get("jti")
-        if isinstance(at, bool) or not isinstance(at, (int, float)) or not abs(now - at) <= self._window:
+        now, id = self._clock(), claims.get("jti")
+        try:
+            at = time_of(claims, "iat")
+        except ValueError:
+            at = None
+        if at is None or not abs(now - at) <= self._window:
             raise BadProof("it was not made now")
         if not isinstance(id, str) or not 0 < len(id) <= _LONGEST_ID:
             raise BadProof("it has no id")
@@ -176,4 +181,18 @@ def thumbprint_of(claims: Mapping[str, Any]) -> str | None:
     found = confirmed.get("jkt") if is_object(confirmed) else None
     if not isinstance(found, str) or not found:
         raise ValueError(f"cnf is not what can be checked here: {json.dumps(confirmed)[:80]}")
+    return found
+
+
+def time_of(claims: Mapping[str, Any], name: str) -> float | None:
+    """A time of a token, in seconds since the epoch; None where it says none. Raises ValueError for what is no time."""
+    value = claims.get(name)
+    if value is None:
+        return None
+    try:
+        found = math.nan if isinstance(value, bool) or not isinstance(value, (int, float)) else float(value)
+    except OverflowError:
+        found = math.inf
+    if not math.isfinite(found):
+        raise ValueError(f"{name} is no time")
     return found

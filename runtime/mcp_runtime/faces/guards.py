@@ -22,6 +22,10 @@ from .rates import Allowance, Rate
 Handler = Callable[[Any, Any], Awaitable[Any]]
 
 _URI: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:[^\s\x00-\x1f\x7f<>\"{}|\\^`]*")  # RFC 3986, IRIs tolerated.
+_SECRET: Final = re.compile(
+    r"pass(?:word|wd|phrase)|secret|(?:access|auth|api|bearer|refresh).?(?:token|key)|credit.?card|card.?number|\bcv[cv]\b|\bssn\b|\bpin\b",
+    re.IGNORECASE,
+)
 _MIME: Final = re.compile(r"[\w!#$&^.+-]+/[\w!#$&^.+-]+(?:\s*;.*)?", re.ASCII)
 
 
@@ -113,6 +117,16 @@ def check_form(params: Any, answer: Any) -> None:
         return
     if wrong := fitting.complaint(_plain(answer.content or {})):
         raise InvalidMessage(f"the content does not fit the form that was asked for: {wrong}")
+
+
+def check_harmless(params: Any) -> None:
+    """Warn in the log of a form that asks for what no form may ask for: a password, a key, the number of a card
+    (client/elicitation, Security Considerations)."""
+    schema = _plain(params.get("requestedSchema") if is_object(params) else getattr(params, "requested_schema", None))
+    properties = schema.get("properties") if is_object(schema) else None
+    for name in properties if is_object(properties) else ():
+        if _SECRET.search(name):
+            _warn_once(f"a form asks for {name[:100]!r}; what is secret is never asked for by a form")
 
 
 @cache

@@ -9,6 +9,7 @@ from urllib.parse import unquote, urlsplit
 from weakref import WeakKeyDictionary
 
 from ..errors import InvalidMessage
+from ..exchange import log
 
 _DECODINGS: Final = 3  # How often a path is decoded to see what it might become.
 
@@ -40,6 +41,17 @@ def root_of(path: str) -> str:
     if not os.access(real, os.R_OK):
         raise InvalidMessage(f"{path!r} cannot be a root: it is not there, or cannot be read")
     return real.as_uri()
+
+
+def readable(paths: Iterable[str]) -> list[str]:
+    """The URIs of those of the paths that are there and can be read now, to be told as roots: for each asking anew."""
+    found: list[str] = []
+    for path in paths:
+        try:
+            found.append(root_of(path))
+        except InvalidMessage as fault:
+            log.debug("%s", fault)
+    return found
 
 
 def is_within(path: str, roots: Iterable[Any]) -> bool:

@@ -16,7 +16,7 @@ from ..spec import META, InputRequest, Request
 from ..wire import is_object
 from .calls import Options, Params, ResultT
 from .face import LEVELS, Context
-from .guards import check_form
+from .guards import check_form, check_harmless
 from .rounds import Rounds
 from .tasking import MayBecomeTask, Task
 
@@ -110,6 +110,7 @@ class ServerContext(Context):
     async def _ask(
         self, row: Request[ResultT] | InputRequest[ResultT], params: Params, options: Options | None
     ) -> ResultT:
+        check_harmless(params)
         answer = await super()._ask(row, params, options)
         try:
             check_form(params, answer)

@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 
-from ..errors import InvalidResponse
+from ..errors import InvalidResponse, NotAllowed
 from .calls import Options
+
+Approve = Callable[[str, Mapping[str, Any]], Awaitable[bool]]
 
 audit: Final = logging.getLogger("mcp_runtime.audit")
 
 
 class Tools:
     """The tools of a client's server: listed once, until `forget`. The logger `mcp_runtime.audit` gets a line for each
-    call, with the tool and how it ended, and without its arguments."""
+    call, with the tool and how it ended, and without its arguments. `approve` is asked before each call, whatever a tool
+    says of itself in its annotations: it gets the name and the arguments, to be shown to a person, and says yes or no.
+    """
 
-    def __init__(self, client: Any) -> None:
+    def __init__(self, client: Any, approve: Approve | None = None) -> None:
         self._client = client
+        self._approve = approve
         self._schemas: dict[str, Mapping[str, Any] | None] | None = None
 
     def forget(self) -> None:
@@ -25,9 +30,13 @@ class Tools:
         self._schemas = None
 
     async def call(self, name: str, arguments: Mapping[str, Any] | None = None, options: Options | None = None) -> Any:
-        """The result. Raises InvalidResponse where its structured content does not fit the tool's output schema."""
+        """The result. Raises InvalidResponse where its structured content does not fit the tool's output schema, and
+        NotAllowed where the call is not approved."""
         ending = "failed"
         try:
+            if self._approve is not None and not await self._approve(name, arguments or {}):
+                ending = "denied"
+                raise NotAllowed(f"the call of the tool {name!r} was not approved")
             answer = await self._client.call_tool(name=name, arguments=arguments, options=options)
             await self._check(name, answer)
             ending = "error" if getattr(answer, "is_error", None) else "done"

@@ -27,6 +27,7 @@ TOOLS: Final = [
     *("echo", "statistics", "image", "audio", "mixed", "fail", "long_running", "log_something", "write_note"),
     *("toggle_extra", "sample", "list_roots", "ask_user"),
 ]
+NOT_FOUND: Final = -32002  # Before 2026-07-28.
 LOG_LEVEL: Final = "io.modelcontextprotocol/logLevel"
 
 
@@ -178,8 +179,9 @@ async def resources_are_read(talk: Talk) -> None:
     assert [each.text for each in texts] == ["héllo", "This is number 7."]
     assert (await talk.client.read_resource(uri="demo://image")).contents[0].blob.startswith("iVBOR")
     for nothing in ("demo://nothing", "demo://number/1000", "demo://number/../text"):
-        with pytest.raises(ErrorResponse):
+        with pytest.raises(ErrorResponse) as refused:
             await talk.client.read_resource(uri=nothing)
+        assert refused.value.code == (INVALID_PARAMS if talk.rev.stateless else NOT_FOUND)
 
 
 async def changes_are_heard(talk: Talk) -> None:

@@ -11,6 +11,7 @@
 | `refuse`  | `at`     | a property without which the message would mean something else                       |
 | `default` | `at`     | a property that the neighbour requires: `use` it, or what is `given`, or a `copy`       |
 | `method`  | `method` | who answers a method that the other side does not have                               |
+| `code`    | `method` | `use` is the error code that a method has in the revisions that still send it        |
 """
 
 from __future__ import annotations
@@ -34,12 +35,14 @@ _PLACES: Final[Mapping[str, str]] = {
     "refuse": "at",
     "default": "at",
     "method": "method",
+    "code": "method",
 }
 _SAYS: Final[Mapping[str, frozenset[str]]] = {
     "rename": frozenset({"use"}),
     "become": frozenset({"use", "with"}),
     "default": frozenset({"use", "given", "copy"}),
     "method": frozenset({"answer"}),
+    "code": frozenset({"use"}),
 }
 
 

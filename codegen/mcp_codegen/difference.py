@@ -15,6 +15,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from .codes import converted_codes
 from .conversions import ConversionRow, Conversions
 from .ir import Array, Field, Map, Method, Object, Plain, Ref, Revision, Type, Values
 from .shapes import Shapes, required_by
@@ -29,8 +30,8 @@ _BASES: Final = {"request": "Request", "notification": "Notification"}
 @dataclass
 class Step:
     """The way from one revision to its neighbour. `methods` has the plans of params and results, by direction and
-    method, the last result under no name and interim ones under that of their type; `gone` who answers the methods that the target does not have; `rules` the reason of each rule.
-    """
+    method, the last result under no name and interim ones under that of their type, and what error codes become; `gone`
+    who answers the methods that the target does not have; `rules` the reason of each rule."""
 
     source: str
     target: str
@@ -97,7 +98,8 @@ class _Difference:
                 results[interim.type] = self._plan(Ref(interim.type), Ref(interim.type), row.type, "result")
             else:
                 results[interim.type] = self._refusal(interim.type, f"{self._step.target} has no such answer.")
-        return {"params": params, "results": results}
+        errors = converted_codes(self._source.revision, self._target.revision, row.method, self._rows)
+        return {"params": params, "results": results, "errors": errors}
 
     def _params(self, side: Shapes, row: Method) -> Object | None:
         """The params of a message; where their own type does not say it, they have what the base message's have."""

@@ -20,7 +20,6 @@ from .errors import RuleError, all_of
 from .ir import (
     Alias,
     Array,
-    Codes,
     Field,
     Http,
     Interim,
@@ -95,17 +94,6 @@ def derive_http(
     for key in ("schemas", "arguments"):
         found[key] = found.get(key, "") if found.get(key) in known else ""
     return Http(**found)
-
-
-def derive_codes(constants: Mapping[str, str | int], style: str, revision: str, overlay: Overlay) -> tuple[Codes, ...]:
-    """The error codes that the overlay keeps back in this style of lifecycle. Raises RuleError where what to send
-    instead is no constant of the schema."""
-    rows = overlay.table("codes", revision)
-    said = rows.use(style) if style in rows else []
-    for each in said:
-        if each["instead"] not in constants:
-            raise RuleError(f"{revision}: {rows.rows[style]} names {each['instead']!r}, which is no constant of it")
-    return tuple(Codes(each["first"], each["last"], int(constants[each["instead"]])) for each in said)
 
 
 def check_http(revisions: Iterable[Revision], overlay: Overlay) -> None:

@@ -7,6 +7,7 @@ from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
 
+from .codes import derive_codes
 from .conversions import Conversions, read_conversions
 from .difference import Step, derive_step
 from .docs import Docs, read_docs
@@ -17,7 +18,7 @@ from .jsontypes import is_object
 from .overlay import Overlay, read_overlay
 from .pins import Pins, digest, read_pins
 from .read import Named, read_types
-from .rules import check_http, derive_codes, derive_http, derive_lifecycle, derive_methods, has_batches, has_null_ids
+from .rules import check_http, derive_http, derive_lifecycle, derive_methods, has_batches, has_null_ids
 
 
 class Schemas:

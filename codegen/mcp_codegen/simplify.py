@@ -36,7 +36,8 @@ def _type(plan: dict[str, Any], unchanged: set[str]) -> dict[str, Any]:
 def _method(plan: dict[str, Any], unchanged: set[str]) -> dict[str, Any]:
     params = _plan(plan["params"], unchanged)
     results = {name: inner for name, inner in _each(plan["results"], unchanged).items() if inner is not None}
-    return ({"params": params} if params is not None else {}) | ({"results": results} if results else {})
+    said = {"params": params, "results": results, "errors": plan["errors"]}
+    return {part: each for part, each in said.items() if each}
 
 
 def _each(plans: dict[Any, Any], unchanged: set[str]) -> dict[Any, Any]:

@@ -10,7 +10,7 @@ import pytest
 
 import mcp_generated
 from mcp_generated import v2026_07_28
-from mcp_runtime.errors import LocalError, NotAllowed
+from mcp_runtime.errors import ErrorResponse, LocalError, NotAllowed, Refusal
 from mcp_runtime.faces.calls import Options
 from mcp_runtime.faces.sync import BaseSyncClient
 
@@ -130,3 +130,20 @@ def test_the_synchronous_client_does_the_same() -> None:
     sync: type[BaseSyncClient[Any]] = v2026_07_28.SyncClient
     with sync.memory(server_of(rev, call_tool=call_tool), revisions="all") as client:
         assert client.call_tool(name="x").content[0].text == "hi"  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(("code", "heard"), [(-32002, -32602), (-32000, -32000), (7, 7)])
+@among(HANDSHAKE)
+async def test_the_code_of_a_missing_resource_is_that_of_the_client(rev: Rev, code: int, heard: int) -> None:
+    """Only of a resource: what else has this code keeps it."""
+
+    def refuse(ctx: Any, params: Any) -> Any:
+        raise Refusal(code, "why", {"uri": "test://x"})
+
+    async with mcp_generated.connect(server_of(rev, read_resource=refuse, call_tool=refuse)) as client:
+        with pytest.raises(ErrorResponse) as missing:
+            await client.read_resource(uri="test://x")
+        with pytest.raises(ErrorResponse) as other:
+            await client.call_tool(name="x")
+    assert (missing.value.code, missing.value.data) == (heard, {"uri": "test://x"})
+    assert other.value.code == code

@@ -41,6 +41,7 @@ STEPS: Final[dict[str, dict[str, Any]]] = {
                         "": ("type", "ReadResourceResult"),
                         "InputRequiredResult": ("refuse", "refuse InputRequiredResult"),
                     },
+                    "errors": {-32602: -32002},
                 },
                 "tools/call": {
                     "params": ("type", "CallToolRequestParams"),
@@ -694,6 +695,7 @@ STEPS: Final[dict[str, dict[str, Any]]] = {
                 "resources/read": {
                     "params": ("type", "ReadResourceRequestParams"),
                     "results": {"": ("type", "ReadResourceResult")},
+                    "errors": {-32002: -32602},
                 },
                 "tools/call": {
                     "params": ("type", "CallToolRequestParams"),

@@ -77,6 +77,12 @@ class Chain:
             )
         return _changed(value, changes, report, None)
 
+    def error(self, direction: str, method: str, code: int) -> int:
+        """The code of an error that answers a request which went in this direction."""
+        for step in self._steps:
+            code = _method(step, direction, method).get("errors", {}).get(code, code)
+        return code
+
     def gone(self, direction: str, method: str) -> Gone | None:
         """What happens to a method of the source that the target does not have; None where it has it."""
         for step in self._steps:

@@ -62,11 +62,15 @@ class Crossing:
             session, message = ctx._session, ctx._message  # pyright: ignore[reportPrivateUsage]
             speaker = Inside(self, session, message)
             asked = Asked(cast(Asked, message).id, cast(Any, inside), self._params(session, inside, params))
-            result = await handler(context(speaker, asked, ctx), asked.params)
-            while isinstance(result, questions):
+            while True:
+                try:
+                    result = await handler(context(speaker, asked, ctx), asked.params)
+                except Refusal as refusal:
+                    refusal.code = self.outward.error(self.receives, row.method, refusal.code)
+                    raise
+                if not isinstance(result, questions):
+                    return self._result(row, inside, result)
                 asked = Asked(asked.id, asked.row, await self._answered(speaker, asked, result))
-                result = await handler(context(speaker, asked, ctx), asked.params)
-            return self._result(row, inside, result)
 
         return answer
 
@@ -227,7 +231,11 @@ class Inside:
         crossing = self._crossing
         given = {"client_capabilities": self._session.peer.own}
         made = crossing.outward.params(row.direction, row.method, value, given=given)
-        answer = await self._asked(outside, made, timeout, on_progress, longest)
+        try:
+            answer = await self._asked(outside, made, timeout, on_progress, longest)
+        except ErrorResponse as refused:
+            code = crossing.inward.error(row.direction, row.method, refused.code)
+            raise ErrorResponse(code, refused.message, refused.data, refused.status) from refused
         interim = "" if type(answer) is outside.result else type(answer).__name__
         return crossing.inward.result(row.direction, row.method, answer.model_dump(), interim=interim)
 

@@ -82,6 +82,7 @@ def test_a_schema_that_has_moved_is_told_with_the_place(schemas: Path, tmp_path:
     [
         ("absent", MANIFEST, SCHEMA, "an extension begins with a manifest"),
         ("paint", MANIFEST.replace(NEWEST, "2031-01-01"), SCHEMA, "unknown revision '2031-01-01'"),
+        ("paint", 'closed = "ajar"\n' + MANIFEST, SCHEMA, "closed is 'ajar'"),
         ("paint", "colour = 1\n" + MANIFEST, SCHEMA, "cannot be read as the manifest"),
         ("paint", "roles = 1\n" + MANIFEST.split("[roles]")[0], SCHEMA, "is not of the form read here"),
         (

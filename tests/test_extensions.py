@@ -5,15 +5,16 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
 
 from mcp_codegen.errors import SchemaError
-from mcp_codegen.extensions.folder import extensions
+from mcp_codegen.extensions.folder import extensions, mounted_on, read_own
 from mcp_codegen.extensions.importing import extension_edition
-from mcp_codegen.extensions.manifest import Manifest
+from mcp_codegen.extensions.manifest import Manifest, read_manifest
 from mcp_codegen.extensions.mount import Mounted, mount
 from mcp_codegen.extensions.render import render_extension
 from mcp_codegen.homes import home, template_folders
@@ -186,6 +187,20 @@ def test_a_vendors_own_schema_becomes_rows_types_and_gates() -> None:
     assert "async def paint(" in files["client.py"]
     assert "def on_dried(" in files["client.py"]
     assert "class CallToolResult" not in files["types.py"]
+
+
+def test_what_a_schema_closes_is_open_or_refuses_what_is_unknown_as_the_manifest_says() -> None:
+    folder = home("schema") / "extensions" / "apps"
+    _, own = read_own(folder / "schema.json")
+    manifest = replace(read_manifest(folder / "manifest.toml"), closed="closed")
+    made = mounted_on(SCHEMAS, manifest, own)
+    assert made.revision.types["McpUiResourceCsp"].closed and not made.revision.types["McpUiHostContext"].closed
+    types = render_extension(made, "0" * 64, template_folders())["types.py"]
+    classes = {each.split("(")[0]: each for each in types.split("\nclass ")}
+    assert 'model_config = ConfigDict(extra="forbid")' in classes["McpUiResourceCsp"]
+    assert "model_config" not in classes["McpUiHostContext"]
+    opened = mounted_on(SCHEMAS, replace(manifest, closed="open"), own)
+    assert not any(each.closed for each in opened.revision.objects())
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from typing import Final
 from .errors import CodegenError
 from .ir import Revision
 
-_CALLS: Final = frozenset({"Field", "TypeAliasType", "const", "deprecated", "fill"})
+_CALLS: Final = frozenset({"ConfigDict", "Field", "TypeAliasType", "const", "deprecated", "fill"})
 _NODES: Final = (
     *(
         ast.Attribute,

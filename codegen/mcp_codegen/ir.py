@@ -93,7 +93,8 @@ class Field:
 @dataclass(frozen=True, slots=True)
 class Object:
     """An object type. `fields` are all its properties, inherited ones first; `extends` as the specification says;
-    `bases` are those of them whose every property is unchanged here, so that a Python class can inherit from them."""
+    `bases` are those of them whose every property is unchanged here, so that a Python class can inherit from them;
+    `closed`: it has no properties but these."""
 
     name: str
     fields: tuple[Field, ...]
@@ -102,6 +103,7 @@ class Object:
     doc: str = ""
     deprecated: bool = False
     category: str = ""
+    closed: bool = False
 
     def field(self, wire: str) -> Field | None:
         return next((field for field in self.fields if field.wire == wire), None)

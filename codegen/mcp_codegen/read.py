@@ -62,7 +62,9 @@ class _Reader:
         if self._is_record(schema, place):
             parts = [part["$ref"].removeprefix(REF) for part in schema.get("allOf", ()) if "$ref" in part]
             extends = tuple(self._python[self._target(base, place)] for base in (*schema.get("x-extends", ()), *parts))
-            self._record(Object(python, self._fields(schema, place), extends, (), doc, deprecated, category), place)
+            closed = schema.get("additionalProperties") is False
+            fields = self._fields(schema, place)
+            self._record(Object(python, fields, extends, (), doc, deprecated, category, closed), place)
         else:
             self._record(Alias(python, self._type(schema, place), doc, deprecated, category), place)
 

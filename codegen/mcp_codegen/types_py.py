@@ -154,6 +154,7 @@ def _class_options(each: Object, revision: Revision, tokens: _Tokens) -> Schema:
     return {
         "deprecated": mark(each.name) if each.deprecated else "",
         "deprecations": {field.name: mark(f"{each.name}.{field.name}") for field in each.fields if field.deprecated},
+        "closed": each.closed,
         "fills": [field.name for field in each.fields if field.fill is not None],
         "optional": [field.name for field in each.fields if not field.required],
         "constants": {

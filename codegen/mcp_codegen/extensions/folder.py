@@ -32,11 +32,17 @@ def mounted_on(schemas: Schemas, manifest: Manifest, own: Schema) -> Mounted:
     mine, docs = read_docs(schemas.root / "extensions" / manifest.name / "docs.toml"), schemas.docs
     both = Docs(docs.types | mine.types, docs.properties | mine.properties)
     try:
-        return mount(manifest, own, core, schemas.revision(manifest.base), schemas.overlay, both)
+        kept: Schema = own if manifest.closed == "closed" else json.loads(json.dumps(own), object_hook=_opened)
+        return mount(manifest, kept, core, schemas.revision(manifest.base), schemas.overlay, both)
     except (LookupError, TypeError, AttributeError, ValueError, RecursionError) as fault:
         # As for a revision: whatever the schema or the manifest breaks, it gets one clear line.
         what = f"{manifest.name}: the schema or the manifest is not of the form read here: {fault!r}"
         raise SchemaError(what) from fault
+
+
+def _opened(found: Schema) -> Schema:
+    """An object of the schema without the word that it has no other properties."""
+    return {key: value for key, value in found.items() if key != "additionalProperties" or value is not False}
 
 
 def read_own(path: Path) -> tuple[bytes, Schema]:

@@ -130,7 +130,11 @@ class _Reading:
         kept = {key: self._read(each, f"{at}.{key}") for key, each in properties.items() if each != {"not": {}}}
         required = [key for key in schema.get("required", ()) if key in kept]
         body: Schema = {"type": "object", "properties": kept}
-        return body | ({"required": required} if required else {}) | ({"x-open": True} if is_object(more) else {})
+        return (
+            body
+            | ({"required": required} if required else {})
+            | ({"x-open": True} if is_object(more) else {"additionalProperties": False} if more is False else {})
+        )
 
 
 def _shape(schema: Schema) -> Shape:

@@ -8,7 +8,8 @@
 | `schema`      | its file there: a schema.ts, or a schema.json in which every reference is written out        |
 | `settings`    | the type of what a side declares with the identifier; empty for any object                   |
 | `prefix`      | what the names of its types begin with, and those of its methods do not                      |
-| `closed`      | `open`: what its schema closes stays open, so that newer peers are understood                |
+| `closed`      | what becomes of objects that its schema closes: they are `open`, so that newer peers are     |
+|               | understood, or stay `closed`, so that an unknown property is refused                         |
 | `[sides]`     | who talks, where it is a conversation of its own: `client` opens it, `server` answers; each  |
 |               | with the `name` of its class and the type of its `capabilities`                              |
 | `version`     | what such a conversation agrees on                                                           |
@@ -32,9 +33,11 @@ from __future__ import annotations
 import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
 
 from ..errors import SchemaError
+
+Closed = Literal["open", "closed"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +51,7 @@ class Manifest:
     schema: str = "schema.ts"
     settings: str = ""
     prefix: str = ""
-    closed: Literal["open"] = "open"
+    closed: Closed = "open"
     version: str = ""
     roles: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
     results: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
@@ -68,6 +71,9 @@ def read_manifest(path: Path) -> Manifest:
     if not name.isidentifier():
         raise SchemaError(f"{path}: the folder {name!r} cannot be the name of a package")
     try:
-        return Manifest(name=name, **tomllib.loads(path.read_text(encoding="utf-8")))
+        manifest = Manifest(name=name, **tomllib.loads(path.read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError) as fault:
         raise SchemaError(f"{path}: cannot be read as the manifest of an extension: {fault}") from fault
+    if manifest.closed not in get_args(Closed):
+        raise SchemaError(f"{path}: closed is {manifest.closed!r}; objects are {' or '.join(get_args(Closed))}")
+    return manifest

@@ -239,6 +239,23 @@ def test_what_is_remembered_has_a_limit_beyond_which_proofs_are_refused() -> Non
     assert seen.first("5", until=20) and not seen.first("5", until=20)
 
 
+def test_no_proof_is_forgotten_while_it_could_be_shown_again_however_many_there_are() -> None:
+    now = [time.time()]
+    clock = lambda: now[0]  # noqa: E731
+    possession = Possession(clock=clock, window=60, seen=InMemory(most=1, clock=clock))
+    start, url = int(now[0]), "https://a.example/mcp"
+
+    def shown(later: float) -> None:
+        now[0] = start + later
+        possession.check(proof(KEY, "POST", url, "t", iat=int(now[0])), "POST", url, "t", KEY.thumbprint())
+
+    shown(0)
+    for later in (1, 30, 59):
+        with pytest.raises(BadProof, match="before"):
+            shown(later)
+    shown(121)
+
+
 @pytest.mark.parametrize("algorithms", [(), ("none",), ("ES256", "HS256")])
 def test_proofs_are_never_signed_with_a_shared_secret(algorithms: tuple[str, ...]) -> None:
     with pytest.raises(LocalError):

@@ -97,8 +97,6 @@ class Jwt:
         if kid is not None and not isinstance(kid, str):
             raise Unacceptable("its kid is no text")
         for key in (await self._keys.find(kid, frozenset({_KINDS[alg]})))[:_MOST_KEYS]:
-            if key.get("alg", alg) != alg:
-                continue
             try:
                 return jwt.decode(token, key, [alg], _registry({alg})).claims
             except (JoseError, ValueError, TypeError, RecursionError):

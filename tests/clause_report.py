@@ -30,6 +30,13 @@ program can tell whether it is kept. Made by `python tests/clause_report.py`.
 """
 
 
+PARTLY = """## Clauses that are testable in part
+
+They ask something of people, or of a whole application; a test proves what a library can give for it, of those on tools,
+resources, prompts, completion, roots, sampling and elicitation with a handshake and without one.
+"""
+
+
 @dataclass(frozen=True)
 class Clause:
     """One of them, in our own words."""
@@ -39,6 +46,7 @@ class Clause:
     page: str
     text: str
     testable: bool
+    partly: bool = False
 
 
 class Markers:
@@ -64,7 +72,10 @@ def marked(items: Iterable[pytest.Item]) -> dict[str, set[str]]:
 def read_clauses() -> list[Clause]:
     """All clauses, in the order of the file."""
     rows = map(json.loads, CLAUSES.read_text(encoding="utf-8").splitlines())
-    return [Clause(r["id"], r["revision"], r["page"], r["text"], r["testable"] == "yes") for r in rows]
+    kinds = ("yes", "partially")
+    return [
+        Clause(r["id"], r["revision"], r["page"], r["text"], *(r["testable"] == kind for kind in kinds)) for r in rows
+    ]
 
 
 def collect() -> dict[str, set[str]]:
@@ -78,9 +89,8 @@ def collect() -> dict[str, set[str]]:
     return markers.tests
 
 
-def table(clauses: list[Clause], covered: Mapping[str, object]) -> list[str]:
-    """Rows of a Markdown table: for each page and revision, how many testable clauses are proven, of how many."""
-    testable = [clause for clause in clauses if clause.testable]
+def table(testable: list[Clause], covered: Mapping[str, object]) -> list[str]:
+    """Rows of a Markdown table: for each page and revision, how many of the clauses are proven, of how many."""
     revisions = [revision for revision in REVISIONS if any(clause.revision == revision for clause in testable)]
     rows = ["| page | " + " | ".join(revisions) + " |", "|---" * (len(revisions) + 1) + "|"]
     for page in [*sorted({clause.page for clause in testable}), "**all pages**"]:
@@ -119,7 +129,8 @@ def main() -> None:
     if not CLAUSES.is_file():
         sys.exit("there is no list of clauses (set MCP_CLAUSES)")
     clauses, covered = read_clauses(), collect()
-    rows, without = table(clauses, covered), missing(clauses, covered)
+    rows, without = table([each for each in clauses if each.testable], covered), missing(clauses, covered)
+    partly = [each for each in clauses if each.partly]
     unknown = sorted(set(covered) - {clause.id for clause in clauses})
     lines = [
         INTRODUCTION,
@@ -128,6 +139,12 @@ def main() -> None:
         "",
         "Testable, and not proven by a test yet:\n",
         *(short(without) or ["None."]),
+        "",
+        PARTLY,
+        *table(partly, covered),
+        "",
+        "Of these, without a test:\n",
+        *short([each for each in partly if each.id not in covered]),
     ]
     PAGE.write_text("\n".join([*lines, ""]), encoding="utf-8")
     print("\n".join(rows), "", *(f"{clause.id}: {clause.text}" for clause in without), sep="\n")

@@ -124,7 +124,7 @@ def _show_diff(diff: str) -> None:
         click.echo(diff, nl=False)
 
 
-@main.command("list")
+@main.command("list", short_help="Show the revisions there are.")
 @schema_option
 @one_line
 def list_revisions(schema: Path | None) -> None:
@@ -163,7 +163,7 @@ def _counts(revision: Revision) -> list[str]:
     return [str(asked.count("client_to_server")), str(asked.count("server_to_client")), str(told), str(types)]
 
 
-@main.command("import")
+@main.command("import", short_help="Bring in an official schema.")
 @_from_option
 @click.option(
     "--revision",
@@ -250,7 +250,7 @@ def _report_undocumented(schemas: Schemas, revision: str) -> None:
         click.echo(f"{revision}: {len(missing)} without a sentence in docs.toml: {', '.join(missing)}")
 
 
-@main.command("verify")
+@main.command("verify", short_help="See whether an official schema has moved.")
 @_from_option
 @click.option("--revision", "revisions", multiple=True, metavar="R", help="Verify this revision. Default: all.")
 @schema_option

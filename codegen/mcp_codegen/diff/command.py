@@ -22,7 +22,7 @@ from .waivers import read_waivers, waive
 _LEVELS: Final = {"breaking": Severity.BREAKING, "deprecated": Severity.DEPRECATED, "any": Severity.COMPATIBLE}
 
 
-@click.command("diff")
+@click.command("diff", short_help="Show what changed between two revisions.")
 @click.argument("older")
 @click.argument("newer")
 @click.option("--format", "form", type=click.Choice(["text", "markdown", "json", "html"]), default="text")

@@ -13,7 +13,7 @@ from .content import content
 from .page import page
 
 
-@click.command("explore")
+@click.command("explore", short_help="Write a page with all revisions.")
 @click.option("--output", type=FILE, metavar="FILE", default="mcp.html", show_default=True, help="The page to write.")
 @schema_option
 @one_line

@@ -32,7 +32,7 @@ _from_option: Final = click.option(
 )
 
 
-@click.group()
+@click.group(short_help="Bring in schemas of extensions.")
 def extension() -> None:
     """Schemas of extensions: bring one in, or see whether it has moved.
 
@@ -40,7 +40,7 @@ def extension() -> None:
     """
 
 
-@extension.command("import")
+@extension.command("import", short_help="Bring in the schema of an extension.")
 @click.argument("name")
 @_from_option
 @click.option("--commit", metavar="SHA", help="The commit or the version of the file. Default: what PATH says it is.")
@@ -67,7 +67,7 @@ def import_extension(name: str, source: Path, commit: str | None, schema: Path |
     click.echo(f"to generate it: mcp-codegen --revision {manifest.base}")
 
 
-@extension.command("verify")
+@extension.command("verify", short_help="See whether an extension has moved.")
 @click.argument("name")
 @_from_option
 @schema_option
@@ -99,7 +99,7 @@ def verify_extension(name: str, source: Path, schema: Path | None) -> None:
         raise SystemExit(DIFFERENT)
 
 
-@extension.command("list")
+@extension.command("list", short_help="Show the extensions there are.")
 @schema_option
 @one_line
 def list_extensions(schema: Path | None) -> None:

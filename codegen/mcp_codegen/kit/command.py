@@ -27,7 +27,7 @@ _timeout_option = click.option(
 )
 
 
-@click.command("vectors")
+@click.command("vectors", short_help="Write valid and invalid messages.")
 @_revision_option
 @_seed_option
 @click.option("--each", type=click.IntRange(1), default=4, show_default=True, help="So many valid, so many invalid.")
@@ -48,7 +48,7 @@ def vectors(revision: str, seed: int, each: int, output: str | Path | None, sche
         click.echo(f"{revision}: {len(found['vectors'])} instances written to {output}")
 
 
-@click.group("mock")
+@click.group("mock", short_help="Be a client or a server, over stdio.")
 def mock() -> None:
     """Be one side of a conversation over stdio, with valid generated data."""
 
@@ -103,7 +103,7 @@ def _messages(revision: str, seed: int, schema: Path | None) -> Messages:
     return Messages(schemas.revision(revision), schemas.edition(revision)[0], seed)
 
 
-@click.command("record", context_settings=_COMMAND)
+@click.command("record", context_settings=_COMMAND, short_help="Keep what a client and a server say.")
 @click.argument("file", type=FILE)
 @_command
 @one_line
@@ -116,7 +116,7 @@ def record(file: str | Path, command: tuple[str, ...]) -> None:
     raise SystemExit(recorded(Path(file), command))
 
 
-@click.command("replay", context_settings=_COMMAND)
+@click.command("replay", context_settings=_COMMAND, short_help="Be one side of what was recorded.")
 @_timeout_option
 @click.argument("file", type=FILE)
 @_command

@@ -19,7 +19,7 @@ from .reach import Target, ask
 _LOCK: Final = "mcp-lock.json"
 
 
-@click.command("tools")
+@click.command("tools", short_help="Write typed functions for a server.")
 @with_target
 @click.option("--output", type=FILE, metavar="FILE", help="The module to write. Default: standard output.")
 @click.option("--templates", "own", type=FOLDER, metavar="DIR", help="Templates that stand before ours, file by file.")
@@ -42,7 +42,7 @@ def tools(
     click.echo(f"{output}: {_counts(contract)}")
 
 
-@click.command("lock")
+@click.command("lock", short_help="Record what a server offers.")
 @with_target
 @click.option("--output", type=FILE, metavar="FILE", default=_LOCK, show_default=True, help="The lock to write.")
 @one_line

@@ -36,7 +36,7 @@ class _Call:
     arguments: Mapping[str, object]
 
 
-@click.command("inspect")
+@click.command("inspect", short_help="Show what a server offers, and call it.")
 @click.option("--config", type=FILE, metavar="FILE", help="A claude_desktop_config.json; needs --server.")
 @click.option("--server", metavar="NAME", help="Which server of the configuration.")
 @click.option("--tool", metavar="NAME", help="Call this tool.")

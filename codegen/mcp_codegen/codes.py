@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from .conversions import Conversions
 from .errors import RuleError
@@ -14,7 +15,7 @@ def derive_codes(constants: Mapping[str, str | int], style: str, revision: str, 
     """The error codes that the overlay keeps back in this style of lifecycle. Raises RuleError where what to send
     instead is no constant of the schema."""
     rows = overlay.table("codes", revision)
-    said = rows.use(style) if style in rows else []
+    said: list[dict[str, Any]] = rows.use(style) if style in rows else []
     for each in said:
         if each["instead"] not in constants:
             raise RuleError(f"{revision}: {rows.rows[style]} names {each['instead']!r}, which is no constant of it")

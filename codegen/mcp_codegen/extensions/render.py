@@ -15,7 +15,8 @@ def render_extension(mounted: Mounted, sha256: str, templates: Templates) -> dic
     """The files by name; an extension of documents alone is its types and nothing else."""
     module = f"__name__.rpartition({'.extensions.'!r})[0] + {f'.{mounted.base.module}.methods'!r}"
     known = {row.method for row in mounted.base.methods}
-    added = frozenset() if mounted.manifest.sides else frozenset(row.method for row in mounted.revision.methods) - known
+    new = frozenset(row.method for row in mounted.revision.methods) - known
+    added = frozenset[str]() if mounted.manifest.sides else new
     files = render_revision(mounted.revision, templates, module, mounted.own, added)
     files["types.py"] = _own_types(files["types.py"], mounted)
     name = mounted.manifest.name

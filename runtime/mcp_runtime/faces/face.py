@@ -126,7 +126,7 @@ class Face(Caller):
         """A class of several that each speak a revision speaks what all of them do, and the contexts of its handlers can
         do what theirs can. Raises LocalError where they contradict each other."""
         super().__init_subclass__(**settings)
-        spoken = dict.fromkeys(base.revision for base in cls.__bases__ if hasattr(base, "revision"))
+        spoken = dict.fromkeys(getattr(base, "revision") for base in cls.__bases__ if hasattr(base, "revision"))
         if len(spoken) > 1 and "revision" not in vars(cls):
             cls.revision = _extended(*spoken)
             cls._composed = True

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import subprocess
@@ -11,17 +10,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import httpx2
 import keyring
 import keyring.backend
 import keyring.errors
 import pytest
 from keyring.backends.fail import Keyring as Missing
-from world import REDIRECT, World, ask, served, visit
+from world import World, ask, served
 
-from mcp_runtime.auth.grants import AuthorizationCode, ClientCredentials
+from mcp_runtime.auth.grants import ClientCredentials
 from mcp_runtime.auth.keeping import InFile, InKeyring
-from mcp_runtime.auth.oauth import OAuth
 from mcp_runtime.auth.store import InMemory, Kept, Registered, Storage, Token
 from mcp_runtime.errors import LocalError, McpError
 

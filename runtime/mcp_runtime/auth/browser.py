@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hmac
+import os
 import re
 import socket
 import webbrowser
@@ -79,6 +80,10 @@ def _bound(port: int) -> socket.socket:
     """A socket that has the port and does not listen yet. Raises NotAuthorized where another program has it."""
     found = socket.socket()
     try:
+        if os.name == "posix":
+            # The system remembers connections for a while; with this, they do not keep the next login from its port.
+            # Elsewhere this option means something else.
+            found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         found.bind(("127.0.0.1", port))
     except OSError as fault:
         found.close()

@@ -94,7 +94,7 @@ class Request(_Row, Generic[ResultT]):
     keeps: bool = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "keeps", "ttl_ms" in self.result.model_fields)
+        object.__setattr__(self, "keeps", {"ttl_ms", "cache_scope"} <= self.result.model_fields.keys())
         object.__setattr__(self, "answers", (self.result, *(interim.result for interim in self.interim)))
 
     def read_result(self, value: object, params: object = None) -> BaseModel:

@@ -5,9 +5,8 @@ from __future__ import annotations
 
 import time
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from hashlib import sha256
 from typing import Any, Final
 
 from pydantic import BaseModel
@@ -54,6 +53,11 @@ class Shelf:
         self._taken = 0
         self._kept: OrderedDict[_Key, _Kept] = OrderedDict()
         self.drops: dict[str, int] = {}
+
+    @property
+    def kept(self) -> int:
+        """How many answers there are."""
+        return len(self._kept)
 
     def of(self, server: str, user: str) -> Cache:
         """The answers of one server for one user; what is public is shared with the others at the same server. Who is
@@ -112,14 +116,16 @@ class Cache:
         """The answer to a request: what is kept, as long as it holds, else what `ask` gives. Errors are not kept, nor
         what asks something first, nor what depends on answers to that."""
         said = params.model_dump() if isinstance(params, BaseModel) else params
-        given = {name: value for name, value in said.items() if value is not None}
+        given: dict[str, Any] = {name: value for name, value in said.items() if value is not None}
         chosen = options or DEFAULT
         if any(name in given for name in _OF_A_RETRY):
             return await ask()
-        asked = sha256(to_json([given, chosen.meta])).hexdigest()
-        own, shared = [(self._server, who, revision, row.method, asked) for who in (self._user, _EVERYBODY)]
-        if not chosen.fresh:
-            found = self._shelf.get(own) or self._shelf.get(shared)
+
+        def key(who: object) -> _Key:
+            return self._server, who, revision, row.method, to_json([given, chosen.meta])
+
+        if self._shelf.kept and not chosen.fresh:
+            found = self._shelf.get(key(self._user)) or self._shelf.get(key(_EVERYBODY))
             if found is not None:
                 return row.read_result(from_json(found), given)
         drops = self._shelf.drops.get(self._server, 0)
@@ -131,15 +137,12 @@ class Cache:
             raise
         scope = getattr(answer, "cache_scope", None)  # Without one it is not a result to be kept, whatever ends in it.
         if scope is not None and isinstance(answer, row.result) and drops == self._shelf.drops.get(self._server, 0):
-            self._keep(shared if scope == _PUBLIC else own, row, given, answer)
+            ttl = min(getattr(answer, "ttl_ms", 0), _LONGEST * 1000) / 1000
+            if ttl > 0:
+                until, about = self._shelf.clock() + ttl, _feature(row.capability)
+                kept = _Kept(to_json(answer), until, row.method, about, given.get("uri"))
+                self._shelf.put(key(_EVERYBODY if scope == _PUBLIC else self._user), kept)
         return answer
-
-    def _keep(self, key: _Key, row: Request[Any], given: Mapping[str, Any], answer: BaseModel) -> None:
-        ttl = min(getattr(answer, "ttl_ms", 0), _LONGEST * 1000) / 1000
-        if ttl > 0:
-            data, uri = to_json(answer), given.get("uri")
-            until = self._shelf.clock() + ttl
-            self._shelf.put(key, _Kept(data, until, row.method, _feature(row.capability), uri))
 
     def changed(self, row: Notification, uri: str | None) -> None:
         """A server told that something has changed: a resource, with what lies below it, or the lists of a feature."""

@@ -34,7 +34,7 @@ from mcp_runtime.typed import ABSENT
 
 EXAMPLES = {
     name: Target((sys.executable, str(ROOT / "examples" / name / "server.py")))
-    for name in ("weather", "everything", "echo")
+    for name in ("weather", "everything", "echo", "asking", "fetch", "memory", "sqlite", "thinking")
 }
 
 USE = """

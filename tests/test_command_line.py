@@ -29,7 +29,8 @@ def contents(root: Path) -> dict[str, bytes]:
 def test_what_is_committed_is_what_the_schemas_give() -> None:
     result = run("--all", "--check")
     assert result.exit_code == 0, result.output
-    assert "47 files, all up to date" in result.output
+    committed = [each for each in contents(ROOT / "generated" / "mcp_generated") if "__pycache__" not in each]
+    assert f"{len(committed)} files, all up to date" in result.output
 
 
 def test_one_revision_is_written_as_a_package_of_its_own(tmp_path: Path) -> None:

@@ -91,9 +91,9 @@ def scoped(handlers: dict[str, Handler], rows: Iterable[Sent], scopes: Callable[
 
 
 def _scoped(name: str, handler: Handler, scopes: Callable[[str, Any], Iterable[str]]) -> Handler:
-    async def within(ctx: Any, params: Any) -> Any:
+    def within(ctx: Any, params: Any) -> Awaitable[Any]:
         ctx.needs(*scopes(name, params))
-        return await handler(ctx, params)
+        return handler(ctx, params)
 
     return within
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Awaitable, Callable
+from functools import cache
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -181,6 +182,7 @@ class Rounds:
         return to_json([self._user, self.peer.revision.id, self._asked.row.method, _digest(params)])
 
 
+@cache
 def interim_of(row: Request[Any]) -> Interim | None:
     """The result by which a request may be answered with questions, if it has one."""
     return next((each for each in row.interim if "input_requests" in each.result.model_fields), None)

@@ -66,8 +66,8 @@ class Taker(Protocol):
 @runtime_checkable
 class Exchanging(Protocol):
     """A transport where each request is an exchange of its own, which may fail while the others go on; how it is made
-    depends on the revision; until that is agreed, the server may be of one of the `others`. `push_to` is called after `exchange_with`, and is told of the end alone.
-    """
+    depends on the revision; until that is agreed, the server may be of one of the `others`. `push_to` is called after
+    `exchange_with`, and is told of the end alone."""
 
     def exchange_with(self, taker: Taker) -> None: ...
 
@@ -99,3 +99,25 @@ class Speaker(Protocol):
     def part(self) -> None:
         """End the connection that the answer was to come over, where the client can come back for it."""
         ...
+
+
+class Passing:
+    """A speaker in front of another: it hands on whatever it does not do itself."""
+
+    def __init__(self, session: Speaker) -> None:
+        self._session = session
+
+    @property
+    def peer(self) -> Peer:
+        return self._session.peer
+
+    @property
+    def caller(self) -> Caller | None:
+        return self._session.caller
+
+    def part(self) -> None:
+        self._session.part()
+
+    async def tell(self, row: Notification, params: Any) -> None:
+        """As the session's own."""
+        await self._session.tell(row, params)

@@ -230,8 +230,8 @@ def _both(one: Sent | InputRequest[Any], other: Sent | InputRequest[Any]) -> Sen
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Revision:
     """One revision of the protocol, as `module` of its package has it: all its rows, how a conversation opens and how
-    it travels over HTTP; which error codes are not sent; whether messages may come in batches, and errors about a message without a readable id have
-    `null` for it; and the constants of its schema."""
+    it travels over HTTP; which error codes are not sent; whether messages may come in batches, and errors about a message
+    without a readable id have `null` for it; and the constants of its schema."""
 
     id: str
     module: str

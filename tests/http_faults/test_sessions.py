@@ -19,20 +19,11 @@ from mcp_runtime.faces.calls import Options
 
 from .server import Counts, served
 from .test_streams import Reader
-from .wire import ALONE, PARSERS, SESSIONS, Socket, Way, address, call, entered, opened, posted, request
+from .wire import ALONE, PARSERS, SESSIONS, Socket, Way, address, answered, call, entered, opened, posted, request
 
 pytestmark = pytest.mark.parametrize("parser", PARSERS)
 both = pytest.mark.parametrize("spoken", [SESSIONS, ALONE])
 HELLO = {"protocolVersion": SESSIONS, "capabilities": {}, "clientInfo": {"name": "raw", "version": "1"}}
-
-
-async def answered(where: str, data: bytes) -> Any:
-    connection = await Socket.to(where)
-    try:
-        await connection.write(data)
-        return await connection.answer()
-    finally:
-        connection.cut()
 
 
 # ---- with a session -------------------------------------------------------------------------------------------------

@@ -214,7 +214,7 @@ class Way:
 async def opened(where: str, revision: str = SESSIONS) -> Way:
     """A new session."""
     hello = {"protocolVersion": revision, "capabilities": {}, "clientInfo": {"name": "raw", "version": "1"}}
-    answer = await _once(where, posted(where, request(0, "initialize", hello)))
+    answer = await answered(where, posted(where, request(0, "initialize", hello)))
     way = Way(where, answer.headers["mcp-session-id"], revision)
     assert (await way.ask({"jsonrpc": "2.0", "method": "notifications/initialized"})).status == 202
     return way
@@ -225,7 +225,8 @@ async def entered(where: str, revision: str) -> Way:
     return await opened(where) if revision == SESSIONS else Way(where, None)
 
 
-async def _once(where: str, data: bytes) -> Answer:
+async def answered(where: str, data: bytes) -> Answer:
+    """What is answered to a request on a connection of its own."""
     connection = await Socket.to(where)
     try:
         await connection.write(data)

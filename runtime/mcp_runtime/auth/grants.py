@@ -46,8 +46,9 @@ class Wanted:
 
 
 class Grant(Protocol):
-    """A way to a token. `offline`: whether it can have refresh tokens. `patience`: seconds that a person may take. `registered`: the client, if it is known
-    beforehand; else `client` says who it is at an issuer, where it may have been `before`."""
+    """A way to a token. `offline`: whether it can have refresh tokens. `patience`: seconds that a person may take.
+    `registered`: the client, if it is known beforehand; else `client` says who it is at an issuer, where it may have
+    been `before`."""
 
     offline: bool
     patience: float

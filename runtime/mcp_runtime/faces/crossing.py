@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import from_json
@@ -14,13 +14,10 @@ from ..exchange import OnProgress, log
 from ..jsonrpc import INTERNAL_ERROR, INVALID_PARAMS, json_of
 from ..lifecycle import Capabilities, split
 from ..peer import Asked, Peer, Side, Told
-from ..seams import Speaker
+from ..seams import Passing, Speaker
 from ..spec import META, OPPOSITE, Direction, Handshake, InputRequest, Notification, Request, Revision, Sent, Stateless
 from ..wire import Said, complaint, is_object, reader
 from .face import Context, Handler
-
-if TYPE_CHECKING:
-    from ..auth.resource.caller import Caller
 
 Row = Sent | InputRequest[Any]
 MakeContext = Callable[["Inside", Asked | Told, Any], Any]
@@ -182,20 +179,13 @@ class Crossing:
         return reader(asked.row.params)({**asked.params.model_dump(), "inputResponses": answers, **state})
 
 
-class Inside:
+class Inside(Passing):
     """A conversation as handlers of the inner revision see it: what they ask and tell is converted."""
 
     def __init__(self, crossing: Crossing, session: Speaker, message: Asked | Told | None = None) -> None:
+        super().__init__(session)
         self._crossing = crossing
-        self._session = session
         self._message = message
-
-    def part(self) -> None:
-        self._session.part()
-
-    @property
-    def caller(self) -> Caller | None:
-        return self._session.caller
 
     @property
     def peer(self) -> Peer:

@@ -34,8 +34,8 @@ _SUBSCRIPTION: Final = f"{META}subscriptionId"
 class Hearing:
     """What a client needs to listen: how it asks, in the words of the revision that is spoken, and who listens.
 
-    `cache` forgets what has changed; `inward` gives the params of a notification in the words of the client, None where it has no such thing.
-    """
+    `cache` forgets what has changed; `inward` gives the params of a notification in the words of the client,
+    None where it has no such thing."""
 
     def __init__(
         self,

@@ -8,7 +8,7 @@ import inspect
 from collections.abc import Awaitable, Callable
 from functools import cache
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import Any, Final, cast
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import from_json, to_json
@@ -17,15 +17,12 @@ from ..errors import InvalidMessage, Refusal
 from ..exchange import OnProgress
 from ..jsonrpc import INVALID_PARAMS, json_of
 from ..lifecycle import Capabilities
-from ..peer import Asked, Peer
-from ..seams import Speaker
-from ..spec import InputRequest, Interim, Notification, Request
+from ..peer import Asked
+from ..seams import Passing, Speaker
+from ..spec import InputRequest, Interim, Request
 from ..wire import complaint, is_list, is_object, reader
 from .questions import check_asked
 from .sealing import KeyRing, Unsealable, own_ring
-
-if TYPE_CHECKING:
-    from ..auth.resource.caller import Caller
 
 _TURNS: Final = 5  # Of the event loop, in which the tasks of a handler may add questions to the first.
 _OF_A_RETRY: Final = ("_meta", "inputResponses", "requestState")
@@ -35,7 +32,7 @@ class _Suspended(BaseException):
     """Ends a handler whose questions have no answers yet; no `except Exception` stops it."""
 
 
-class Rounds:
+class Rounds(Passing):
     """The conversation as the handler of one request has it: what it asks the client is asked by the answer."""
 
     def __init__(
@@ -47,7 +44,7 @@ class Rounds:
         keys: KeyRing | None,
         user: str,
     ) -> None:
-        self._session = session
+        super().__init__(session)
         self._asked = asked
         self._interim = interim
         self._capabilities = capabilities
@@ -57,21 +54,6 @@ class Rounds:
         self._counts: dict[str, int] = {}
         self._waiting: list[asyncio.Future[Any]] = []
         self._state: dict[str, dict[str, Any]] | None = None
-
-    @property
-    def peer(self) -> Peer:
-        return self._session.peer
-
-    @property
-    def caller(self) -> Caller | None:
-        return self._session.caller
-
-    def part(self) -> None:
-        self._session.part()
-
-    async def tell(self, row: Notification, params: Any) -> None:
-        """As the session's own."""
-        await self._session.tell(row, params)
 
     async def ask(
         self,

@@ -67,8 +67,8 @@ class Single:
     async def serve(
         self, message: Message | list[Message], state: Any, plain: bool, caller: Caller, receive: Receive, send: Send
     ) -> None:
-        """Answer a message of this caller; `plain` tells whether the client takes an answer that is no stream. A client that leaves
-        cancels its request."""
+        """Answer a message of this caller; `plain` tells whether the client takes an answer that is no stream. A client
+        that leaves cancels its request."""
         if self._conversation is None:
             self._conversation = Conversation(self._servers, self.server, state)
             self._conversation.sign(self._template)

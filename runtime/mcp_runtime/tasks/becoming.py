@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pydantic import BaseModel
 
@@ -14,24 +14,21 @@ from ..faces.rounds import Rounds
 from ..faces.server import ServerContext
 from ..faces.tasking import Task
 from ..jsonrpc import INTERNAL_ERROR
-from ..peer import Peer
+from ..seams import Passing
 from ..spec import InputRequest, Notification, Request
 from .running import Running
-
-if TYPE_CHECKING:
-    from ..auth.resource.caller import Caller
 
 Begin = Callable[[Task, asyncio.Future[Any]], Awaitable[tuple[Running, BaseModel]]]
 
 
-class Becoming:
+class Becoming(Passing):
     """The conversation as the handler of one call has it: what it asks is asked by the answer, and, once it is a task,
     by that. Clients of other revisions, and those that do not know tasks, get the answer alone."""
 
     def __init__(self, ctx: ServerContext, check: Callable[[], None], begin: Begin) -> None:
         """`check` raises Refusal for a client that has not declared that it knows tasks."""
         session = ctx._session  # pyright: ignore[reportPrivateUsage]
-        self._session = session
+        super().__init__(session)
         self._unknown: Refusal | None = None
         try:
             check()
@@ -85,14 +82,6 @@ class Becoming:
     async def say(self, message: str) -> None:
         if self._task is not None:
             await self._task.say(message)
-
-    @property
-    def peer(self) -> Peer:
-        return self._session.peer
-
-    @property
-    def caller(self) -> Caller | None:
-        return self._session.caller
 
     def part(self) -> None:
         if self._task is None:

@@ -121,6 +121,11 @@ def json_of(value: Any) -> bytes:
     return to_json(value, by_alias=True, inf_nan_mode="null")
 
 
+def plain_of(model: BaseModel) -> Any:
+    """A model as plain JSON."""
+    return model.__pydantic_serializer__.to_python(model)
+
+
 def request(id: Id, method: str, params: Any) -> bytes:
     return b'{"jsonrpc":"2.0","id":%b,"method":%b%b}' % (to_json(id), to_json(method), _member(b"params", params))
 

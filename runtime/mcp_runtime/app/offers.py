@@ -48,12 +48,12 @@ class Offers:
         self._told = told
         self.page_size = page_size
 
-    async def answer(self, name: str, ctx: ServerContext, params: Any, states: States) -> Any:
-        """The answer to the request that the method of this name serves, through the middleware."""
+    def answer(self, name: str, ctx: ServerContext, params: Any, states: States) -> Awaitable[Any]:
+        """The answer to the request that the method of this name serves, through the middleware, to be awaited."""
         ctx.state = states.get(self)
         serve: Callable[..., Awaitable[Any]] = getattr(self, name)
         if not self.middleware:
-            return await serve(ctx, params, states)
+            return serve(ctx, params, states)
 
         def last(ctx: ServerContext, params: Any) -> Awaitable[Any]:
             return serve(ctx, params, states)
@@ -61,7 +61,7 @@ class Offers:
         go: Go = last
         for each in reversed(self.middleware):
             go = partial(_through, each, name, go)
-        return await go(ctx, params)
+        return go(ctx, params)
 
     def needed(self, name: str, params: Any) -> tuple[str, ...]:
         """The scopes that a request needs for what it is about, by the method that serves it."""

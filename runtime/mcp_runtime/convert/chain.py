@@ -106,7 +106,7 @@ def _changed(
 ) -> Any:
     if not changes:
         return value
-    walk = Walk(given or {}, report if report is not None else ConversionReport())
+    walk = Walk(given or {}, report)
     for change in changes:
         value = change(value, None, walk)
     return {} if value is GONE else value

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from ..errors import NotConvertible
 from ..wire import is_list, is_object
-from .report import ConversionReport, Path, written
+from .report import ConversionReport, Path, note, written
 from .shapes import Fits, fitting
 
 GONE: Final = object()
@@ -21,7 +21,7 @@ class Walk:
     """One conversion: what it may be given, and where it says what it loses."""
 
     given: Mapping[str, Any]
-    report: ConversionReport
+    report: ConversionReport | None
 
 
 Change = Callable[[Any, Path, Walk], Any]
@@ -57,14 +57,14 @@ class Plans:
         )
 
     def lost(self, rule: str, path: Path, walk: Walk, what: Any) -> None:
-        walk.report.note(path, rule, self.step["rules"][rule], what)
+        note(walk.report, path, rule, self.step["rules"][rule], what)
 
     def fits(self, shape: Any) -> Fits:
         return fitting(shape, self.step["records"])
 
     def _object(self, plan: Mapping[str, Mapping[str, Any]]) -> Change:
         spare = [(wire, self.fits(shape), rule) for wire, (shape, rule) in plan.get("spare", {}).items()]
-        adds = list(plan.get("adds", {}).items())
+        adds = [(wire, self._adding(how, what)) for wire, (how, what) in plan.get("adds", {}).items()]
         needs = list(plan.get("needs", {}).items())
         each_field = [(wire, self.change(each)) for wire, each in plan.get("fields", {}).items()]
         fields = [(wire, done) for wire, done in each_field if done is not None]
@@ -75,35 +75,40 @@ class Plans:
         def change(value: Any, path: Path, walk: Walk) -> Any:
             if not is_object(value) or (not always and touched.isdisjoint(value)):
                 return value
-            made = dict(value)
+            made = value  # Until something changes.
             for wire, fits, rule in spare:
-                if wire in made and not fits(made[wire]):
+                if wire in value and not fits(value[wire]):
+                    made = dict(value) if made is value else made
                     self.lost(rule, (path, wire), walk, made.pop(wire))
-            for wire, (how, what) in adds:
+            for wire, added in adds:
                 if wire not in made:
-                    made[wire] = self._added(how, what, value, walk)
+                    made = dict(value) if made is value else made
+                    made[wire] = added(value, walk)
             for wire, rule in needs:
                 if wire not in made:
                     raise self.refused(rule, path)
             for wire, each in fields:
-                if wire in made:
-                    after = each(made[wire], (path, wire), walk)
+                if wire in made and (after := each(before := made[wire], (path, wire), walk)) is not before:
+                    made = dict(value) if made is value else made
+                    made[wire] = after
                     if after is GONE:
                         del made[wire]
-                    else:
-                        made[wire] = after
             return made
 
         return change
 
-    def _added(self, how: str, what: Any, value: dict[str, Any], walk: Walk) -> Any:
+    def _adding(self, how: str, what: Any) -> Callable[[dict[str, Any], Walk], Any]:
         match how:
             case "copy":
-                return value.get(what)
+                return lambda value, walk: value.get(what)
+            case "given" if what == "revision":
+                return lambda value, walk: self.step["target"]
             case "given":
-                return self.step["target"] if what == "revision" else walk.given.get(what, {})
+                return lambda value, walk: walk.given.get(what, {})
+            case _ if is_object(what):
+                return lambda value, walk: dict(what)
             case _:
-                return dict(what) if is_object(what) else what
+                return lambda value, walk: what
 
 
 # ---- what the words of a plan mean ----------------------------------------------------------------------------------
@@ -111,12 +116,20 @@ class Plans:
 
 def _each(plans: Plans, inner: Any) -> Change | None:
     done = plans.change(inner)
+    if done is None:
+        return None
 
     def change(value: Any, path: Path, walk: Walk) -> Any:
-        if done is None or not is_list(value):
+        if not is_list(value):
             return value
-        made = [done(item, (path, number), walk) for number, item in enumerate(value)]
-        return [item for item in made if item is not GONE]
+        made = value  # Until something changes.
+        for number, item in enumerate(value):
+            after = done(item, (path, number), walk)
+            if after is not item and made is value:
+                made = value[:number]
+            if made is not value and after is not GONE:
+                made.append(after)
+        return made
 
     return change
 

@@ -27,10 +27,13 @@ class ConversionReport:
 
     losses: list[Loss] = field(default_factory=list[Loss])
 
-    def note(self, path: Path, rule: str, reason: str, what: Any) -> None:
-        loss = Loss(written(path), rule, reason, what)
-        self.losses.append(loss)
-        log.debug("lost in conversion: %s: %s: %s", loss.path, rule, reason)
+
+def note(report: ConversionReport | None, path: Path, rule: str, reason: str, what: Any) -> None:
+    """Tell the report, where somebody wants one, and the log."""
+    if report is not None:
+        report.losses.append(Loss(written(path), rule, reason, what))
+    if log.isEnabledFor(logging.DEBUG):
+        log.debug("lost in conversion: %s: %s: %s", written(path), rule, reason)
 
 
 def written(path: Path) -> str:

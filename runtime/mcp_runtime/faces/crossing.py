@@ -11,7 +11,7 @@ from pydantic_core import from_json
 from ..convert import chain_of
 from ..errors import ErrorResponse, InvalidMessage, InvalidResponse, NotAllowed, NotConvertible, Refusal
 from ..exchange import OnProgress, log
-from ..jsonrpc import INTERNAL_ERROR, INVALID_PARAMS, json_of
+from ..jsonrpc import INTERNAL_ERROR, INVALID_PARAMS, json_of, plain_of
 from ..lifecycle import Capabilities, split
 from ..peer import Asked, Peer, Side, Told
 from ..seams import Passing, Speaker
@@ -34,6 +34,7 @@ class Crossing:
         self.outward = chain_of(inner.family, inner.id, outer.id)
         self.rows: Mapping[tuple[str, str], Row] = {(row.direction, row.method): row for row in inner.rows}
         self._peer = Peer(inner, cast(Side, receives.rpartition("_")[2]), own={})
+        self._declared: tuple[Capabilities, Capabilities] = {}, {}  # By the last side that was asked about.
 
     def handlers(self, inner: Mapping[str, Handler], context: MakeContext) -> dict[str, Handler]:
         """The handlers of the outer revision, each of which runs that of the same method inside; `context` makes what
@@ -54,6 +55,7 @@ class Crossing:
             return hear
 
         questions = self._questions(inside)
+        known: tuple[type[BaseModel], ...] = getattr(inside, "answers", (getattr(inside, "result", BaseModel),))
 
         async def answer(ctx: Context, params: Any) -> Any:
             session, message = ctx._session, ctx._message  # pyright: ignore[reportPrivateUsage]
@@ -66,7 +68,7 @@ class Crossing:
                     refusal.code = self.outward.error(self.receives, row.method, refusal.code)
                     raise
                 if not isinstance(result, questions):
-                    return self._result(row, inside, result)
+                    return self._result(row, inside, known, result)
                 asked = Asked(asked.id, asked.row, await self._answered(speaker, asked, result))
 
         return answer
@@ -77,7 +79,7 @@ class Crossing:
         """The params for the handler. Raises Refusal where they cannot be said in its revision."""
         if inside.params is None:
             return None
-        value: Any = {} if params is None else params.model_dump()
+        value: Any = {} if params is None else plain_of(params)
         given = {"client_capabilities": self.capabilities(session.peer.theirs)}
         try:
             made = self.inward.params(self.receives, inside.method, value, given=given)
@@ -93,7 +95,10 @@ class Crossing:
         """What the other side has declared, in the words of the handlers' revision."""
         if not theirs:
             return theirs
-        said: Capabilities = self.inward.type(_declares(OPPOSITE[self.receives]), theirs)
+        known, said = self._declared
+        if known is not theirs:
+            said = self.inward.type(_declares(OPPOSITE[self.receives]), theirs)
+            self._declared = theirs, said
         return said
 
     def peer(self, outer: Peer) -> Peer:
@@ -119,10 +124,9 @@ class Crossing:
         gone = self.inward.gone(row.direction, row.method)
         return gone is not None and gone.answer != "runtime"
 
-    def _result(self, row: Row, inside: Row, result: Any) -> Any:
-        """The answer of a handler, for the client. Raises InvalidMessage for one that the method does not have, and
+    def _result(self, row: Row, inside: Row, known: tuple[type[BaseModel], ...], result: Any) -> Any:
+        """The answer of a handler, for the client. Raises InvalidMessage for one that is not of the `known` types, and
         Refusal where it cannot be said in the outer revision."""
-        known: tuple[type[BaseModel], ...] = getattr(inside, "answers", (getattr(inside, "result", BaseModel),))
         if not isinstance(result, known):
             names = " or ".join(kind.__name__ for kind in known)
             raise InvalidMessage(
@@ -131,10 +135,10 @@ class Crossing:
         interim = "" if isinstance(result, known[0]) else type(result).__name__
         try:
             if isinstance(row, InputRequest):  # It becomes a part of the params of the next request.
-                return self.outward.result(self.receives, row.method, result.model_dump())
+                return self.outward.result(self.receives, row.method, plain_of(result))
             if not interim and self.outward.keeps_result(self.receives, row.method):
                 return Said(result)
-            made = self.outward.result(self.receives, row.method, result.model_dump(), interim=interim)
+            made = self.outward.result(self.receives, row.method, plain_of(result), interim=interim)
         except NotConvertible as fault:
             raise Refusal(INTERNAL_ERROR, str(fault)) from None
         if isinstance(self.outer.lifecycle, Handshake):
@@ -183,7 +187,7 @@ class Inside(Passing):
     """A conversation as handlers of the inner revision see it: what they ask and tell is converted."""
 
     def __init__(self, crossing: Crossing, session: Speaker, message: Asked | Told | None = None) -> None:
-        super().__init__(session)
+        self._session = session  # Not by way of the base class: this is done for every message.
         self._crossing = crossing
         self._message = message
 

@@ -186,7 +186,7 @@ async def calls(child: HttpChild, load: HttpLoad, connections: int, stateless: b
 
 
 async def idle(child: HttpChild, load: HttpLoad) -> dict[str, float]:
-    """Bytes that an idle session costs, and MiB with open streams beside them."""
+    """Bytes that an idle session costs, and MB of the server with open streams beside them."""
     connection = await connect(child.port)
     for _ in range(100):
         await session(connection, child.port)
@@ -199,4 +199,4 @@ async def idle(child: HttpChild, load: HttpLoad) -> dict[str, float]:
         answered, _ = await listening.ask("\r\n".join(lines).encode() + b"\r\n\r\n")
         if answered["status"] != "200":
             raise BrokenServer(f"it answered a GET with {answered['status']}")
-    return {"session": each, "streams": child.memory("VmRSS")}
+    return {"session": each, "streams": child.memory("VmRSS") * 2**20 / 1e6}

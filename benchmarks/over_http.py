@@ -45,8 +45,8 @@ MEASURES = (
     Measure("peak", "peak memory, MiB", 1, "≤ 1"),
 )
 IDLE = (
-    Measure("session", "bytes a session that is idle", 4096 / 41_000, "≤ 4 kB"),
-    Measure("streams", "MiB with all sessions and streams open", 1, "≤ 250 MB"),
+    Measure("session", "bytes a session that is idle", 4000, "≤ 4,000 ours", absolute=True),
+    Measure("streams", "MB with all sessions and streams open", 250, "≤ 250 ours", absolute=True),
 )
 
 

@@ -15,13 +15,18 @@ OURS: Final = "ours"
 
 @dataclass(frozen=True)
 class Measure:
-    """One row. `target` is what ours / the Python SDK's may be: at least where `more` is better, else at most."""
+    """One row. `target` is what ours / the Python SDK's may be, or, where it is `absolute`, what ours alone may be: at
+    least where `more` is better, else at most."""
 
     name: str
     title: str
     target: float
     shown: str
     more: bool = False
+    absolute: bool = False
+
+    def is_met(self, ours: float, peers: float) -> bool:
+        return self.meets(ours if self.absolute else ours / peers, self.target)
 
     def meets(self, ratio: float, target: float) -> bool:
         return ratio >= target if self.more else ratio <= target
@@ -58,7 +63,7 @@ def rows(measures: Sequence[Measure], medians: Medians, peer: str, not_slower: S
         ours = figures[OURS]
         ratio = ours / figures[peer]
         cells = [measure.title, *(_figure(figure) for figure in figures.values())]
-        cells += [_ratio(ratio), measure.shown, "yes" if measure.meets(ratio, measure.target) else "no"]
+        cells += [_ratio(ratio), measure.shown, "yes" if measure.is_met(ours, figures[peer]) else "no"]
         for other in figures:
             if other not in (OURS, peer):
                 ratio = ours / figures[other]

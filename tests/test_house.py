@@ -46,6 +46,7 @@ LAYERS = [
     "skills",
     "eager",
     "seams",
+    "batch",
     "session",
     "transports",
     "faces",

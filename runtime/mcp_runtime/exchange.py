@@ -46,6 +46,8 @@ class Call:
 class Calls:
     """All of them, of one conversation."""
 
+    __slots__ = ("_loop", "_open", "_timer")
+
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._open: dict[Id, Call] = {}

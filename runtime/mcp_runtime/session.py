@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from pydantic import BaseModel
 
 from . import jsonrpc
+from .batch import Together
 from .eager import Starter
 from .errors import InvalidMessage, McpError, NotAllowed, NotConnected, Refusal, TimedOut
 from .exchange import Calls, OnProgress, log
@@ -19,7 +20,7 @@ from .jsonrpc import Id
 from .lifecycle import Phase
 from .peer import Answered, Asked, Batch, Event, Peer, Refused, Told
 from .seams import Exchanging, Pushing, Reply, Send, Speaker, Transport
-from .spec import Handshake, Notification, Request
+from .spec import Notification, Request
 
 if TYPE_CHECKING:
     from .auth.resource.caller import Caller
@@ -45,6 +46,9 @@ class Session:
     what comes after it in the same breath is to be understood as the two sides have agreed.
     """
 
+    __slots__ = ("peer", "caller", "transport", "handle", "ended", "_opened", "_calls", "_serving", "_tasks", "_loop",
+                 "_starter", "_shares_starter", "_end", "_over", "_pushing")  # fmt: skip
+
     def __init__(
         self,
         peer: Peer,
@@ -61,14 +65,23 @@ class Session:
         self._opened = opened
         self._calls = Calls()
         self._serving: dict[Id, Serving] = {}
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: dict[asyncio.Task[None], None] = {}
         self._loop = asyncio.get_running_loop()
         self._starter = starter or Starter(self._loop)
         self._shares_starter = starter is not None
-        self._end: asyncio.Future[None] = self._loop.create_future()
+        self._end: asyncio.Future[None] | None = None
+        self._over: asyncio.Future[None] | None = None
         self._pushing: Pushing | None = None
-        self.over: asyncio.Future[None] = self._loop.create_future()  # Done when all is; not to be cancelled.
         self.ended = False
+
+    @property
+    def over(self) -> asyncio.Future[None]:
+        """Done when the conversation has ended; not to be cancelled."""
+        if self._over is None:
+            self._over = self._loop.create_future()
+            if self.ended:
+                self._over.set_result(None)
+        return self._over
 
     # ---- receiving --------------------------------------------------------------------------------------------------
 
@@ -84,6 +97,7 @@ class Session:
             if isinstance(self.transport, Exchanging):
                 self.transport.exchange_with(self)
             if self._pushing is not None:
+                self._end = self._loop.create_future()
                 self._pushing.push_to(self._arrived)
                 await self._end
             else:
@@ -106,7 +120,7 @@ class Session:
 
     def _arrived(self, data: bytes | None) -> None:
         if data is None:
-            if not self._end.done():
+            if self._end is not None and not self._end.done():
                 self._end.set_result(None)
         elif data is OVERSIZED:
             self.act(self.peer.oversized(), self._send, self)
@@ -126,8 +140,9 @@ class Session:
         """Do what an event asks for; `speaker` is the conversation as its handlers see it. Whether `reply` will be
         called, or was already."""
         match event:
-            case Asked() if self._opened is not None and self.peer.phase is not Phase.OPEN and self._opens(event):
-                reply(self.peer.answer(event, self._opened(self.peer, event)), 0)
+            case Asked() if self._opened is not None and event.row is self.peer.opening:
+                opened, self._opened = self._opened, None  # It is needed once.
+                reply(self.peer.answer(event, opened(self.peer, event)), 0)
             case Asked():
                 serving = self._serving[event.id] = Serving(event, reply)
                 serving.task = self._start(self._serve(serving, speaker))
@@ -146,28 +161,12 @@ class Session:
                 return self._act_together(events, reply, speaker)
         return True
 
-    def _opens(self, asked: Asked) -> bool:
-        lifecycle = self.peer.revision.lifecycle
-        return isinstance(lifecycle, Handshake) and asked.row is lifecycle.open
-
     def _act_together(self, events: list[Event], reply: Reply, speaker: Speaker) -> bool:
         """Serve a batch; its answers are sent in one message, once the last of them is there."""
-        answers: list[bytes] = []
-        due = {number for number, event in enumerate(events) if _is_due(event)}
-
-        def answer_to(number: int, answer: bytes | None, code: int = 0) -> None:
-            if number not in due:
-                return
-            due.discard(number)
-            if answer is not None:
-                answers.append(answer)
-            if not due:
-                # Where all were cancelled, nothing is left to say.
-                reply(jsonrpc.batch(answers) if answers else None, 0)
-
-        expected = bool(due)
+        together = Together(events, reply)
+        expected = bool(together.due)
         for number, event in enumerate(events):
-            self.act(event, partial(answer_to, number), speaker)
+            self.act(event, partial(together.answer, number), speaker)
         return expected
 
     def _start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None] | None:
@@ -175,7 +174,7 @@ class Session:
         task = self._starter.start(work)
         if task is None or task.done():
             return task
-        self._tasks.add(task)
+        self._tasks[task] = None
         if len(self._tasks) == _MOST_AT_ONCE and self._pushing is not None:
             self._pushing.pause()
         return task
@@ -184,7 +183,7 @@ class Session:
         """A handler has ended. It says so itself, which saves a turn of the loop; one that never began cannot."""
         if task is None or task not in self._tasks:
             return
-        self._tasks.discard(task)
+        del self._tasks[task]
         if len(self._tasks) == _MOST_AT_ONCE - 1 and self._pushing is not None:
             self._pushing.resume()
 
@@ -210,6 +209,8 @@ class Session:
         # Who has cancelled a request wants no answer, also not that of a handler which did not care.
         if self._serving.get(asked.id) is serving:
             del self._serving[asked.id]
+            if not self._serving:
+                self._serving.clear()  # Gives back what it had grown to.
             serving.reply(answer, code)
 
     def _cancel(self, id: Id) -> None:
@@ -217,8 +218,7 @@ class Session:
         # The opening request is never cancelled, and nothing else is served before it is answered.
         serving = self._serving.pop(id, None) if self.peer.phase is Phase.OPEN else None
         if serving is not None and serving.task is not None:
-            self.peer.in_flight.discard(id)
-            serving.asked.open = False
+            self.peer.let_go(serving.asked)
             serving.task.add_done_callback(self._done)
             serving.task.cancel()
             serving.reply(None, 0)
@@ -298,8 +298,7 @@ class Session:
     def _give_up(self, id: Id, row: Request[Any], send: Send | None) -> None:
         """Tell the peer that nobody waits any more; the opening request is never cancelled."""
         lifecycle = self.peer.revision.lifecycle
-        opening = isinstance(lifecycle, Handshake) and row is lifecycle.open
-        if self.peer.forget(id) and not opening and not self.ended:
+        if self.peer.forget(id) and row is not self.peer.opening and not self.ended:
             try:
                 (send or self._send)(self.peer.tell(self.peer.mine(lifecycle.cancel), {"requestId": id}))
             except NotAllowed:
@@ -329,12 +328,7 @@ class Session:
             self._serving.popitem()[1].reply(None, 0)
 
     def _fail_calls(self) -> None:
-        if not self.ended:
-            self.over.set_result(None)
+        if not self.ended and self._over is not None:
+            self._over.set_result(None)
         self.ended = True
         self._calls.fail(self.transport.ending)
-
-
-def _is_due(event: Event) -> bool:
-    """Whether an event of a batch will be answered."""
-    return isinstance(event, Asked) or (isinstance(event, Refused) and event.reply is not None)

@@ -43,9 +43,10 @@ from ..transports.http.wire import (
     send_stream,
     turn_away,
 )
+from .conversation import Conversation
 from .lives import Life
 from .pair import Pairs
-from .server import BaseServer, Conversation
+from .server import BaseServer
 from .single import Single
 
 if TYPE_CHECKING:

@@ -15,8 +15,9 @@ from ..session import Session
 from ..spec import META, Handshake, Notification, Revision, Stateless
 from .calls import Options
 from .client import BaseClient, ClientContext
+from .conversation import NO_CACHE
 from .crossing import Crossing, Inside
-from .server import NO_CACHE, BaseServer, ServerContext
+from .server import BaseServer, ServerContext
 
 
 class ServerFace(BaseServer):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from inspect import isawaitable
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from pydantic_core import from_json, to_json
 
@@ -17,12 +17,15 @@ from ..wire import is_object
 from .calls import Options, Params, ResultT
 from .face import LEVELS, Context
 from .guards import check_form, check_harmless
+from .rates import Allowance, Rate
 from .rounds import Rounds
 from .tasking import MayBecomeTask, Task
 
 if TYPE_CHECKING:
     from ..auth.resource.caller import User
-    from .server import Conversation
+    from .conversation import Conversation
+
+_LOG: Final = Rate(per_second=1000, burst=5000)
 
 Level = Literal["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"]
 
@@ -76,7 +79,8 @@ class ServerContext(Context):
         wanted = self.meta.get(f"{META}logLevel") or self._conversation.level
         if wanted is not None and LEVELS.index(level) >= LEVELS.index(wanted):
             said = {"level": level, "data": data, "logger": logger}
-            if not self._conversation.log_pace.take():
+            pace = self._conversation.log_pace = self._conversation.log_pace or Allowance(_LOG)
+            if not pace.take():
                 if (row := self.revision.lifecycle.log) is None:
                     raise NotAllowed(f"there are no log messages of a server in {self.revision.id}")
                 await self._tell(row, said, None)

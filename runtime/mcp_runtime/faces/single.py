@@ -23,7 +23,8 @@ from ..transports.http.exchange import Exchange, Related
 from ..transports.http.streams import Stream
 from ..transports.http.wire import Receive, Send, gone, id_of, respond, send_stream, turn_away
 from ..wire import is_list, is_object
-from .server import BaseServer, Conversation
+from .conversation import Conversation
+from .server import BaseServer
 
 _KNOWN_FOR: Final = 5.0  # Seconds for which the arguments that headers repeat are not asked for again.
 _DRAIN: Final = 0.5  # Seconds for answers, once the server is to end.

@@ -40,12 +40,13 @@ def in_trace(handle: Handle) -> Handle:
     """What handles messages, each with the trace of its metadata as the current one."""
 
     def handle_in_trace(session: Speaker, message: Asked | Told) -> Awaitable[Any]:
-        return _within(handle, session, message) if is_tracing() else handle(session, message)
+        return within_trace(handle, session, message) if is_tracing() else handle(session, message)
 
     return handle_in_trace
 
 
-async def _within(handle: Handle, session: Speaker, message: Asked | Told) -> Any:
+async def within_trace(handle: Handle, session: Speaker, message: Asked | Told) -> Any:
+    """Handle a message with the trace of its metadata as the current one."""
     meta = meta_of(message)
     carrier = {key: value for key in _KEYS if isinstance(value := meta.get(key), str) and len(value) <= _LONGEST}
     if not carrier:

@@ -17,15 +17,16 @@ from ..peer import Asked, Peer, Told
 from ..seams import Exchanging, Speaker, Transport
 from ..session import Session
 from ..spec import META, Direction, Handshake, InputRequest, Request, Revision, Stateless
-from ..wire import is_list, is_object
 from .caching import Cache
 from .calls import DEFAULT, Options, Params, ResultT
 from .face import Chosen, Context, Extension, Face, Speaking
 from .listening import Hearing
+from .refused import older, supported
 from .tracing import in_trace
 
 if TYPE_CHECKING:
     from ..transports.http_client.channel import Reach
+    from .folders import Folders
 
 Connect = Callable[[], Awaitable[Transport]]
 
@@ -42,7 +43,7 @@ class BaseClient(Face):
     asked every so many seconds whether it is still there, and the conversation ends where it does not answer in time.
     With `revisions`, servers of these are spoken to as well, and what is of another revision than its own is converted.
     `extensions` are generated packages: the client declares them. What a server says may be kept is kept: with `cache`,
-    there, to be shared with other clients; with False, nowhere.
+    there, to be shared with other clients; with False, nowhere. `roots` are told to servers that ask for them.
     """
 
     _receives: ClassVar[Direction] = "server_to_client"
@@ -59,8 +60,12 @@ class BaseClient(Face):
         revisions: Chosen = (),
         extensions: Sequence[Extension] = (),
         cache: Cache | bool = True,
+        roots: Folders | None = None,
     ) -> None:
         super().__init__(capabilities, extensions)
+        self._folders = roots
+        if roots is not None:
+            roots.serve(self._handlers, self.revision)
         self.name = name
         self.version = version
         self.server: BaseModel | None = None
@@ -69,7 +74,7 @@ class BaseClient(Face):
         self._opening = opening
         self._keep_alive = keep_alive
         self._revisions = revisions
-        self._beat: asyncio.Task[None] | None = None
+        self._beside: list[asyncio.Task[None]] = []  # What goes on as long as the conversation.
         self._running: asyncio.Task[None] | None = None
         self._cache = Cache() if cache is True else cache or None
         self.hearing = Hearing(self.revision, self._live, self._ask, self._given, self._cache)
@@ -81,6 +86,8 @@ class BaseClient(Face):
             self.capabilities = self._capabilities(meta, "client_capabilities")
         for each in extensions:
             merge(self.capabilities, extensions_needed(each.methods.REVISION, "client"))
+        if roots is not None:
+            merge(self.capabilities, roots.declared(self.revision))
 
     @classmethod
     def stdio(
@@ -180,6 +187,7 @@ class BaseClient(Face):
 
     async def open(self, candidates: Sequence[Speaking[BaseClient]]) -> BaseClient:
         """Connect, and open the conversation as that one of the candidates whose revision the server agrees to."""
+        known = [] if self._folders is None else await self._folders.now()
         transport = await self._connect()
         session = Session(Peer(self.revision, "client", own=self.capabilities), transport, in_trace(self._handle))
         _speak(session, self.revision, candidates)
@@ -190,10 +198,17 @@ class BaseClient(Face):
         except BaseException:
             await self.close()
             raise
-        lifecycle = agreed.revision.lifecycle
-        if agreed._keep_alive is not None and isinstance(lifecycle, Handshake):
-            agreed._beat = asyncio.create_task(agreed._stay_alive(lifecycle.probe, agreed._keep_alive))
+        agreed._attend(session, known)
         return agreed
+
+    def _attend(self, session: Session, known: list[str]) -> None:
+        """Begin what goes on as long as the conversation; `known` are the roots that there were before it."""
+        lifecycle = self.revision.lifecycle
+        if self._keep_alive is not None and isinstance(lifecycle, Handshake):
+            self._beside.append(asyncio.create_task(self._stay_alive(lifecycle.probe, self._keep_alive)))
+        if self._folders is not None and (row := self._folders.news(self.revision)) is not None:
+            watching = self._folders.watch(known, session.over, partial(session.tell, row, None))
+            self._beside.append(asyncio.create_task(watching))
 
     async def _stay_alive(self, probe: Request[Any], seconds: float) -> None:
         while True:
@@ -208,15 +223,15 @@ class BaseClient(Face):
 
     async def close(self) -> None:
         """End the conversation; more than once does no harm. Works from any task."""
-        session, running, beat = self._session, self._running, self._beat
-        self._session = self._running = self._beat = None
-        if beat is not None:
-            beat.cancel()
+        session, running, beside = self._session, self._running, self._beside
+        self._session, self._running, self._beside = None, None, []
+        for each in beside:
+            each.cancel()
         if session is not None:
             await session.close()
         if running is not None:
             with suppress(asyncio.CancelledError):
-                await asyncio.wait([running])
+                await asyncio.wait([running, *beside])
 
     async def _agree(self, session: Session, candidates: Sequence[Speaking[BaseClient]]) -> BaseClient:
         lifecycle = self.revision.lifecycle
@@ -262,7 +277,7 @@ class BaseClient(Face):
         try:
             result: Any = await super()._ask(lifecycle.discover, {}, self._opening)
         except (ErrorResponse, Rejected) as refused:
-            if self.revision.id not in _supported(refused):
+            if self.revision.id not in supported(refused):
                 return await self._turn_to_older(session, refused, candidates)
             result = await super()._ask(lifecycle.discover, {}, self._opening)  # It does speak it, it says: once more.
         if self.revision.id not in result.supported_versions:
@@ -277,31 +292,15 @@ class BaseClient(Face):
     async def _turn_to_older(
         self, session: Session, refused: ErrorResponse | Rejected, candidates: Sequence[Speaking[BaseClient]]
     ) -> BaseClient:
-        older = self._older(refused, candidates)
-        if not older:
+        left = older(self.revision, refused, candidates)
+        if not left:
             raise LocalError(f"the server does not speak {self.revision.id}: {refused}") from refused
-        other = older[-1].face()
+        other = left[-1].face()
         self._own_meta = {}
         session.peer = Peer(other.revision, "client", own=other.capabilities)
-        _speak(session, other.revision, older)
+        _speak(session, other.revision, left)
         self._hand_over(other, None)
-        return await other._agree(session, older)
-
-    def _older(
-        self, refused: ErrorResponse | Rejected, candidates: Sequence[Speaking[BaseClient]]
-    ) -> Sequence[Speaking[BaseClient]]:
-        """The candidates that may go on with a server that gave this answer to the first request; raises it again
-        where it says nothing of what the server speaks."""
-        from ..http.asking import speaks_otherwise  # Not loaded where no server refuses.
-
-        code = refused.code if isinstance(refused, ErrorResponse) else 0
-        older = [each for each in candidates if each.shakes_hands]
-        if not older or speaks_otherwise(refused.status, code, self.revision):
-            return older
-        supported = _supported(refused)
-        if not supported:
-            raise refused
-        return [each for each in older if each.speaks in supported]
+        return await other._agree(session, left)
 
     def _hand_over(self, agreed: BaseClient, server: BaseModel | None) -> None:
         """Let another client of the same conversation go on with it."""
@@ -325,13 +324,6 @@ class BaseClient(Face):
                 raise self._not_handled(row)
             return None
         return await handler(ClientContext(session, message, self), message.params)
-
-
-def _supported(refused: ErrorResponse | Rejected) -> list[Any]:
-    """The revisions that a server says it speaks, in refusing another."""
-    told = refused.data if isinstance(refused, ErrorResponse) else None
-    supported = told.get("supported") if is_object(told) else None
-    return supported if is_list(supported) else []
 
 
 def _speak(session: Session, revision: Revision, candidates: Sequence[Speaking[BaseClient]] = ()) -> None:

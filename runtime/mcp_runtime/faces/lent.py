@@ -10,6 +10,7 @@ from typing import Any, cast
 
 from pydantic import BaseModel
 
+from ..lifecycle import merge
 from ..peer import Asked, Told
 from ..session import Session
 from ..spec import META, Handshake, Notification, Revision, Stateless
@@ -70,15 +71,16 @@ class ClientFace(BaseClient):
             keep_alive=inner._keep_alive,  # pyright: ignore[reportPrivateUsage]
             cache=inner._cache or False,  # pyright: ignore[reportPrivateUsage]
         )
+        self._folders = inner._folders  # pyright: ignore[reportPrivateUsage]
         self.hearing.inward = self._crossing.heard
 
     def hand_back(self) -> None:
         """Let the client have the conversation: what it says is converted on the way out."""
         inner, session = self._inner, self._live()
         inner._session = cast(Any, Lent(self._crossing, session, self))  # pyright: ignore[reportPrivateUsage]
-        inner._running, inner._beat = self._running, self._beat  # pyright: ignore[reportPrivateUsage]
+        inner._running, inner._beside = self._running, self._beside  # pyright: ignore[reportPrivateUsage]
         inner.hearing = self.hearing
-        self._running = self._beat = None
+        self._running, self._beside = None, []
         if isinstance(inner.revision.lifecycle, Stateless):
             inner._own_meta = {  # pyright: ignore[reportPrivateUsage]
                 f"{META}protocolVersion": inner.revision.id,
@@ -94,7 +96,10 @@ class ClientFace(BaseClient):
         return self._crossing.handlers(self._inner._handlers, context)  # pyright: ignore[reportPrivateUsage]
 
     def _capabilities(self, message: Any, name: str) -> Any:
-        return self._crossing.declared(self._inner.capabilities)
+        declared = self._crossing.declared(self._inner.capabilities)
+        if (folders := self._inner._folders) is not None:  # pyright: ignore[reportPrivateUsage]
+            merge(declared, folders.declared(self.revision))
+        return declared
 
 
 class Lent(Inside):

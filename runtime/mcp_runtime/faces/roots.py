@@ -37,10 +37,15 @@ def root_of(path: str) -> str:
     """The URI of a directory or a file, to be told as a root. Raises InvalidMessage where it cannot be read."""
     from pathlib import Path
 
-    real = Path(path).resolve()
-    if not os.access(real, os.R_OK):
+    try:
+        real = os.path.realpath(path)
+        is_there = os.access(real, os.R_OK | os.X_OK if os.path.isdir(real) else os.R_OK)
+    except (OSError, ValueError) as fault:
+        raise InvalidMessage(f"{path!r} cannot be a root: {fault}") from None
+    if not is_there:
         raise InvalidMessage(f"{path!r} cannot be a root: it is not there, or cannot be read")
-    return real.as_uri()
+    check_root(uri := Path(real).as_uri())
+    return uri
 
 
 def readable(paths: Iterable[str]) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Final, Generic, Literal, NamedTuple, TypeVar
+from typing import Any, Final, Generic, Literal, NamedTuple, TypeVar, dataclass_transform
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import InitErrorDetails, PydanticCustomError
@@ -15,6 +15,7 @@ from .wire import is_object, reader, usual
 
 Direction = Literal["client_to_server", "server_to_client"]
 ResultT = TypeVar("ResultT", bound=BaseModel)
+RecordT = TypeVar("RecordT")
 
 # The namespace of the protocol's own keys in metadata.
 META: Final = "io.modelcontextprotocol/"
@@ -29,8 +30,14 @@ OPPOSITE: Final[Mapping[Direction, Direction]] = {
 }
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Interim:
+@dataclass_transform(eq_default=False, frozen_default=True, kw_only_default=True, field_specifiers=(field,))
+def record(cls: type[RecordT]) -> type[RecordT]:
+    """A dataclass that nobody changes, to which those who check types hold everybody: code that does so at run time is
+    made anew for each class, at each import."""
+    return dataclass(eq=False, repr=False, kw_only=True)(cls)
+
+
+class Interim(NamedTuple):
     """A type that may answer a request before its result does: if `property` of the answer is `value`, or, where
     there is no value, if the params had `property`."""
 
@@ -39,8 +46,7 @@ class Interim:
     value: str | None = None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Gate:
+class Gate(NamedTuple):
     """A capability, side first, that params of type `params` need: all of them, those that have the attribute
     `property`, or those where it has one of `values`. With `unsaid`, an empty object one level above declares it as
     well; with `sent_only`, whoever receives such params has to bear them."""
@@ -60,7 +66,7 @@ class Gate:
         return value in self.values if self.values else value is not None
 
 
-@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+@record
 class _Row:
     """What all rows have. `name` is the method of the generated class that receives the message; `params` is a model,
     a union of models, or None; `capability` is what must have been declared, side first, empty for nothing, and `gates`
@@ -75,7 +81,7 @@ class _Row:
     gates: tuple[Gate, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+@record
 class Notification(_Row):
     """A message that is not answered; its sender must have declared the capability. `listed` is the list by which who
     listens chooses some of them, and the property of the params that is in it."""
@@ -83,7 +89,7 @@ class Notification(_Row):
     listed: tuple[str, str] | None = None
 
 
-@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+@record
 class Request(_Row, Generic[ResultT]):
     """A message that is answered by `result`, or by one of `interim` before that (`answers` are all of these types);
     its receiver must have declared the capability. `keeps` tells that the result says how long it holds."""
@@ -112,7 +118,7 @@ class Request(_Row, Generic[ResultT]):
         return result
 
 
-@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+@record
 class InputRequest(_Row, Generic[ResultT]):
     """What one side asks of the other inside a result, answered in the params of the next request."""
 
@@ -122,7 +128,7 @@ class InputRequest(_Row, Generic[ResultT]):
 Sent = Request[Any] | Notification
 
 
-@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+@record
 class Terms:
     """What the properties of the opening request and its result are called; `further` are the objects that the result
     has to have besides."""
@@ -135,7 +141,7 @@ class Terms:
     further: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+@record
 class Handshake:
     """A conversation is a session: it opens with a request and a notification, and both sides remember what was said."""
 
@@ -151,7 +157,7 @@ class Handshake:
     terms: Terms = Terms()
 
 
-@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+@record
 class Stateless:
     """Every request carries its revision and the client's capabilities; nothing is remembered between requests."""
 
@@ -163,7 +169,7 @@ class Stateless:
     log: Notification
 
 
-@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+@record
 class Http:
     """How the messages of a revision travel over HTTP: over the one streamable endpoint, or over the older pair alone;
     with a header that names the revision once it is agreed; with an empty event that begins each stream; with metadata
@@ -227,7 +233,7 @@ def _both(one: Sent | InputRequest[Any], other: Sent | InputRequest[Any]) -> Sen
     return one if len(told) == len(one.interim) else replace(one, interim=tuple(told.values()))
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@record
 class Revision:
     """One revision of the protocol, as `module` of its package has it: all its rows, how a conversation opens and how
     it travels over HTTP; which error codes are not sent; whether messages may come in batches, and errors about a message

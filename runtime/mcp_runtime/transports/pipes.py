@@ -16,6 +16,7 @@ from typing import Final
 
 from ..errors import NotConnected
 from ..framing import LIMIT, Lines, framed
+from .atonce import Readers
 
 _CHUNK: Final = 1 << 17  # Bytes to read at once.
 _ROOM: Final = 4096  # Bytes that can be written without blocking once a descriptor is writable (PIPE_BUF on Linux).
@@ -28,8 +29,9 @@ class PipeTransport:
 
     ending = "the other side ended the conversation"
 
-    def __init__(self, incoming: int, outgoing: int, limit: int = LIMIT) -> None:
+    def __init__(self, incoming: int, outgoing: int, limit: int = LIMIT, readers: Readers | None = None) -> None:
         self._loop = asyncio.get_running_loop()
+        self._readers = readers or self._loop
         self._incoming, self._outgoing = incoming, outgoing
         self._lines = Lines(limit)
         self._ready: deque[bytes] = deque()
@@ -112,10 +114,10 @@ class PipeTransport:
             return
         self._reading = wanted
         if not wanted:
-            self._loop.remove_reader(self._incoming)
+            self._readers.remove_reader(self._incoming)
             return
         try:
-            self._loop.add_reader(self._incoming, self._readable)
+            self._readers.add_reader(self._incoming, self._readable)
         except (PermissionError, NotImplementedError):
             # A regular file is always readable, so the loop does not watch it; a thread reads it to its end.
             self._threaded = True

@@ -17,6 +17,7 @@ from typing import Any, Final
 
 from ..exchange import log
 from ..seams import Transport
+from .atonce import AtOnce
 from .pipes import PipeTransport
 
 _PATIENCE: Final = 1.5  # Seconds after which a process that was told to end does so, whatever its handlers do.
@@ -31,10 +32,11 @@ def run_server(serve: Callable[[Transport], Awaitable[None]]) -> None:
     """
     incoming, outgoing = _take_descriptors()
     gc.freeze()  # What was loaded stays to the end: no collection has to look at it again.
-    loop = asyncio.new_event_loop()
+    readers = AtOnce()
+    loop = asyncio.SelectorEventLoop(readers)
     ending = _Ending(loop)
     try:
-        loop.run_until_complete(ending.until_told(_conversation(serve, incoming, outgoing)))
+        loop.run_until_complete(ending.until_told(_conversation(serve, incoming, outgoing, readers)))
     finally:
         ending.leave()
 
@@ -55,8 +57,10 @@ def _watch(loop: asyncio.AbstractEventLoop, incoming: int, hang_up: Callable[[],
             time.sleep(_PATIENCE / 10)
 
 
-async def _conversation(serve: Callable[[Transport], Awaitable[None]], incoming: int, outgoing: int) -> None:
-    transport = PipeTransport(incoming, outgoing)
+async def _conversation(
+    serve: Callable[[Transport], Awaitable[None]], incoming: int, outgoing: int, readers: AtOnce
+) -> None:
+    transport = PipeTransport(incoming, outgoing, readers=readers)
     watched = (asyncio.get_running_loop(), incoming, transport.hang_up)
     threading.Thread(target=_watch, args=watched, name="mcp client watch", daemon=True).start()
     await serve(transport)

@@ -13,6 +13,7 @@ from ..errors import Refusal
 from ..faces.audience import filter_of
 from ..faces.paging import page
 from ..faces.server import ServerContext
+from ..faces.web import is_on_web
 from ..jsonrpc import INVALID_PARAMS
 from ..wire import is_list
 from .prompts import Prompt
@@ -260,12 +261,14 @@ async def _through(middleware: Middleware, name: str, go: Go, ctx: ServerContext
 
 
 def _with(prefix: str, uri: str) -> str:
-    """`scheme://path` as `scheme://prefix/path`."""
-    found = _SCHEME.fullmatch(uri)
+    """`scheme://path` as `scheme://prefix/path`; an address on the web stays what it is."""
+    found = None if is_on_web(uri) else _SCHEME.fullmatch(uri)
     return uri if found is None else f"{found[1]}{prefix}/{found[2]}"
 
 
 def _without(prefix: str, uri: str) -> str | None:
+    if is_on_web(uri):
+        return uri
     found = _SCHEME.fullmatch(uri)
     start = f"{prefix}/"
     return found[1] + found[2][len(start) :] if found is not None and found[2].startswith(start) else None

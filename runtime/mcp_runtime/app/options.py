@@ -33,12 +33,14 @@ class ToolSettings(Settings, total=False):
 
 
 class ResourceSettings(Settings, total=False):
-    """Of a resource; `size` is in bytes."""
+    """Of a resource; `size` is in bytes. `public`: clients can fetch it from the web themselves, without this server,
+    which is what its `https://` URI tells them."""
 
     name: str | None
     mime_type: str | None
     annotations: Any
     size: int | None
+    public: bool
 
 
 def said(settings: Settings, description: str | None) -> dict[str, Any]:

@@ -12,7 +12,9 @@ from pydantic_core import to_json
 
 from ..auth.resource.challenge import check_scopes
 from ..errors import LocalError, Refusal
+from ..exchange import log
 from ..faces.server import ServerContext
+from ..faces.web import is_on_web
 from ..jsonrpc import INVALID_PARAMS
 from ..wire import complaint
 from .content import each_of
@@ -25,9 +27,11 @@ class Resource:
     """A resource of an app, or, where its URI has variables, a template of some; `definition` is what the list shows."""
 
     def __init__(self, uri: str, function: Callable[..., Any], settings: ResourceSettings, t: ModuleType) -> None:
-        """Raises LocalError where the variables and the parameters of the function differ."""
+        """Raises LocalError where the variables and the parameters of the function differ, and for one that is said to
+        be public and is not on the web."""
         self.uri = uri
         self._what = f"the resource {uri!r}"
+        self._check_scheme(settings.get("public", False))
         self._t = t
         self._mime_type = settings.get("mime_type")
         self.scopes = check_scopes(settings.get("scopes", ()))
@@ -72,6 +76,18 @@ class Resource:
             case _:
                 text = to_json(value).decode()
                 return self._t.TextResourceContents(uri=uri, text=text, mime_type=self._mime_type or "application/json")
+
+    def _check_scheme(self, public: bool) -> None:
+        """Warn of a scheme that sends clients elsewhere (server/resources, Common URI Schemes)."""
+        if is_on_web(self.uri):
+            if not public:
+                log.warning(
+                    "%s: clients may fetch what has an https:// URI from the web, and not ask this server; where they "
+                    "can, say `public=True`, else take another scheme, be it one of your own",
+                    self._what,
+                )
+        elif public:
+            raise LocalError(f"{self._what} cannot be public: what clients fetch from the web has an https:// URI")
 
     def _check(self, signature: Signature) -> None:
         variables = {*self.template.names}

@@ -96,6 +96,17 @@ def before(id: str, revs: list[Rev] = EVERY) -> list[Rev]:
     return [rev for rev in revs if rev.id < id]
 
 
+def both(page: str, *numbers: tuple[int, int, int]) -> pytest.MarkDecorator:
+    """Clauses of the two revisions of the seeds and of their draft, by their numbers there."""
+    revisions = ("2024-11-05", "2025-03-26", "draft")
+    return clause(*(f"{rev}/{page}/{n:02}" for each in numbers for rev, n in zip(revisions, each, strict=True)))
+
+
+def text_of(content: Any) -> str:
+    text: str = (content[0] if isinstance(content, list) else content).text
+    return text
+
+
 # ---- servers and clients --------------------------------------------------------------------------------------------
 
 

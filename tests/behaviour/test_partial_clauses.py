@@ -10,6 +10,7 @@ import pytest
 
 from mcp_runtime.errors import McpError, NotAllowed, Refusal
 from mcp_runtime.faces.rates import Allowance, Rate
+from mcp_runtime.faces.revisions import servers_of
 from mcp_runtime.faces.roots import is_within, readable
 from mcp_runtime.faces.tools import Tools
 from mcp_runtime.wire import reader
@@ -142,6 +143,26 @@ async def test_a_form_that_asks_for_a_secret_is_a_warning(rev: Rev, caplog: pyte
     assert [each for each in caplog.messages if "form" in each] == [
         f"a form asks for {name!r}; what is secret is never asked for by a form"
     ]
+
+
+@of_draft("elicitation", 1, 6)
+@among(since("2025-06-18"))
+async def test_so_is_one_that_a_handler_puts_into_its_result_itself(rev: Rev, caplog: pytest.LogCaptureFixture) -> None:
+    name, newest = f"password_{rev.id}_{id(caplog)}", EVERY[-1]
+    form = {"message": "?", "requestedSchema": {"type": "object", "properties": {name: {"type": "string"}}}}
+    asks = {"resultType": "input_required", "inputRequests": {"q": {"method": "elicitation/create", "params": form}}}
+
+    async def call_tool(ctx: Any, params: Any) -> Any:
+        return newest.text("done") if params.input_responses else reader(newest.t.InputRequiredResult)(asks)
+
+    async def on_elicit(ctx: Any, params: Any) -> Any:
+        return rev.t.ElicitResult(action="decline")
+
+    client = type("Asked", (rev.package.Client,), {"on_elicit": staticmethod(on_elicit)})
+    with caplog.at_level(logging.WARNING, "mcp_runtime"):
+        async with client.memory(*servers_of(server_of(newest, call_tool=call_tool), "all")) as opened:
+            assert text_of((await opened.call_tool(name="x")).content) == "done"
+    assert caplog.messages == [f"a form asks for {name!r}; what is secret is never asked for by a form"]
 
 
 @both("roots", (6, 6, 6), (8, 8, 8), (9, 9, 9), (10, 10, 10), (11, 11, 11), (19, 19, 19))

@@ -18,6 +18,7 @@ from ..seams import Passing, Speaker
 from ..spec import META, OPPOSITE, Direction, Handshake, InputRequest, Notification, Request, Revision, Sent, Stateless
 from ..wire import Said, complaint, is_object, reader
 from .face import Context, Handler
+from .guards import check_harmless
 
 Row = Sent | InputRequest[Any]
 MakeContext = Callable[["Inside", Asked | Told, Any], Any]
@@ -171,8 +172,9 @@ class Crossing:
     async def _answered(self, speaker: Inside, asked: Asked, result: Any) -> Any:
         """The params again, with the client's answers to what a result asks."""
         answers: dict[str, Any] = {}
-        asks: dict[str, BaseModel] = result.input_requests or {}
+        asks: dict[str, Any] = result.input_requests or {}
         for key, question in asks.items():
+            check_harmless(question.params)
             said: dict[str, Any] = question.model_dump()
             row = self.rows[OPPOSITE[self.receives], said["method"]]
             try:

@@ -8,14 +8,17 @@ from typing import Any
 from ..errors import Refusal
 from ..lifecycle import UNDECLARED, Capabilities, declared, passes, required, split
 from ..spec import InputRequest, Revision
+from .guards import check_harmless
 
 
 def check_questions(revision: Revision, capabilities: Capabilities, answer: object) -> None:
     """Raise the Refusal that names what is missing, where an answer asks for what these capabilities do not have
-    (2026: basic/patterns/mrtr, Server Requirements)."""
+    (2026: basic/patterns/mrtr, Server Requirements). Warns of forms that ask for secrets."""
     asks: Mapping[str, Any] | None = getattr(answer, "input_requests", None)
     if not asks:
         return
+    for ask in asks.values():
+        check_harmless(ask.params)
     rows = {row.method: row for row in revision.rows if isinstance(row, InputRequest)}
     check_asked(revision, capabilities, [(rows[ask.method], ask.params) for ask in asks.values()])
 

@@ -45,8 +45,8 @@ MEASURES = (
     Measure("peak", "peak memory, MiB", 1, "≤ 1"),
 )
 IDLE = (
-    Measure("session", "bytes a session that is idle", 4000, "≤ 4,000 ours", absolute=True),
-    Measure("streams", "MB with all sessions and streams open", 250, "≤ 250 ours", absolute=True),
+    Measure("session", "bytes a session that is idle", 4000, "≤ 4,000", absolute=True),
+    Measure("streams", "MB with all sessions and streams open", 250, "≤ 250", absolute=True),
 )
 
 

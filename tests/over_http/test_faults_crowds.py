@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import tracemalloc
+from collections import Counter
 from typing import Any
 
 import pytest
@@ -145,3 +146,49 @@ async def test_three_mebibytes_pass_over_the_older_pair() -> None:
         async with rev.package.Client.http(f"http://127.0.0.1:{port}/sse") as client:
             result = await client.call_tool(name="echo", arguments={"text": MUCH})
             assert result.content[0].text == MUCH
+
+
+async def held() -> Counter[str]:
+    """How many there are of what waits, or makes something happen later, once all is done that can be done now."""
+    for _ in range(10):
+        await asyncio.sleep(0)
+    gc.collect()
+    kinds = (asyncio.Future, asyncio.Event, asyncio.TimerHandle)
+    found = [each for each in gc.get_objects() if isinstance(each, kinds)]
+    return Counter(type(each).__name__ for each in found if isinstance(each, asyncio.Event) or not each.cancelled())
+
+
+async def test_an_idle_session_holds_no_task_no_timer_and_nothing_that_waits() -> None:
+    rev = HANDSHAKE[-1]
+    app = echo(rev).asgi()
+    first = Web(app, rev)
+    await first.open()
+    before = await held()
+    clients = [Web(app, rev) for _ in range(20)]
+    for client in clients:
+        await client.open()
+        assert (await client.answered(body=call(rev, text="said"))).status == 200
+    assert len({client.session for client in clients}) == len(clients)
+    assert await held() == before
+    await app.close()
+
+
+async def test_a_stream_that_is_open_holds_one_task_and_shares_its_timer() -> None:
+    rev = HANDSHAKE[-1]
+    app = echo(rev).asgi()
+    clients = [Web(app, rev) for _ in range(20)]
+    for client in clients:
+        await client.open()
+    before = await held()
+    streams = [client.ask("GET") for client in clients]
+    for stream in streams:
+        await stream.until(lambda answer: answer.events)
+    after = await held()
+    # The other one is the task in which a request is served, which is not ours.
+    assert after["Task"] - before["Task"] == 2 * len(streams)
+    assert after["TimerHandle"] - before["TimerHandle"] == 1
+    for stream in streams:
+        await stream.leave()
+    del streams, stream
+    assert (await held())["Task"] == before["Task"]
+    await app.close()

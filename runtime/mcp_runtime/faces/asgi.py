@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -26,7 +26,8 @@ from ..transports.http.arrivals import Arrivals
 from ..transports.http.events import EventStore, MemoryEvents
 from ..transports.http.exchange import Exchange, Related
 from ..transports.http.sessions import HttpSession, Sessions
-from ..transports.http.streams import KEEP_ALIVE, Stream
+from ..transports.http.silence import KEEP_ALIVE, Silence
+from ..transports.http.streams import Stream
 from ..transports.http.wire import (
     Left,
     Raw,
@@ -36,8 +37,8 @@ from ..transports.http.wire import (
     announce,
     begin_stream,
     end_stream,
-    gone,
     id_of,
+    leaving,
     path_of,
     respond,
     send_stream,
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
 _SESSION: Final = SESSION.encode()
 
 Said = Message | list[Message]
+Sending = Awaitable[None]  # What is left to do once a request is understood: while it lasts, only its own frame does.
 Owner = Callable[[Mapping[str, Any]], object]
 
 
@@ -109,18 +111,17 @@ class HttpServer:
         announced = any(each.revision.http.resource_metadata for each in servers)
         self._gate = None if auth is None else auth.gate(path is None, announced)
         self._heads = Heads(Origins.of(hosts, origins), self._spoken)
+        self._silence = Silence(limits.keep_alive)
         self._arrivals = Arrivals(limits.body, limits.arrival)
         self._shaking = [each for each in servers if each.revision.id in self._spoken.shaking]
         self._singles = {
-            each.revision.id: Single(each, servers, limits.keep_alive)
+            each.revision.id: Single(each, servers, self._silence)
             for each in servers
             if each.revision.id in self._spoken.stateless
         }
         self._lives = {id(each.source): Life(each.source.lifespan) for each in servers}
         self._sessions = Sessions(events or MemoryEvents(), limits.sessions, limits.idle)
-        self._pairs = (
-            Pairs(self._shaking, "/sse", "/messages", limits.sessions, limits.keep_alive) if legacy_sse else None
-        )
+        self._pairs = Pairs(self._shaking, "/sse", "/messages", limits.sessions, self._silence) if legacy_sse else None
         self._starter: Starter | None = None
         self._template: Peer | None = None
         self._leaving = False
@@ -130,7 +131,8 @@ class HttpServer:
         match scope["type"]:
             case "http":
                 try:
-                    await self._serve(scope, receive, send)
+                    answer = await self._serve(scope, receive, send)
+                    await answer  # By now nothing of the request is held any more but what this needs.
                 except Left:
                     log.debug("a client left before its request was there")
             case "lifespan":
@@ -170,35 +172,35 @@ class HttpServer:
 
     # ---- one request --------------------------------------------------------------------------------------------------
 
-    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> Sending:
         method: str = scope["method"]
         path = path_of(scope)
         head = self._heads.read(method, scope["headers"])
         if head.stranger is not None:
-            return await turn_away(send, head.stranger)
+            return turn_away(send, head.stranger)
         if self._gate is not None and self._gate.announces(path, self._path):
-            return await announce(send, method, self._gate.document)
+            return announce(send, method, self._gate.document)
         pairs = self._pairs if self._pairs is not None and self._pairs.serves(path) else None
         if pairs is None and self._path not in (None, path):
-            return await turn_away(send, Turned(404, "there is nothing here"))
+            return turn_away(send, Turned(404, "there is nothing here"))
         caller = await self._caller(scope, head, pairs is None)
         if isinstance(caller, Denied):
             code = INTERNAL_ERROR if caller.status == 503 else INVALID_REQUEST
-            return await turn_away(send, Turned(caller.status, caller.why, code), more=caller.headers)
+            return turn_away(send, Turned(caller.status, caller.why, code), more=caller.headers)
         if pairs is not None:
-            return await pairs.serve(scope, head.headers, caller, self._arrivals, receive, send)
+            return pairs.serve(scope, head.headers, caller, self._arrivals, receive, send)
         if head.turned is not None:
             allow = [(b"allow", self._spoken.methods.encode())] if head.turned.status == 405 else []
-            return await turn_away(send, head.turned, more=allow)
+            return turn_away(send, head.turned, more=allow)
         if method == "POST":
             return await self._post(caller, head, scope["headers"], receive, send)
         found = self._find(caller, head.headers)
         if isinstance(found, Turned):
-            return await turn_away(send, found)
+            return turn_away(send, found)
         if method == "GET":
-            return await self._listen(found, caller, head.headers, receive, send)
+            return self._listen(found, caller, head.headers, receive, send)
         await self._sessions.end(found)
-        await respond(send, 204)
+        return respond(send, 204)
 
     async def _caller(self, scope: Scope, head: Head, at_resource: bool) -> Caller | Denied:
         """Who made a request, by its token where the endpoint is protected."""
@@ -213,11 +215,11 @@ class HttpServer:
         found = self._sessions.find(id, caller.owner) if is_visible(id) else None
         return found or Turned(404, "there is no such session")
 
-    async def _post(self, caller: Caller, head: Head, raw: Any, receive: Receive, send: Send) -> None:
+    async def _post(self, caller: Caller, head: Head, raw: Any, receive: Receive, send: Send) -> Sending:
         length = length_of(raw, self._limits.body)
         body = length if isinstance(length, Turned) else await self._arrivals.body(receive)
         if isinstance(body, Turned):
-            return await turn_away(send, body)
+            return turn_away(send, body)
         message = decode(body)
         way = classify(head.headers, message, self._spoken)
         if isinstance(message, list) and len(message) > self._limits.batch:
@@ -227,26 +229,26 @@ class HttpServer:
         match way:
             case Turned():
                 null = next(iter(self._spoken.shaking.values())).null_ids if self._spoken.shaking else False
-                await turn_away(send, way, id_of(message), null)
+                return turn_away(send, way, id_of(message), null)
             case Way.ALONE:
-                await self._post_alone(caller, head, message, receive, send)
+                return await self._post_alone(caller, head, message, receive, send)
             case Way.OPENING:
-                await self._open(caller, head, message, receive, send)
+                return await self._open(caller, head, message, receive, send)
             case Way.SESSION:
                 found = self._find(caller, head.headers)
                 if isinstance(found, Turned):
-                    return await turn_away(send, found, id_of(message))
-                await self._post_to(found, caller, head, message, receive, send)
+                    return turn_away(send, found, id_of(message))
+                return await self._post_to(found, caller, head, message, receive, send)
 
     # ---- with a session -----------------------------------------------------------------------------------------------
 
-    async def _open(self, caller: Caller, head: Head, message: Said, receive: Receive, send: Send) -> None:
+    async def _open(self, caller: Caller, head: Head, message: Said, receive: Receive, send: Send) -> Sending:
         """Open a session; one whose opening is refused ends at once."""
         chosen = self._shaking[-1]
         state = await self._lives[id(chosen.source)].state()
         opened = self._sessions.open(caller.owner)
         if opened is None:
-            return await turn_away(send, Turned(503, "there are too many sessions", INTERNAL_ERROR), id_of(message))
+            return turn_away(send, Turned(503, "there are too many sessions", INTERNAL_ERROR), id_of(message))
         conversation = Conversation(self._shaking, chosen, state)
         if self._template is None:
             self._template = Peer(chosen.revision, "server", own=chosen.capabilities)
@@ -255,7 +257,7 @@ class HttpServer:
         opened.on_end = conversation.leave
         opened.session = Session(peer, opened, conversation.handle, conversation.opened, self._starter, caller)
         conversation.attend(opened.session)
-        await self._post_to(opened, caller, head, message, receive, send, [(_SESSION, opened.id.encode())])
+        return await self._post_to(opened, caller, head, message, receive, send, [(_SESSION, opened.id.encode())])
 
     async def _post_to(
         self,
@@ -266,7 +268,7 @@ class HttpServer:
         receive: Receive,
         send: Send,
         more: Raw = (),
-    ) -> None:
+    ) -> Sending:
         session = found.session
         assert session is not None, "a session is opened together with its conversation"
         exchange = Exchange(found.open)
@@ -277,18 +279,18 @@ class HttpServer:
             await self._sessions.end(found)
             more = ()
         if not due:
-            return await respond(send, 202)
+            return respond(send, 202)
         if not exchange.is_over:
             await exchange.begun(self._limits.keep_alive)
         revision = session.peer.revision
         if exchange.is_over and exchange.stream is None and exchange.answer is not None:
             if exchange.code and caller.denied:
-                return await respond(send, 403, exchange.answer, (*more, *caller.denied))
+                return respond(send, 403, exchange.answer, (*more, *caller.denied))
             status = self._status(exchange.code, message, revision) if exchange.code else 200
-            return await respond(send, status, exchange.answer, more)
+            return respond(send, status, exchange.answer, more)
         if exchange.is_over and exchange.stream is None:
-            return await self._send_nothing(session, message, send)
-        await self._stream(exchange.streaming(), receive, send, more, primed=revision.http.primed)
+            return self._send_nothing(session, message, send)
+        return self._stream(exchange.streaming(), receive, send, more, primed=revision.http.primed)
 
     async def _send_nothing(self, session: Session, message: Said, send: Send) -> None:
         """End the request of which nothing came: its session was ended, or it was cancelled, and wants no answer."""
@@ -302,20 +304,20 @@ class HttpServer:
         readable = revision.batches if isinstance(message, list) else hasattr(message, "method")
         return status_of(code, revision) if readable else 400
 
-    async def _listen(self, found: HttpSession, caller: Caller, headers: Headers, receive: Receive, send: Send) -> None:
+    def _listen(self, found: HttpSession, caller: Caller, headers: Headers, receive: Receive, send: Send) -> Sending:
         """Send what belongs to no exchange, or go on with the stream that was interrupted."""
         wanted = resumes(headers)
         if isinstance(wanted, Turned):
-            return await turn_away(send, wanted)
+            return turn_away(send, wanted)
         stream = found.standing if wanted is None else found.stream(wanted[0])
         if stream is None:
-            return await turn_away(send, Turned(400, "there is no such stream any more"))
+            return turn_away(send, Turned(400, "there is no such stream any more"))
         session = found.session
         primed = session is not None and session.peer.revision.http.primed
         after = wanted[1] if wanted else None
-        await self._stream(stream, receive, send, after=after, primed=primed, longest=caller.lasts)
+        return self._stream(stream, receive, send, after=after, primed=primed, longest=caller.lasts)
 
-    async def _stream(
+    def _stream(
         self,
         stream: Stream,
         receive: Receive,
@@ -324,22 +326,19 @@ class HttpServer:
         after: int | None = None,
         primed: bool = False,
         longest: float | None = None,
-    ) -> None:
-        leaving = asyncio.ensure_future(gone(receive, longest))
-        try:
-            await send_stream(stream, leaving, send, self._limits.keep_alive, more=more, after=after, primed=primed)
-        finally:
-            leaving.cancel()
+    ) -> Sending:
+        client = leaving(receive, longest)
+        return send_stream(stream, client, send, self._silence, more=more, after=after, primed=primed)
 
     # ---- without a session --------------------------------------------------------------------------------------------
 
-    async def _post_alone(self, caller: Caller, head: Head, message: Said, receive: Receive, send: Send) -> None:
+    async def _post_alone(self, caller: Caller, head: Head, message: Said, receive: Receive, send: Send) -> Sending:
         revision = check_alone(head.headers, message, self._spoken)
         if isinstance(revision, Turned):
-            return await turn_away(send, revision, id_of(message))
+            return turn_away(send, revision, id_of(message))
         single = self._singles[revision.id]
         state = await self._lives[id(single.server.source)].state()
         turned = await single.check_arguments(head.headers, message, state)
         if turned is not None:
-            return await turn_away(send, turned, id_of(message))
-        await single.serve(message, state, head.plain, caller, receive, send)
+            return turn_away(send, turned, id_of(message))
+        return single.serve(message, state, head.plain, caller, receive, send)

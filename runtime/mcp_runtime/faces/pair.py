@@ -15,12 +15,13 @@ from ..http.heads import length_of
 from ..sse import encode
 from ..transports.http.arrivals import Arrivals
 from ..transports.http.events import MemoryEvents
+from ..transports.http.silence import Silence
 from ..transports.http.streams import Stream
 from ..transports.http.wire import (
     Receive,
     Scope,
     Send,
-    gone,
+    leaving,
     path_of,
     respond,
     send_stream,
@@ -61,12 +62,12 @@ class _Pair:
 class Pairs:
     """All such conversations of one application, at `listen` and `post` below where it is mounted."""
 
-    def __init__(self, servers: Sequence[BaseServer], listen: str, post: str, most: int, keep_alive: float) -> None:
+    def __init__(self, servers: Sequence[BaseServer], listen: str, post: str, most: int, silence: Silence) -> None:
         self._servers = servers
         self._listen = listen
         self._post = post
         self._most = most
-        self._keep_alive = keep_alive
+        self._silence = silence
         self._open: dict[str, _Pair] = {}
 
     def serves(self, path: str) -> bool:
@@ -99,15 +100,12 @@ class Pairs:
         id, pair = secrets.token_urlsafe(24), _Pair(caller)
         self._open[id] = pair
         serving = asyncio.create_task(serve(self._servers, pair, caller))
-        leaving = asyncio.ensure_future(gone(receive, caller.lasts))
         address = f"{scope.get('root_path', '')}{self._post}?session_id={id}"
         try:
-            await send_stream(
-                pair.stream, leaving, send, self._keep_alive, first=encode(address.encode(), kind="endpoint")
-            )
+            left = leaving(receive, caller.lasts)
+            await send_stream(pair.stream, left, send, self._silence, first=encode(address.encode(), kind="endpoint"))
         finally:
             del self._open[id]
-            leaving.cancel()
             await pair.close()
             await asyncio.wait([serving])
 

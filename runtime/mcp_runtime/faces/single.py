@@ -20,8 +20,9 @@ from ..session import Session
 from ..spec import META, Request
 from ..transports.http.events import MemoryEvents
 from ..transports.http.exchange import Exchange, Related
+from ..transports.http.silence import Silence
 from ..transports.http.streams import Stream
-from ..transports.http.wire import Receive, Send, gone, id_of, respond, send_stream, turn_away
+from ..transports.http.wire import Receive, Send, id_of, leaving, respond, send_stream, turn_away
 from ..wire import is_list, is_object
 from .conversation import Conversation
 from .server import BaseServer
@@ -54,9 +55,9 @@ class _Nowhere:
 class Single:
     """A server of one revision without sessions, for any number of clients."""
 
-    def __init__(self, server: BaseServer, servers: Sequence[BaseServer], keep_alive: float) -> None:
+    def __init__(self, server: BaseServer, servers: Sequence[BaseServer], silence: Silence) -> None:
         self.server = server
-        self._keep_alive = keep_alive
+        self._silence = silence
         self._servers = servers
         self._template = Peer(server.revision, "server", own=server.capabilities)
         self._conversation: Conversation | None = None
@@ -96,25 +97,25 @@ class Single:
         await respond(send, status_of(exchange.code, self.server.revision), answer)
 
     async def _wait(self, exchange: Exchange, id: Id | None, caller: Caller, receive: Receive, send: Send) -> None:
-        leaving = asyncio.ensure_future(gone(receive))
+        client = leaving(receive)
 
         def left(_: object) -> None:
             # Closing the connection is how a client cancels (2026: basic/transports, Cancellation).
             exchange.reply(None, 0)
 
-        leaving.add_done_callback(left)
+        client.add_done_callback(left)
         try:
-            await exchange.begun(self._keep_alive)
+            await exchange.begun(self._silence.seconds)
             if exchange.is_over and exchange.stream is None:
                 if exchange.answer is not None:
                     await self._respond(exchange, exchange.answer, caller, send)
-                elif not leaving.done():
+                elif not client.done():
                     await turn_away(send, Turned(503, "the server has ended", INTERNAL_ERROR), id)
             else:
-                await send_stream(exchange.streaming(), leaving, send, self._keep_alive)
+                await send_stream(exchange.streaming(), client, send, self._silence)
         finally:
-            leaving.remove_done_callback(left)
-            leaving.cancel()
+            client.remove_done_callback(left)
+            client.cancel()
 
     async def close(self) -> None:
         """End what is being served: who listens is told, and the others get a moment to be answered."""

@@ -31,7 +31,7 @@ class HttpSession:
         self.ending = "the session was ended"
         self._events = events
         self._standing: Stream | None = None
-        self._streams: OrderedDict[str, Stream] | None = None
+        self._streams: dict[str, Stream] | None = None
 
     @property
     def standing(self) -> Stream:
@@ -48,7 +48,7 @@ class HttpSession:
     def open(self) -> Stream:
         """A new stream; finished ones that nobody came back for are forgotten, oldest first."""
         if self._streams is None:
-            self._streams = OrderedDict()
+            self._streams = {}
         stream = Stream(self._events)
         self._streams[stream.id] = stream
         if len(self._streams) > _MOST_STREAMS:

@@ -10,9 +10,9 @@ from typing import Final
 from ...exchange import log
 from ...sse import COMMENT, encode
 from .events import EventStore
+from .silence import Silence
 
 RETRY: Final = 500  # Milliseconds a client is asked to wait before it comes back to a stream that was parted from.
-KEEP_ALIVE: Final = 15.0  # Seconds of silence after which a comment is sent, so that no proxy takes it for death.
 _FULL: Final = 256  # Messages that may wait for a connection before who sends them has to wait as well.
 
 Write = Callable[[bytes], Awaitable[None]]
@@ -31,7 +31,9 @@ class Stream:
         "_store",
         "_delivered",
         "_attached",
-        "_wake",
+        "_was_attached",
+        "_is_stirred",
+        "_waiting",
         "_room",
         "_parted",
         "_resumable",
@@ -44,7 +46,9 @@ class Stream:
         self._store = store
         self._delivered = 0
         self._attached: object | None = None
-        self._wake: asyncio.Event | None = None
+        self._was_attached = False
+        self._is_stirred = False  # Whether there may be something to do since it was looked last.
+        self._waiting: asyncio.Future[bool] | None = None
         self._room: asyncio.Event | None = None
         self._parted = False
         self._resumable = resumable
@@ -53,17 +57,17 @@ class Stream:
         """Take a message to be sent; it is kept until the stream is dropped."""
         self.last += 1
         self._store.add(self.id, self.last, message)
-        self._notify()
+        self._stir()
 
     def finish(self) -> None:
         """Nothing comes any more: the connection ends when all is sent."""
         self.finished = True
-        self._notify()
+        self._stir()
 
     def part(self) -> None:
         """End the connection, not the stream: the client is to come back for the rest."""
-        self._parted = self._attached is not None or self._wake is None  # Before the first one, that one is meant.
-        self._notify()
+        self._parted = self._attached is not None or not self._was_attached  # Before the first one, that one is meant.
+        self._stir()
 
     def drop(self) -> None:
         """End the stream, and forget what was sent on it."""
@@ -85,66 +89,66 @@ class Stream:
     def _is_full(self) -> bool:
         return self._attached is not None and self.last - self._delivered > _FULL
 
-    def attach(self) -> object:
+    def attach(self, connection: object) -> None:
         """Take the stream over for a connection; whatever was attached before is let go."""
-        self._attached = token = object()
-        self._notify()
-        self._wake = asyncio.Event()
-        return token
+        self._attached = connection
+        self._was_attached = True
+        self._stir()
 
-    def release(self, token: object) -> None:
+    def release(self, connection: object) -> None:
         """A connection is gone; what comes now waits for another."""
-        if self._attached is token:
+        if self._attached is connection:
             self._attached = None
             self._make_room()
-            self._notify()
+            self._stir()
 
     async def pump(
         self,
-        token: object,
+        connection: object,
         write: Write,
+        silence: Silence,
         after: int | None = None,
         primed: bool = False,
-        silence: float = KEEP_ALIVE,
     ) -> None:
         """Send over an attached connection all that comes after this number, or after what was sent last, until the
         stream is finished, the connection is released, or `part` is called. `primed` begins with an empty event,
-        which tells where to resume; after so many seconds of `silence` a comment is sent."""
+        which tells where to resume; after too long a `silence` a comment is sent."""
         cursor = self._delivered if after is None else min(after, self.last)
-        wake = self._wake
         if primed:
             await write(encode(b"", id=f"{self.id}-{cursor}", retry=RETRY))
-        while wake is not None and self._attached is token:
-            wake.clear()
+        while self._attached is connection:
+            self._is_stirred = False
             for number, message in self._store.after(self.id, cursor):
                 if number > cursor + 1:
                     log.warning("%d messages of a stream were not kept for a client that was away", number - cursor - 1)
                 await write(encode(message, id=f"{self.id}-{number}" if self._resumable else ""))
-                if self._attached is not token:
+                if self._attached is not connection:
                     return
                 cursor = self._delivered = number
                 self._make_room()
             if self.finished or self._parted:
                 break
-            if not wake.is_set():
-                await self._wait(wake, write, silence)
-        if self._parted and not self.finished and self._attached is token:
+            if not self._is_stirred:
+                # Waited for here, and not in a function of its own: very many streams wait at once.
+                waiting = self._waiting = asyncio.get_running_loop().create_future()
+                silence.begin(waiting)
+                try:
+                    is_silent = not await waiting
+                finally:
+                    silence.end(waiting)
+                if is_silent:
+                    await write(COMMENT)
+        if self._parted and not self.finished and self._attached is connection:
             await write(b"retry: %d\n\n" % RETRY)
             self._parted = False
-        self.release(token)
-
-    async def _wait(self, wake: asyncio.Event, write: Write, silence: float) -> None:
-        try:
-            async with asyncio.timeout(silence):
-                await wake.wait()
-        except TimeoutError:
-            await write(COMMENT)
+        self.release(connection)
 
     def _make_room(self) -> None:
         if self._room is not None and not self._is_full():
             self._room.set()
             self._room = None
 
-    def _notify(self) -> None:
-        if self._wake is not None:
-            self._wake.set()
+    def _stir(self) -> None:
+        self._is_stirred = True
+        if self._waiting is not None and not self._waiting.done():
+            self._waiting.set_result(True)

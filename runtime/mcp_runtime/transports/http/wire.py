@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
-from contextlib import suppress
+from functools import partial
 from typing import Any, Final
 
 from ... import jsonrpc
 from ...exchange import log
 from ...http.headers import EVENTS, JSON, Turned
 from ...jsonrpc import Id
+from .silence import Silence
 from .streams import Stream
 
 Scope = MutableMapping[str, Any]
@@ -30,12 +31,19 @@ class Left(Exception):
     """The client went away before its request was complete."""
 
 
-async def gone(receive: Receive, longest: float | None = None) -> None:
-    """Wait until the client of a request goes away, or has to: after so many seconds."""
-    with suppress(TimeoutError):
-        async with asyncio.timeout(longest):
-            while (await receive())["type"] != "http.disconnect":
-                pass
+def leaving(receive: Receive, longest: float | None = None) -> asyncio.Task[None]:
+    """A task that ends when the client of a request goes away, or has to: after so many seconds."""
+    loop = asyncio.get_running_loop()
+    task = loop.create_task(_gone(receive))
+    if longest is not None:
+        timer = loop.call_later(longest, task.cancel)
+        task.add_done_callback(lambda _: timer.cancel())
+    return task
+
+
+async def _gone(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
 
 
 async def respond(send: Send, status: int, body: bytes = b"", more: Raw = ()) -> None:
@@ -77,31 +85,33 @@ async def send_stream(
     stream: Stream,
     leaving: asyncio.Future[None],
     send: Send,
-    silence: float,
+    silence: Silence,
     *,
     more: Raw = (),
     first: bytes = b"",
     after: int | None = None,
     primed: bool = False,
 ) -> None:
-    """Send a stream over one connection, until it ends or its client is `leaving`. `first` comes before its events;
-    the rest is what `Stream.pump` says."""
-
-    async def write(part: bytes) -> None:
-        await send({"type": "http.response.body", "body": part, "more_body": True})
-
-    token = stream.attach()
-    leaving.add_done_callback(lambda _: stream.release(token))
+    """Send a stream over one connection, until it ends or its client is `leaving`, which is given up then. `first`
+    comes before its events; the rest is what `Stream.pump` says."""
+    write = partial(_send_part, send)
+    stream.attach(leaving)
+    leaving.add_done_callback(stream.release)
     try:
         await begin_stream(send, more)
         if first:
             await write(first)
-        await stream.pump(token, write, after, primed, silence)
+        await stream.pump(leaving, write, silence, after, primed)
         await end_stream(send)
     except OSError as fault:
         log.debug("a client left its stream: %s", fault)
     finally:
-        stream.release(token)
+        stream.release(leaving)
+        leaving.cancel()
+
+
+async def _send_part(send: Send, part: bytes) -> None:
+    await send({"type": "http.response.body", "body": part, "more_body": True})
 
 
 def id_of(message: object) -> Id | None:

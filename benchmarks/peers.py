@@ -1,4 +1,4 @@
-"""Names of packages of other projects go in, environments of their own that hold them come out."""
+"""Names of packages go in, environments of their own that hold them come out: other projects', and this one."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ import sys
 import venv
 from pathlib import Path
 
-ENVIRONMENTS = Path(__file__).resolve().parent.parent / "build" / "peers"
+ROOT = Path(__file__).resolve().parent.parent
+ENVIRONMENTS = ROOT / "build" / "peers"
 LIMIT = 600  # Seconds one installation may take.
 
 
@@ -24,6 +25,12 @@ def environment(name: str, *requirements: str) -> Path:
         subprocess.run(command, check=True, timeout=LIMIT)
         done.write_text("\n".join(requirements))
     return python
+
+
+def ours() -> Path:
+    """The interpreter of an environment that holds this project, as it is now, and what it needs: as its users have it,
+    because what else is installed costs each start of pydantic something."""
+    return environment("ours", "--editable", str(ROOT))
 
 
 def node_packages(name: str, *requirements: str) -> Path:

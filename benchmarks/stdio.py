@@ -25,7 +25,7 @@ from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 
-from peers import environment, node_packages
+from peers import environment, node_packages, ours
 from rich.console import Console
 from stdio_load import REVISION, Load, environ, measure, memory_over
 from stdio_quiet import Quiet
@@ -75,9 +75,8 @@ def _medians(samples: Sequence[Mapping[str, float]]) -> dict[str, float]:
 
 def servers(sdk: Path) -> tuple[dict[str, Command], list[str]]:
     """The command of each server, and why one that should be there is not."""
-    ours = sys.executable
     commands: dict[str, Command] = {
-        OURS: [ours, HERE / "stdio_ours_server.py"],
+        OURS: [ours(), HERE / "stdio_ours_server.py"],
         PEER: [sdk, HERE / "stdio_sdk_server.py"],
     }
     reasons: list[str] = []
@@ -90,7 +89,7 @@ def servers(sdk: Path) -> tuple[dict[str, Command], list[str]]:
             # Node looks for packages beside the script.
             script = shutil.copy(HERE / f"stdio_typescript{number}_server.mjs", folder)
             commands[name] = ["node", script]
-    commands[BARE] = [ours, HERE / "stdio_bare_server.py"]
+    commands[BARE] = [ours(), HERE / "stdio_bare_server.py"]
     return commands, reasons
 
 
@@ -116,7 +115,7 @@ def compare(runs: int, load: Load, keep: bool) -> None:
     typescript = [name for name in TYPESCRIPT if name in commands]
     by_server = in_turns(commands, runs, quiet, lambda command: asdict(measure(command, load)))
     clients: dict[str, Command] = {
-        OURS: [sys.executable, HERE / "stdio_ours_client.py"],
+        OURS: [ours(), HERE / "stdio_ours_client.py"],
         PEER: [sdk, HERE / "stdio_sdk_client.py"],
     }
     by_client = in_turns(clients, runs, quiet, lambda command: client_sample(command, load))
@@ -154,7 +153,7 @@ def _caption(runs: int, load: Load, remarks: Iterable[str]) -> str:
 
 def flat() -> None:
     """Show the resident memory of our server over many calls."""
-    figures = memory_over([sys.executable, HERE / "stdio_ours_server.py"], FLAT, 1000, seconds=300)
+    figures = memory_over([ours(), HERE / "stdio_ours_server.py"], FLAT, 1000, seconds=300)
     for calls, memory in figures:
         print(f"{calls:>8,} calls  RSS {memory:.2f} MiB")
     print(f"from {figures[0][0]:,} to {figures[-1][0]:,} calls it grew by {figures[-1][1] - figures[0][1]:+.2f} MiB")

@@ -1,4 +1,5 @@
-"""A coroutine goes in, and has run up to where it first waits when its task comes out, or None where it has ended.
+"""A coroutine goes in, and has run up to where it first waits when its task comes out, or None where it has ended; and
+when what it waits for comes in, it goes on at once.
 
 Python 3.12 can do that by itself. Before, a spare task stands ready: the first step runs in its name, so that
 `asyncio.current_task()`, timeouts and cancel scopes know no difference, and what then waits goes on inside it. What
@@ -11,11 +12,12 @@ import asyncio
 import sys
 import weakref
 from asyncio.tasks import _enter_task, _leave_task  # pyright: ignore[reportPrivateUsage]
-from collections.abc import Coroutine, Generator
+from collections.abc import Callable, Coroutine, Generator
 from contextvars import Context, copy_context
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 Work = Coroutine[Any, Any, None]
+T = TypeVar("T")
 
 _BUILT_IN: Final = sys.version_info >= (3, 12)
 
@@ -138,3 +140,25 @@ def _rest(work: Work, context: Context, waits_for: Any, fault: BaseException | N
         except StopIteration:
             return
         fault = None
+
+
+class Instant(asyncio.Future[T]):
+    """A future whose task goes on within `settle`: any other waits for the next turn of the event loop, for which the
+    loop looks at all its descriptors. For one task to await."""
+
+    _wake: tuple[Callable[[Any], object], Context | None] | None = None
+
+    def add_done_callback(self, fn: Callable[[Any], object], /, *, context: Context | None = None) -> None:
+        self._wake = fn, context
+        super().add_done_callback(fn, context=context)
+
+    def settle(self, result: T) -> None:
+        """Set the result. Inside of another task, which has to come to its own wait first, that is all."""
+        wake, self._wake = self._wake, None
+        if wake is None or asyncio.current_task(self.get_loop()) is not None:
+            self.set_result(result)
+            return
+        callback, context = wake
+        self.remove_done_callback(callback)
+        self.set_result(result)
+        context.run(callback, self) if context is not None else callback(self)

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from pydantic import BaseModel
 
+from .eager import Instant
 from .errors import McpError, NotConnected, TimedOut
 from .jsonrpc import Id
 from .spec import Request
@@ -35,7 +36,7 @@ class Call:
 
     id: Id
     row: Request[Any]
-    waiting: asyncio.Future[BaseModel]
+    waiting: Instant[BaseModel]
     on_progress: OnProgress | None
     timeout: float | None
     latest: float | None
@@ -62,7 +63,7 @@ class Calls:
         """A call that fails with TimedOut `timeout` seconds from now, or from its last progress, and at the latest
         `longest` seconds from now."""
         latest = None if longest is None else self._loop.time() + longest
-        call = self._open[id] = Call(id, row, self._loop.create_future(), on_progress, timeout, latest)
+        call = self._open[id] = Call(id, row, Instant(loop=self._loop), on_progress, timeout, latest)
         self._set_due(call)
         return call
 
@@ -75,7 +76,7 @@ class Calls:
         if call is None or call.waiting.done():
             return
         if isinstance(outcome, BaseModel):
-            call.waiting.set_result(outcome)
+            call.waiting.settle(outcome)
         else:
             call.waiting.set_exception(outcome)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import Annotated, Any, Final, get_args, get_origin, get_type_hints
 
@@ -98,12 +98,14 @@ class Signature:
         values = checked.__dict__
         return {name: values[key] for name, key in self._keys}
 
-    async def call(self, ctx: ServerContext, arguments: dict[str, Any]) -> Any:
-        """What the function gives, run in the event loop if it is an `async def`, else in a worker thread."""
+    def call(self, ctx: ServerContext, arguments: dict[str, Any]) -> Awaitable[Any]:
+        """What the function gives, to be awaited: run in the event loop if it is an `async def`, else in a thread."""
         if self.context is not None:
             arguments[self.context] = ctx
-        if self.awaited:
-            return await self.function(**arguments)
+        answer: Awaitable[Any] = self.function(**arguments) if self.awaited else self._in_thread(arguments)
+        return answer
+
+    async def _in_thread(self, arguments: dict[str, Any]) -> Any:
         answer = await WORKERS.run(partial(self.function, **arguments))
         return await answer if inspect.isawaitable(answer) else answer
 

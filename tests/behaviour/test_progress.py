@@ -203,10 +203,10 @@ def lively(rev: Rev, beats: int | None) -> Any:
 async def test_progress_starts_the_timeout_again_only_under_a_ceiling(rev: Rev) -> None:
     def ignore(progress: Progress) -> None: ...
 
-    async with client_of(rev, lively(rev, 15)) as client:
+    async with client_of(rev, lively(rev, 40)) as client:
         with pytest.raises(TimedOut):
-            await client.call_tool(name="x", options=Options(timeout=0.15, on_progress=ignore))
-        options = Options(timeout=0.15, max_timeout=15, on_progress=ignore)
+            await client.call_tool(name="x", options=Options(timeout=0.5, on_progress=ignore))
+        options = Options(timeout=0.5, max_timeout=15, on_progress=ignore)
         assert (await client.call_tool(name="x", options=options)).content[0].text == "done"
 
 

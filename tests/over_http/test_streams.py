@@ -9,6 +9,8 @@ import pytest
 from behaviour.support import HANDSHAKE, STATELESS, Rev, among, server_of, since
 
 from mcp_runtime.transports.http.events import MemoryEvents
+from mcp_runtime.transports.http.silence import Silence
+from mcp_runtime.transports.http.streams import Stream
 
 from .support import Answer, web
 
@@ -192,3 +194,20 @@ def test_a_store_keeps_the_latest_messages_within_its_limits(most: int, largest:
     assert store.after("a", 10) == [] and store.after("b", 0) == ()
     store.drop("a")
     assert store.after("a", 0) == ()
+
+
+@pytest.mark.parametrize(("resumable", "kept"), [(True, [1, 2, 3]), (False, [])])
+async def test_what_was_sent_is_kept_for_those_alone_who_can_come_back_for_it(resumable: bool, kept: list[int]) -> None:
+    store, sent, connection = MemoryEvents(), asyncio.Queue[bytes](), object()
+    stream = Stream(store, resumable)
+    stream.put(b"1")
+    stream.attach(connection)
+    sending = asyncio.create_task(stream.pump(connection, sent.put, Silence()))
+    for number in (2, 3):
+        await sent.get()
+        stream.put(b"%d" % number)
+    await sent.get()
+    assert not sending.done() and [number for number, _ in store.after(stream.id, 0)] == kept
+    stream.finish()
+    await sending
+    assert sent.empty()

@@ -85,6 +85,8 @@ class Watched:
 class Listener:
     """A client that listens to what it has chosen, until it or the server ends that (basic/patterns/subscriptions)."""
 
+    __slots__ = ("meta", "_speaker", "_chosen", "_ended")
+
     def __init__(self, speaker: Speaker, asked: Asked, chosen: Mapping[str, Any]) -> None:
         self._speaker = speaker
         self._chosen = chosen
@@ -101,10 +103,13 @@ class Listener:
         """Acknowledge what was chosen, then hear of it until `end`, or for so many seconds at the longest."""
         await self._speaker.tell(lifecycle.acknowledged, {"notifications": self._chosen, "_meta": self.meta})
         audience.join(self)
+        end = None if longest is None else self._ended.get_loop().call_later(longest, self.end)
         try:
-            await asyncio.wait([self._ended], timeout=longest)
+            await self._ended
         finally:
             audience.leave(self)
+            if end is not None:
+                end.cancel()
 
     def end(self) -> None:
         """End it in an orderly way."""

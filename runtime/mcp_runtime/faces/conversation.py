@@ -149,6 +149,7 @@ class Conversation:
         server = self._server
         check_scopes(server.context(self, session, asked), server.source.scopes, asked)
         listener = Listener(session, asked, await agreed(server, server.context(self, session, asked), asked))
+        asked.params = None  # A client may listen for days, and all that it chose is known.
         listeners = self._listeners = self._listeners or set()
         listeners.add(listener)
         try:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Sequence
 from typing import Final, Protocol
 
@@ -35,6 +34,8 @@ class EventStore(Protocol):
 class MemoryEvents:
     """Keeps the latest messages of each stream in memory."""
 
+    __slots__ = ("_most", "_largest", "_streams")
+
     def __init__(self, most: int = _MOST, largest: int = _LARGEST) -> None:
         self._most = most
         self._largest = largest
@@ -47,7 +48,7 @@ class MemoryEvents:
         kept.messages.append((number, message))
         kept.size += len(message)
         while len(kept.messages) > 1 and (len(kept.messages) > self._most or kept.size > self._largest):
-            kept.size -= len(kept.messages.popleft()[1])
+            kept.size -= len(kept.messages.pop(0)[1])
 
     def after(self, stream: str, number: int) -> Sequence[Numbered]:
         kept = self._streams.get(stream)
@@ -61,6 +62,8 @@ class MemoryEvents:
 
     def drop(self, stream: str) -> None:
         self._streams.pop(stream, None)
+        if not self._streams:
+            self._streams.clear()  # Gives back what it had grown to.
 
 
 class _Kept:
@@ -69,5 +72,5 @@ class _Kept:
     __slots__ = ("messages", "size")
 
     def __init__(self) -> None:
-        self.messages: deque[Numbered] = deque()
+        self.messages: list[Numbered] = []
         self.size = 0

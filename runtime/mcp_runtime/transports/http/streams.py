@@ -126,6 +126,8 @@ class Stream:
                     return
                 cursor = self._delivered = number
                 self._make_room()
+            if not self._resumable and cursor == self.last:
+                self._store.drop(self.id)  # Nobody can come back for it.
             if self.finished or self._parted:
                 break
             if not self._is_stirred:

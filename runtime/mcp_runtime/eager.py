@@ -11,7 +11,6 @@ from __future__ import annotations
 import asyncio
 import sys
 import weakref
-from asyncio.tasks import _enter_task, _leave_task  # pyright: ignore[reportPrivateUsage]
 from collections.abc import Callable, Coroutine, Generator
 from contextvars import Context, copy_context
 from typing import Any, Final, TypeVar
@@ -20,6 +19,7 @@ Work = Coroutine[Any, Any, None]
 T = TypeVar("T")
 
 _BUILT_IN: Final = sys.version_info >= (3, 12)
+_CURRENT: Final[dict[asyncio.AbstractEventLoop, asyncio.Task[Any]]] = getattr(asyncio.tasks, "_current_tasks", {})
 
 
 class Starter:
@@ -50,10 +50,8 @@ class Starter:
     def _step(self, spare: _Spare, work: Work) -> bool:
         """Whether the coroutine ends with its first step; else the spare task goes on with it, or fails as it did."""
         context = copy_context()
-        outer = asyncio.current_task(self._loop)
-        if outer is not None:
-            _leave_task(self._loop, outer)
-        _enter_task(self._loop, spare)
+        outer = _CURRENT.get(self._loop)
+        _CURRENT[self._loop] = spare
         try:
             waits_for = context.run(work.send, None)
         except StopIteration:
@@ -65,9 +63,10 @@ class Starter:
         else:
             spare.take_over(work, context, waits_for)
         finally:
-            _leave_task(self._loop, spare)
-            if outer is not None:
-                _enter_task(self._loop, outer)
+            if outer is None:
+                del _CURRENT[self._loop]
+            else:
+                _CURRENT[self._loop] = outer
         return False
 
     async def close(self) -> None:

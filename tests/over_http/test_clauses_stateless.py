@@ -92,7 +92,7 @@ async def test_a_stranger_cannot_fill_the_memory_for_heads(rev: Rev) -> None:
     heads = Heads(Origins.of(None, None), Spoken.of({rev.id: rev.revision}))
     for number in range(50):
         raw = [(b"host", b"localhost"), (b"accept", BOTH.encode()), (b"x-filler", b"%05d" % number * 1000)]
-        assert heads.read("POST", raw).headers["x-filler"]
+        assert heads.read("POST", raw)[0].headers["x-filler"]
     assert not heads._seen
 
 

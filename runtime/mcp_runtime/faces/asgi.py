@@ -2,61 +2,36 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from ..auth.resource.caller import NOBODY, Caller
 from ..auth.resource.challenge import Denied
-from ..eager import Starter
 from ..errors import LocalError
 from ..exchange import log
 from ..framing import LIMIT
-from ..http.headers import SESSION, Headers, Turned, is_visible
-from ..http.heads import Head, Heads, length_of
+from ..http.headers import Turned
+from ..http.heads import Head, Heads
 from ..http.origins import Origins
-from ..http.rules import Spoken, Way, check_alone, classify, resumes, status_of
-from ..jsonrpc import INTERNAL_ERROR, INVALID_REQUEST, Message, decode
-from ..lifecycle import Phase
-from ..peer import Peer
-from ..session import Session
-from ..spec import Revision
+from ..http.rules import Spoken, Way, check_alone, classify
+from ..jsonrpc import INTERNAL_ERROR, INVALID_REQUEST, decode
 from ..transports.http.arrivals import Arrivals
 from ..transports.http.events import EventStore, MemoryEvents
-from ..transports.http.exchange import Exchange, Related
-from ..transports.http.sessions import HttpSession, Sessions
+from ..transports.http.exchange import Posted
+from ..transports.http.sessions import Sessions
 from ..transports.http.silence import KEEP_ALIVE, Silence
-from ..transports.http.streams import Stream
-from ..transports.http.wire import (
-    Left,
-    Raw,
-    Receive,
-    Scope,
-    Send,
-    announce,
-    begin_stream,
-    end_stream,
-    id_of,
-    leaving,
-    path_of,
-    respond,
-    send_stream,
-    turn_away,
-)
-from .conversation import Conversation
+from ..transports.http.wire import Left, Receive, Scope, Send, Sending, announce, id_of, path_of, turn_away
 from .lives import Life
 from .pair import Pairs
 from .server import BaseServer
+from .shaking import Shaking
 from .single import Single
 
 if TYPE_CHECKING:
-    from ..auth.resource.protection import Protection
+    from ..auth.resource.protection import Gate, Protection
 
-_SESSION: Final = SESSION.encode()
-
-Said = Message | list[Message]
-Sending = Awaitable[None]  # What is left to do once a request is understood: while it lasts, only its own frame does.
 Owner = Callable[[Mapping[str, Any]], object]
 
 
@@ -77,7 +52,9 @@ class Limits:
 def user_of(scope: Mapping[str, Any]) -> object:
     """Who made a request, as middleware for authentication leaves it in the scope; None for nobody."""
     user = scope.get("user")
-    return getattr(user, "display_name", None) if getattr(user, "is_authenticated", False) else None
+    if user is None or not getattr(user, "is_authenticated", False):
+        return None
+    return getattr(user, "display_name", None)
 
 
 class HttpServer:
@@ -113,17 +90,16 @@ class HttpServer:
         self._heads = Heads(Origins.of(hosts, origins), self._spoken)
         self._silence = Silence(limits.keep_alive)
         self._arrivals = Arrivals(limits.body, limits.arrival)
-        self._shaking = [each for each in servers if each.revision.id in self._spoken.shaking]
+        self._lives = {id(each.source): Life(each.source.lifespan) for each in servers}
         self._singles = {
-            each.revision.id: Single(each, servers, self._silence)
+            each.revision.id: Single(each, servers, self._lives[id(each.source)], self._silence)
             for each in servers
             if each.revision.id in self._spoken.stateless
         }
-        self._lives = {id(each.source): Life(each.source.lifespan) for each in servers}
         self._sessions = Sessions(events or MemoryEvents(), limits.sessions, limits.idle)
-        self._pairs = Pairs(self._shaking, "/sse", "/messages", limits.sessions, self._silence) if legacy_sse else None
-        self._starter: Starter | None = None
-        self._template: Peer | None = None
+        shaking = [each for each in servers if each.revision.id in self._spoken.shaking]
+        self._shaking = Shaking(shaking, self._lives, self._sessions, self._silence)
+        self._pairs = Pairs(shaking, "/sse", "/messages", limits.sessions, self._silence) if legacy_sse else None
         self._leaving = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -145,11 +121,9 @@ class HttpServer:
         self._leaving = True
         for single in self._singles.values():
             await single.close()
-        await self._sessions.close()
+        await self._shaking.close()
         if self._pairs is not None:
             await self._pairs.close()
-        if self._starter is not None:
-            await self._starter.close()
         for life in self._lives.values():
             await life.end()
 
@@ -175,7 +149,7 @@ class HttpServer:
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> Sending:
         method: str = scope["method"]
         path = path_of(scope)
-        head = self._heads.read(method, scope["headers"])
+        head, length = self._heads.read(method, scope["headers"])
         if head.stranger is not None:
             return turn_away(send, head.stranger)
         if self._gate is not None and self._gate.announces(path, self._path):
@@ -183,162 +157,52 @@ class HttpServer:
         pairs = self._pairs if self._pairs is not None and self._pairs.serves(path) else None
         if pairs is None and self._path not in (None, path):
             return turn_away(send, Turned(404, "there is nothing here"))
-        caller = await self._caller(scope, head, pairs is None)
+        caller: Caller | Denied
+        if self._gate is None:
+            owner = self._owner(scope)
+            caller = NOBODY if owner is None else Caller(None, owner=owner)
+        else:
+            caller = await self._judge(self._gate, scope, head, pairs is None)
         if isinstance(caller, Denied):
             code = INTERNAL_ERROR if caller.status == 503 else INVALID_REQUEST
             return turn_away(send, Turned(caller.status, caller.why, code), more=caller.headers)
         if pairs is not None:
-            return pairs.serve(scope, head.headers, caller, self._arrivals, receive, send)
+            arriving = partial(self._arrivals.body, receive, length)
+            return pairs.serve(scope, head.headers, caller, arriving, receive, send)
         if head.turned is not None:
             allow = [(b"allow", self._spoken.methods.encode())] if head.turned.status == 405 else []
             return turn_away(send, head.turned, more=allow)
         if method == "POST":
-            return await self._post(caller, head, scope["headers"], receive, send)
-        found = self._find(caller, head.headers)
-        if isinstance(found, Turned):
-            return turn_away(send, found)
+            body = await self._arrivals.body(receive, length)
+            if isinstance(body, Turned):
+                return turn_away(send, body)
+            return self._post(Posted(decode(body), head, caller, receive, send))
         if method == "GET":
-            return self._listen(found, caller, head.headers, receive, send)
-        await self._sessions.end(found)
-        return respond(send, 204)
+            return self._shaking.listen(head.headers, caller, receive, send)
+        return self._shaking.end(head.headers, caller, send)
 
-    async def _caller(self, scope: Scope, head: Head, at_resource: bool) -> Caller | Denied:
-        """Who made a request, by its token where the endpoint is protected."""
-        if self._gate is None:
-            owner = self._owner(scope)
-            return NOBODY if owner is None else Caller(None, owner=owner)
+    async def _judge(self, gate: Gate, scope: Scope, head: Head, at_resource: bool) -> Caller | Denied:
+        """Who made a request, by its token."""
         path = None if at_resource else scope["path"]
-        return await self._gate.judge(head.headers, scope["method"], path, scope.get("query_string", b""))
+        return await gate.judge(head.headers, scope["method"], path, scope.get("query_string", b""))
 
-    def _find(self, caller: Caller, headers: Headers) -> HttpSession | Turned:
-        id = headers[SESSION]
-        found = self._sessions.find(id, caller.owner) if is_visible(id) else None
-        return found or Turned(404, "there is no such session")
-
-    async def _post(self, caller: Caller, head: Head, raw: Any, receive: Receive, send: Send) -> Sending:
-        length = length_of(raw, self._limits.body)
-        body = length if isinstance(length, Turned) else await self._arrivals.body(receive)
-        if isinstance(body, Turned):
-            return turn_away(send, body)
-        message = decode(body)
-        way = classify(head.headers, message, self._spoken)
+    def _post(self, posted: Posted) -> Sending:
+        message = posted.message
+        way = classify(posted.head.headers, message, self._spoken)
         if isinstance(message, list) and len(message) > self._limits.batch:
             way = Turned(413, f"a batch has at most {self._limits.batch} messages")
         if self._leaving:
             way = Turned(503, "the server is about to end", INTERNAL_ERROR)
         match way:
+            case Way.SESSION:
+                return self._shaking.serve(posted)
+            case Way.ALONE:
+                revision = check_alone(posted.head.headers, message, self._spoken)
+                if isinstance(revision, Turned):
+                    return turn_away(posted.send, revision, id_of(message))
+                return self._singles[revision.id].serve(posted)
+            case Way.OPENING:
+                return self._shaking.open(posted)
             case Turned():
                 null = next(iter(self._spoken.shaking.values())).null_ids if self._spoken.shaking else False
-                return turn_away(send, way, id_of(message), null)
-            case Way.ALONE:
-                return await self._post_alone(caller, head, message, receive, send)
-            case Way.OPENING:
-                return await self._open(caller, head, message, receive, send)
-            case Way.SESSION:
-                found = self._find(caller, head.headers)
-                if isinstance(found, Turned):
-                    return turn_away(send, found, id_of(message))
-                return await self._post_to(found, caller, head, message, receive, send)
-
-    # ---- with a session -----------------------------------------------------------------------------------------------
-
-    async def _open(self, caller: Caller, head: Head, message: Said, receive: Receive, send: Send) -> Sending:
-        """Open a session; one whose opening is refused ends at once."""
-        chosen = self._shaking[-1]
-        state = await self._lives[id(chosen.source)].state()
-        opened = self._sessions.open(caller.owner)
-        if opened is None:
-            return turn_away(send, Turned(503, "there are too many sessions", INTERNAL_ERROR), id_of(message))
-        conversation = Conversation(self._shaking, chosen, state)
-        if self._template is None:
-            self._template = Peer(chosen.revision, "server", own=chosen.capabilities)
-            self._starter = Starter(asyncio.get_running_loop())
-        peer = self._template.alike()
-        opened.on_end = conversation.leave
-        opened.session = Session(peer, opened, conversation.handle, conversation.opened, self._starter, caller)
-        conversation.attend(opened.session)
-        return await self._post_to(opened, caller, head, message, receive, send, [(_SESSION, opened.id.encode())])
-
-    async def _post_to(
-        self,
-        found: HttpSession,
-        caller: Caller,
-        head: Head,
-        message: Said,
-        receive: Receive,
-        send: Send,
-        more: Raw = (),
-    ) -> Sending:
-        session = found.session
-        assert session is not None, "a session is opened together with its conversation"
-        exchange = Exchange(found.open)
-        if not head.plain:
-            exchange.streaming()
-        due = session.act(session.peer.take(message), exchange.reply, Related(session, exchange, caller))
-        if session.peer.phase is Phase.NEW:
-            await self._sessions.end(found)
-            more = ()
-        if not due:
-            return respond(send, 202)
-        if not exchange.is_over:
-            await exchange.begun(self._limits.keep_alive)
-        revision = session.peer.revision
-        if exchange.is_over and exchange.stream is None and exchange.answer is not None:
-            if exchange.code and caller.denied:
-                return respond(send, 403, exchange.answer, (*more, *caller.denied))
-            status = self._status(exchange.code, message, revision) if exchange.code else 200
-            return respond(send, status, exchange.answer, more)
-        if exchange.is_over and exchange.stream is None:
-            return self._send_nothing(session, message, send)
-        return self._stream(exchange.streaming(), receive, send, more, primed=revision.http.primed)
-
-    async def _send_nothing(self, session: Session, message: Said, send: Send) -> None:
-        """End the request of which nothing came: its session was ended, or it was cancelled, and wants no answer."""
-        if session.ended:
-            return await turn_away(send, Turned(404, session.transport.ending), id_of(message))
-        await begin_stream(send)
-        await end_stream(send)
-
-    def _status(self, code: int, message: Said, revision: Revision) -> int:
-        """What is no message at all is a bad request; other errors have no status of their own in a session."""
-        readable = revision.batches if isinstance(message, list) else hasattr(message, "method")
-        return status_of(code, revision) if readable else 400
-
-    def _listen(self, found: HttpSession, caller: Caller, headers: Headers, receive: Receive, send: Send) -> Sending:
-        """Send what belongs to no exchange, or go on with the stream that was interrupted."""
-        wanted = resumes(headers)
-        if isinstance(wanted, Turned):
-            return turn_away(send, wanted)
-        stream = found.standing if wanted is None else found.stream(wanted[0])
-        if stream is None:
-            return turn_away(send, Turned(400, "there is no such stream any more"))
-        session = found.session
-        primed = session is not None and session.peer.revision.http.primed
-        after = wanted[1] if wanted else None
-        return self._stream(stream, receive, send, after=after, primed=primed, longest=caller.lasts)
-
-    def _stream(
-        self,
-        stream: Stream,
-        receive: Receive,
-        send: Send,
-        more: Raw = (),
-        after: int | None = None,
-        primed: bool = False,
-        longest: float | None = None,
-    ) -> Sending:
-        client = leaving(receive, longest)
-        return send_stream(stream, client, send, self._silence, more=more, after=after, primed=primed)
-
-    # ---- without a session --------------------------------------------------------------------------------------------
-
-    async def _post_alone(self, caller: Caller, head: Head, message: Said, receive: Receive, send: Send) -> Sending:
-        revision = check_alone(head.headers, message, self._spoken)
-        if isinstance(revision, Turned):
-            return turn_away(send, revision, id_of(message))
-        single = self._singles[revision.id]
-        state = await self._lives[id(single.server.source)].state()
-        turned = await single.check_arguments(head.headers, message, state)
-        if turned is not None:
-            return turn_away(send, turned, id_of(message))
-        return single.serve(message, state, head.plain, caller, receive, send)
+                return turn_away(posted.send, way, id_of(message), null)

@@ -19,7 +19,7 @@ from .face import LEVELS, Handler, Speaking
 from .guards import check_scopes
 from .questions import check_questions
 from .rates import Allowance
-from .rounds import Rounds, interim_of
+from .rounds import Rounds, Suspended, interim_of
 from .tracing import is_tracing, within_trace
 
 if TYPE_CHECKING:
@@ -87,46 +87,48 @@ class Conversation:
 
     async def _handle(self, session: Speaker, message: Asked | Told) -> Any:
         """The answer to a message: the runtime's own for the lifecycle's messages, else that of the handler."""
-        lifecycle, row = session.peer.revision.lifecycle, message.row
-        if isinstance(lifecycle, Stateless) and isinstance(message, Asked):
+        server, row = self._server, message.row
+        handler = server._handlers.get(row.method)  # pyright: ignore[reportPrivateUsage]
+        if isinstance(message, Told):
+            return None if handler is None else await handler(server.context(self, session, message), message.params)
+        lifecycle = server.revision.lifecycle
+        if isinstance(lifecycle, Stateless):
             self._check_version(message)
             if row is lifecycle.discover:
                 return self._discovered(message.row)
             if row is lifecycle.listen:
                 return await self._listen(session, message, lifecycle)
-        elif isinstance(lifecycle, Handshake) and isinstance(message, Asked):
-            if row.method == lifecycle.probe.method:
-                return message.row.result()
-            if lifecycle.level is not None and row.method == lifecycle.level.method:
-                self.level = message.params.level
-        handler = self._server._handlers.get(row.method)  # pyright: ignore[reportPrivateUsage]
-        if handler is None:
-            if isinstance(message, Told):
-                return None
-            if not self._is_kept_here(row):
-                raise self._server._not_handled(message.row)  # pyright: ignore[reportPrivateUsage]
-            check_scopes(self._server.context(self, session, message), self._server.source.scopes, message)
+        elif row.method == lifecycle.probe.method:
+            return message.row.result()
+        elif lifecycle.level is not None and row.method == lifecycle.level.method:
+            self.level = message.params.level
+        if handler is not None:
+            answer = await self._run(handler, session, message)
+        elif self._is_kept_here(row):
+            check_scopes(server.context(self, session, message), server.source.scopes, message)
             answer = message.row.result()
         else:
-            answer = await self._run(handler, session, message)
-            if isinstance(message, Asked) and type(answer) is not message.row.result:
-                ctx = self._server.context(self, session, message)
-                check_questions(session.peer.revision, ctx.capabilities, answer)
+            raise server._not_handled(row)  # pyright: ignore[reportPrivateUsage]
         if isinstance(lifecycle, Handshake):
             self._note_watched(lifecycle, message)
         return answer
 
-    async def _run(self, handler: Handler, session: Speaker, message: Asked | Told) -> Any:
+    async def _run(self, handler: Handler, session: Speaker, asked: Asked) -> Any:
         """What a handler answers; where nothing is asked but by results, what it asks becomes one."""
-        ctx = self._server.context(self, session, message)
-        interim = interim_of(message.row) if isinstance(message, Asked) else None
-        if interim is None or not isinstance(message, Asked):
-            return await handler(ctx, message.params)
-        source = self._server.source
-        rounds = Rounds(session, message, interim, lambda: ctx.capabilities, source.keys, source.principal(ctx))
-        inside = self._server.context(self, rounds, message)
-        inside._rounds = rounds  # pyright: ignore[reportPrivateUsage]
-        return await rounds.answer(handler(inside, message.params))
+        server, interim = self._server, interim_of(asked.row)
+        if interim is None:
+            answer = await handler(server.context(self, session, asked), asked.params)
+        else:
+            rounds = Rounds(session, asked, interim, server.source, lambda: server.context(self, session, asked))
+            ctx = server.context(self, rounds, asked)
+            ctx._rounds = rounds  # pyright: ignore[reportPrivateUsage]
+            try:
+                answer = await handler(ctx, asked.params)
+            except (Suspended, BaseExceptionGroup) as end:
+                answer = rounds.questions(end)
+        if type(answer) is not asked.row.result:
+            check_questions(server.revision, server.context(self, session, asked).capabilities, answer)
+        return answer
 
     def _is_kept_here(self, row: Sent) -> bool:
         """Whether a request needs no handler, because what it is about is known here."""

@@ -5,15 +5,13 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final
 from urllib.parse import parse_qs
 
 from ..auth.resource.caller import Caller
 from ..http.headers import EVENTS, JSON, Headers, Turned, accepts, media_type
-from ..http.heads import length_of
 from ..sse import encode
-from ..transports.http.arrivals import Arrivals
 from ..transports.http.events import MemoryEvents
 from ..transports.http.silence import Silence
 from ..transports.http.streams import Stream
@@ -30,6 +28,8 @@ from ..transports.http.wire import (
 from .server import BaseServer, serve
 
 _WAITING: Final = 256  # Messages of one client that may wait to be read before the next POST has to wait.
+
+Body = Callable[[], Awaitable[bytes | Turned]]
 
 
 class _Pair:
@@ -75,9 +75,9 @@ class Pairs:
         return path in (self._listen, self._post)
 
     async def serve(
-        self, scope: Scope, headers: Headers, caller: Caller, arrivals: Arrivals, receive: Receive, send: Send
+        self, scope: Scope, headers: Headers, caller: Caller, body: Body, receive: Receive, send: Send
     ) -> None:
-        """One request to one of the two."""
+        """One request to one of the two; `body` waits for what it brings."""
         wanted = "GET" if path_of(scope) == self._listen else "POST"
         if scope["method"] != wanted:
             turned = Turned(405, f"this endpoint serves {wanted}")
@@ -85,7 +85,7 @@ class Pairs:
         elif wanted == "GET":
             await self._converse(scope, headers, caller, receive, send)
         else:
-            await self._take(scope, headers, caller, arrivals, receive, send)
+            await self._take(scope, headers, caller, body, send)
 
     async def close(self) -> None:
         """End every conversation."""
@@ -109,20 +109,17 @@ class Pairs:
             await pair.close()
             await asyncio.wait([serving])
 
-    async def _take(
-        self, scope: Scope, headers: Headers, caller: Caller, arrivals: Arrivals, receive: Receive, send: Send
-    ) -> None:
+    async def _take(self, scope: Scope, headers: Headers, caller: Caller, body: Body, send: Send) -> None:
         if media_type(headers.get("content-type", "")) != JSON:
             return await turn_away(send, Turned(415, f"a message is {JSON}"))
         named: Any = parse_qs(scope.get("query_string", b"").decode("latin-1")).get("session_id", [""])
         pair = self._open.get(named[0])
         if pair is None or pair.owner != _owner(caller):
             return await turn_away(send, Turned(404, "there is no such session"))
-        length = length_of(scope["headers"], arrivals.largest)
-        body = length if isinstance(length, Turned) else await arrivals.body(receive)
-        if isinstance(body, Turned):
-            return await turn_away(send, body)
-        await pair.posted.put(body)
+        posted = await body()
+        if isinstance(posted, Turned):
+            return await turn_away(send, posted)
+        await pair.posted.put(posted)
         await respond(send, 202)
 
 

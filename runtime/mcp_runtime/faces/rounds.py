@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from functools import cache
 from hashlib import sha256
-from typing import Any, Final, cast
+from typing import Any, Final, Protocol, cast
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import from_json, to_json
@@ -16,7 +16,6 @@ from pydantic_core import from_json, to_json
 from ..errors import InvalidMessage, Refusal
 from ..exchange import OnProgress
 from ..jsonrpc import INVALID_PARAMS, json_of
-from ..lifecycle import Capabilities
 from ..peer import Asked
 from ..seams import Passing, Speaker
 from ..spec import InputRequest, Interim, Request
@@ -28,28 +27,31 @@ _TURNS: Final = 5  # Of the event loop, in which the tasks of a handler may add 
 _OF_A_RETRY: Final = ("_meta", "inputResponses", "requestState")
 
 
-class _Suspended(BaseException):
+class Source(Protocol):
+    """Whose handler it is: the keys it seals with, and whose request it takes one for."""
+
+    @property
+    def keys(self) -> KeyRing | None: ...
+
+    def principal(self, ctx: Any) -> str: ...
+
+
+class Suspended(BaseException):
     """Ends a handler whose questions have no answers yet; no `except Exception` stops it."""
 
 
 class Rounds(Passing):
-    """The conversation as the handler of one request has it: what it asks the client is asked by the answer."""
+    """The conversation as the handler of one request has it: what it asks the client is asked by the answer. `outside`
+    gives a context of the request itself."""
 
     def __init__(
-        self,
-        session: Speaker,
-        asked: Asked,
-        interim: Interim,
-        capabilities: Callable[[], Capabilities],
-        keys: KeyRing | None,
-        user: str,
+        self, session: Speaker, asked: Asked, interim: Interim, source: Source, outside: Callable[[], Any]
     ) -> None:
-        super().__init__(session)
+        self._session = session
         self._asked = asked
         self._interim = interim
-        self._capabilities = capabilities
-        self._keys = keys
-        self._user = user
+        self._source = source
+        self._outside = outside
         self._questions: dict[str, dict[str, Any]] = {}
         self._counts: dict[str, int] = {}
         self._waiting: list[asyncio.Future[Any]] = []
@@ -72,7 +74,7 @@ class Rounds(Passing):
             said = reader(row.params)(value)
         except ValidationError as fault:
             raise InvalidMessage(f"{row.method!r}: params: {complaint(fault)} ({self.peer.revision.id})") from None
-        check_asked(self.peer.revision, self._capabilities(), [(row, said)])
+        check_asked(self.peer.revision, self._outside().capabilities, [(row, said)])
         key, state = self._key(row, value), self._opened()
         answer = state["answers"].get(key)
         if answer is None and key in state["asked"]:
@@ -95,15 +97,10 @@ class Rounds(Passing):
             done[key] = from_json(to_json(await made if inspect.isawaitable(made) else made))
         return done[key]
 
-    async def answer(self, work: Awaitable[Any]) -> Any:
-        """What the handler answers, or the questions it cannot go on without."""
-        try:
-            return await work
-        except _Suspended:
-            pass
-        except BaseExceptionGroup as faults:
-            if faults.split(_Suspended)[1] is not None:
-                raise
+    def questions(self, end: Suspended | BaseExceptionGroup) -> Any:
+        """The questions without which the handler, which has come to this end, cannot go on. Raises the rest of it."""
+        if isinstance(end, BaseExceptionGroup) and end.split(Suspended)[1] is not None:
+            raise end
         sealed = self._ring().seal(
             to_json({**self._opened(), "asked": dict.fromkeys(self._questions, True)}), self._bound()
         )
@@ -128,7 +125,7 @@ class Rounds(Passing):
         waiting, self._waiting = self._waiting, []
         for each in waiting:
             if not each.done():
-                each.set_exception(_Suspended())
+                each.set_exception(Suspended())
 
     # ---- what is handed back ------------------------------------------------------------------------------------------
 
@@ -156,12 +153,13 @@ class Rounds(Passing):
         return found if is_object(found) else {}
 
     def _ring(self) -> KeyRing:
-        return self._keys or own_ring()
+        return self._source.keys or own_ring()
 
     def _bound(self) -> bytes:
         """What a state is good for: one user, one method, the same params."""
         params = {name: each for name, each in self._asked.params.model_dump().items() if name not in _OF_A_RETRY}
-        return to_json([self._user, self.peer.revision.id, self._asked.row.method, _digest(params)])
+        user = self._source.principal(self._outside())
+        return to_json([user, self.peer.revision.id, self._asked.row.method, _digest(params)])
 
 
 @cache

@@ -14,17 +14,18 @@ from ..errors import NotConnected
 from ..exchange import log
 from ..http.headers import Headers, Turned
 from ..http.rules import check_repeated, repeated, status_of
-from ..jsonrpc import INTERNAL_ERROR, Id, Message, RequestMessage
+from ..jsonrpc import INTERNAL_ERROR, INVALID_REQUEST, Id, RequestMessage
 from ..peer import Peer
 from ..session import Session
 from ..spec import META, Request
 from ..transports.http.events import MemoryEvents
-from ..transports.http.exchange import Exchange, Related
+from ..transports.http.exchange import Exchange, Posted, Related
 from ..transports.http.silence import Silence
 from ..transports.http.streams import Stream
 from ..transports.http.wire import Receive, Send, id_of, leaving, respond, send_stream, turn_away
 from ..wire import is_list, is_object
 from .conversation import Conversation
+from .lives import Life
 from .server import BaseServer
 
 _KNOWN_FOR: Final = 5.0  # Seconds for which the arguments that headers repeat are not asked for again.
@@ -55,46 +56,67 @@ class _Nowhere:
 class Single:
     """A server of one revision without sessions, for any number of clients."""
 
-    def __init__(self, server: BaseServer, servers: Sequence[BaseServer], silence: Silence) -> None:
-        self.server = server
-        self._silence = silence
+    def __init__(self, server: BaseServer, servers: Sequence[BaseServer], life: Life, silence: Silence) -> None:
+        self._server = server
         self._servers = servers
+        self._life = life
+        self._silence = silence
         self._template = Peer(server.revision, "server", own=server.capabilities)
         self._conversation: Conversation | None = None
+        self._loop: asyncio.AbstractEventLoop
         self._starter: Starter | None = None
+        self._ready: Session | None = None  # In which nothing is left of what it served.
         self._open: dict[Session, asyncio.Task[Any] | None] = {}
+        calls = server.revision.http.arguments
+        self._calls = None if calls is None else calls.method
         self._paths: dict[str, Paths] = {}
         self._known_until = float("-inf")
 
-    async def serve(
-        self, message: Message | list[Message], state: Any, plain: bool, caller: Caller, receive: Receive, send: Send
-    ) -> None:
-        """Answer a message of this caller; `plain` tells whether the client takes an answer that is no stream. A client
-        that leaves cancels its request."""
-        if self._conversation is None:
-            self._conversation = Conversation(self._servers, self.server, state)
-            self._conversation.sign(self._template)
-            self._starter = Starter(asyncio.get_running_loop())
-        handle = self._conversation.handle
-        session = Session(self._template.alike(), _Nowhere(), handle, starter=self._starter, caller=caller)
+    async def serve(self, posted: Posted) -> None:
+        """Answer what was posted. A client that leaves cancels its request."""
+        message, caller, send = posted.message, posted.caller, posted.send
+        conversation = self._conversation or await self._begin()
+        if isinstance(message, RequestMessage) and message.method == self._calls:
+            if self._loop.time() > self._known_until:
+                await self._learn()
+            if (turned := self._check_arguments(posted.head.headers, message.params)) is not None:
+                return await turn_away(send, turned, message.id)
+        session = self._ready or self._session(conversation)
+        self._ready = None
+        session.caller = caller
         exchange = Exchange(_open)
-        if not plain:
+        if not posted.head.plain:
             exchange.streaming()
-        if not session.act(session.peer.take(message), exchange.reply, Related(session, exchange, caller)):
-            return await respond(send, 202)
-        if exchange.is_over and exchange.answer is not None:
+        due = session.act(session.peer.take(message), exchange.reply, Related(session, exchange, caller))
+        if exchange.answer is not None:
+            self._ready = session
             return await self._respond(exchange, exchange.answer, caller, send)
+        if not due:
+            return await respond(send, 202)
         self._open[session] = asyncio.current_task()
         try:
-            await self._wait(exchange, id_of(message), caller, receive, send)
+            await self._wait(exchange, id_of(message), caller, posted.receive, send)
         finally:
             self._open.pop(session)
             await session.stop()
 
+    async def _begin(self) -> Conversation:
+        """The conversation that all requests are of, each in a session of its own."""
+        state = await self._life.state()
+        if self._conversation is None:
+            self._conversation = Conversation(self._servers, self._server, state)
+            self._conversation.sign(self._template)
+            self._loop = asyncio.get_running_loop()
+            self._starter = Starter(self._loop)
+        return self._conversation
+
+    def _session(self, conversation: Conversation) -> Session:
+        return Session(self._template.alike(), _Nowhere(), conversation.handle, starter=self._starter)
+
     async def _respond(self, exchange: Exchange, answer: bytes, caller: Caller, send: Send) -> None:
         if exchange.code and caller.denied:
             return await respond(send, 403, answer, caller.denied)
-        await respond(send, status_of(exchange.code, self.server.revision), answer)
+        await respond(send, status_of(exchange.code, self._server.revision), answer)
 
     async def _wait(self, exchange: Exchange, id: Id | None, caller: Caller, receive: Receive, send: Send) -> None:
         client = leaving(receive)
@@ -133,26 +155,26 @@ class Single:
 
     # ---- headers that repeat arguments --------------------------------------------------------------------------------
 
-    async def check_arguments(self, headers: Headers, message: object, state: Any) -> Turned | None:
+    def _check_arguments(self, headers: Headers, params: Any) -> Turned | None:
         """What is wrong with the headers that repeat arguments of a call, if something is."""
-        http = self.server.revision.http
-        if http.arguments is None or http.schemas is None or not isinstance(message, RequestMessage):
+        paths = self._paths.get(str(params.get("name"))) if is_object(params) else None
+        if not paths:
             return None
-        params = message.params
-        if message.method != http.arguments.method or not is_object(params):
-            return None
-        now = asyncio.get_running_loop().time()
-        if now > self._known_until:
-            self._paths = await self._read_paths(http.schemas, state)
-            self._known_until = now + _KNOWN_FOR
-        fault = check_repeated(headers, params.get("arguments"), self._paths.get(str(params.get("name")), {}))
-        code = int(self.server.revision.constants.get("HEADER_MISMATCH", -32600))
+        fault = check_repeated(headers, params.get("arguments"), paths)
+        code = int(self._server.revision.constants.get("HEADER_MISMATCH", INVALID_REQUEST))
         return None if fault is None else Turned(400, fault, code)
+
+    async def _learn(self) -> None:
+        """Find out which arguments of which tool are repeated, if it is not known any more."""
+        schemas, now = self._server.revision.http.schemas, self._loop.time()
+        if schemas is not None:
+            self._paths = await self._read_paths(schemas, await self._life.state())
+        self._known_until = now + _KNOWN_FOR
 
     async def _read_paths(self, row: Request[Any], state: Any) -> dict[str, Paths]:
         """Which arguments of which tool are repeated, from the server's own list of them, page by page."""
         found: dict[str, Paths] = {}
-        meta: dict[str, Any] = {f"{META}protocolVersion": self.server.revision.id, f"{META}clientCapabilities": {}}
+        meta: dict[str, Any] = {f"{META}protocolVersion": self._server.revision.id, f"{META}clientCapabilities": {}}
         params: dict[str, Any] = {"_meta": meta}
         for _ in range(_MOST_PAGES):
             page = await self._ask(RequestMessage(0, row.method, params), state)
@@ -167,7 +189,7 @@ class Single:
 
     async def _ask(self, message: RequestMessage, state: Any) -> dict[str, Any]:
         """What the server itself answers; nothing where it refuses."""
-        conversation = Conversation(self._servers, self.server, state)
+        conversation = Conversation(self._servers, self._server, state)
         session = Session(self._template.alike(), _Nowhere(), conversation.handle)
         exchange = Exchange(_open)
         if session.act(session.peer.take(message), exchange.reply, session):

@@ -26,6 +26,7 @@ _SINGLE: Final = frozenset(
 )
 _MOST_HEADERS: Final = 200
 _MOST_BYTES: Final = 64 * 1024
+_BEGIN: Final = "=?base64?"
 _ENCODED: Final = re.compile(r"=\?base64\?(.*)\?=", re.DOTALL)
 _SAFE: Final = re.compile(r"[\x21-\x7e](?:[\x20-\x7e\t]*[\x21-\x7e])?")
 _VISIBLE: Final = re.compile(r"[\x21-\x7e]{1,256}")
@@ -103,7 +104,7 @@ def encode_value(text: str) -> str:
 
 def decode_value(header: str) -> str | None:
     """The text that such a header repeats; None for one that is not well-formed."""
-    found = _ENCODED.fullmatch(header)
+    found = _ENCODED.fullmatch(header) if header.startswith(_BEGIN) else None
     if found is None:
         return header if _SAFE.fullmatch(header) or not header else None
     try:

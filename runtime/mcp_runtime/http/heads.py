@@ -37,21 +37,23 @@ class Heads:
         self._spoken = spoken
         self._seen: dict[object, Head] = {}
 
-    def read(self, method: str, raw: Raw) -> Head:
-        """What a head says. A client sends the same one again and again, but for the length."""
-        try:
-            key = (method, *[pair for pair in raw if pair[0] != _LENGTH])
-            head = self._seen.get(key)
-        except TypeError:  # A server that gives lists instead of pairs.
-            return self._read(method, [(name, value) for name, value in raw])
+    def read(self, method: str, raw: Raw) -> tuple[Head, bytes]:
+        """What a head says, and the length of the body apart, nothing where it is not said: a client sends the same head
+        again and again, but for that."""
+        fields = dict(raw)
+        if len(fields) != len(raw):  # Rare, and maybe wrong: some names are there twice.
+            return self._read(method, raw), fields.get(_LENGTH, b"")
+        length = fields.pop(_LENGTH, b"")
+        key = (method, *fields.items())
+        head = self._seen.get(key)
         if head is None:
-            head = self._read(method, raw)
+            head = self._read(method, list(fields.items()))
             size = sum(len(name) + len(value) for name, value in raw)
             if size <= _LARGEST and not any(name in head.headers for name in _SECRET):
                 if len(self._seen) >= _KEPT:
                     self._seen.clear()
                 self._seen[key] = head
-        return head
+        return head, length
 
     def _read(self, method: str, raw: Raw) -> Head:
         headers = read_headers(raw)
@@ -62,11 +64,8 @@ class Heads:
         return Head(headers, stranger, turned, accepts(headers.get("accept"), JSON))
 
 
-def length_of(raw: Raw, largest: int) -> int | Turned:
-    """How long the body is to be, 0 where that is not said."""
-    said = [value for name, value in raw if name == _LENGTH]
-    if not said:
-        return 0
-    if len(said) > 1 or not said[0].isdigit() or len(said[0]) > 15:
+def check_length(length: bytes, largest: int) -> Turned | None:
+    """What is wrong with the length a body is said to have, if something is."""
+    if not length.isdigit() or len(length) > 15:
         return Turned(400, "the Content-Length is no number")
-    return int(said[0]) if int(said[0]) <= largest else Turned(413, f"a message is at most {largest} bytes long")
+    return None if int(length) <= largest else Turned(413, f"a message is at most {largest} bytes long")

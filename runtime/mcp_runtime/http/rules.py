@@ -57,6 +57,11 @@ class Spoken:
         return cls(stateless, shaking, opening)
 
     @property
+    def newest(self) -> Revision:
+        """The newest of those without sessions."""
+        return list(self.stateless.values())[-1]
+
+    @property
     def methods(self) -> str:
         """The HTTP methods that the endpoint serves, as in an Allow header."""
         return ", ".join(_METHODS) if self.shaking else "POST"
@@ -126,29 +131,34 @@ def _meta(message: Message | list[Message]) -> Mapping[str, Any]:
 
 def check_alone(headers: Headers, message: Message | list[Message], spoken: Spoken) -> Revision | Turned:
     """The revision of a message that belongs to no session, if its headers say what its body says."""
-    newest = list(spoken.stateless.values())[-1]
-    codes = newest.constants
-    mismatch = int(codes.get("HEADER_MISMATCH", INVALID_REQUEST))
+    if not isinstance(message, (RequestMessage, NotificationMessage)):
+        return _no_use(message, spoken)
+    version, said = headers.get(VERSION), _meta(message).get(_VERSION)
+    revision = spoken.stateless.get(version or "")
+    if version is None:
+        why = f"the header {VERSION} is missing"
+    elif said != version and isinstance(said, str):
+        why = f"the header {VERSION} is not what the body says"
+    elif revision is None:
+        data = {"supported": list(spoken.stateless), "requested": version}
+        code = int(spoken.newest.constants["UNSUPPORTED_PROTOCOL_VERSION"])
+        return Turned(400, "unsupported protocol version", code, data)
+    elif headers.get(METHOD) != message.method and (isinstance(message, RequestMessage) or METHOD in headers):
+        why = f"the header {METHOD} is not the method of the body"
+    elif (fault := _check_name(headers, message, revision)) is None:
+        return revision
+    else:
+        why = fault
+    return Turned(400, why, int(spoken.newest.constants.get("HEADER_MISMATCH", INVALID_REQUEST)))
+
+
+def _no_use(message: Message | list[Message], spoken: Spoken) -> Turned:
+    """Why there is no use for what is neither a request nor a notification, and belongs to no session."""
     if is_list(message):
-        return Turned(400, f"{newest.id} has no batches")
+        return Turned(400, f"{spoken.newest.id} has no batches")
     if isinstance(message, Malformed):
         return Turned(400, message.message, message.code)
-    if not isinstance(message, (RequestMessage, NotificationMessage)):
-        return Turned(400, "the server has asked nothing, so there is nothing to answer")
-    version, said = headers.get(VERSION), _meta(message).get(_VERSION)
-    if version is None:
-        return Turned(400, f"the header {VERSION} is missing", mismatch)
-    if isinstance(said, str) and said != version:
-        return Turned(400, f"the header {VERSION} is not what the body says", mismatch)
-    revision = spoken.stateless.get(version)
-    if revision is None:
-        data = {"supported": list(spoken.stateless), "requested": version}
-        return Turned(400, "unsupported protocol version", int(codes["UNSUPPORTED_PROTOCOL_VERSION"]), data)
-    if isinstance(message, RequestMessage) or METHOD in headers:
-        if headers.get(METHOD) != message.method:
-            return Turned(400, f"the header {METHOD} is not the method of the body", mismatch)
-    fault = _check_name(headers, message, revision)
-    return revision if fault is None else Turned(400, fault, mismatch)
+    return Turned(400, "the server has asked nothing, so there is nothing to answer")
 
 
 def _check_name(headers: Headers, message: RequestMessage | NotificationMessage, revision: Revision) -> str | None:

@@ -6,6 +6,7 @@ import asyncio
 from typing import Any, Final
 
 from ...http.headers import Turned
+from ...http.heads import check_length
 from .wire import Left, Receive
 
 _EVERY: Final = 0.1  # Of the time a request gets: how often it is looked whether one is late.
@@ -21,38 +22,39 @@ class Arrivals:
         self._late: set[asyncio.Task[Any]] = set()
         self._timer: asyncio.TimerHandle | None = None
 
-    async def body(self, receive: Receive) -> bytes | Turned:
-        """The body of a request, refused as soon as it is known to be too long or too late. Raises Left."""
-        loop, task = asyncio.get_running_loop(), asyncio.current_task()
+    async def body(self, receive: Receive, length: bytes = b"") -> bytes | Turned:
+        """The body of a request, refused as soon as it is known to be too long, be it from the `length` it is said to
+        have, or too late. Raises Left."""
+        if length and (turned := check_length(length, self.largest)) is not None:
+            return turned
+        loop = asyncio.get_running_loop()
+        task = asyncio.current_task(loop)
         assert task is not None, "a request is served by a task"
         self._since[task] = loop.time()
         if self._timer is None:
             self._timer = loop.call_later(self._seconds * _EVERY, self._look)
+        parts: list[bytes] = []
+        size = 0
         try:
-            return await self._read(receive)
+            while True:
+                message = await receive()
+                if message["type"] == "http.disconnect":
+                    raise Left
+                part: bytes = message.get("body", b"")
+                parts.append(part)
+                size += len(part)
+                if size > self.largest:
+                    return Turned(413, f"a message is at most {self.largest} bytes long")
+                if not message.get("more_body", False):
+                    return b"".join(parts)
         except asyncio.CancelledError:
             if task not in self._late:
                 raise
+            self._late.discard(task)
             task.uncancel()
             return Turned(408, f"the request took longer than {self._seconds:g} seconds")
         finally:
             del self._since[task]
-            self._late.discard(task)
-
-    async def _read(self, receive: Receive) -> bytes | Turned:
-        parts: list[bytes] = []
-        size = 0
-        while True:
-            message = await receive()
-            if message["type"] == "http.disconnect":
-                raise Left
-            part: bytes = message.get("body", b"")
-            size += len(part)
-            if size > self.largest:
-                return Turned(413, f"a message is at most {self.largest} bytes long")
-            if not message.get("more_body", False):
-                return b"".join([*parts, part]) if parts else part
-            parts.append(part)
 
     def _look(self) -> None:
         """Give up what is late; look again as long as something is being read."""

@@ -4,16 +4,31 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from pydantic import BaseModel
 
 from ...auth.resource.caller import Caller
 from ...exchange import OnProgress
+from ...http.heads import Head
+from ...jsonrpc import Message
 from ...peer import Peer
 from ...session import Session
 from ...spec import Notification, Request
 from .streams import Stream
+from .wire import Receive, Send
+
+
+@dataclass(slots=True)
+class Posted:
+    """A POST that has arrived: its message, its head, who sent it, and how its connection goes on."""
+
+    message: Message | list[Message]
+    head: Head
+    caller: Caller
+    receive: Receive
+    send: Send
 
 
 class Exchange:

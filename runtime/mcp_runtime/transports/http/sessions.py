@@ -88,6 +88,7 @@ class Sessions:
         self._most = most
         self._idle = idle
         self._open: OrderedDict[str, HttpSession] = OrderedDict()
+        self._loop: asyncio.AbstractEventLoop
         self._timer: asyncio.TimerHandle | None = None
         self._ending: set[asyncio.Task[None]] = set()
 
@@ -98,6 +99,7 @@ class Sessions:
         """A new session; None where there are too many."""
         if len(self._open) >= self._most:
             return None
+        self._loop = asyncio.get_running_loop()
         opened = HttpSession(owner, self._events)
         self._open[opened.id] = opened
         self._touch(opened)
@@ -128,29 +130,27 @@ class Sessions:
         await asyncio.gather(*(self.end(each) for each in list(self._open.values())), *self._ending)
 
     def _touch(self, used: HttpSession) -> None:
-        loop = asyncio.get_running_loop()
-        used.seen = loop.time()
+        used.seen = self._loop.time()
         self._open.move_to_end(used.id)
         if self._timer is None:
-            self._timer = loop.call_later(self._idle, self._sweep)
+            self._timer = self._loop.call_later(self._idle, self._sweep)
 
     def _sweep(self) -> None:
         """End what is idle. The sessions stand in the order of their last use, so this costs what there is to do."""
-        loop = asyncio.get_running_loop()
         self._timer = None
         while self._open:
             eldest = next(iter(self._open.values()))
-            left = eldest.seen + self._idle - loop.time()
+            left = eldest.seen + self._idle - self._loop.time()
             if left > 0:
                 if self._timer is not None:
                     self._timer.cancel()
-                self._timer = loop.call_later(left, self._sweep)
+                self._timer = self._loop.call_later(left, self._sweep)
                 return
             if eldest.is_busy:
                 self._touch(eldest)
                 continue
             log.debug("a session was idle for %g seconds and has ended", self._idle)
             del self._open[eldest.id]
-            task = loop.create_task(self.end(eldest))
+            task = self._loop.create_task(self.end(eldest))
             self._ending.add(task)
             task.add_done_callback(self._ending.discard)

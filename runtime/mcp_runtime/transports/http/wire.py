@@ -17,6 +17,7 @@ from .streams import Stream
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+Sending = Awaitable[None]  # What is left to do once a request is understood: while it lasts, only its own frame does.
 Raw = Iterable[tuple[bytes, bytes]]
 
 _JSON: Final = (b"content-type", JSON.encode())

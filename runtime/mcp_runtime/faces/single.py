@@ -94,8 +94,10 @@ class Single:
         if not due:
             return await respond(send, 202)
         self._open[session] = asyncio.current_task()
+        waiting = self._wait(exchange, id_of(message), caller, posted.receive, send)
+        del message, posted  # Who listens may do so for days, and what was posted has been understood.
         try:
-            await self._wait(exchange, id_of(message), caller, posted.receive, send)
+            await waiting
         finally:
             self._open.pop(session)
             await session.stop()
@@ -120,12 +122,7 @@ class Single:
 
     async def _wait(self, exchange: Exchange, id: Id | None, caller: Caller, receive: Receive, send: Send) -> None:
         client = leaving(receive)
-
-        def left(_: object) -> None:
-            # Closing the connection is how a client cancels (2026: basic/transports, Cancellation).
-            exchange.reply(None, 0)
-
-        client.add_done_callback(left)
+        client.add_done_callback(exchange.left)
         try:
             await exchange.begun(self._silence.seconds)
             if exchange.is_over and exchange.stream is None:
@@ -136,7 +133,7 @@ class Single:
             else:
                 await send_stream(exchange.streaming(), client, send, self._silence)
         finally:
-            client.remove_done_callback(left)
+            client.remove_done_callback(exchange.left)
             client.cancel()
 
     async def close(self) -> None:

@@ -55,6 +55,10 @@ class Exchange:
             self.stream.finish()
         self._wake()
 
+    def left(self, leaving: object) -> None:
+        """The client has left, which is how it cancels without a session (2026: basic/transports, Cancellation)."""
+        self.reply(None, 0)
+
     def send(self, message: bytes) -> None:
         """What a handler says before it answers."""
         self.streaming().put(message)

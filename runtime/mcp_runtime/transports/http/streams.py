@@ -118,14 +118,9 @@ class Stream:
             await write(encode(b"", id=f"{self.id}-{cursor}", retry=RETRY))
         while self._attached is connection:
             self._is_stirred = False
-            for number, message in self._store.after(self.id, cursor):
-                if number > cursor + 1:
-                    log.warning("%d messages of a stream were not kept for a client that was away", number - cursor - 1)
-                await write(encode(message, id=f"{self.id}-{number}" if self._resumable else ""))
-                if self._attached is not connection:
-                    return
-                cursor = self._delivered = number
-                self._make_room()
+            cursor = await self._send_on(connection, write, cursor)
+            if self._attached is not connection:
+                return
             if not self._resumable and cursor == self.last:
                 self._store.drop(self.id)  # Nobody can come back for it.
             if self.finished or self._parted:
@@ -144,6 +139,18 @@ class Stream:
             await write(b"retry: %d\n\n" % RETRY)
             self._parted = False
         self.release(connection)
+
+    async def _send_on(self, connection: object, write: Write, cursor: int) -> int:
+        """Send what came after a number, as long as the connection is attached; the number of what was sent last."""
+        for number, message in self._store.after(self.id, cursor):
+            if number > cursor + 1:
+                log.warning("%d messages of a stream were not kept for a client that was away", number - cursor - 1)
+            await write(encode(message, id=f"{self.id}-{number}" if self._resumable else ""))
+            if self._attached is not connection:
+                break
+            cursor = self._delivered = number
+            self._make_room()
+        return cursor
 
     def _make_room(self) -> None:
         if self._room is not None and not self._is_full():

@@ -192,3 +192,21 @@ async def test_a_stream_that_is_open_holds_one_task_and_shares_its_timer() -> No
     del streams, stream
     assert (await held())["Task"] == before["Task"]
     await app.close()
+
+
+@pytest.mark.parametrize(("length", "kept"), [(1, 63), (1024 * 1024, 15)])
+async def test_answers_that_can_still_be_resumed_are_kept_for_a_session_within_limits(length: int, kept: int) -> None:
+    rev = HANDSHAKE[-1]
+    events = MemoryEvents()
+    app = echo(rev).asgi(events=events)
+    client = Web(app, rev)
+    await client.open()
+    named = {"name": "echo", "arguments": {"text": "x" * length}, "_meta": {"progressToken": "t"}}
+    answers = [await client.answered(body=rev.request(n, "tools/call", named)) for n in range(80)]
+    assert all(answer.said[-1]["id"] == n for n, answer in enumerate(answers))
+    later = await client.answered(body=rev.request(99, "tools/call", named))
+    resumed = [await client.answered("GET", headers={"last-event-id": answer.events[0].id}) for answer in answers]
+    assert [answer.status for answer in resumed] == [400] * (80 - kept) + [200] * kept
+    assert resumed[-1].said[-1] == answers[-1].said[-1] and later.status == 200
+    await app.close()
+    assert not events._streams

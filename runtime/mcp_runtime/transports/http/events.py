@@ -44,21 +44,19 @@ class MemoryEvents:
     def add(self, stream: str, number: int, message: bytes) -> None:
         kept = self._streams.get(stream)
         if kept is None:
-            kept = self._streams[stream] = _Kept()
-        kept.messages.append((number, message))
+            kept = self._streams[stream] = _Kept(number)
+        kept.messages.append(message)
         kept.size += len(message)
         while len(kept.messages) > 1 and (len(kept.messages) > self._most or kept.size > self._largest):
-            kept.size -= len(kept.messages.pop(0)[1])
+            kept.size -= len(kept.messages.pop(0))
+            kept.first += 1
 
     def after(self, stream: str, number: int) -> Sequence[Numbered]:
         kept = self._streams.get(stream)
-        if kept is None or not kept.messages:
+        if kept is None:
             return ()
-        first = kept.messages[0][0]
-        if number < first:
-            return list(kept.messages)
-        # Numbers have no gaps, so the place of each is known, and reading on costs what is read.
-        return [kept.messages[at] for at in range(number - first + 1, len(kept.messages))]
+        begin = max(kept.first, number + 1)
+        return list(enumerate(kept.messages[begin - kept.first :], begin))
 
     def drop(self, stream: str) -> None:
         self._streams.pop(stream, None)
@@ -67,10 +65,11 @@ class MemoryEvents:
 
 
 class _Kept:
-    """The messages of one stream, with their size in bytes."""
+    """The messages of one stream, with their size in bytes. Numbers have no gaps, so that of the first tells all."""
 
-    __slots__ = ("messages", "size")
+    __slots__ = ("first", "messages", "size")
 
-    def __init__(self) -> None:
-        self.messages: list[Numbered] = []
+    def __init__(self, first: int) -> None:
+        self.first = first
+        self.messages: list[bytes] = []
         self.size = 0

@@ -13,7 +13,8 @@ from ...session import Session
 from .events import EventStore
 from .streams import Stream
 
-_MOST_STREAMS: Final = 64  # Finished streams of one session that can still be resumed.
+_MOST_STREAMS: Final = 64  # Streams of one session, while some of them are finished and only kept to be resumed.
+_MOST_BYTES: Final = 16 * 1024 * 1024  # Bytes of those that are finished.
 
 
 class HttpSession:
@@ -46,15 +47,20 @@ class HttpSession:
         return any(stream.is_attached for stream in (self._streams or {}).values())
 
     def open(self) -> Stream:
-        """A new stream; finished ones that nobody came back for are forgotten, oldest first."""
+        """A new stream; finished ones that nobody came back for are forgotten, oldest first, if they are too many or
+        too large."""
         if self._streams is None:
             self._streams = {}
         stream = Stream(self._events)
         self._streams[stream.id] = stream
-        if len(self._streams) > _MOST_STREAMS:
-            old = next((each for each in self._streams.values() if each.finished and not each.is_attached), None)
-            if old is not None:
-                self._streams.pop(old.id).drop()
+        old = [each for each in self._streams.values() if each.finished and not each.is_attached]
+        size = sum([each.size for each in old])
+        for each in old:
+            if size <= _MOST_BYTES and len(self._streams) <= _MOST_STREAMS:
+                break
+            size -= each.size
+            del self._streams[each.id]
+            each.drop()
         return stream
 
     def stream(self, id: str) -> Stream | None:

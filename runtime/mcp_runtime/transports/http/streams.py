@@ -27,6 +27,7 @@ class Stream:
     __slots__ = (
         "id",
         "last",
+        "size",
         "finished",
         "_store",
         "_delivered",
@@ -42,6 +43,7 @@ class Stream:
     def __init__(self, store: EventStore, resumable: bool = True) -> None:
         self.id = secrets.token_urlsafe(16).replace("-", "_")
         self.last = 0
+        self.size = 0  # Bytes of all its messages.
         self.finished = False
         self._store = store
         self._delivered = 0
@@ -56,6 +58,7 @@ class Stream:
     def put(self, message: bytes) -> None:
         """Take a message to be sent; it is kept until the stream is dropped."""
         self.last += 1
+        self.size += len(message)
         self._store.add(self.id, self.last, message)
         self._stir()
 

@@ -4,8 +4,8 @@ older one whose messages are converted, beside MCPServer of the official SDK and
     python benchmarks/faces.py [--runs 5] [--quick]
 
 Each candidate has the same `echo` tool and gets the same calls, pipelined, in a fresh process; they take turns, and the
-first round does not count. Figures are medians. The table is also written to benchmarks/results/faces.md, except with
---quick.
+first round does not count. Figures are medians, ratios those of the rounds. The table is also written to
+benchmarks/results/faces.md, except with --quick.
 """
 
 from __future__ import annotations
@@ -80,14 +80,11 @@ def compare(runs: int, load: Load, keep: bool) -> None:
                 samples[name].append(sample)
         order.append(order.pop(0))
         print(f"round {number} of {runs} is done", file=sys.stderr)
-    medians = {
-        name: (statistics.median(calls for calls, _ in taken), statistics.median(cpu for _, cpu in taken))
-        for name, taken in samples.items()
-    }
     heads = ["server", "client", "calls/s", "CPU µs/call", "what is compared", "ratio", "target", "met"]
-    table = [_row(name, every, medians) for name in every]
+    table = [_row(name, every, samples) for name in every]
     caption = (
-        f"Medians of {runs} runs of {load.pipelined:,} pipelined calls, after {load.warm_up:,} that do not count. "
+        f"Medians of {runs} runs of {load.pipelined:,} pipelined calls, after {load.warm_up:,} that do not count; a "
+        f"ratio is the median of those of the runs, since a machine is now faster, now slower. "
         f"Handlers are written for {NEWEST}; a client of another revision is served by converting."
     )
     console.print(shown("one tool over stdio", heads, table), "", caption)
@@ -95,16 +92,18 @@ def compare(runs: int, load: Load, keep: bool) -> None:
         RESULTS.write_text(f"# Cost of the ways to write a server\n\n{caption}\n\n{markdown(heads, table)}\n")
 
 
-def _row(name: str, every: dict[str, Candidate], medians: dict[str, tuple[float, float]]) -> list[str]:
-    candidate, (calls, cpu) = every[name], medians[name]
+def _row(name: str, every: dict[str, Candidate], samples: dict[str, list[tuple[float, float]]]) -> list[str]:
+    candidate, taken = every[name], samples[name]
+    calls, cpu = (statistics.median(figures) for figures in zip(*taken, strict=True))
     cells = [candidate.title, candidate.client, f"{calls:,.0f}", f"{cpu:.1f}"]
     if not candidate.beside:
         return [*cells, "", "", "", ""]
-    other_calls, other_cpu = medians[candidate.beside]
+    rounds = list(zip(taken, samples[candidate.beside], strict=True))
     if candidate.target < 2:
-        ratio, met = cpu / other_cpu, cpu / other_cpu <= candidate.target
+        ratio = statistics.median(cpu / other for (_, cpu), (_, other) in rounds)
+        met = ratio <= candidate.target
         return [*cells, "CPU, of the class style's", f"{ratio:.2f}", f"≤ {candidate.target}", "yes" if met else "no"]
-    ratio = other_calls / calls
+    ratio = statistics.median(other / calls for (calls, _), (other, _) in rounds)
     met = ratio >= candidate.target
     return [*cells, "calls/s, App's of its", f"{ratio:.1f}", f"≥ {candidate.target:g}", "yes" if met else "no"]
 

@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from itertools import pairwise
-from typing import Any
+from typing import Any, Final
 
 from .plans import GONE, Change, Plans, Walk
 from .report import ConversionReport
+
+_ALONE: Final = Walk({}, None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +108,7 @@ def _changed(
 ) -> Any:
     if not changes:
         return value
-    walk = Walk(given or {}, report)
+    walk = _ALONE if given is None and report is None else Walk(given or {}, report)
     for change in changes:
         value = change(value, None, walk)
     return {} if value is GONE else value

@@ -75,21 +75,21 @@ class Plans:
         def change(value: Any, path: Path, walk: Walk) -> Any:
             if not is_object(value) or (not always and touched.isdisjoint(value)):
                 return value
-            made = value  # Until something changes.
+            before = made = value  # Until something changes.
             for wire, fits, rule in spare:
-                if wire in value and not fits(value[wire]):
-                    made = dict(value) if made is value else made
+                if wire in before and not fits(before[wire]):
+                    made = dict(before) if made is before else made
                     self.lost(rule, (path, wire), walk, made.pop(wire))
             for wire, added in adds:
                 if wire not in made:
-                    made = dict(value) if made is value else made
-                    made[wire] = added(value, walk)
+                    made = dict(before) if made is before else made
+                    made[wire] = added(before, walk)
             for wire, rule in needs:
                 if wire not in made:
                     raise self.refused(rule, path)
             for wire, each in fields:
-                if wire in made and (after := each(before := made[wire], (path, wire), walk)) is not before:
-                    made = dict(value) if made is value else made
+                if wire in made and (after := each(value := made[wire], (path, wire), walk)) is not value:
+                    made = dict(before) if made is before else made
                     made[wire] = after
                     if after is GONE:
                         del made[wire]

@@ -10,7 +10,7 @@ from conftest import package
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from mcp_runtime import jsonrpc
-from mcp_runtime.framing import OVERSIZED, Lines, framed
+from mcp_runtime.framing import OVERSIZED, Lines
 from mcp_runtime.jsonrpc import ErrorMessage, NotificationMessage, RequestMessage, ResultMessage
 from mcp_runtime.lifecycle import Phase
 from mcp_runtime.peer import Answered, Asked, Batch, Peer, Refused, Told
@@ -79,7 +79,7 @@ def test_what_is_written_is_read_back(id: int | str, method: str, params: Any) -
     st.integers(1, 7),
 )
 def test_lines_are_the_same_however_they_are_cut(lines: list[bytes], size: int) -> None:
-    data = framed(lines)
+    data = b"".join(line + b"\n" for line in lines)
     whole, pieces = Lines(), Lines()
     cut = [line for start in range(0, len(data), size) for line in pieces.feed(data[start : start + size])]
     assert whole.feed(data) == cut == lines

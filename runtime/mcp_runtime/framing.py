@@ -46,8 +46,3 @@ class Lines:
             self._skipping = True
         else:
             self._parts.append(part)
-
-
-def framed(messages: list[bytes]) -> bytes:
-    """Messages as lines. JSON holds no line end, so neither does a message."""
-    return b"\n".join([*messages, b""])

@@ -236,8 +236,6 @@ class Peer:
 
     def take(self, message: jsonrpc.Message | list[jsonrpc.Message]) -> Event:
         """What this message means, or what came together."""
-        if isinstance(message, RequestMessage):
-            return self._received_request(message, in_batch=False)
         if not isinstance(message, list):
             return self._received(message)
         if not self.revision.batches:
@@ -245,17 +243,13 @@ class Peer:
         return Batch([self._received(each, in_batch=True) for each in message])
 
     def _received(self, message: jsonrpc.Message, in_batch: bool = False) -> Event:
-        match message:
-            case RequestMessage():
-                return self._received_request(message, in_batch)
-            case NotificationMessage():
-                return self._received_notification(message)
-            case ResultMessage(id) | ErrorMessage(id):
-                return self._received_answer(id, message)
-            case Malformed(code, why, id, is_answer):
-                if is_answer:
-                    return self._received_answer(id, message)
-                return self._malformed(id, code, why)
+        if isinstance(message, RequestMessage):
+            return self._received_request(message, in_batch)
+        if isinstance(message, NotificationMessage):
+            return self._received_notification(message)
+        if isinstance(message, Malformed) and not message.is_answer:
+            return self._malformed(message.id, message.code, message.message)
+        return self._received_answer(message)
 
     def _received_request(self, message: RequestMessage, in_batch: bool) -> Event:
         row = self._receivable.get(message.method)
@@ -321,7 +315,8 @@ class Peer:
             return None
         return reader(row.params)({} if params is None and not row.params_required else params)
 
-    def _received_answer(self, id: Id | None, message: ResultMessage | ErrorMessage | Malformed) -> Event:
+    def _received_answer(self, message: ResultMessage | ErrorMessage | Malformed) -> Event:
+        id = message.id
         if id is None or id not in self._waiting:
             return Refused(f"an answer to nothing that was asked: id {id!r}")
         row, params = self._waiting.pop(id)

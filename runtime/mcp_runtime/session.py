@@ -149,16 +149,16 @@ class Session:
             case Told():
                 self._told(event)
                 return False
-            case Answered(id, outcome):
-                self._calls.settle(id, outcome)
+            case Answered():
+                self._calls.settle(event.id, event.outcome)
                 return False
-            case Refused(why, answer, code):
-                log.debug("refused: %s", why)
-                if answer is None:
+            case Refused():
+                log.debug("refused: %s", event.why)
+                if event.reply is None:
                     return False
-                reply(answer, code)
-            case Batch(events):
-                return self._act_together(events, reply, speaker)
+                reply(event.reply, event.code)
+            case Batch():
+                return self._act_together(event.events, reply, speaker)
         return True
 
     def _act_together(self, events: list[Event], reply: Reply, speaker: Speaker) -> bool:

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import Final
 
 from ..errors import NotConnected
-from ..framing import LIMIT, Lines, framed
+from ..framing import LIMIT, Lines
 from .atonce import Readers
 
 _CHUNK: Final = 1 << 17  # Bytes to read at once.
@@ -41,9 +41,7 @@ class PipeTransport:
         self._hung_up = False
         self._held = False  # Whoever takes the messages wants no more for now.
         self._reading = self._threaded = False
-        self._taken: list[bytes] = []
-        self._pile = 0  # Bytes of them.
-        self._left = bytearray()
+        self._left = bytearray()  # What is still to be sent.
         self._scheduled = self._flushing = False
         self._handing = False  # Messages are being handed over; what is said meanwhile goes out with the last of them.
         self._room = asyncio.Event()
@@ -93,11 +91,11 @@ class PipeTransport:
         try:
             while self._ready and not self._held and (self._room.is_set() or self._hung_up or self._ended):
                 self._deliver(self._ready.popleft())
-                if self._pile > _HIGH:
+                if len(self._left) > _HIGH:
                     self._flush()
         finally:
             self._handing = not outermost
-        if outermost and self._taken and not self._flushing and not self._scheduled:
+        if outermost and self._left and not self._flushing and not self._scheduled:
             self._flush()
         if self._ended and not self._ready:
             deliver, self._deliver = self._deliver, _nothing
@@ -153,11 +151,11 @@ class PipeTransport:
     def send(self, message: bytes, more: bool = False) -> None:
         if self._broken or self._closed:
             raise NotConnected(self.ending)
-        self._taken.append(message)
-        self._pile += len(message)
+        self._left += message
+        self._left += b"\n"  # JSON holds no line end, so neither does a message.
         if self._handing and self._ready:
             return
-        if (self._handing or not more) and not self._flushing:
+        if self._handing or not more or self._flushing:
             self._flush()
         elif not self._scheduled:
             # More is said in this turn of the loop, so that all of it can go out in one piece.
@@ -165,33 +163,19 @@ class PipeTransport:
             self._loop.call_soon(self._flush)
 
     def _flush(self) -> None:
+        """Write as much as goes without blocking, and the rest when there is room."""
         self._scheduled = False
-        taken = framed(self._taken)
-        self._taken.clear()
-        self._pile = 0
         if self._closed:
             return
-        if self._left:
-            self._left += taken
-            with memoryview(self._left) as left:
-                written = self._write(left)
-            del self._left[:written]
-        elif (written := self._write(taken)) < len(taken):
-            self._left += memoryview(taken)[written:]
-        elif not self._flushing and not self._broken:
-            return  # As it is mostly: all of it went out, and nobody waited for that.
-        self._wait_for_room()
-
-    def _write(self, data: bytes | memoryview) -> int:
-        """Write as much as goes without blocking; how much of it is done with."""
-        written = 0
+        left = self._left
         try:
-            while written < len(data) and self._poll.poll(0):
-                written += os.write(self._outgoing, data[written : written + _ROOM])
+            while left and self._poll.poll(0):
+                del left[: os.write(self._outgoing, left if len(left) <= _ROOM else left[:_ROOM])]
         except OSError:
             self._broken = True
-            return len(data)
-        return written
+            left.clear()
+        if left or self._flushing or self._broken:
+            self._wait_for_room()
 
     def _wait_for_room(self) -> None:
         """Be called again when more can be written, if something is left; and read no further if it is much."""

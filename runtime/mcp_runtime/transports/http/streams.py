@@ -136,6 +136,8 @@ class Stream:
                     is_silent = not await waiting
                 finally:
                     silence.end(waiting)
+                    if self._waiting is waiting:  # And not that of a connection that took over.
+                        self._waiting = None
                 if is_silent:
                     await write(COMMENT)
         if self._parted and not self.finished and self._attached is connection:

@@ -14,11 +14,11 @@ import jinja2
 from black.mode import TargetVersion
 
 from .calls import calls, http, roles
-from .difference import Step
 from .errors import CodegenError
 from .guard import check_types
 from .homes import Templates
 from .ir import Alias, Ref, Revision
+from .steps import Step
 from .types_py import declarations, docstring, is_second_name, literal, render_types, sentence
 
 MODE: Final = black.Mode(line_length=120, target_versions={TargetVersion.PY311})

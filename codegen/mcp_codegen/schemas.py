@@ -9,7 +9,7 @@ from pathlib import Path
 
 from .codes import derive_codes
 from .conversions import Conversions, read_conversions
-from .difference import Step, derive_step
+from .difference import derive_step
 from .docs import Docs, read_docs
 from .edition import Schema
 from .errors import CodegenError, SchemaError
@@ -19,6 +19,7 @@ from .overlay import Overlay, read_overlay
 from .pins import Pins, digest, read_pins
 from .read import Named, read_types
 from .rules import check_http, derive_http, derive_lifecycle, derive_methods, has_batches, has_null_ids
+from .steps import Step
 
 
 class Schemas:

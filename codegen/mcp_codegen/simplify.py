@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from .jsontypes import is_object
-
-if TYPE_CHECKING:
-    from .difference import Plan, Step
+from .steps import Plan, Step
 
 
 def simplify(step: Step) -> None:

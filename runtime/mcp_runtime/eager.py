@@ -38,9 +38,10 @@ class Starter:
             if spare is None or spare.done():
                 self._spare = _Spare(self._loop)
             return self._loop.create_task(work)
-        known = sys.getrefcount(spare), weakref.getweakrefcount(spare)
+        held, watched = sys.getrefcount(spare), weakref.getweakrefcount(spare)
         ended = self._step(spare, work)
-        if ended and not spare.marked and known == (sys.getrefcount(spare), weakref.getweakrefcount(spare)):
+        known = spare.marked or sys.getrefcount(spare) != held or weakref.getweakrefcount(spare) != watched
+        if ended and not known:
             return None
         if ended:  # Somebody knows this task: it must not come back as that of another coroutine.
             spare.end(None)

@@ -79,23 +79,25 @@ def read(value: Any) -> Message:
     """Read one parsed message."""
     if not is_object(value):
         return Malformed(INVALID_REQUEST, f"a message is an object, not {type(value).__name__}")
-    id = value.get("id")
+    id, method, params = value.get("id"), value.get("method"), value.get("params")
     known = id if type(id) is int or (type(id) is str and len(id) <= _LONGEST_ID) else None
-    answers = "method" not in value and ("result" in value or "error" in value)
     if value.get("jsonrpc") != "2.0":
-        return Malformed(INVALID_REQUEST, 'jsonrpc has to be "2.0"', known, answers)
-    if answers:
-        return _answer(value, known)
-    method, params = value.get("method"), value.get("params")
+        return Malformed(INVALID_REQUEST, 'jsonrpc has to be "2.0"', known, _is_answer(value))
     if not isinstance(method, str):
+        if _is_answer(value):
+            return _answer(value, known)
         return Malformed(INVALID_REQUEST, "method has to be a string", known)
-    if type(params) is not dict and (params is not None or "params" in value):
+    if type(params) is not dict and "params" in value:
         return Malformed(INVALID_REQUEST, "params has to be an object", known)
-    if "id" not in value:
-        return NotificationMessage(method, params)
-    if known is None:
+    if known is not None:
+        return RequestMessage(known, method, params)
+    if "id" in value:
         return Malformed(INVALID_REQUEST, f"id has to be an integer or a string of at most {_LONGEST_ID} characters")
-    return RequestMessage(known, method, params)
+    return NotificationMessage(method, params)
+
+
+def _is_answer(value: dict[str, Any]) -> bool:
+    return "method" not in value and ("result" in value or "error" in value)
 
 
 def _answer(value: dict[str, Any], id: Id | None) -> Message:
@@ -116,9 +118,11 @@ def _answer(value: dict[str, Any], id: Id | None) -> Message:
 
 def json_of(value: Any) -> bytes:
     """A model or plain JSON as bytes. Raises ValueError for what JSON cannot say; a float that is no number is null."""
-    if isinstance(value, BaseModel):
-        return value.__pydantic_serializer__.to_json(value)
-    return to_json(value, by_alias=True, inf_nan_mode="null")
+    serializer = getattr(value, "__pydantic_serializer__", None)
+    if serializer is None:
+        return to_json(value, by_alias=True, inf_nan_mode="null")
+    written: bytes = serializer.to_json(value)
+    return written
 
 
 def plain_of(model: BaseModel) -> Any:
@@ -139,7 +143,7 @@ def result(id: Id, value: Any, meta: bytes = b"") -> bytes:
     body = json_of(value)
     if meta:
         body = b'{"_meta":%b%b%b' % (meta, b"" if body == b"{}" else b",", body[1:])
-    return b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (to_json(id), body)
+    return b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (b"%d" % id if type(id) is int else to_json(id), body)
 
 
 def error(id: Id | None, code: int, message: str, data: Any = None, null_id: bool = False) -> bytes:

@@ -158,8 +158,10 @@ class Peer:
             raise InvalidMessage(
                 f"{row.method!r} in {self.revision.id} is answered by {names}, not by {type(result).__name__}"
             )
-        meta = result.get("_meta") if is_object(result) else getattr(result, "meta", None)
-        return jsonrpc.result(asked.id, result, self.signature if meta is None else b"")
+        signature = self.signature
+        if signature and (result.get("_meta") if is_object(result) else getattr(result, "meta", None)) is not None:
+            signature = b""
+        return jsonrpc.result(asked.id, result, signature)
 
     def refuse(self, asked: Asked, code: int, message: str, data: Any = None) -> bytes:
         """The bytes of an error that answers a request."""

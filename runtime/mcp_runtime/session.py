@@ -140,10 +140,11 @@ class Session:
         """Do what an event asks for; `speaker` is the conversation as its handlers see it. Whether `reply` will be
         called, or was already."""
         match event:
-            case Asked() if self._opened is not None and event.row is self.peer.opening:
-                opened, self._opened = self._opened, None  # It is needed once.
-                reply(self.peer.answer(event, opened(self.peer, event)), 0)
             case Asked():
+                if self._opened is not None and event.row is self.peer.opening:
+                    opened, self._opened = self._opened, None  # It is needed once.
+                    reply(self.peer.answer(event, opened(self.peer, event)), 0)
+                    return True
                 serving = self._serving[event.id] = Serving(event, reply)
                 serving.task = self._start(self._serve(serving, speaker))
             case Told():

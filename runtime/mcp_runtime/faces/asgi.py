@@ -12,8 +12,8 @@ from ..auth.resource.challenge import Denied
 from ..errors import LocalError
 from ..exchange import log
 from ..framing import LIMIT
-from ..http.headers import Turned
-from ..http.heads import Head, Heads
+from ..http.headers import Head, Turned
+from ..http.heads import Heads
 from ..http.origins import Origins
 from ..http.rules import Spoken, Way, check_alone, classify
 from ..jsonrpc import INTERNAL_ERROR, INVALID_REQUEST, decode
@@ -197,7 +197,7 @@ class HttpServer:
             case Way.SESSION:
                 return self._shaking.serve(posted)
             case Way.ALONE:
-                revision = check_alone(posted.head.headers, message, self._spoken)
+                revision = check_alone(posted.head, message, self._spoken)
                 if isinstance(revision, Turned):
                     return turn_away(posted.send, revision, id_of(message))
                 return self._singles[revision.id].serve(posted)

@@ -14,7 +14,7 @@ from ..jsonrpc import INTERNAL_ERROR
 from ..lifecycle import Phase
 from ..peer import Peer
 from ..session import Session
-from ..transports.http.exchange import Exchange, Posted, Related
+from ..transports.http.exchange import Exchange, Posted
 from ..transports.http.sessions import HttpSession, Sessions
 from ..transports.http.silence import Silence
 from ..transports.http.wire import (
@@ -143,11 +143,10 @@ class Shaking:
 
 def _act(session: Session, posted: Posted, found: HttpSession) -> Exchange | None:
     """Let a session have what was posted; None where it is not answered."""
-    exchange = Exchange(found.open)
+    exchange = Exchange(session, posted.caller, found.open)
     if not posted.head.plain:
         exchange.streaming()
-    event, speaker = session.peer.take(posted.message), Related(session, exchange, posted.caller)
-    return exchange if session.act(event, exchange.reply, speaker) else None
+    return exchange if session.act(session.peer.take(posted.message), exchange.reply, exchange) else None
 
 
 def _status(code: int, session: Session, posted: Posted) -> int:

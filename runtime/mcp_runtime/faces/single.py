@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from pydantic_core import from_json
 
-from ..auth.resource.caller import Caller
+from ..auth.resource.caller import NOBODY, Caller
 from ..eager import Starter
 from ..errors import NotConnected
 from ..exchange import log
@@ -19,10 +19,10 @@ from ..peer import Peer
 from ..session import Session
 from ..spec import META, Request
 from ..transports.http.events import MemoryEvents
-from ..transports.http.exchange import Exchange, Posted, Related
+from ..transports.http.exchange import Exchange, Posted
 from ..transports.http.silence import Silence
 from ..transports.http.streams import Stream
-from ..transports.http.wire import Receive, Send, id_of, leaving, respond, send_stream, turn_away
+from ..transports.http.wire import Receive, Send, Sending, id_of, leaving, respond, send_stream, turn_away
 from ..wire import is_list, is_object
 from .conversation import Conversation
 from .lives import Life
@@ -84,13 +84,13 @@ class Single:
         session = self._ready or self._session(conversation)
         self._ready = None
         session.caller = caller
-        exchange = Exchange(_open)
+        exchange = Exchange(session, caller, _open)
         if not posted.head.plain:
             exchange.streaming()
-        due = session.act(session.peer.take(message), exchange.reply, Related(session, exchange, caller))
+        due = session.act(session.peer.take(message), exchange.reply, exchange)
         if exchange.answer is not None:
             self._ready = session
-            return await self._respond(exchange, exchange.answer, caller, send)
+            return await self._respond(exchange.answer, exchange.code, caller, send)
         if not due:
             return await respond(send, 202)
         self._open[session] = asyncio.current_task()
@@ -115,10 +115,10 @@ class Single:
     def _session(self, conversation: Conversation) -> Session:
         return Session(self._template.alike(), _Nowhere(), conversation.handle, starter=self._starter)
 
-    async def _respond(self, exchange: Exchange, answer: bytes, caller: Caller, send: Send) -> None:
-        if exchange.code and caller.denied:
-            return await respond(send, 403, answer, caller.denied)
-        await respond(send, status_of(exchange.code, self._server.revision), answer)
+    def _respond(self, answer: bytes, code: int, caller: Caller, send: Send) -> Sending:
+        if code and caller.denied:
+            return respond(send, 403, answer, caller.denied)
+        return respond(send, status_of(code, self._server.revision), answer)
 
     async def _wait(self, exchange: Exchange, id: Id | None, caller: Caller, receive: Receive, send: Send) -> None:
         client = leaving(receive)
@@ -127,7 +127,7 @@ class Single:
             await exchange.begun(self._silence.seconds)
             if exchange.is_over and exchange.stream is None:
                 if exchange.answer is not None:
-                    await self._respond(exchange, exchange.answer, caller, send)
+                    await self._respond(exchange.answer, exchange.code, caller, send)
                 elif not client.done():
                     await turn_away(send, Turned(503, "the server has ended", INTERNAL_ERROR), id)
             else:
@@ -188,7 +188,7 @@ class Single:
         """What the server itself answers; nothing where it refuses."""
         conversation = Conversation(self._servers, self._server, state)
         session = Session(self._template.alike(), _Nowhere(), conversation.handle)
-        exchange = Exchange(_open)
+        exchange = Exchange(session, NOBODY, _open)
         if session.act(session.peer.take(message), exchange.reply, session):
             await exchange.begun(None)
         await session.stop()

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
-from .headers import JSON, Headers, Turned, accepts, read_headers
+from .headers import JSON, NAME, Head, Turned, accepts, decode_value, read_headers
 from .origins import Origins
 from .rules import Spoken, check_method
 
@@ -16,17 +15,6 @@ _KEPT: Final = 1024  # Heads that are remembered; then all are forgotten.
 _LARGEST: Final = 4096  # Bytes of a head that is remembered, so that a stranger's long ones take no memory.
 _LENGTH: Final = b"content-length"
 _SECRET: Final = ("authorization", "cookie", "proxy-authorization", "dpop")  # Not kept longer than a request lasts.
-
-
-@dataclass(frozen=True, slots=True)
-class Head:
-    """The headers but for the length; why the request is turned away before its path is looked at (`stranger`) and
-    after (`turned`); whether its sender takes an answer as one JSON body."""
-
-    headers: Headers
-    stranger: Turned | None
-    turned: Turned | None
-    plain: bool
 
 
 class Heads:
@@ -58,10 +46,12 @@ class Heads:
     def _read(self, method: str, raw: Raw) -> Head:
         headers = read_headers(raw)
         if isinstance(headers, Turned):
-            return Head({}, headers, None, True)
+            return Head({}, headers, None, True, None)
         stranger = self._origins.check(headers)
         turned = stranger or check_method(method, headers, self._spoken)
-        return Head(headers, stranger, turned, accepts(headers.get("accept"), JSON))
+        name = headers.get(NAME)
+        plain = accepts(headers.get("accept"), JSON)
+        return Head(headers, stranger, turned, plain, None if name is None else decode_value(name))
 
 
 def check_length(length: bytes, largest: int) -> Turned | None:

@@ -20,6 +20,7 @@ from .headers import (
     PARAMETER,
     SESSION,
     VERSION,
+    Head,
     Headers,
     Turned,
     accepts,
@@ -129,10 +130,11 @@ def _meta(message: Message | list[Message]) -> Mapping[str, Any]:
     return meta if is_object(meta) else {}
 
 
-def check_alone(headers: Headers, message: Message | list[Message], spoken: Spoken) -> Revision | Turned:
+def check_alone(head: Head, message: Message | list[Message], spoken: Spoken) -> Revision | Turned:
     """The revision of a message that belongs to no session, if its headers say what its body says."""
     if not isinstance(message, (RequestMessage, NotificationMessage)):
         return _no_use(message, spoken)
+    headers = head.headers
     version, said = headers.get(VERSION), _meta(message).get(_VERSION)
     revision = spoken.stateless.get(version or "")
     if version is None:
@@ -145,7 +147,7 @@ def check_alone(headers: Headers, message: Message | list[Message], spoken: Spok
         return Turned(400, "unsupported protocol version", code, data)
     elif headers.get(METHOD) != message.method and (isinstance(message, RequestMessage) or METHOD in headers):
         why = f"the header {METHOD} is not the method of the body"
-    elif (fault := _check_name(headers, message, revision)) is None:
+    elif (fault := _check_name(head, message, revision)) is None:
         return revision
     else:
         why = fault
@@ -161,18 +163,15 @@ def _no_use(message: Message | list[Message], spoken: Spoken) -> Turned:
     return Turned(400, "the server has asked nothing, so there is nothing to answer")
 
 
-def _check_name(headers: Headers, message: RequestMessage | NotificationMessage, revision: Revision) -> str | None:
+def _check_name(head: Head, message: RequestMessage | NotificationMessage, revision: Revision) -> str | None:
     """What is wrong with the header that repeats a name, or a URI, of the params."""
     named = revision.http.names.get(message.method)
     if named is None:
         return None
     said = message.params.get(named) if is_object(message.params) else None
-    header = headers.get(NAME)
-    if not isinstance(said, str):
-        return None  # The params are wrong, which their own check will say.
-    if header is None or decode_value(header) != said:
-        return f"the header {NAME} is not the {named} of the body"
-    return None
+    if said == head.name or not isinstance(said, str):
+        return None  # Params without one are wrong, which their own check will say.
+    return f"the header {NAME} is not the {named} of the body"
 
 
 def repeated(schema: Any) -> Mapping[str, tuple[str, ...]]:

@@ -21,15 +21,14 @@ class Arrivals:
         self._since: dict[asyncio.Task[Any], float] = {}
         self._late: set[asyncio.Task[Any]] = set()
         self._timer: asyncio.TimerHandle | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
 
     async def body(self, receive: Receive, length: bytes = b"") -> bytes | Turned:
         """The body of a request, refused as soon as it is known to be too long, be it from the `length` it is said to
         have, or too late. Raises Left."""
         if length and (turned := check_length(length, self.largest)) is not None:
             return turned
-        loop = asyncio.get_running_loop()
-        task = asyncio.current_task(loop)
-        assert task is not None, "a request is served by a task"
+        loop, task = self._running()
         self._since[task] = loop.time()
         if self._timer is None:
             self._timer = loop.call_later(self._seconds * _EVERY, self._look)
@@ -55,6 +54,17 @@ class Arrivals:
             return Turned(408, f"the request took longer than {self._seconds:g} seconds")
         finally:
             del self._since[task]
+
+    def _running(self) -> tuple[asyncio.AbstractEventLoop, asyncio.Task[Any]]:
+        """The loop and the task that serve this request. That of the last one is asked first: to find out which loop runs
+        takes a system call."""
+        loop = self._loop
+        task = None if loop is None else asyncio.current_task(loop)
+        if loop is None or task is None:
+            loop = self._loop = asyncio.get_running_loop()
+            task = asyncio.current_task(loop)
+        assert task is not None, "a request is served by a task"
+        return loop, task
 
     def _look(self) -> None:
         """Give up what is late; look again as long as something is being read."""

@@ -11,7 +11,7 @@ from pydantic import BaseModel
 
 from ...auth.resource.caller import Caller
 from ...exchange import OnProgress
-from ...http.heads import Head
+from ...http.headers import Head
 from ...jsonrpc import Message
 from ...peer import Peer
 from ...session import Session
@@ -32,17 +32,24 @@ class Posted:
 
 
 class Exchange:
-    """One POST that is to be answered. Until something else than its answer is sent, no stream is opened."""
+    """One POST that is to be answered, and the session as its handlers see it: what they say goes with the answer. Until
+    something else than that is sent, no stream is opened."""
 
-    __slots__ = ("stream", "answer", "code", "is_over", "_open", "_waiting")
+    __slots__ = ("caller", "stream", "answer", "code", "is_over", "_session", "_open", "_waiting")
 
-    def __init__(self, open: Callable[[], Stream]) -> None:
+    def __init__(self, session: Session, caller: Caller, open: Callable[[], Stream]) -> None:
+        self.caller = caller
         self.stream: Stream | None = None
         self.answer: bytes | None = None
         self.code = 0
         self.is_over = False
+        self._session = session
         self._open = open
         self._waiting: asyncio.Future[None] | None = None
+
+    @property
+    def peer(self) -> Peer:
+        return self._session.peer
 
     def reply(self, answer: bytes | None, code: int) -> None:
         """The answer, which is the last that comes; None where the request was cancelled."""
@@ -53,21 +60,19 @@ class Exchange:
             if answer is not None:
                 self.stream.put(answer)
             self.stream.finish()
-        self._wake()
+        if self._waiting is not None:
+            self._wake(self._waiting)
 
     def left(self, leaving: object) -> None:
         """The client has left, which is how it cancels without a session (2026: basic/transports, Cancellation)."""
         self.reply(None, 0)
 
-    def send(self, message: bytes) -> None:
-        """What a handler says before it answers."""
-        self.streaming().put(message)
-
     def streaming(self) -> Stream:
         """The stream of this exchange, opened if it is not yet."""
         if self.stream is None:
             self.stream = self._open()
-            self._wake()
+            if self._waiting is not None:
+                self._wake(self._waiting)
         return self.stream
 
     async def begun(self, timeout: float | None) -> None:
@@ -77,24 +82,11 @@ class Exchange:
         self._waiting = asyncio.get_running_loop().create_future()
         await asyncio.wait([self._waiting], timeout=timeout)
 
-    def _wake(self) -> None:
-        if self._waiting is not None and not self._waiting.done():
-            self._waiting.set_result(None)
+    def _wake(self, waiting: asyncio.Future[None]) -> None:
+        if not waiting.done():
+            waiting.set_result(None)
 
-
-class Related:
-    """A session as the handlers of one exchange see it: what they say goes with the exchange."""
-
-    __slots__ = ("caller", "_exchange", "_session")
-
-    def __init__(self, session: Session, exchange: Exchange, caller: Caller) -> None:
-        self.caller = caller
-        self._session = session
-        self._exchange = exchange
-
-    @property
-    def peer(self) -> Peer:
-        return self._session.peer
+    # ---- what handlers say --------------------------------------------------------------------------------------------
 
     async def ask(
         self,
@@ -109,19 +101,19 @@ class Related:
 
     async def tell(self, row: Notification, params: Any) -> None:
         """Send a notification, as a session does."""
-        if self._exchange.is_over:
+        if self.is_over:
             await self._session.tell(row, params)
             return
-        stream = self._exchange.streaming()
+        stream = self.streaming()
         stream.put(self._session.peer.tell(row, params))
         await stream.drained()
 
     def part(self) -> None:
         """End the connection of the exchange; its client comes back for the rest of the stream."""
-        if not self._exchange.is_over:
-            self._exchange.streaming().part()
+        if not self.is_over:
+            self.streaming().part()
 
     def _send(self, message: bytes) -> None:
         # After its answer nothing can go with an exchange any more.
-        send = self._session.transport.send if self._exchange.is_over else self._exchange.send
+        send = self._session.transport.send if self.is_over else self.streaming().put
         send(message)

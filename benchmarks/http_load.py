@@ -16,6 +16,7 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
@@ -23,6 +24,11 @@ from stdio_load import BrokenServer, environ
 
 HANDSHAKE, STATELESS = "2025-11-25", "2026-07-28"
 PATIENCE = 30.0  # Seconds for a server to start, and to end.
+
+# What asks has a processor of its own. Else it is woken on that of the server, in the middle of an answer, and this the
+# more often the slower the server is: one that answers faster than it is asked never has to wake anybody.
+PROCESSORS = sorted(os.sched_getaffinity(0))
+ASKING, ANSWERING = PROCESSORS[:1], PROCESSORS[1:] or PROCESSORS
 
 
 @dataclass(frozen=True)
@@ -36,14 +42,18 @@ class HttpLoad:
 
 
 class HttpChild:
-    """A server as a child process, on a free port."""
+    """A server as a child process, on a free port and these processors."""
 
-    def __init__(self, command: Sequence[str | Path]) -> None:
+    def __init__(self, command: Sequence[str | Path], processors: Sequence[int] = ANSWERING) -> None:
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port = free.getsockname()[1]
         self.process = subprocess.Popen(
-            [*command, str(self.port)], env=environ(), start_new_session=True, stdout=subprocess.DEVNULL
+            [*command, str(self.port)],
+            env=environ(),
+            start_new_session=True,
+            stdout=subprocess.DEVNULL,
+            preexec_fn=partial(os.sched_setaffinity, 0, processors),
         )
 
     def __enter__(self) -> Self:
@@ -153,6 +163,7 @@ async def call_of(connection: Connection, port: int, stateless: bool) -> bytes:
 
 async def calls(child: HttpChild, load: HttpLoad, connections: int, stateless: bool) -> dict[str, float]:
     """Calls per second, and their latencies in ms and processor time in µs."""
+    os.sched_setaffinity(0, ASKING)
     open_ = [await connect(child.port) for _ in range(connections)]
     requests = [await call_of(connection, child.port, stateless) for connection in open_]
     latencies: list[float] = []

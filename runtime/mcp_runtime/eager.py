@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import asyncio
 import sys
-import weakref
 from collections.abc import Callable, Coroutine, Generator
 from contextvars import Context, copy_context
+from sys import getrefcount
 from typing import Any, Final, TypeVar
+from weakref import getweakrefcount
 
 Work = Coroutine[Any, Any, None]
 T = TypeVar("T")
@@ -38,10 +39,9 @@ class Starter:
             if spare is None or spare.done():
                 self._spare = _Spare(self._loop)
             return self._loop.create_task(work)
-        held, watched = sys.getrefcount(spare), weakref.getweakrefcount(spare)
+        held, watched = getrefcount(spare), getweakrefcount(spare)
         ended = self._step(spare, work)
-        known = spare.marked or sys.getrefcount(spare) != held or weakref.getweakrefcount(spare) != watched
-        if ended and not known:
+        if ended and not spare.marked and getrefcount(spare) == held and getweakrefcount(spare) == watched:
             return None
         if ended:  # Somebody knows this task: it must not come back as that of another coroutine.
             spare.end(None)
@@ -50,9 +50,9 @@ class Starter:
 
     def _step(self, spare: _Spare, work: Work) -> bool:
         """Whether the coroutine ends with its first step; else the spare task goes on with it, or fails as it did."""
-        context = copy_context()
-        outer = _CURRENT.get(self._loop)
-        _CURRENT[self._loop] = spare
+        context, loop = copy_context(), self._loop
+        outer = _CURRENT.get(loop)
+        _CURRENT[loop] = spare
         try:
             waits_for = context.run(work.send, None)
         except StopIteration:
@@ -65,9 +65,9 @@ class Starter:
             spare.take_over(work, context, waits_for)
         finally:
             if outer is None:
-                del _CURRENT[self._loop]
+                del _CURRENT[loop]
             else:
-                _CURRENT[self._loop] = outer
+                _CURRENT[loop] = outer
         return False
 
     async def close(self) -> None:

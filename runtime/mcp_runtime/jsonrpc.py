@@ -70,15 +70,20 @@ def decode(data: bytes) -> Message | list[Message]:
         value = from_json(data, allow_inf_nan=False)
     except ValueError as fault:
         return Malformed(PARSE_ERROR, f"not JSON: {fault}")
-    if is_list(value):
-        return [read(item) for item in value] or Malformed(INVALID_REQUEST, "a batch has to hold a message")
-    return read(value)
+    if is_object(value):
+        return read(value)
+    if not is_list(value):
+        return _no_object(value)
+    messages = [read(item) if is_object(item) else _no_object(item) for item in value]
+    return messages or Malformed(INVALID_REQUEST, "a batch has to hold a message")
 
 
-def read(value: Any) -> Message:
+def _no_object(value: object) -> Malformed:
+    return Malformed(INVALID_REQUEST, f"a message is an object, not {type(value).__name__}")
+
+
+def read(value: dict[str, Any]) -> Message:
     """Read one parsed message."""
-    if not is_object(value):
-        return Malformed(INVALID_REQUEST, f"a message is an object, not {type(value).__name__}")
     id, method, params = value.get("id"), value.get("method"), value.get("params")
     known = id if type(id) is int or (type(id) is str and len(id) <= _LONGEST_ID) else None
     if value.get("jsonrpc") != "2.0":

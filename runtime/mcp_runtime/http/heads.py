@@ -52,10 +52,3 @@ class Heads:
         name = headers.get(NAME)
         plain = accepts(headers.get("accept"), JSON)
         return Head(headers, stranger, turned, plain, None if name is None else decode_value(name))
-
-
-def check_length(length: bytes, largest: int) -> Turned | None:
-    """What is wrong with the length a body is said to have, if something is."""
-    if not length.isdigit() or len(length) > 15:
-        return Turned(400, "the Content-Length is no number")
-    return None if int(length) <= largest else Turned(413, f"a message is at most {largest} bytes long")

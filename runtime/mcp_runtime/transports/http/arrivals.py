@@ -6,7 +6,6 @@ import asyncio
 from typing import Any, Final
 
 from ...http.headers import Turned
-from ...http.heads import check_length
 from .wire import Left, Receive
 
 _EVERY: Final = 0.1  # Of the time a request gets: how often it is looked whether one is late.
@@ -18,6 +17,7 @@ class Arrivals:
     def __init__(self, largest: int, seconds: float) -> None:
         self.largest = largest
         self._seconds = seconds
+        self._too_long = f"a message is at most {largest} bytes long"
         self._since: dict[asyncio.Task[Any], float] = {}
         self._late: set[asyncio.Task[Any]] = set()
         self._timer: asyncio.TimerHandle | None = None
@@ -26,9 +26,16 @@ class Arrivals:
     async def body(self, receive: Receive, length: bytes = b"") -> bytes | Turned:
         """The body of a request, refused as soon as it is known to be too long, be it from the `length` it is said to
         have, or too late. Raises Left."""
-        if length and (turned := check_length(length, self.largest)) is not None:
-            return turned
-        loop, task = self._running()
+        if length and (len(length) > 15 or not length.isdigit()):
+            return Turned(400, "the Content-Length is no number")
+        if length and int(length) > self.largest:
+            return Turned(413, self._too_long)
+        loop = self._loop
+        task = None if loop is None else asyncio.current_task(loop)
+        if loop is None or task is None:  # Asked only now: to find out which loop runs takes a system call.
+            loop = self._loop = asyncio.get_running_loop()
+            task = asyncio.current_task(loop)
+        assert task is not None, "a request is served by a task"
         self._since[task] = loop.time()
         if self._timer is None:
             self._timer = loop.call_later(self._seconds * _EVERY, self._look)
@@ -43,7 +50,7 @@ class Arrivals:
                 parts.append(part)
                 size += len(part)
                 if size > self.largest:
-                    return Turned(413, f"a message is at most {self.largest} bytes long")
+                    return Turned(413, self._too_long)
                 if not message.get("more_body", False):
                     return b"".join(parts)
         except asyncio.CancelledError:
@@ -54,17 +61,6 @@ class Arrivals:
             return Turned(408, f"the request took longer than {self._seconds:g} seconds")
         finally:
             del self._since[task]
-
-    def _running(self) -> tuple[asyncio.AbstractEventLoop, asyncio.Task[Any]]:
-        """The loop and the task that serve this request. That of the last one is asked first: to find out which loop runs
-        takes a system call."""
-        loop = self._loop
-        task = None if loop is None else asyncio.current_task(loop)
-        if loop is None or task is None:
-            loop = self._loop = asyncio.get_running_loop()
-            task = asyncio.current_task(loop)
-        assert task is not None, "a request is served by a task"
-        return loop, task
 
     def _look(self) -> None:
         """Give up what is late; look again as long as something is being read."""

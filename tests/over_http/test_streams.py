@@ -196,6 +196,24 @@ def test_a_store_keeps_the_latest_messages_within_its_limits(most: int, largest:
     assert store.after("a", 0) == ()
 
 
+def test_a_store_keeps_so_much_as_a_whole_and_takes_what_is_too_much_from_who_was_silent_for_longest() -> None:
+    store = MemoryEvents(whole=50)
+    for stream in "abc":
+        store.add(stream, 1, b"0123456789")
+    store.add("a", 2, b"0123456789")
+    store.add("c", 2, b"0123456789")
+    assert [len(store.after(stream, 0)) for stream in "abc"] == [2, 1, 2]
+    store.add("c", 3, b"01234567890123456789")
+    assert [store.after(stream, 0) for stream in "ab"] == [[(2, b"0123456789")], ()]
+    assert [number for number, _ in store.after("c", 0)] == [1, 2, 3]
+    store.add("b", 2, b"0" * 100)
+    assert [len(store.after(stream, 0)) for stream in "abc"] == [0, 1, 0], "the last message is kept in any case"
+    store.drop("b")
+    store.add("a", 3, b"0" * 50)
+    store.add("d", 1, b"1")
+    assert [len(store.after(stream, 0)) for stream in "abcd"] == [0, 0, 0, 1]
+
+
 @pytest.mark.parametrize(("resumable", "kept"), [(True, [1, 2, 3]), (False, [])])
 async def test_what_was_sent_is_kept_for_those_alone_who_can_come_back_for_it(resumable: bool, kept: list[int]) -> None:
     store, sent, connection = MemoryEvents(), asyncio.Queue[bytes](), object()

@@ -7,6 +7,7 @@ from typing import Final, Protocol
 
 _MOST: Final = 1024  # Messages of one stream that are kept.
 _LARGEST: Final = 16 * 1024 * 1024  # Bytes of one stream that are kept; the last message is kept in any case.
+_WHOLE: Final = 256 * 1024 * 1024  # Bytes of all streams that are kept.
 
 Numbered = tuple[int, bytes]
 
@@ -32,24 +33,35 @@ class EventStore(Protocol):
 
 
 class MemoryEvents:
-    """Keeps the latest messages of each stream in memory."""
+    """Keeps the latest messages of each stream in memory: at most so many, of so many bytes, and of all streams so many
+    bytes as a whole; what is too much is taken from the stream that has been silent for longest."""
 
-    __slots__ = ("_most", "_largest", "_streams")
+    __slots__ = ("_most", "_largest", "_whole", "_size", "_streams")
 
-    def __init__(self, most: int = _MOST, largest: int = _LARGEST) -> None:
-        self._most = most
-        self._largest = largest
-        self._streams: dict[str, _Kept] = {}
+    def __init__(self, most: int = _MOST, largest: int = _LARGEST, whole: int = _WHOLE) -> None:
+        self._most, self._largest, self._whole = most, largest, whole
+        self._size = 0
+        self._streams: dict[str, _Kept] = {}  # In the order in which something was last added.
 
     def add(self, stream: str, number: int, message: bytes) -> None:
-        kept = self._streams.get(stream)
-        if kept is None:
-            kept = self._streams[stream] = _Kept(number)
+        kept = self._streams.pop(stream, None) or _Kept(number)
+        self._streams[stream] = kept
         kept.messages.append(message)
         kept.size += len(message)
+        self._size += len(message)
         while len(kept.messages) > 1 and (len(kept.messages) > self._most or kept.size > self._largest):
-            kept.size -= len(kept.messages.pop(0))
-            kept.first += 1
+            self._lose_first(kept)
+        while self._size > self._whole and self._size > len(message):
+            silent, oldest = next(iter(self._streams.items()))
+            self._lose_first(oldest)
+            if not oldest.messages:
+                del self._streams[silent]
+
+    def _lose_first(self, kept: _Kept) -> None:
+        size = len(kept.messages.pop(0))
+        kept.size -= size
+        self._size -= size
+        kept.first += 1
 
     def after(self, stream: str, number: int) -> Sequence[Numbered]:
         kept = self._streams.get(stream)
@@ -59,7 +71,8 @@ class MemoryEvents:
         return list(enumerate(kept.messages[begin - kept.first :], begin))
 
     def drop(self, stream: str) -> None:
-        self._streams.pop(stream, None)
+        kept = self._streams.pop(stream, None)
+        self._size -= 0 if kept is None else kept.size
         if not self._streams:
             self._streams.clear()  # Gives back what it had grown to.
 

@@ -23,6 +23,8 @@ _LONGEST_ID: Final = 1024  # Characters; an id is echoed, so a peer must not cho
 
 @dataclass(slots=True)
 class RequestMessage:
+    """`params` is an object, or None where there are none."""
+
     id: Id
     method: str
     params: Any = None

@@ -104,6 +104,8 @@ class Speaker(Protocol):
 class Passing:
     """A speaker in front of another: it hands on whatever it does not do itself."""
 
+    __slots__ = ("_session",)
+
     def __init__(self, session: Speaker) -> None:
         self._session = session
 

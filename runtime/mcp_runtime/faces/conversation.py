@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from pydantic import BaseModel
@@ -119,7 +120,7 @@ class Conversation:
         if interim is None:
             answer = await handler(server.context(self, session, asked), asked.params)
         else:
-            rounds = Rounds(session, asked, interim, server.source, lambda: server.context(self, session, asked))
+            rounds = Rounds(session, asked, interim, server.source, partial(server.context, self, session, asked))
             ctx = server.context(self, rounds, asked)
             ctx._rounds = rounds  # pyright: ignore[reportPrivateUsage]
             try:

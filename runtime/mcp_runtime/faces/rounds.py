@@ -44,6 +44,8 @@ class Rounds(Passing):
     """The conversation as the handler of one request has it: what it asks the client is asked by the answer. `outside`
     gives a context of the request itself."""
 
+    __slots__ = ("_asked", "_interim", "_source", "_outside", "_questions", "_counts", "_waiting", "_state")
+
     def __init__(
         self, session: Speaker, asked: Asked, interim: Interim, source: Source, outside: Callable[[], Any]
     ) -> None:

@@ -154,7 +154,7 @@ class Single:
 
     def _check_arguments(self, headers: Headers, params: Any) -> Turned | None:
         """What is wrong with the headers that repeat arguments of a call, if something is."""
-        paths = self._paths.get(str(params.get("name"))) if is_object(params) else None
+        paths = self._paths.get(str(params.get("name"))) if params else None
         if not paths:
             return None
         fault = check_repeated(headers, params.get("arguments"), paths)

@@ -126,7 +126,7 @@ def _is_modern(message: Message | list[Message]) -> bool:
 
 def _meta(message: Message | list[Message]) -> Mapping[str, Any]:
     params = message.params if isinstance(message, (RequestMessage, NotificationMessage)) else None
-    meta = params.get("_meta") if is_object(params) else None
+    meta = params.get("_meta") if params else None
     return meta if is_object(meta) else {}
 
 
@@ -168,7 +168,7 @@ def _check_name(head: Head, message: RequestMessage | NotificationMessage, revis
     named = revision.http.names.get(message.method)
     if named is None:
         return None
-    said = message.params.get(named) if is_object(message.params) else None
+    said = message.params.get(named) if message.params else None
     if said == head.name or not isinstance(said, str):
         return None  # Params without one are wrong, which their own check will say.
     return f"the header {NAME} is not the {named} of the body"

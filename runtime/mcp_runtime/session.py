@@ -224,6 +224,11 @@ class Session:
             serving.task.cancel()
             serving.reply(None, 0)
 
+    def abandon(self) -> None:
+        """Stop all handlers of requests: nobody waits for what they answer any more."""
+        for id in list(self._serving):
+            self._cancel(id)
+
     def _told(self, told: Told) -> None:
         """Notifications that are about an exchange go to it; the others to their handler."""
         lifecycle = self.peer.revision.lifecycle

@@ -65,7 +65,9 @@ class Exchange:
 
     def left(self, leaving: object) -> None:
         """The client has left, which is how it cancels without a session (2026: basic/transports, Cancellation)."""
-        self.reply(None, 0)
+        self._session.abandon()  # First of all, so that no handler says anything to somebody who is not there.
+        if not self.is_over:
+            self.reply(None, 0)
 
     def streaming(self) -> Stream:
         """The stream of this exchange, opened if it is not yet."""

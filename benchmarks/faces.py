@@ -11,6 +11,7 @@ benchmarks/results/faces.md, except with --quick.
 from __future__ import annotations
 
 import argparse
+import os
 import statistics
 import sys
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ from pathlib import Path
 
 from peers import environment
 from rich.console import Console
-from stdio_load import NEWEST, REVISION, Child, Load
+from stdio_load import ANSWERING, ASKING, NEWEST, REVISION, Child, Load
 from stdio_quiet import Quiet
 from stdio_table import markdown, shown
 
@@ -59,7 +60,8 @@ def candidates() -> dict[str, Candidate]:
 
 def measured(candidate: Candidate, load: Load) -> tuple[float, float]:
     """Calls a second, and µs of the server's processor time a call."""
-    with Child(candidate.command, load.seconds, candidate.client) as child:
+    os.sched_setaffinity(0, ASKING)
+    with Child(candidate.command, load.seconds, candidate.client, ANSWERING) as child:
         child.open()
         child.pipelined(1, load.warm_up)
         cpu = child.cpu()
@@ -85,7 +87,7 @@ def compare(runs: int, load: Load, keep: bool) -> None:
     caption = (
         f"Medians of {runs} runs of {load.pipelined:,} pipelined calls, after {load.warm_up:,} that do not count; a "
         f"ratio is the median of those of the runs, since a machine is now faster, now slower. "
-        f"Handlers are written for {NEWEST}; a client of another revision is served by converting."
+        f"Calls are made on a processor of their own. Handlers are written for {NEWEST}; a client of another revision is served by converting."
     )
     console.print(shown("one tool over stdio", heads, table), "", caption)
     if keep:

@@ -20,15 +20,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
-from stdio_load import BrokenServer, environ
+from stdio_load import ANSWERING, ASKING, BrokenServer, environ
 
 HANDSHAKE, STATELESS = "2025-11-25", "2026-07-28"
 PATIENCE = 30.0  # Seconds for a server to start, and to end.
-
-# What asks has a processor of its own. Else it is woken on that of the server, in the middle of an answer, and this the
-# more often the slower the server is: one that answers faster than it is asked never has to wake anybody.
-PROCESSORS = sorted(os.sched_getaffinity(0))
-ASKING, ANSWERING = PROCESSORS[:1], PROCESSORS[1:] or PROCESSORS
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
@@ -26,6 +27,11 @@ _OWN = "io.modelcontextprotocol/"
 _STATELESS = {"_meta": {f"{_OWN}protocolVersion": NEWEST, f"{_OWN}clientInfo": WHO, f"{_OWN}clientCapabilities": {}}}
 _CHUNK = 1 << 17
 _GRACE = 5.0  # Seconds a server gets to end once its input is closed.
+
+# What asks has a processor of its own. Else it is woken on that of the server, in the middle of an answer, and this the
+# more often the slower the server is: one that answers faster than it is asked never has to wake anybody.
+PROCESSORS = sorted(os.sched_getaffinity(0))
+ASKING, ANSWERING = PROCESSORS[:1], PROCESSORS[1:] or PROCESSORS
 
 
 @dataclass(frozen=True)
@@ -63,7 +69,13 @@ def environ() -> dict[str, str]:
 class Child:
     """A server as a child process. It is killed when its time is up, which ends every read and write here as well."""
 
-    def __init__(self, command: Sequence[str | Path], seconds: float, revision: str = REVISION) -> None:
+    def __init__(
+        self,
+        command: Sequence[str | Path],
+        seconds: float,
+        revision: str = REVISION,
+        processors: Sequence[int] = PROCESSORS,
+    ) -> None:
         self._revision = revision
         # Without a handshake, each request says what the handshake would have.
         self._meta = _STATELESS if revision == NEWEST else {}
@@ -71,7 +83,14 @@ class Child:
         self._rest = b""
         pipe = subprocess.PIPE
         self.process = subprocess.Popen(
-            command, stdin=pipe, stdout=pipe, stderr=self._errors, bufsize=0, env=environ(), start_new_session=True
+            command,
+            stdin=pipe,
+            stdout=pipe,
+            stderr=self._errors,
+            bufsize=0,
+            env=environ(),
+            start_new_session=True,
+            preexec_fn=partial(os.sched_setaffinity, 0, processors),
         )
         assert self.process.stdin is not None and self.process.stdout is not None
         self._in, self._out = self.process.stdin.fileno(), self.process.stdout.fileno()

@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from ..exchange import log
 from ..seams import Transport
-from .atonce import AtOnce
+from .atonce import AtOnce, Readers
 from .pipes import PipeTransport
 
 _PATIENCE: Final = 1.5  # Seconds after which a process that was told to end does so, whatever its handlers do.
@@ -32,7 +32,8 @@ def run_server(serve: Callable[[Transport], Awaitable[None]]) -> None:
     """
     incoming, outgoing = _take_descriptors()
     gc.freeze()  # What was loaded stays to the end: no collection has to look at it again.
-    readers = AtOnce()
+    # Where a terminal cannot be polled, as on other systems, the loop reads as it always does.
+    readers = AtOnce() if sys.platform == "linux" else None
     loop = asyncio.SelectorEventLoop(readers)
     ending = _Ending(loop)
     try:
@@ -58,7 +59,7 @@ def _watch(loop: asyncio.AbstractEventLoop, incoming: int, hang_up: Callable[[],
 
 
 async def _conversation(
-    serve: Callable[[Transport], Awaitable[None]], incoming: int, outgoing: int, readers: AtOnce
+    serve: Callable[[Transport], Awaitable[None]], incoming: int, outgoing: int, readers: Readers | None
 ) -> None:
     transport = PipeTransport(incoming, outgoing, readers=readers)
     watched = (asyncio.get_running_loop(), incoming, transport.hang_up)

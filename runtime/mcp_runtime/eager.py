@@ -20,6 +20,7 @@ Work = Coroutine[Any, Any, None]
 T = TypeVar("T")
 
 _BUILT_IN: Final = sys.version_info >= (3, 12)
+# Asyncio's own table of current tasks, which is private and used on Python 3.11 alone: docs/adr/0002.
 _CURRENT: Final[dict[asyncio.AbstractEventLoop, asyncio.Task[Any]]] = getattr(asyncio.tasks, "_current_tasks", {})
 
 

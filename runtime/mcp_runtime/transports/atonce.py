@@ -28,7 +28,7 @@ class AtOnce(selectors.DefaultSelector):
     """The selector of an event loop that calls back by itself.
 
     The loop would queue a callback, in a context of its own, and run it after it has looked at everything else, which
-    for calls that come one after the other is a tenth of what each of them costs.
+    for calls that come one after the other is up to a tenth of what each of them costs.
     """
 
     def __init__(self) -> None:

@@ -12,10 +12,10 @@ from ..auth.resource.challenge import Denied
 from ..errors import LocalError
 from ..exchange import log
 from ..framing import LIMIT
-from ..http.headers import Head, Turned
+from ..http.headers import Turned
 from ..http.heads import Heads
 from ..http.origins import Origins
-from ..http.rules import Spoken, Way, check_alone, classify
+from ..http.rules import Head, Spoken, Way, check_alone, classify
 from ..jsonrpc import INTERNAL_ERROR, INVALID_REQUEST, decode
 from ..transports.http.arrivals import Arrivals
 from ..transports.http.events import EventStore, MemoryEvents
@@ -188,21 +188,19 @@ class HttpServer:
 
     def _post(self, posted: Posted) -> Sending:
         message = posted.message
-        way = classify(posted.head.headers, message, self._spoken)
+        way = classify(posted.head, message, self._spoken)
         if isinstance(message, list) and len(message) > self._limits.batch:
             way = Turned(413, f"a batch has at most {self._limits.batch} messages")
         if self._leaving:
             way = Turned(503, "the server is about to end", INTERNAL_ERROR)
-        match way:
-            case Way.SESSION:
-                return self._shaking.serve(posted)
-            case Way.ALONE:
-                revision = check_alone(posted.head, message, self._spoken)
-                if isinstance(revision, Turned):
-                    return turn_away(posted.send, revision, id_of(message))
-                return self._singles[revision.id].serve(posted)
-            case Way.OPENING:
-                return self._shaking.open(posted)
-            case Turned():
-                null = next(iter(self._spoken.shaking.values())).null_ids if self._spoken.shaking else False
-                return turn_away(posted.send, way, id_of(message), null)
+        if way is Way.SESSION:
+            return self._shaking.serve(posted)
+        if way is Way.ALONE:
+            revision = check_alone(posted.head, message, self._spoken)
+            if isinstance(revision, Turned):
+                return turn_away(posted.send, revision, id_of(message))
+            return self._singles[revision.id].serve(posted)
+        if isinstance(way, Turned):
+            null = next(iter(self._spoken.shaking.values())).null_ids if self._spoken.shaking else False
+            return turn_away(posted.send, way, id_of(message), null)
+        return self._shaking.open(posted)

@@ -44,19 +44,6 @@ class Turned:
     data: object = None
 
 
-@dataclass(frozen=True, slots=True)
-class Head:
-    """The headers but for the length; why the request is turned away before its path is looked at (`stranger`) and
-    after (`turned`); whether its sender takes an answer as one JSON body; the name that a header repeats, as it is
-    meant."""
-
-    headers: Headers
-    stranger: Turned | None
-    turned: Turned | None
-    plain: bool
-    name: str | None
-
-
 def read_headers(raw: Sequence[tuple[bytes, bytes]]) -> Headers | Turned:
     """The headers by their name in lower case; several of one name are joined, where they may be."""
     if len(raw) > _MOST_HEADERS or len(b"".join([part for pair in raw for part in pair])) > _MOST_BYTES:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from .headers import JSON, NAME, Head, Turned, accepts, decode_value, read_headers
+from .headers import JSON, NAME, VERSION, Turned, accepts, decode_value, read_headers
 from .origins import Origins
-from .rules import Spoken, check_method
+from .rules import Head, Spoken, check_method, way_of
 
 Raw = Sequence[tuple[bytes, bytes]]
 
@@ -24,19 +24,25 @@ class Heads:
         self._origins = origins
         self._spoken = spoken
         self._seen: dict[object, Head] = {}
+        self._length_at = 0  # Where in a head the length stood last: the heads of one client are alike.
 
     def read(self, method: str, raw: Raw) -> tuple[Head, bytes]:
         """What a head says, and the length of the body apart, nothing where it is not said: a client sends the same head
         again and again, but for that."""
-        fields = dict(raw)
-        if len(fields) != len(raw):  # Rare, and maybe wrong: some names are there twice.
-            return self._read(method, raw), fields.get(_LENGTH, b"")
-        length = fields.pop(_LENGTH, b"")
-        key = (method, *fields.items())
-        head = self._seen.get(key)
+        fields, at, length = list(raw), self._length_at, b""
+        if at >= len(fields) or fields[at][0] != _LENGTH:
+            at = next((at for at, (name, _) in enumerate(fields) if name == _LENGTH), -1)
+            self._length_at = max(at, 0)
+        if at >= 0:
+            length = fields.pop(at)[1]
+        key = (method, *fields)
+        try:
+            head = self._seen.get(key)
+        except TypeError:  # Some who call ASGI applications have lists for pairs.
+            return self.read(method, [(name, value) for name, value in raw])
         if head is None:
-            head = self._read(method, list(fields.items()))
-            size = sum(len(name) + len(value) for name, value in raw)
+            head = self._read(method, raw)
+            size = sum(len(name) + len(value) for name, value in fields)
             if size <= _LARGEST and not any(name in head.headers for name in _SECRET):
                 if len(self._seen) >= _KEPT:
                     self._seen.clear()
@@ -46,9 +52,16 @@ class Heads:
     def _read(self, method: str, raw: Raw) -> Head:
         headers = read_headers(raw)
         if isinstance(headers, Turned):
-            return Head({}, headers, None, True, None)
+            return Head({}, headers, None)
         stranger = self._origins.check(headers)
         turned = stranger or check_method(method, headers, self._spoken)
         name = headers.get(NAME)
-        plain = accepts(headers.get("accept"), JSON)
-        return Head(headers, stranger, turned, plain, None if name is None else decode_value(name))
+        return Head(
+            {name: text for name, text in headers.items() if name != "content-length"},
+            stranger,
+            turned,
+            accepts(headers.get("accept"), JSON),
+            None if name is None else decode_value(name),
+            way_of(headers, self._spoken),
+            self._spoken.stateless.get(headers.get(VERSION, "")),
+        )

@@ -20,7 +20,6 @@ from .headers import (
     PARAMETER,
     SESSION,
     VERSION,
-    Head,
     Headers,
     Turned,
     accepts,
@@ -68,6 +67,21 @@ class Spoken:
         return ", ".join(_METHODS) if self.shaking else "POST"
 
 
+@dataclass(frozen=True, slots=True)
+class Head:
+    """The headers but for the length; why the request is turned away before its path is looked at (`stranger`) and
+    after (`turned`); whether its sender takes an answer as one JSON body; the name that a header repeats, as it is
+    meant; what a POST belongs to, where its headers tell, and the revision without sessions that they name."""
+
+    headers: Headers
+    stranger: Turned | None
+    turned: Turned | None
+    plain: bool = True
+    name: str | None = None
+    way: Way | None = None
+    revision: Revision | None = None
+
+
 def check_method(method: str, headers: Headers, spoken: Spoken) -> Turned | None:
     """What is wrong with the HTTP method, and with what it needs in its head."""
     if method not in _METHODS or (method != "POST" and not spoken.shaking):
@@ -101,12 +115,20 @@ def _check_version(headers: Headers, spoken: Spoken) -> Turned | None:
     return None
 
 
-def classify(headers: Headers, message: Message | list[Message], spoken: Spoken) -> Way | Turned:
-    """What a POST belongs to: a session, the opening of one, or nothing but itself."""
+def way_of(headers: Headers, spoken: Spoken) -> Way | None:
+    """What a POST belongs to, where its headers tell."""
     version = headers.get(VERSION)
     if version in spoken.shaking and SESSION in headers:
         return Way.SESSION
-    if spoken.stateless and (version in spoken.stateless or not spoken.shaking or _is_modern(message)):
+    return Way.ALONE if spoken.stateless and (version in spoken.stateless or not spoken.shaking) else None
+
+
+def classify(head: Head, message: Message | list[Message], spoken: Spoken) -> Way | Turned:
+    """What a POST belongs to: a session, the opening of one, or nothing but itself."""
+    if head.way is not None:
+        return head.way
+    headers = head.headers
+    if spoken.stateless and _VERSION in _meta(message):  # It says itself which revision it is of.
         return Way.ALONE
     if isinstance(message, RequestMessage) and message.method in spoken.opening and SESSION not in headers:
         return Way.OPENING
@@ -119,11 +141,6 @@ def classify(headers: Headers, message: Message | list[Message], spoken: Spoken)
     return Turned(400, "a message that opens no session has to name one")
 
 
-def _is_modern(message: Message | list[Message]) -> bool:
-    """Whether a message says itself which revision it is of."""
-    return _VERSION in _meta(message)
-
-
 def _meta(message: Message | list[Message]) -> Mapping[str, Any]:
     params = message.params if isinstance(message, (RequestMessage, NotificationMessage)) else None
     meta = params.get("_meta") if params else None
@@ -134,23 +151,21 @@ def check_alone(head: Head, message: Message | list[Message], spoken: Spoken) ->
     """The revision of a message that belongs to no session, if its headers say what its body says."""
     if not isinstance(message, (RequestMessage, NotificationMessage)):
         return _no_use(message, spoken)
-    headers = head.headers
-    version, said = headers.get(VERSION), _meta(message).get(_VERSION)
-    revision = spoken.stateless.get(version or "")
-    if version is None:
+    headers, revision, said = head.headers, head.revision, _meta(message).get(_VERSION)
+    if VERSION not in headers:
         why = f"the header {VERSION} is missing"
-    elif said != version and isinstance(said, str):
+    elif said != headers[VERSION] and isinstance(said, str):
         why = f"the header {VERSION} is not what the body says"
     elif revision is None:
-        data = {"supported": list(spoken.stateless), "requested": version}
+        data = {"supported": list(spoken.stateless), "requested": headers[VERSION]}
         code = int(spoken.newest.constants["UNSUPPORTED_PROTOCOL_VERSION"])
         return Turned(400, "unsupported protocol version", code, data)
     elif headers.get(METHOD) != message.method and (isinstance(message, RequestMessage) or METHOD in headers):
         why = f"the header {METHOD} is not the method of the body"
-    elif (fault := _check_name(head, message, revision)) is None:
-        return revision
+    elif (named := revision.http.names.get(message.method)) is not None and not _repeats(head, message.params, named):
+        why = f"the header {NAME} is not the {named} of the body"
     else:
-        why = fault
+        return revision
     return Turned(400, why, int(spoken.newest.constants.get("HEADER_MISMATCH", INVALID_REQUEST)))
 
 
@@ -163,15 +178,10 @@ def _no_use(message: Message | list[Message], spoken: Spoken) -> Turned:
     return Turned(400, "the server has asked nothing, so there is nothing to answer")
 
 
-def _check_name(head: Head, message: RequestMessage | NotificationMessage, revision: Revision) -> str | None:
-    """What is wrong with the header that repeats a name, or a URI, of the params."""
-    named = revision.http.names.get(message.method)
-    if named is None:
-        return None
-    said = message.params.get(named) if message.params else None
-    if said == head.name or not isinstance(said, str):
-        return None  # Params without one are wrong, which their own check will say.
-    return f"the header {NAME} is not the {named} of the body"
+def _repeats(head: Head, params: Any, named: str) -> bool:
+    """Whether a header repeats a name, or a URI, of the params; where they have none, their own check will say so."""
+    said = params.get(named) if params else None
+    return said == head.name or not isinstance(said, str)
 
 
 def repeated(schema: Any) -> Mapping[str, tuple[str, ...]]:

@@ -11,7 +11,7 @@ from pydantic import BaseModel
 
 from ...auth.resource.caller import Caller
 from ...exchange import OnProgress
-from ...http.headers import Head
+from ...http.rules import Head
 from ...jsonrpc import Message
 from ...peer import Peer
 from ...session import Session

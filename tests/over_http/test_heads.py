@@ -1,0 +1,66 @@
+"""A head is read once and known again, whatever the length beside it, wherever that stands and however pairs are made."""
+
+from __future__ import annotations
+
+from behaviour.support import HANDSHAKE
+
+from mcp_runtime.http.heads import Heads
+from mcp_runtime.http.origins import Origins
+from mcp_runtime.http.rules import Spoken, Way
+
+REV = HANDSHAKE[-1]
+HOST = (b"host", b"localhost")
+KIND = (b"content-type", b"application/json")
+NAMED = [(b"mcp-session-id", b"abc"), (b"mcp-protocol-version", REV.id.encode())]
+
+
+def heads() -> Heads:
+    return Heads(Origins.of(None, None), Spoken.of({REV.id: REV.revision}))
+
+
+def length(number: bytes) -> tuple[bytes, bytes]:
+    return (b"content-length", number)
+
+
+def test_a_head_is_known_again_with_another_length() -> None:
+    known = heads()
+    one, first = known.read("POST", [HOST, KIND, length(b"10"), *NAMED])
+    two, second = known.read("POST", [HOST, KIND, length(b"2000"), *NAMED])
+    assert one is two and (first, second) == (b"10", b"2000")
+    assert "content-length" not in one.headers and one.way is Way.SESSION
+
+
+def test_the_length_may_stand_anywhere_and_be_absent() -> None:
+    known = heads()
+    for raw in ([length(b"1"), HOST, KIND], [HOST, length(b"1"), KIND], [HOST, KIND, length(b"1")]):
+        head, said = known.read("POST", raw)
+        assert said == b"1" and head.headers == {"host": "localhost", "content-type": "application/json"}
+    assert known.read("POST", [HOST, KIND])[1] == b""
+    assert known.read("POST", [])[1] == b""
+
+
+def test_a_value_is_not_taken_for_a_name() -> None:
+    head, said = heads().read("POST", [HOST, KIND, (b"x-about", b"content-length"), length(b"7")])
+    assert said == b"7" and head.headers["x-about"] == "content-length"
+
+
+def test_two_lengths_are_refused_also_the_second_time() -> None:
+    known = heads()
+    for _ in range(2):
+        head, _ = known.read("POST", [HOST, KIND, length(b"1"), length(b"2")])
+        assert head.stranger is not None and head.stranger.status == 400
+
+
+def test_the_method_belongs_to_what_is_known() -> None:
+    known = heads()
+    get, _ = known.read("GET", [HOST, (b"accept", b"application/json")])
+    post, _ = known.read("POST", [HOST, (b"accept", b"application/json")])
+    assert get.turned is not None and get.turned.status == 406
+    assert post.turned is not None and post.turned.status == 415
+
+
+def test_pairs_may_be_lists() -> None:
+    known = heads()
+    head, said = known.read("POST", [list(pair) for pair in (HOST, KIND, length(b"5"))])  # type: ignore[misc]
+    assert said == b"5" and head.headers["host"] == "localhost"
+    assert known.read("POST", [HOST, KIND, length(b"5")])[0] is head

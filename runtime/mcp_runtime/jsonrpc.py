@@ -147,10 +147,11 @@ def notification(method: str, params: Any) -> bytes:
 
 def result(id: Id, value: Any, meta: bytes = b"") -> bytes:
     """A result; `meta` is the JSON of its metadata, where it has none of its own."""
-    body = json_of(value)
-    if meta:
-        body = b'{"_meta":%b%b%b' % (meta, b"" if body == b"{}" else b",", body[1:])
-    return b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (b"%d" % id if type(id) is int else to_json(id), body)
+    body, name = json_of(value), b"%d" % id if type(id) is int else to_json(id)
+    if not meta:
+        return b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (name, body)
+    comma = b"" if body == b"{}" else b","
+    return b'{"jsonrpc":"2.0","id":%b,"result":{"_meta":%b%b%b}' % (name, meta, comma, body[1:])
 
 
 def error(id: Id | None, code: int, message: str, data: Any = None, null_id: bool = False) -> bytes:

@@ -145,8 +145,10 @@ class Session:
                     opened, self._opened = self._opened, None  # It is needed once.
                     reply(self.peer.answer(event, opened(self.peer, event)), 0)
                     return True
-                serving = self._serving[event.id] = Serving(event, reply)
+                serving = Serving(event, reply)
                 serving.task = self._start(self._serve(serving, speaker))
+                if serving.task is not None:
+                    self._serving[event.id] = serving
             case Told():
                 self._told(event)
                 return False
@@ -174,7 +176,7 @@ class Session:
         """Run a coroutine beside the others, at once up to where it first waits; its task, or None where it ended."""
         task = self._starter.start(work)
         if task is None or task.done():
-            return task
+            return None
         self._tasks[task] = None
         if len(self._tasks) == _MOST_AT_ONCE and self._pushing is not None:
             self._pushing.pause()
@@ -207,8 +209,10 @@ class Session:
             answer = self.peer.refuse(asked, code, "internal error")
         finally:
             self._done(serving.task)
+        if serving.task is None:
+            serving.reply(answer, code)
         # Who has cancelled a request wants no answer, also not that of a handler which did not care.
-        if self._serving.get(asked.id) is serving:
+        elif self._serving.get(asked.id) is serving:
             del self._serving[asked.id]
             if not self._serving:
                 self._serving.clear()  # Gives back what it had grown to.

@@ -87,9 +87,9 @@ class WireModel(BaseModel):
         if deprecated:
             warnings.warn(deprecated, DeprecationWarning, stacklevel=2)
         self.__pydantic_validator__.validate_python({**values, **data}, self_instance=self)
-        for names in usuals:  # Who reads the object can tell what was said from what was filled in.
-            if data.keys().isdisjoint(names):
-                self.__pydantic_fields_set__.discard(names[0])
+        for name, alias in usuals:  # Who reads the object can tell what was said from what was filled in.
+            if name not in data and alias not in data:
+                self.__pydantic_fields_set__.discard(name)
 
     # Tells pydantic that validation need not call __init__: only direct construction fills constants in.
     __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined]

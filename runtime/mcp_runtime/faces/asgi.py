@@ -155,17 +155,17 @@ class HttpServer:
         if self._gate is not None and self._gate.announces(path, self._path):
             return announce(send, method, self._gate.document)
         pairs = self._pairs if self._pairs is not None and self._pairs.serves(path) else None
-        if pairs is None and self._path not in (None, path):
+        if pairs is None and self._path is not None and self._path != path:
             return turn_away(send, Turned(404, "there is nothing here"))
-        caller: Caller | Denied
-        if self._gate is None:
-            owner = self._owner(scope)
-            caller = NOBODY if owner is None else Caller(None, owner=owner)
-        else:
-            caller = await self._judge(self._gate, scope, head, pairs is None)
-        if isinstance(caller, Denied):
-            code = INTERNAL_ERROR if caller.status == 503 else INVALID_REQUEST
-            return turn_away(send, Turned(caller.status, caller.why, code), more=caller.headers)
+        caller = NOBODY
+        if self._gate is not None:
+            judged = await self._judge(self._gate, scope, head, pairs is None)
+            if isinstance(judged, Denied):
+                code = INTERNAL_ERROR if judged.status == 503 else INVALID_REQUEST
+                return turn_away(send, Turned(judged.status, judged.why, code), more=judged.headers)
+            caller = judged
+        elif (owner := self._owner(scope)) is not None:
+            caller = Caller(None, owner=owner)
         if pairs is not None:
             arriving = partial(self._arrivals.body, receive, length)
             return pairs.serve(scope, head.headers, caller, arriving, receive, send)

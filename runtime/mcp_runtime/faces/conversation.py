@@ -79,22 +79,25 @@ class Conversation:
         return within_trace(self._answer, session, message) if is_tracing() else self._answer(session, message)
 
     def _answer(self, session: Speaker, message: Asked | Told) -> Awaitable[Any]:
-        """That of its handler alone, where the runtime has no part in it."""
-        handler = self._server._alone.get(message.row.method)  # pyright: ignore[reportPrivateUsage]
+        """That of its handler, where it is no message of the lifecycle."""
+        server = self._server
+        handler = server._further.get(message.row.method)  # pyright: ignore[reportPrivateUsage]
         if handler is None:
             return self._handle(session, message)
-        answer: Awaitable[Any] = handler(self._server.context(self, session, message), message.params)
-        return answer
+        if isinstance(server.revision.lifecycle, Handshake) or isinstance(message, Told):
+            answer: Awaitable[Any] = handler(server.context(self, session, message), message.params)
+            return answer
+        return self._run(handler, session, message)
 
     async def _handle(self, session: Speaker, message: Asked | Told) -> Any:
-        """The answer to a message: the runtime's own for the lifecycle's messages, else that of the handler."""
+        """The answer to a message of the lifecycle, or to one that has no handler."""
         server, row = self._server, message.row
-        handler = server._handlers.get(row.method)  # pyright: ignore[reportPrivateUsage]
         if isinstance(message, Told):
-            return None if handler is None else await handler(server.context(self, session, message), message.params)
+            return None
         lifecycle = server.revision.lifecycle
         if isinstance(lifecycle, Stateless):
-            self._check_version(message)
+            if (requested := message.params.meta.protocol_version) != server.revision.id:
+                raise self._unsupported(requested)
             if row is lifecycle.discover:
                 return self._discovered(message.row)
             if row is lifecycle.listen:
@@ -103,8 +106,9 @@ class Conversation:
             return message.row.result()
         elif lifecycle.level is not None and row.method == lifecycle.level.method:
             self.level = message.params.level
+        handler = server._handlers.get(row.method)  # pyright: ignore[reportPrivateUsage]
         if handler is not None:
-            answer = await self._run(handler, session, message)
+            answer = await handler(server.context(self, session, message), message.params)
         elif self._is_kept_here(row):
             check_scopes(server.context(self, session, message), server.source.scopes, message)
             answer = message.row.result()
@@ -115,8 +119,10 @@ class Conversation:
         return answer
 
     async def _run(self, handler: Handler, session: Speaker, asked: Asked) -> Any:
-        """What a handler answers; where nothing is asked but by results, what it asks becomes one."""
-        server, interim = self._server, interim_of(asked.row)
+        """What a handler answers where nothing is remembered of the client: what it asks becomes a result."""
+        server, interim, requested = self._server, interim_of(asked.row), asked.params.meta.protocol_version
+        if requested != server.revision.id:
+            raise self._unsupported(requested)
         if interim is None:
             answer = await handler(server.context(self, session, asked), asked.params)
         else:
@@ -169,14 +175,11 @@ class Conversation:
     def _signature(self) -> dict[str, Any]:
         return {f"{META}serverInfo": {"name": self._server.name, "version": self._server.version}}
 
-    def _check_version(self, asked: Asked) -> None:
-        """Raise the Refusal that says which revisions there are, where the request is of another one."""
-        revision = self._server.revision
-        requested = asked.params.meta.protocol_version
-        if requested != revision.id:
-            data = {"supported": self._stateless_ids(), "requested": requested}
-            code = int(revision.constants["UNSUPPORTED_PROTOCOL_VERSION"])
-            raise Refusal(code, f"unsupported protocol version {requested!r}", data)
+    def _unsupported(self, requested: str) -> Refusal:
+        """What says which revisions there are, where a request is of another one."""
+        data = {"supported": self._stateless_ids(), "requested": requested}
+        code = int(self._server.revision.constants["UNSUPPORTED_PROTOCOL_VERSION"])
+        return Refusal(code, f"unsupported protocol version {requested!r}", data)
 
     def _stateless_ids(self) -> list[str]:
         return [each.speaks for each in self._servers if not each.shakes_hands]

@@ -12,7 +12,7 @@ from ..errors import LocalError
 from ..peer import Peer
 from ..seams import Transport
 from ..session import Session
-from ..spec import Direction, Handshake, Notification, Stateless
+from ..spec import Direction, Handshake, Notification, Sent, Stateless
 from .audience import Audience
 from .calls import DEFAULT, Options, Params
 from .choosing import choose, turn_away
@@ -118,12 +118,13 @@ class BaseServer(Face):
         await serve([self], transport)
 
     @cached_property
-    def _alone(self) -> Mapping[str, Handler]:
-        """The handlers of what is no message of the lifecycle, in a conversation that is a session."""
+    def _further(self) -> Mapping[str, Handler]:
+        """The handlers of what is no message of the lifecycle, and of notifications."""
         lifecycle = self.revision.lifecycle
         if isinstance(lifecycle, Stateless):
-            return {}
-        roles = (lifecycle.probe, lifecycle.level, lifecycle.subscribe, lifecycle.unsubscribe)
+            roles: tuple[Sent | None, ...] = (lifecycle.discover, lifecycle.listen)
+        else:
+            roles = (lifecycle.probe, lifecycle.level, lifecycle.subscribe, lifecycle.unsubscribe)
         own = {row.method for row in roles if row is not None}
         return {method: handler for method, handler in self._handlers.items() if method not in own}
 

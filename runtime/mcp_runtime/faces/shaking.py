@@ -35,6 +35,7 @@ from .lives import Life
 from .server import BaseServer
 
 _SESSION: Final = SESSION.encode()
+_UNKNOWN: Final = Turned(404, "there is no such session")
 
 
 class Shaking:
@@ -77,9 +78,9 @@ class Shaking:
 
     def serve(self, posted: Posted) -> Sending:
         """Answer what belongs to a session that was opened before."""
-        found = self._find(posted.head.headers, posted.caller)
-        if isinstance(found, Turned):
-            return turn_away(posted.send, found, id_of(posted.message))
+        found = self._sessions.find(posted.head.headers[SESSION], posted.caller.owner)
+        if found is None:
+            return turn_away(posted.send, _UNKNOWN, id_of(posted.message))
         session = found.session
         assert session is not None, "a session is opened together with its conversation"
         return self._answer(session, _act(session, posted, found), posted)
@@ -115,7 +116,7 @@ class Shaking:
             await self._starter.close()
 
     def _find(self, headers: Headers, caller: Caller) -> HttpSession | Turned:
-        return self._sessions.find(headers[SESSION], caller.owner) or Turned(404, "there is no such session")
+        return self._sessions.find(headers[SESSION], caller.owner) or _UNKNOWN
 
     def _answer(self, session: Session, exchange: Exchange | None, posted: Posted, more: Raw = ()) -> Sending:
         if exchange is None:

@@ -79,7 +79,7 @@ class Single:
         if isinstance(message, RequestMessage) and message.method == self._calls:
             if self._loop.time() > self._known_until:
                 await self._learn()
-            if (turned := self._check_arguments(posted.head.headers, message.params)) is not None:
+            if self._paths and (turned := self._check_arguments(posted.head.headers, message.params)) is not None:
                 return await turn_away(send, turned, message.id)
         session = self._ready or self._session(conversation)
         self._ready = None

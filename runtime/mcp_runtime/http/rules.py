@@ -128,8 +128,9 @@ def classify(head: Head, message: Message | list[Message], spoken: Spoken) -> Wa
     if head.way is not None:
         return head.way
     headers = head.headers
-    if spoken.stateless and _VERSION in _meta(message):  # It says itself which revision it is of.
-        return Way.ALONE
+    if spoken.stateless and isinstance(message, (RequestMessage, NotificationMessage)):
+        if _VERSION in _meta(message.params or {}):  # It says itself which revision it is of.
+            return Way.ALONE
     if isinstance(message, RequestMessage) and message.method in spoken.opening and SESSION not in headers:
         return Way.OPENING
     if (turned := _check_version(headers, spoken)) is not None:
@@ -141,9 +142,8 @@ def classify(head: Head, message: Message | list[Message], spoken: Spoken) -> Wa
     return Turned(400, "a message that opens no session has to name one")
 
 
-def _meta(message: Message | list[Message]) -> Mapping[str, Any]:
-    params = message.params if isinstance(message, (RequestMessage, NotificationMessage)) else None
-    meta = params.get("_meta") if params else None
+def _meta(params: Mapping[str, Any]) -> Mapping[str, Any]:
+    meta = params.get("_meta")
     return meta if is_object(meta) else {}
 
 
@@ -151,7 +151,9 @@ def check_alone(head: Head, message: Message | list[Message], spoken: Spoken) ->
     """The revision of a message that belongs to no session, if its headers say what its body says."""
     if not isinstance(message, (RequestMessage, NotificationMessage)):
         return _no_use(message, spoken)
-    headers, revision, said = head.headers, head.revision, _meta(message).get(_VERSION)
+    headers, revision = head.headers, head.revision
+    params: Mapping[str, Any] = message.params or {}
+    said = _meta(params).get(_VERSION)
     if VERSION not in headers:
         why = f"the header {VERSION} is missing"
     elif said != headers[VERSION] and isinstance(said, str):
@@ -162,10 +164,14 @@ def check_alone(head: Head, message: Message | list[Message], spoken: Spoken) ->
         return Turned(400, "unsupported protocol version", code, data)
     elif headers.get(METHOD) != message.method and (isinstance(message, RequestMessage) or METHOD in headers):
         why = f"the header {METHOD} is not the method of the body"
-    elif (named := revision.http.names.get(message.method)) is not None and not _repeats(head, message.params, named):
-        why = f"the header {NAME} is not the {named} of the body"
-    else:
+    elif (
+        (named := revision.http.names.get(message.method)) is None
+        or (name := params.get(named)) == head.name
+        or not isinstance(name, str)  # Params without one are wrong, which their own check will say.
+    ):
         return revision
+    else:
+        why = f"the header {NAME} is not the {named} of the body"
     return Turned(400, why, int(spoken.newest.constants.get("HEADER_MISMATCH", INVALID_REQUEST)))
 
 
@@ -176,12 +182,6 @@ def _no_use(message: Message | list[Message], spoken: Spoken) -> Turned:
     if isinstance(message, Malformed):
         return Turned(400, message.message, message.code)
     return Turned(400, "the server has asked nothing, so there is nothing to answer")
-
-
-def _repeats(head: Head, params: Any, named: str) -> bool:
-    """Whether a header repeats a name, or a URI, of the params; where they have none, their own check will say so."""
-    said = params.get(named) if params else None
-    return said == head.name or not isinstance(said, str)
 
 
 def repeated(schema: Any) -> Mapping[str, tuple[str, ...]]:

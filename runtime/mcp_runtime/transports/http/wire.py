@@ -124,4 +124,5 @@ def id_of(message: object) -> Id | None:
 def path_of(scope: Mapping[str, Any]) -> str:
     """The path of a request, below where the application is mounted."""
     path: str = scope["path"]
-    return path.removeprefix(scope.get("root_path", "")) or "/"
+    root: str = scope.get("root_path", "")
+    return (path.removeprefix(root) if root else path) or "/"

@@ -122,10 +122,9 @@ class Session:
         if data is None:
             if self._end is not None and not self._end.done():
                 self._end.set_result(None)
-        elif data is OVERSIZED:
-            self.act(self.peer.oversized(), self._send, self)
         else:
-            self.act(self.peer.receive(data), self._send, self)
+            event = self.peer.oversized() if data is OVERSIZED else self.peer.receive(data)
+            self.act(event, self._send, self)
 
     def take(self, message: jsonrpc.Message | list[jsonrpc.Message]) -> None:
         """What a transport of exchanges has read."""
@@ -149,20 +148,19 @@ class Session:
                 serving.task = self._start(self._serve(serving, speaker))
                 if serving.task is not None:
                     self._serving[event.id] = serving
+                return True
             case Told():
                 self._told(event)
-                return False
             case Answered():
                 self._calls.settle(event.id, event.outcome)
-                return False
             case Refused():
                 log.debug("refused: %s", event.why)
-                if event.reply is None:
-                    return False
-                reply(event.reply, event.code)
+                if event.reply is not None:
+                    reply(event.reply, event.code)
+                    return True
             case Batch():
                 return self._act_together(event.events, reply, speaker)
-        return True
+        return False
 
     def _act_together(self, events: list[Event], reply: Reply, speaker: Speaker) -> bool:
         """Serve a batch; its answers are sent in one message, once the last of them is there."""
@@ -182,9 +180,9 @@ class Session:
             self._pushing.pause()
         return task
 
-    def _done(self, task: asyncio.Task[None] | None) -> None:
+    def _done(self, task: asyncio.Task[None]) -> None:
         """A handler has ended. It says so itself, which saves a turn of the loop; one that never began cannot."""
-        if task is None or task not in self._tasks:
+        if task not in self._tasks:
             return
         del self._tasks[task]
         if len(self._tasks) == _MOST_AT_ONCE - 1 and self._pushing is not None:
@@ -208,7 +206,8 @@ class Session:
             code = jsonrpc.INTERNAL_ERROR
             answer = self.peer.refuse(asked, code, "internal error")
         finally:
-            self._done(serving.task)
+            if serving.task is not None:
+                self._done(serving.task)
         if serving.task is None:
             serving.reply(answer, code)
         # Who has cancelled a request wants no answer, also not that of a handler which did not care.
@@ -241,8 +240,7 @@ class Session:
             self._cancel(told.params.request_id)
         elif told.row.method == lifecycle.progress.method:
             self._calls.progressed(told.params)
-        task = self._start(self._hear(told))
-        if task is not None:
+        if (task := self._start(self._hear(told))) is not None:
             task.add_done_callback(self._done)
 
     async def _hear(self, told: Told) -> None:

@@ -206,9 +206,9 @@ class Session:
             code = jsonrpc.INTERNAL_ERROR
             answer = self.peer.refuse(asked, code, "internal error")
         finally:
-            if serving.task is not None:
-                self._done(serving.task)
-        if serving.task is None:
+            if (task := serving.task) is not None:
+                self._done(task)
+        if task is None:
             serving.reply(answer, code)
         # Who has cancelled a request wants no answer, also not that of a handler which did not care.
         elif self._serving.get(asked.id) is serving:
@@ -305,10 +305,10 @@ class Session:
 
     def _give_up(self, id: Id, row: Request[Any], send: Send | None) -> None:
         """Tell the peer that nobody waits any more; the opening request is never cancelled."""
-        lifecycle = self.peer.revision.lifecycle
         if self.peer.forget(id) and row is not self.peer.opening and not self.ended:
             try:
-                (send or self._send)(self.peer.tell(self.peer.mine(lifecycle.cancel), {"requestId": id}))
+                cancel = self.peer.mine(self.peer.revision.lifecycle.cancel)
+                (send or self._send)(self.peer.tell(cancel, {"requestId": id}))
             except NotAllowed:
                 log.debug("%r has no notification to cancel with", self.peer.revision.id)
 
@@ -328,8 +328,7 @@ class Session:
         await self.transport.close()
 
     async def stop(self) -> None:
-        """End what was fed by `act` instead of `run`: calls fail, handlers are cancelled, and what they were to answer
-        is over without an answer."""
+        """End what was fed by `act` instead of `run`: calls fail, handlers are cancelled, and give no answer."""
         self._fail_calls()
         await self._finish_handlers(0)
         while self._serving:

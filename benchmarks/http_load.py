@@ -28,8 +28,11 @@ PATIENCE = 30.0  # Seconds for a server to start, and to end.
 
 @dataclass(frozen=True)
 class HttpLoad:
-    """Calls before the clock starts and after, idle sessions, and open streams."""
+    """Calls of a fresh server that do not count, turns after them, calls of each before the clock starts and after, idle
+    sessions, and open streams."""
 
+    begin: int
+    turns: int
     warm_up: int
     calls: int
     sessions: int

@@ -3,8 +3,9 @@
     python benchmarks/over_http.py [--runs 3] [--quick]
 
 Every server has the same `echo` tool and gets the same raw requests, on connections that are kept; those in Python run
-on the same uvicorn, with httptools and uvloop. They take turns, each time in a fresh process, and the first round does
-not count. The tables are also written to benchmarks/results/http.md, except with --quick.
+on the same uvicorn, with httptools and uvloop. In a run all of them are up, and are asked in turns: few calls of each,
+again and again, so that a machine which is now faster, now slower, is so for all of them. The tables are also written to
+benchmarks/results/http.md, except with --quick.
 """
 
 from __future__ import annotations
@@ -15,6 +16,9 @@ import platform
 import resource
 import shutil
 import sys
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -24,26 +28,27 @@ from rich.console import Console
 from stdio import BARE, PEER, SDK, TYPESCRIPT, Command, in_turns
 from stdio_load import ANSWERING, PROCESSORS
 from stdio_quiet import Quiet
-from stdio_table import OURS, Measure, headers, markdown, rows, shown
+from stdio_table import OURS, Measure, headers, markdown, medians, rows, shown
 
 HERE = Path(__file__).resolve().parent
 RESULTS = HERE / "results" / "http.md"
 TS = "TS 1.32.2"
 PYTHON = ("uvicorn==0.54.0", "httptools==0.9.0", "uvloop==0.23.0")
 
-FULL = HttpLoad(warm_up=2000, calls=4000, sessions=10_000, streams=10_000)
-QUICK = HttpLoad(warm_up=50, calls=200, sessions=200, streams=100)
+FULL = HttpLoad(begin=2000, turns=25, warm_up=100, calls=400, sessions=10_000, streams=10_000)
+QUICK = HttpLoad(begin=50, turns=2, warm_up=50, calls=100, sessions=200, streams=100)
+TWICE = {BARE: 2}
 
 MEASURES = (
     Measure("one_calls", "calls/s, 1 connection", 1, "≥ 1", more=True),
-    Measure("one_cpu", "CPU µs/call, 1 connection", 0.35, "≤ 0.35"),
+    Measure("one_cpu", "CPU µs/call, 1 connection", 0.35, "≤ 0.35", beside=TWICE),
     Measure("one_p50", "p50 ms, 1 connection", 1, "≤ 1"),
     Measure("one_p99", "p99 ms, 1 connection", 1, "≤ 1"),
     Measure("many_calls", "calls/s, 16 connections", 1, "≥ 1", more=True),
-    Measure("many_cpu", "CPU µs/call, 16 connections", 0.35, "≤ 0.35"),
+    Measure("many_cpu", "CPU µs/call, 16 connections", 0.35, "≤ 0.35", beside=TWICE),
     Measure("many_p50", "p50 ms, 16 connections", 1, "≤ 1"),
     Measure("many_p99", "p99 ms, 16 connections", 1, "≤ 1"),
-    Measure("cpu", "CPU µs/call, mean of both", 0.35, "≤ 0.35"),
+    Measure("cpu", "CPU µs/call, mean of both", 0.35, "≤ 0.35", beside=TWICE),
     Measure("peak", "peak memory, MiB", 1, "≤ 1"),
 )
 IDLE = (
@@ -68,14 +73,47 @@ def servers() -> tuple[dict[str, Command], list[str]]:
     return commands, remarks
 
 
-def sample(command: Command, load: HttpLoad, stateless: bool) -> dict[str, float]:
-    # Node has threads beside the one that answers, so that it would be slower on fewer processors.
-    with HttpChild(command, PROCESSORS if command[0] == "node" else ANSWERING) as child:
-        one = asyncio.run(calls(child, load, 1, stateless))
-        many = asyncio.run(calls(child, load, 16, stateless))
-        taken = {f"one_{name}": figure for name, figure in one.items()}
-        taken |= {f"many_{name}": figure for name, figure in many.items()}
-        return taken | {"cpu": (one["cpu"] + many["cpu"]) / 2, "peak": child.memory("VmHWM")}
+def turn(child: HttpChild, load: HttpLoad, stateless: bool) -> dict[str, float]:
+    """The figures of one server, asked for a moment."""
+    one = asyncio.run(calls(child, load, 1, stateless))
+    many = asyncio.run(calls(child, load, 16, stateless))
+    taken = {f"one_{name}": figure for name, figure in one.items()}
+    taken |= {f"many_{name}": figure for name, figure in many.items()}
+    return taken | {"cpu": (one["cpu"] + many["cpu"]) / 2, "peak": child.memory("VmHWM")}
+
+
+def run(
+    commands: Mapping[str, Command], load: HttpLoad, quiet: Quiet, stateless: bool
+) -> dict[str, list[dict[str, float]]]:
+    """The figures of fresh servers, turn by turn; each turn begins with another one."""
+    with ExitStack() as stack:
+        # Node has threads beside the one that answers, so that it would be slower on fewer processors.
+        children = {
+            name: stack.enter_context(HttpChild(command, PROCESSORS if command[0] == "node" else ANSWERING))
+            for name, command in commands.items()
+        }
+        taken: dict[str, list[dict[str, float]]] = {name: [] for name in commands}
+        order = list(commands)
+        for child in children.values():
+            turn(child, replace(load, calls=load.begin), stateless)
+        for _ in range(load.turns):
+            for name in order:
+                child = children[name]
+                taken[name].append(quiet.take(partial(turn, child, load, stateless), child.cpu))
+            order.append(order.pop(0))
+        return taken
+
+
+def runs_of(
+    commands: Mapping[str, Command], runs: int, load: HttpLoad, quiet: Quiet, stateless: bool
+) -> dict[str, list[dict[str, float]]]:
+    """The turns of several runs, one run after the other."""
+    taken: dict[str, list[dict[str, float]]] = {name: [] for name in commands}
+    for number in range(runs):
+        for name, figures in run(commands, load, quiet, stateless).items():
+            taken[name] += figures
+        print(f"run {number + 1} of {runs} is done", file=sys.stderr)
+    return taken
 
 
 def idle_sample(command: Command, load: HttpLoad) -> dict[str, float]:
@@ -90,21 +128,27 @@ def compare(runs: int, load: HttpLoad, keep: bool) -> None:
     modern = {name: command for name, command in commands.items() if name != TS}
     ends = {name: commands[name] for name in (OURS, PEER)}
     typescript = [TS] if TS in commands else []
-    shaking = in_turns(commands, runs, quiet, partial(sample, load=load, stateless=False))
-    alone = in_turns(modern, runs, quiet, partial(sample, load=load, stateless=True))
+    shaking = runs_of(commands, runs, load, quiet, stateless=False)
+    alone = runs_of(modern, runs, load, quiet, stateless=True)
     resting = in_turns(ends, 1, quiet, partial(idle_sample, load=load))
     tables = [
         (
             "with a session, 2025-11-25",
             headers("server", list(shaking), PEER),
-            rows(MEASURES, shaking, PEER, typescript),
+            rows(MEASURES, medians(shaking), PEER, typescript, shaking),
         ),
-        ("alone, 2026-07-28", headers("server", list(alone), PEER), rows(MEASURES, alone, PEER, [])),
+        (
+            "alone, 2026-07-28",
+            headers("server", list(alone), PEER),
+            rows(MEASURES, medians(alone), PEER, [], alone),
+        ),
         (f"{load.sessions:,} sessions at rest", headers("server", list(resting), PEER), rows(IDLE, resting, PEER, [])),
     ]
-    remarks.insert(0, f"Medians of {runs} runs of {load.calls:,} calls after {load.warm_up:,}; Python "
-                      f"{platform.python_version()}. Bare is an ASGI application that parses and answers; ours may take "
-                      "twice its processor time. Requests are made on a processor of their own. A ✗ marks where ours is slower or larger than TS.")  # fmt: skip
+    remarks.insert(0, f"Medians of {runs * load.turns} turns of {load.calls:,} calls after {load.warm_up:,}, in {runs} "
+                      f"runs of fresh processes; a ratio is the median of those of the turns. Python "
+                      f"{platform.python_version()}. Requests are made on a processor of their own. Bare is an ASGI "
+                      "application that parses and answers. A ✗ marks where ours is slower or larger than TS, or takes "
+                      "more than twice the processor time of bare.")  # fmt: skip
     caption = "\n".join(remarks)
     text = f"# Cost of a call over HTTP\n\n{caption}\n"
     for title, heads, table in tables:

@@ -16,7 +16,6 @@ import compileall
 import json
 import platform
 import shutil
-import statistics
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -29,7 +28,7 @@ from peers import environment, node_packages, ours
 from rich.console import Console
 from stdio_load import REVISION, Load, environ, measure, memory_over
 from stdio_quiet import Quiet
-from stdio_table import CLIENT, OURS, SERVER, headers, markdown, rows, shown
+from stdio_table import CLIENT, OURS, SERVER, headers, markdown, medians, rows, shown
 
 import mcp_generated
 import mcp_runtime
@@ -66,11 +65,7 @@ def in_turns(
                 samples[name].append(sample)
         order.append(order.pop(0))
         print(f"round {number} of {runs} is done", file=sys.stderr)
-    return {name: _medians(taken) for name, taken in samples.items()}
-
-
-def _medians(samples: Sequence[Mapping[str, float]]) -> dict[str, float]:
-    return {name: statistics.median(sample[name] for sample in samples) for name in samples[0]}
+    return medians(samples)
 
 
 def servers(sdk: Path) -> tuple[dict[str, Command], list[str]]:

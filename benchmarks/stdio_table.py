@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import statistics
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Final
 
 from rich.table import Table
 
 Medians = Mapping[str, Mapping[str, float]]  # By candidate, then by measure.
+Turns = Mapping[str, Sequence[Mapping[str, float]]]  # The same, turn by turn: all candidates had as many.
 
 OURS: Final = "ours"
 
@@ -16,7 +19,7 @@ OURS: Final = "ours"
 @dataclass(frozen=True)
 class Measure:
     """One row. `target` is what ours / the Python SDK's may be, or, where it is `absolute`, what ours alone may be: at
-    least where `more` is better, else at most."""
+    least where `more` is better, else at most. `beside` is what ours / that of others may be."""
 
     name: str
     title: str
@@ -24,9 +27,10 @@ class Measure:
     shown: str
     more: bool = False
     absolute: bool = False
+    beside: Mapping[str, float] = field(default_factory=dict[str, float])
 
-    def is_met(self, ours: float, peers: float) -> bool:
-        return self.meets(ours if self.absolute else ours / peers, self.target)
+    def is_met(self, ours: float, ratio: float) -> bool:
+        return self.meets(ours if self.absolute else ratio, self.target)
 
     def meets(self, ratio: float, target: float) -> bool:
         return ratio >= target if self.more else ratio <= target
@@ -55,22 +59,44 @@ def headers(what: str, candidates: Sequence[str], peer: str) -> list[str]:
     return [what, *candidates, f"ours/{peer}", "target", "met", *(f"ours/{other}" for other in others)]
 
 
-def rows(measures: Sequence[Measure], medians: Medians, peer: str, not_slower: Sequence[str]) -> list[list[str]]:
-    """A row a measure. Behind a ratio to a peer that we may not be slower than, a ✗ says that we are."""
+def medians(turns: Turns) -> dict[str, dict[str, float]]:
+    return {name: {measure: statistics.median(each[measure] for each in taken) for measure in taken[0]}
+            for name, taken in turns.items()}  # fmt: skip
+
+
+def rows(
+    measures: Sequence[Measure],
+    medians: Medians,
+    peer: str,
+    not_slower: Sequence[str],
+    turns: Turns | None = None,
+) -> list[list[str]]:
+    """A row a measure. Behind a ratio to a peer that we may not be slower than, a ✗ says that we are. With `turns` a
+    ratio is the median of theirs, since a machine is now faster, now slower; else that of the medians."""
     table: list[list[str]] = []
     for measure in measures:
         figures = {name: values[measure.name] for name, values in medians.items()}
-        ours = figures[OURS]
-        ratio = ours / figures[peer]
+        ratio: Callable[[str], float] = partial(_of_medians, figures)
+        if turns is not None:
+            ratio = partial(_of_turns, turns, measure.name)
         cells = [measure.title, *(_figure(figure) for figure in figures.values())]
-        cells += [_ratio(ratio), measure.shown, "yes" if measure.is_met(ours, figures[peer]) else "no"]
+        cells += [_ratio(ratio(peer)), measure.shown, "yes" if measure.is_met(figures[OURS], ratio(peer)) else "no"]
         for other in figures:
             if other not in (OURS, peer):
-                ratio = ours / figures[other]
-                worse = other in not_slower and not measure.meets(ratio, 1)
-                cells.append(_ratio(ratio) + (" ✗" if worse else ""))
+                limit = measure.beside.get(other, 1 if other in not_slower else None)
+                worse = limit is not None and not measure.meets(ratio(other), limit)
+                cells.append(_ratio(ratio(other)) + (" ✗" if worse else ""))
         table.append(cells)
     return table
+
+
+def _of_medians(figures: Mapping[str, float], other: str) -> float:
+    return figures[OURS] / figures[other]
+
+
+def _of_turns(turns: Turns, measure: str, other: str) -> float:
+    pairs = zip(turns[OURS], turns[other], strict=True)
+    return statistics.median(ours[measure] / theirs[measure] for ours, theirs in pairs)
 
 
 def shown(title: str, heads: Sequence[str], table: Sequence[Sequence[str]]) -> Table:

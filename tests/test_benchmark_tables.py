@@ -31,3 +31,18 @@ def test_a_row_says_whether_its_own_target_is_met(
     measure = tables.Measure("taken", "what is taken", **how)
     (row,) = tables.rows([measure], {"ours": {"taken": ours}, "other": {"taken": peers}}, "other", [])
     assert row[-2:] == [how["shown"], met]
+
+
+def test_a_ratio_is_the_median_of_those_of_the_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(ROOT / "benchmarks")
+    tables = import_module("stdio_table")
+    measure = tables.Measure("taken", "what is taken", 0.5, "≤ 0.5", beside={"bare": 2})
+    turns = {
+        "ours": [{"taken": 10.0}, {"taken": 40.0}, {"taken": 100.0}],
+        "other": [{"taken": 100.0}, {"taken": 50.0}, {"taken": 1000.0}],
+        "bare": [{"taken": 5.0}, {"taken": 10.0}, {"taken": 40.0}],
+    }
+    (row,) = tables.rows([measure], tables.medians(turns), "other", [], turns)
+    assert row == ["what is taken", "40.0", "100", "10.0", "0.10 (1/10.0)", "≤ 0.5", "yes", "2.50 ✗"]
+    (row,) = tables.rows([measure], tables.medians(turns), "other", [])
+    assert row[-4:] == ["0.40", "≤ 0.5", "yes", "4.00 ✗"]

@@ -177,8 +177,8 @@ class Single:
             page = await self._ask(RequestMessage(0, row.method, params), state)
             for items in page.values():
                 for item in items if is_list(items) else ():
-                    if is_object(item) and "inputSchema" in item:
-                        found[str(item.get("name"))] = _repeated(item)
+                    if is_object(item) and "inputSchema" in item and (paths := _repeated(item)):
+                        found[str(item.get("name"))] = paths
             if page.get("nextCursor") is None:
                 break
             params = {"_meta": meta, "cursor": page["nextCursor"]}

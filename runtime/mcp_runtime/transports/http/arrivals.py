@@ -47,11 +47,14 @@ class Arrivals:
                 if message["type"] == "http.disconnect":
                     raise Left
                 part: bytes = message.get("body", b"")
-                parts.append(part)
                 size += len(part)
                 if size > self.largest:
                     return Turned(413, self._too_long)
-                if not message.get("more_body", False):
+                more: bool = message.get("more_body", False)
+                if not parts and not more:
+                    return part
+                parts.append(part)
+                if not more:
                     return b"".join(parts)
         except asyncio.CancelledError:
             if task not in self._late:

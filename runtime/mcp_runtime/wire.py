@@ -83,7 +83,11 @@ class WireModel(BaseModel):
     )
 
     def __init__(self, /, **data: Any) -> None:
-        values, usuals, deprecated = _filled_in(type(self))
+        filled_in = _FILLED_IN[type(self)]
+        if filled_in is None:
+            self.__pydantic_validator__.validate_python(data, self_instance=self)
+            return
+        values, usuals, deprecated = filled_in
         if deprecated:
             warnings.warn(deprecated, DeprecationWarning, stacklevel=2)
         self.__pydantic_validator__.validate_python({**values, **data}, self_instance=self)
@@ -95,19 +99,29 @@ class WireModel(BaseModel):
     __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined]
 
 
-@cache
-def _filled_in(cls: type[BaseModel]) -> tuple[dict[str, Any], tuple[tuple[str, str], ...], str]:
-    """What the constructor of a model fills in: constants and usual values, by attribute; the names of those that have
-    usual values; and what it warns of."""
-    values: dict[str, Any] = {}
-    usuals: list[tuple[str, str]] = []
-    for name, field in cls.model_fields.items():
-        if is_object(field.json_schema_extra):
-            values[name] = field.json_schema_extra["fill"]
-            usuals.append((name, field.alias or name))
-        elif field.is_required() and get_origin(field.annotation) is Literal and len(get_args(field.annotation)) == 1:
-            values[name] = get_args(field.annotation)[0]
-    return values, tuple(usuals), vars(cls).get("__deprecated__", "")
+Filled = tuple[dict[str, Any], tuple[tuple[str, str], ...], str]
+
+
+class _FilledIn(dict[type[BaseModel], Filled | None]):
+    """What the constructor of a model fills in, by its class: constants and usual values, by attribute; the names of those
+    that have usual values; and what it warns of. None where it does nothing of this."""
+
+    def __missing__(self, cls: type[BaseModel]) -> Filled | None:
+        values: dict[str, Any] = {}
+        usuals: list[tuple[str, str]] = []
+        for name, field in cls.model_fields.items():
+            if is_object(field.json_schema_extra):
+                values[name] = field.json_schema_extra["fill"]
+                usuals.append((name, field.alias or name))
+            elif field.is_required() and get_origin(field.annotation) is Literal:
+                if len(get_args(field.annotation)) == 1:
+                    values[name] = get_args(field.annotation)[0]
+        deprecated = vars(cls).get("__deprecated__", "")
+        self[cls] = found = (values, tuple(usuals), deprecated) if values or deprecated else None
+        return found
+
+
+_FILLED_IN = _FilledIn()
 
 
 @cache

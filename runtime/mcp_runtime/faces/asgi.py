@@ -188,7 +188,7 @@ class HttpServer:
 
     def _post(self, posted: Posted) -> Sending:
         message = posted.message
-        way = classify(posted.head, message, self._spoken)
+        way = posted.head.way or classify(posted.head, message, self._spoken)
         if isinstance(message, list) and len(message) > self._limits.batch:
             way = Turned(413, f"a batch has at most {self._limits.batch} messages")
         if self._leaving:

@@ -124,9 +124,7 @@ def way_of(headers: Headers, spoken: Spoken) -> Way | None:
 
 
 def classify(head: Head, message: Message | list[Message], spoken: Spoken) -> Way | Turned:
-    """What a POST belongs to: a session, the opening of one, or nothing but itself."""
-    if head.way is not None:
-        return head.way
+    """What a POST belongs to, where its headers do not tell: a session, the opening of one, or nothing but itself."""
     headers = head.headers
     if spoken.stateless and isinstance(message, (RequestMessage, NotificationMessage)):
         if _VERSION in _meta(message.params or {}):  # It says itself which revision it is of.

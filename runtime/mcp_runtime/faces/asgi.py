@@ -100,6 +100,7 @@ class HttpServer:
         shaking = [each for each in servers if each.revision.id in self._spoken.shaking]
         self._shaking = Shaking(shaking, self._lives, self._sessions, self._silence)
         self._pairs = Pairs(shaking, "/sse", "/messages", limits.sessions, self._silence) if legacy_sse else None
+        self._is_open = auth is None and not legacy_sse and owner is user_of
         self._leaving = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -148,14 +149,35 @@ class HttpServer:
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> Sending:
         method: str = scope["method"]
-        path = path_of(scope)
         head, length = self._heads.read(method, scope["headers"])
+        if method == "POST" and self._is_open and head.turned is None and "user" not in scope and self._is_here(scope):
+            caller = NOBODY  # Nothing of what follows can be in its way.
+        else:
+            admitted = await self._admit(scope, head, length, receive, send)
+            if not isinstance(admitted, Caller):
+                return admitted
+            caller = admitted
+        if method == "POST":
+            body = await self._arrivals.body(receive, length)
+            if isinstance(body, Turned):
+                return turn_away(send, body)
+            return self._post(Posted(decode(body), head, caller, receive, send))
+        if method == "GET":
+            return self._shaking.listen(head.headers, caller, receive, send)
+        return self._shaking.end(head.headers, caller, send)
+
+    def _is_here(self, scope: Scope) -> bool:
+        return self._path is None or path_of(scope) == self._path
+
+    async def _admit(self, scope: Scope, head: Head, length: bytes, receive: Receive, send: Send) -> Caller | Sending:
+        """Who made a request to the endpoint; else what is left to do for it."""
         if head.stranger is not None:
             return turn_away(send, head.stranger)
+        path = path_of(scope)
         if self._gate is not None and self._gate.announces(path, self._path):
-            return announce(send, method, self._gate.document)
+            return announce(send, scope["method"], self._gate.document)
         pairs = self._pairs if self._pairs is not None and self._pairs.serves(path) else None
-        if pairs is None and self._path is not None and self._path != path:
+        if pairs is None and not self._is_here(scope):
             return turn_away(send, Turned(404, "there is nothing here"))
         caller = NOBODY
         if self._gate is not None:
@@ -172,14 +194,7 @@ class HttpServer:
         if head.turned is not None:
             allow = [(b"allow", self._spoken.methods.encode())] if head.turned.status == 405 else []
             return turn_away(send, head.turned, more=allow)
-        if method == "POST":
-            body = await self._arrivals.body(receive, length)
-            if isinstance(body, Turned):
-                return turn_away(send, body)
-            return self._post(Posted(decode(body), head, caller, receive, send))
-        if method == "GET":
-            return self._shaking.listen(head.headers, caller, receive, send)
-        return self._shaking.end(head.headers, caller, send)
+        return caller
 
     async def _judge(self, gate: Gate, scope: Scope, head: Head, at_resource: bool) -> Caller | Denied:
         """Who made a request, by its token."""

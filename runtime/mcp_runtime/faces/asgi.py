@@ -105,17 +105,37 @@ class HttpServer:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """ASGI 3."""
-        match scope["type"]:
-            case "http":
-                try:
-                    answer = await self._serve(scope, receive, send)
-                    await answer  # By now nothing of the request is held any more but what this needs.
-                except Left:
-                    log.debug("a client left before its request was there")
-            case "lifespan":
-                await self._live(receive, send)
-            case _:
-                await send({"type": "websocket.close", "code": 1000})
+        if scope["type"] != "http":
+            return await self._live(scope, receive, send)
+        method: str = scope["method"]
+        head, length = self._heads.read(method, scope["headers"])
+        try:
+            if (
+                method == "POST"
+                and self._is_open
+                and head.turned is None
+                and "user" not in scope
+                and self._is_here(scope)
+            ):
+                caller = NOBODY  # Nothing of what is looked at else can be in its way.
+            else:
+                admitted = await self._admit(scope, head, length, receive, send)
+                if not isinstance(admitted, Caller):
+                    return await admitted
+                caller = admitted
+            if method == "POST":
+                body = await self._arrivals.body(receive, length)
+                if isinstance(body, Turned):
+                    return await turn_away(send, body)
+                answer = self._post(Posted(decode(body), head, caller, receive, send))
+                del body  # Its answer may be a stream, which lasts.
+            elif method == "GET":
+                answer = self._shaking.listen(head.headers, caller, receive, send)
+            else:
+                answer = self._shaking.end(head.headers, caller, send)
+            await answer
+        except Left:
+            log.debug("a client left before its request was there")
 
     async def close(self) -> None:
         """End every stream and session, then the lifespans of the servers."""
@@ -128,7 +148,10 @@ class HttpServer:
         for life in self._lives.values():
             await life.end()
 
-    async def _live(self, receive: Receive, send: Send) -> None:
+    async def _live(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Begin and end with the process; whatever else is asked for is refused."""
+        if scope["type"] != "lifespan":
+            return await send({"type": "websocket.close", "code": 1000})
         while True:
             message = await receive()
             if message["type"] == "lifespan.startup":
@@ -146,25 +169,6 @@ class HttpServer:
                 return
 
     # ---- one request --------------------------------------------------------------------------------------------------
-
-    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> Sending:
-        method: str = scope["method"]
-        head, length = self._heads.read(method, scope["headers"])
-        if method == "POST" and self._is_open and head.turned is None and "user" not in scope and self._is_here(scope):
-            caller = NOBODY  # Nothing of what follows can be in its way.
-        else:
-            admitted = await self._admit(scope, head, length, receive, send)
-            if not isinstance(admitted, Caller):
-                return admitted
-            caller = admitted
-        if method == "POST":
-            body = await self._arrivals.body(receive, length)
-            if isinstance(body, Turned):
-                return turn_away(send, body)
-            return self._post(Posted(decode(body), head, caller, receive, send))
-        if method == "GET":
-            return self._shaking.listen(head.headers, caller, receive, send)
-        return self._shaking.end(head.headers, caller, send)
 
     def _is_here(self, scope: Scope) -> bool:
         return self._path is None or path_of(scope) == self._path

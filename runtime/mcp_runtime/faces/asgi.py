@@ -121,6 +121,7 @@ class HttpServer:
             else:
                 admitted = await self._admit(scope, head, length, receive, send)
                 if not isinstance(admitted, Caller):
+                    del head
                     return await admitted
                 caller = admitted
             if method == "POST":
@@ -128,11 +129,12 @@ class HttpServer:
                 if isinstance(body, Turned):
                     return await turn_away(send, body)
                 answer = self._post(Posted(decode(body), head, caller, receive, send))
-                del body  # Its answer may be a stream, which lasts.
+                del body
             elif method == "GET":
                 answer = self._shaking.listen(head.headers, caller, receive, send)
             else:
                 answer = self._shaking.end(head.headers, caller, send)
+            del head  # What is left to do may last for days, and needs nothing more of what was read.
             await answer
         except Left:
             log.debug("a client left before its request was there")

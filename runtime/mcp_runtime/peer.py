@@ -238,24 +238,24 @@ class Peer:
 
     def take(self, message: jsonrpc.Message | list[jsonrpc.Message]) -> Event:
         """What this message means, or what came together."""
-        if isinstance(message, RequestMessage):
-            return self._received_request(message)
+        if isinstance(message, RequestMessage):  # First, because most are.
+            return self._received_request(message, False)
         if not isinstance(message, list):
             return self._received(message)
         if not self.revision.batches:
             return self._malformed(None, jsonrpc.INVALID_REQUEST, f"{self.revision.id} has no batches")
-        return Batch([self._received(each) for each in message])
+        return Batch([self._received(each, in_batch=True) for each in message])
 
-    def _received(self, message: jsonrpc.Message) -> Event:
+    def _received(self, message: jsonrpc.Message, in_batch: bool = False) -> Event:
         if isinstance(message, RequestMessage):
-            return self._received_request(message, in_batch=True)
+            return self._received_request(message, in_batch)
         if isinstance(message, NotificationMessage):
             return self._received_notification(message)
         if isinstance(message, Malformed) and not message.is_answer:
             return self._malformed(message.id, message.code, message.message)
         return self._received_answer(message)
 
-    def _received_request(self, message: RequestMessage, in_batch: bool = False) -> Event:
+    def _received_request(self, message: RequestMessage, in_batch: bool) -> Event:
         row = self._receivable.get(message.method)
         if not isinstance(row, Request):
             return self._unreceivable(message)

@@ -96,8 +96,7 @@ class Conversation:
             return None
         lifecycle = server.revision.lifecycle
         if isinstance(lifecycle, Stateless):
-            if (requested := message.params.meta.protocol_version) != server.revision.id:
-                raise self._unsupported(requested)
+            self._check_version(message)
             if row is lifecycle.discover:
                 return self._discovered(message.row)
             if row is lifecycle.listen:
@@ -120,9 +119,8 @@ class Conversation:
 
     async def _run(self, handler: Handler, session: Speaker, asked: Asked) -> Any:
         """What a handler answers where nothing is remembered of the client: what it asks becomes a result."""
-        server, interim, requested = self._server, interim_of(asked.row), asked.params.meta.protocol_version
-        if requested != server.revision.id:
-            raise self._unsupported(requested)
+        self._check_version(asked)
+        server, interim = self._server, interim_of(asked.row)
         if interim is None:
             answer = await handler(server.context(self, session, asked), asked.params)
         else:
@@ -175,11 +173,14 @@ class Conversation:
     def _signature(self) -> dict[str, Any]:
         return {f"{META}serverInfo": {"name": self._server.name, "version": self._server.version}}
 
-    def _unsupported(self, requested: str) -> Refusal:
-        """What says which revisions there are, where a request is of another one."""
-        data = {"supported": self._stateless_ids(), "requested": requested}
-        code = int(self._server.revision.constants["UNSUPPORTED_PROTOCOL_VERSION"])
-        return Refusal(code, f"unsupported protocol version {requested!r}", data)
+    def _check_version(self, asked: Asked) -> None:
+        """Raise the Refusal that says which revisions there are, where the request is of another one."""
+        revision = self._server.revision
+        requested = asked.params.meta.protocol_version
+        if requested != revision.id:
+            data = {"supported": self._stateless_ids(), "requested": requested}
+            code = int(revision.constants["UNSUPPORTED_PROTOCOL_VERSION"])
+            raise Refusal(code, f"unsupported protocol version {requested!r}", data)
 
     def _stateless_ids(self) -> list[str]:
         return [each.speaks for each in self._servers if not each.shakes_hands]

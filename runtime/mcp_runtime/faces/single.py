@@ -90,9 +90,7 @@ class Single:
         due = session.act(session.peer.take(message), exchange.reply, exchange)
         if exchange.answer is not None:
             self._ready = session
-            if exchange.code:
-                return await self._respond(exchange.answer, exchange.code, caller, send)
-            return await respond(send, 200, exchange.answer)
+            return await self._respond(exchange.answer, exchange.code, caller, send)
         if not due:
             return await respond(send, 202)
         self._open[session] = asyncio.current_task()

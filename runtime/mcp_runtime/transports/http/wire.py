@@ -52,8 +52,7 @@ async def respond(send: Send, status: int, body: bytes = b"", more: Raw = ()) ->
     head = [(b"content-length", b"%d" % len(body))]
     if body:
         head.append(_JSON)
-    if more:
-        head.extend(more)
+    head.extend(more)
     await send({"type": "http.response.start", "status": status, "headers": head})
     await send({"type": "http.response.body", "body": body})
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Mapping, Sequence
-from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from pydantic import BaseModel
@@ -24,6 +23,7 @@ from .rounds import Rounds, Suspended, interim_of
 from .tracing import is_tracing, within_trace
 
 if TYPE_CHECKING:
+    from .served import ServerContext
     from .server import BaseServer
 
 NO_CACHE: Final = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
@@ -120,11 +120,11 @@ class Conversation:
     async def _run(self, handler: Handler, session: Speaker, asked: Asked) -> Any:
         """What a handler answers where nothing is remembered of the client: what it asks becomes a result."""
         self._check_version(asked)
-        server, interim = self._server, interim_of(asked.row)
-        if interim is None:
+        server = self._server
+        if interim_of(asked.row) is None:
             answer = await handler(server.context(self, session, asked), asked.params)
         else:
-            rounds = Rounds(session, asked, interim, server.source, partial(server.context, self, session, asked))
+            rounds = Rounds(session, asked, self)
             ctx = server.context(self, rounds, asked)
             ctx._rounds = rounds  # pyright: ignore[reportPrivateUsage]
             try:
@@ -132,8 +132,17 @@ class Conversation:
             except (Suspended, BaseExceptionGroup) as end:
                 answer = rounds.questions(end)
         if type(answer) is not asked.row.result:
-            check_questions(server.revision, server.context(self, session, asked).capabilities, answer)
+            check_questions(server.revision, self.outside(session, asked).capabilities, answer)
         return answer
+
+    @property
+    def source(self) -> BaseServer:
+        """The server whose handlers these are."""
+        return self._server.source
+
+    def outside(self, session: Speaker, asked: Asked) -> ServerContext:
+        """A context of a request itself, where that of its handler is within rounds."""
+        return self._server.context(self, session, asked)
 
     def _is_kept_here(self, row: Sent) -> bool:
         """Whether a request needs no handler, because what it is about is known here."""

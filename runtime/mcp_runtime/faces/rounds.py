@@ -36,28 +36,40 @@ class Source(Protocol):
     def principal(self, ctx: Any) -> str: ...
 
 
+class Asking(Protocol):
+    """The conversation whose request it is: `source` has the handler, and `outside` is a context of the request itself."""
+
+    @property
+    def source(self) -> Source: ...
+
+    def outside(self, session: Speaker, asked: Asked) -> Any: ...
+
+
 class Suspended(BaseException):
     """Ends a handler whose questions have no answers yet; no `except Exception` stops it."""
 
 
+class _Known:
+    """What is known of one round: what it asks, who waits for that, and what was found out before."""
+
+    def __init__(self, state: dict[str, dict[str, Any]]) -> None:
+        self.state = state
+        self.questions: dict[str, dict[str, Any]] = {}
+        self.counts: dict[str, int] = {}
+        self.waiting: list[asyncio.Future[Any]] = []
+
+
 class Rounds(Passing):
-    """The conversation as the handler of one request has it: what it asks the client is asked by the answer. `outside`
-    gives a context of the request itself."""
+    """The conversation as the handler of one request has it: what it asks the client is asked by the answer."""
 
-    __slots__ = ("_asked", "_interim", "_source", "_outside", "_questions", "_counts", "_waiting", "_state")
+    __slots__ = ("_asked", "_asking", "_found")
 
-    def __init__(
-        self, session: Speaker, asked: Asked, interim: Interim, source: Source, outside: Callable[[], Any]
-    ) -> None:
+    def __init__(self, session: Speaker, asked: Asked, asking: Asking) -> None:
+        # Not by way of the base class, and no more than this: most handlers ask nothing.
         self._session = session
         self._asked = asked
-        self._interim = interim
-        self._source = source
-        self._outside = outside
-        self._questions: dict[str, dict[str, Any]] = {}
-        self._counts: dict[str, int] = {}
-        self._waiting: list[asyncio.Future[Any]] = []
-        self._state: dict[str, dict[str, Any]] | None = None
+        self._asking = asking
+        self._found: _Known | None = None
 
     async def ask(
         self,
@@ -77,13 +89,14 @@ class Rounds(Passing):
         except ValidationError as fault:
             raise InvalidMessage(f"{row.method!r}: params: {complaint(fault)} ({self.peer.revision.id})") from None
         check_asked(self.peer.revision, self._outside().capabilities, [(row, said)])
-        key, state = self._key(row, value), self._opened()
+        known = self._known()
+        key, state = _key(known, row, value), known.state
         answer = state["answers"].get(key)
         if answer is None and key in state["asked"]:
             answer = self._responses().get(key)
         if answer is None:
-            self._questions[key] = {"method": row.method, "params": value}
-            return cast(BaseModel, await self._suspend())
+            known.questions[key] = {"method": row.method, "params": value}
+            return cast(BaseModel, await self._suspend(known))
         try:
             read: BaseModel = reader(cast(Any, row).result)(answer)
         except ValidationError as fault:
@@ -93,7 +106,7 @@ class Rounds(Passing):
 
     async def once(self, key: str, make: Callable[[], Any]) -> Any:
         """What `make` gave, as JSON, when this was first called for the request."""
-        done = self._opened()["done"]
+        done = self._known().state["done"]
         if key not in done:
             made = make()
             done[key] = from_json(to_json(await made if inspect.isawaitable(made) else made))
@@ -103,65 +116,71 @@ class Rounds(Passing):
         """The questions without which the handler, which has come to this end, cannot go on. Raises the rest of it."""
         if isinstance(end, BaseExceptionGroup) and end.split(Suspended)[1] is not None:
             raise end
-        sealed = self._ring().seal(
-            to_json({**self._opened(), "asked": dict.fromkeys(self._questions, True)}), self._bound()
-        )
-        said = {self._interim.property: self._interim.value, "inputRequests": self._questions, "requestState": sealed}
-        return reader(self._interim.result)(said)
+        known, interim = self._known(), interim_of(self._asked.row)
+        assert interim is not None, "only what can be answered with questions has rounds"
+        state = {**known.state, "asked": dict.fromkeys(known.questions, True)}
+        sealed = self._ring().seal(to_json(state), self._bound())
+        said = {interim.property: interim.value, "inputRequests": known.questions, "requestState": sealed}
+        return reader(interim.result)(said)
 
     # ---- waiting ------------------------------------------------------------------------------------------------------
 
-    async def _suspend(self) -> Any:
+    async def _suspend(self, known: _Known) -> Any:
         loop = asyncio.get_running_loop()
         waiting: asyncio.Future[Any] = loop.create_future()
-        self._waiting.append(waiting)
-        if len(self._waiting) == 1:
-            self._settle(loop, _TURNS)
+        known.waiting.append(waiting)
+        if len(known.waiting) == 1:
+            self._settle(known, loop, _TURNS)
         return await waiting
 
-    def _settle(self, loop: asyncio.AbstractEventLoop, turns: int) -> None:
+    def _settle(self, known: _Known, loop: asyncio.AbstractEventLoop, turns: int) -> None:
         """End the handler, once its other tasks had their turns to ask as well."""
         if turns:
-            loop.call_soon(self._settle, loop, turns - 1)
+            loop.call_soon(self._settle, known, loop, turns - 1)
             return
-        waiting, self._waiting = self._waiting, []
+        waiting, known.waiting = known.waiting, []
         for each in waiting:
             if not each.done():
                 each.set_exception(Suspended())
 
     # ---- what is handed back ------------------------------------------------------------------------------------------
 
-    def _key(self, row: InputRequest[Any], value: dict[str, Any]) -> str:
-        """The key of a question: the same for the same question in each round, whatever the order."""
-        key = f"{row.name.removeprefix('on_')}-{_digest(value)[:12]}"
-        count = self._counts[key] = self._counts.get(key, 0) + 1
-        return key if count == 1 else f"{key}-{count}"
-
-    def _opened(self) -> dict[str, dict[str, Any]]:
-        """What is known from earlier rounds. Raises Refusal for a state that is not that of this request and user."""
-        if self._state is None:
-            self._state = {"answers": {}, "done": {}, "asked": {}}
+    def _known(self) -> _Known:
+        """What is known, with what earlier rounds found out. Raises Refusal for a state that is not that of this request
+        and user."""
+        if self._found is None:
+            state: dict[str, dict[str, Any]] = {"answers": {}, "done": {}, "asked": {}}
             sealed: str | None = getattr(self._asked.params, "request_state", None)
             if sealed is not None:
                 try:
-                    self._state = from_json(self._ring().open(sealed, self._bound()))
+                    state = from_json(self._ring().open(sealed, self._bound()))
                 except Unsealable as why:
                     raise Refusal(INVALID_PARAMS, f"the requestState is refused: {why}") from None
-        assert self._state is not None
-        return self._state
+            self._found = _Known(state)
+        return self._found
 
     def _responses(self) -> dict[str, Any]:
         found = self._asked.params.model_dump().get("inputResponses")
         return found if is_object(found) else {}
 
+    def _outside(self) -> Any:
+        return self._asking.outside(self._session, self._asked)
+
     def _ring(self) -> KeyRing:
-        return self._source.keys or own_ring()
+        return self._asking.source.keys or own_ring()
 
     def _bound(self) -> bytes:
         """What a state is good for: one user, one method, the same params."""
         params = {name: each for name, each in self._asked.params.model_dump().items() if name not in _OF_A_RETRY}
-        user = self._source.principal(self._outside())
+        user = self._asking.source.principal(self._outside())
         return to_json([user, self.peer.revision.id, self._asked.row.method, _digest(params)])
+
+
+def _key(known: _Known, row: InputRequest[Any], value: dict[str, Any]) -> str:
+    """The key of a question: the same for the same question in each round, whatever the order."""
+    key = f"{row.name.removeprefix('on_')}-{_digest(value)[:12]}"
+    count = known.counts[key] = known.counts.get(key, 0) + 1
+    return key if count == 1 else f"{key}-{count}"
 
 
 @cache

@@ -110,15 +110,9 @@ class HttpServer:
         method: str = scope["method"]
         head, length = self._heads.read(method, scope["headers"])
         try:
-            if (
-                method == "POST"
-                and self._is_open
-                and head.turned is None
-                and "user" not in scope
-                and self._is_here(scope)
-            ):
-                caller = NOBODY  # Nothing of what is looked at else can be in its way.
-            else:
+            caller = NOBODY
+            # At an endpoint that is open to all, nothing of what is looked at here is in the way of most requests.
+            if not self._is_open or head.turned is not None or "user" in scope or not self._is_here(scope):
                 admitted = await self._admit(scope, head, length, receive, send)
                 if not isinstance(admitted, Caller):
                     del head
@@ -173,7 +167,8 @@ class HttpServer:
     # ---- one request --------------------------------------------------------------------------------------------------
 
     def _is_here(self, scope: Scope) -> bool:
-        return self._path is None or path_of(scope) == self._path
+        path = self._path
+        return path is None or (scope["path"] == path and not scope.get("root_path")) or path_of(scope) == path
 
     async def _admit(self, scope: Scope, head: Head, length: bytes, receive: Receive, send: Send) -> Caller | Sending:
         """Who made a request to the endpoint; else what is left to do for it."""

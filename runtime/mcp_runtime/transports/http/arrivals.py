@@ -8,7 +8,7 @@ from typing import Any, Final
 from ...http.headers import Turned
 from .wire import Left, Receive
 
-_EVERY: Final = 0.1  # Of the time a request gets: how often it is looked whether one is late.
+_LOOKS: Final = 10  # How often it is looked, in the time a request gets, whether one is late.
 
 
 class Arrivals:
@@ -18,7 +18,8 @@ class Arrivals:
         self.largest = largest
         self._seconds = seconds
         self._too_long = f"a message is at most {largest} bytes long"
-        self._since: dict[asyncio.Task[Any], float] = {}
+        self._looks = 0  # So far: to count them is cheaper than to ask for the time.
+        self._since: dict[asyncio.Task[Any], int] = {}
         self._late: set[asyncio.Task[Any]] = set()
         self._timer: asyncio.TimerHandle | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -30,15 +31,11 @@ class Arrivals:
             return Turned(400, "the Content-Length is no number")
         if length and int(length) > self.largest:
             return Turned(413, self._too_long)
-        loop = self._loop
-        task = None if loop is None else asyncio.current_task(loop)
-        if loop is None or task is None:  # Asked only now: to find out which loop runs takes a system call.
-            loop = self._loop = asyncio.get_running_loop()
-            task = asyncio.current_task(loop)
+        task = asyncio.current_task(self._loop)
+        if task is None or self._timer is None:  # The loop is not known yet, or nothing is being read.
+            task = self._begin()
         assert task is not None, "a request is served by a task"
-        self._since[task] = loop.time()
-        if self._timer is None:
-            self._timer = loop.call_later(self._seconds * _EVERY, self._look)
+        self._since[task] = self._looks
         parts: list[bytes] = []
         size = 0
         try:
@@ -65,13 +62,20 @@ class Arrivals:
         finally:
             del self._since[task]
 
+    def _begin(self) -> asyncio.Task[Any] | None:
+        """Look from now on, in the loop that is running."""
+        # Asked only now: to find out which loop runs takes a system call.
+        self._loop = asyncio.get_running_loop()
+        self._timer = self._loop.call_later(self._seconds / _LOOKS, self._look)
+        return asyncio.current_task(self._loop)
+
     def _look(self) -> None:
         """Give up what is late; look again as long as something is being read."""
-        loop = asyncio.get_running_loop()
+        self._looks += 1
         self._timer = None
         for task, since in self._since.items():
-            if loop.time() - since >= self._seconds and task not in self._late:
+            if self._looks - since > _LOOKS and task not in self._late:
                 self._late.add(task)
                 task.cancel()
         if self._since:
-            self._timer = loop.call_later(self._seconds * _EVERY, self._look)
+            self._begin()

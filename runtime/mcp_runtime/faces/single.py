@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from typing import Any, Final
 
 from pydantic_core import from_json
@@ -72,16 +72,17 @@ class Single:
         self._paths: dict[str, Paths] = {}
         self._known_until = float("-inf")
 
-    async def serve(self, posted: Posted) -> None:
+    def serve(self, posted: Posted) -> Sending:
         """Answer what was posted. A client that leaves cancels its request."""
         message, caller, send = posted.message, posted.caller, posted.send
-        conversation = self._conversation or await self._begin()
+        if self._conversation is None:
+            return self._serve_after(self._begin(), posted)
         if isinstance(message, RequestMessage) and message.method == self._calls:
             if self._loop.time() > self._known_until:
-                await self._learn()
+                return self._serve_after(self._learn(), posted)
             if self._paths and (turned := self._check_arguments(posted.head.headers, message.params)) is not None:
-                return await turn_away(send, turned, message.id)
-        session = self._ready or self._session(conversation)
+                return turn_away(send, turned, message.id)
+        session = self._ready or self._session(self._conversation)
         self._ready = None
         session.caller = caller
         exchange = Exchange(session, caller, _open)
@@ -90,17 +91,15 @@ class Single:
         due = session.act(session.peer.take(message), exchange.reply, exchange)
         if exchange.answer is not None:
             self._ready = session
-            return await self._respond(exchange.answer, exchange.code, caller, send)
+            return self._respond(exchange.answer, exchange.code, caller, send)
         if not due:
-            return await respond(send, 202)
-        self._open[session] = asyncio.current_task()
-        waiting = self._wait(exchange, id_of(message), caller, posted.receive, send)
-        del message, posted  # Who listens may do so for days, and what was posted has been understood.
-        try:
-            await waiting
-        finally:
-            self._open.pop(session)
-            await session.stop()
+            return respond(send, 202)
+        # Who listens may do so for days, and what was posted has been understood: nothing of it is held.
+        return self._wait(session, exchange, id_of(message), caller, posted.receive, send)
+
+    async def _serve_after(self, needed: Awaitable[Any], posted: Posted) -> None:
+        await needed
+        await self.serve(posted)
 
     async def _begin(self) -> Conversation:
         """The conversation that all requests are of, each in a session of its own."""
@@ -120,7 +119,10 @@ class Single:
             return respond(send, 403, answer, caller.denied)
         return respond(send, status_of(code, self._server.revision), answer)
 
-    async def _wait(self, exchange: Exchange, id: Id | None, caller: Caller, receive: Receive, send: Send) -> None:
+    async def _wait(
+        self, session: Session, exchange: Exchange, id: Id | None, caller: Caller, receive: Receive, send: Send
+    ) -> None:
+        self._open[session] = asyncio.current_task()
         client = leaving(receive)
         client.add_done_callback(exchange.left)
         try:
@@ -135,6 +137,8 @@ class Single:
         finally:
             client.remove_done_callback(exchange.left)
             client.cancel()
+            self._open.pop(session)
+            await session.stop()
 
     async def close(self) -> None:
         """End what is being served: who listens is told, and the others get a moment to be answered."""

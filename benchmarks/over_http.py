@@ -28,7 +28,7 @@ from rich.console import Console
 from stdio import BARE, PEER, SDK, TYPESCRIPT, Command, in_turns
 from stdio_load import ANSWERING, PROCESSORS
 from stdio_quiet import Quiet
-from stdio_table import OURS, Measure, headers, markdown, medians, rows, shown
+from stdio_table import OURS, Measure, headers, markdown, rows, rows_of_turns, shown
 
 HERE = Path(__file__).resolve().parent
 RESULTS = HERE / "results" / "http.md"
@@ -79,7 +79,7 @@ def turn(child: HttpChild, load: HttpLoad, stateless: bool) -> dict[str, float]:
     many = asyncio.run(calls(child, load, 16, stateless))
     taken = {f"one_{name}": figure for name, figure in one.items()}
     taken |= {f"many_{name}": figure for name, figure in many.items()}
-    return taken | {"cpu": (one["cpu"] + many["cpu"]) / 2, "peak": child.memory("VmHWM")}
+    return taken | {"cpu": (one["cpu"] + many["cpu"]) / 2}
 
 
 def run(
@@ -101,6 +101,9 @@ def run(
                 child = children[name]
                 taken[name].append(quiet.take(partial(turn, child, load, stateless), child.cpu))
             order.append(order.pop(0))
+        for name, child in children.items():
+            peak = child.memory("VmHWM")
+            taken[name] = [{**figures, "peak": peak} for figures in taken[name]]
         return taken
 
 
@@ -135,12 +138,12 @@ def compare(runs: int, load: HttpLoad, keep: bool) -> None:
         (
             "with a session, 2025-11-25",
             headers("server", list(shaking), PEER),
-            rows(MEASURES, medians(shaking), PEER, typescript, shaking),
+            rows_of_turns(MEASURES, shaking, PEER, typescript),
         ),
         (
             "alone, 2026-07-28",
             headers("server", list(alone), PEER),
-            rows(MEASURES, medians(alone), PEER, [], alone),
+            rows_of_turns(MEASURES, alone, PEER, []),
         ),
         (f"{load.sessions:,} sessions at rest", headers("server", list(resting), PEER), rows(IDLE, resting, PEER, [])),
     ]

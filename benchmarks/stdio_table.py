@@ -64,34 +64,33 @@ def medians(turns: Turns) -> dict[str, dict[str, float]]:
             for name, taken in turns.items()}  # fmt: skip
 
 
-def rows(
-    measures: Sequence[Measure],
-    medians: Medians,
-    peer: str,
-    not_slower: Sequence[str],
-    turns: Turns | None = None,
-) -> list[list[str]]:
-    """A row a measure. Behind a ratio to a peer that we may not be slower than, a ✗ says that we are. With `turns` a
-    ratio is the median of theirs, since a machine is now faster, now slower; else that of the medians."""
-    table: list[list[str]] = []
-    for measure in measures:
-        figures = {name: values[measure.name] for name, values in medians.items()}
-        ratio: Callable[[str], float] = partial(_of_medians, figures)
-        if turns is not None:
-            ratio = partial(_of_turns, turns, measure.name)
-        cells = [measure.title, *(_figure(figure) for figure in figures.values())]
-        cells += [_ratio(ratio(peer)), measure.shown, "yes" if measure.is_met(figures[OURS], ratio(peer)) else "no"]
-        for other in figures:
-            if other not in (OURS, peer):
-                limit = measure.beside.get(other, 1 if other in not_slower else None)
-                worse = limit is not None and not measure.meets(ratio(other), limit)
-                cells.append(_ratio(ratio(other)) + (" ✗" if worse else ""))
-        table.append(cells)
-    return table
+def rows(measures: Sequence[Measure], figures: Medians, peer: str, not_slower: Sequence[str]) -> list[list[str]]:
+    """A row a measure. Behind a ratio to a peer that we may not be slower than, a ✗ says that we are."""
+    return [_row(each, figures, peer, not_slower, partial(_of_medians, figures, each.name)) for each in measures]
 
 
-def _of_medians(figures: Mapping[str, float], other: str) -> float:
-    return figures[OURS] / figures[other]
+def rows_of_turns(measures: Sequence[Measure], turns: Turns, peer: str, not_slower: Sequence[str]) -> list[list[str]]:
+    """The same, but that a ratio is the median of those of the turns, since a machine is now faster, now slower."""
+    figures = medians(turns)
+    return [_row(each, figures, peer, not_slower, partial(_of_turns, turns, each.name)) for each in measures]
+
+
+def _row(
+    measure: Measure, figures: Medians, peer: str, not_slower: Sequence[str], ratio: Callable[[str], float]
+) -> list[str]:
+    own = {name: values[measure.name] for name, values in figures.items()}
+    cells = [measure.title, *(_figure(figure) for figure in own.values())]
+    cells += [_ratio(ratio(peer)), measure.shown, "yes" if measure.is_met(own[OURS], ratio(peer)) else "no"]
+    for other in own:
+        if other not in (OURS, peer):
+            limit = measure.beside.get(other, 1 if other in not_slower else None)
+            worse = limit is not None and not measure.meets(ratio(other), limit)
+            cells.append(_ratio(ratio(other)) + (" ✗" if worse else ""))
+    return cells
+
+
+def _of_medians(figures: Medians, measure: str, other: str) -> float:
+    return figures[OURS][measure] / figures[other][measure]
 
 
 def _of_turns(turns: Turns, measure: str, other: str) -> float:

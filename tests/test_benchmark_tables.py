@@ -42,7 +42,7 @@ def test_a_ratio_is_the_median_of_those_of_the_turns(monkeypatch: pytest.MonkeyP
         "other": [{"taken": 100.0}, {"taken": 50.0}, {"taken": 1000.0}],
         "bare": [{"taken": 5.0}, {"taken": 10.0}, {"taken": 40.0}],
     }
-    (row,) = tables.rows([measure], tables.medians(turns), "other", [], turns)
+    (row,) = tables.rows_of_turns([measure], turns, "other", [])
     assert row == ["what is taken", "40.0", "100", "10.0", "0.10 (1/10.0)", "≤ 0.5", "yes", "2.50 ✗"]
     (row,) = tables.rows([measure], tables.medians(turns), "other", [])
     assert row[-4:] == ["0.40", "≤ 0.5", "yes", "4.00 ✗"]

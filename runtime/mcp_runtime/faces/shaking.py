@@ -87,9 +87,9 @@ class Shaking:
 
     def listen(self, headers: Headers, caller: Caller, receive: Receive, send: Send) -> Sending:
         """Send what belongs to no exchange, or go on with the stream that was interrupted."""
-        found, wanted = self._find(headers, caller), resumes(headers)
-        if isinstance(found, Turned):
-            return turn_away(send, found)
+        found, wanted = self._sessions.find(headers[SESSION], caller.owner), resumes(headers)
+        if found is None:
+            return turn_away(send, _UNKNOWN)
         if isinstance(wanted, Turned):
             return turn_away(send, wanted)
         stream = found.standing if wanted is None else found.stream(wanted[0])
@@ -103,9 +103,9 @@ class Shaking:
 
     async def end(self, headers: Headers, caller: Caller, send: Send) -> None:
         """End a session."""
-        found = self._find(headers, caller)
-        if isinstance(found, Turned):
-            return await turn_away(send, found)
+        found = self._sessions.find(headers[SESSION], caller.owner)
+        if found is None:
+            return await turn_away(send, _UNKNOWN)
         await self._sessions.end(found)
         await respond(send, 204)
 
@@ -114,9 +114,6 @@ class Shaking:
         await self._sessions.close()
         if self._starter is not None:
             await self._starter.close()
-
-    def _find(self, headers: Headers, caller: Caller) -> HttpSession | Turned:
-        return self._sessions.find(headers[SESSION], caller.owner) or _UNKNOWN
 
     def _answer(self, session: Session, exchange: Exchange | None, posted: Posted, more: Raw = ()) -> Sending:
         if exchange is None:

@@ -167,8 +167,7 @@ class HttpServer:
     # ---- one request --------------------------------------------------------------------------------------------------
 
     def _is_here(self, scope: Scope) -> bool:
-        path = self._path
-        return path is None or (scope["path"] == path and not scope.get("root_path")) or path_of(scope) == path
+        return self._path is None or path_of(scope) == self._path
 
     async def _admit(self, scope: Scope, head: Head, length: bytes, receive: Receive, send: Send) -> Caller | Sending:
         """Who made a request to the endpoint; else what is left to do for it."""

@@ -99,7 +99,9 @@ class Single:
 
     async def _serve_after(self, needed: Awaitable[Any], posted: Posted) -> None:
         await needed
-        await self.serve(posted)
+        serving = self.serve(posted)
+        del posted
+        await serving
 
     async def _begin(self) -> Conversation:
         """The conversation that all requests are of, each in a session of its own."""

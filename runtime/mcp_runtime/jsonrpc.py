@@ -69,7 +69,7 @@ Message = RequestMessage | NotificationMessage | ResultMessage | ErrorMessage | 
 def decode(data: bytes) -> Message | list[Message]:
     """Read one message, or a batch of them. Never raises: what cannot be read is Malformed."""
     try:
-        value: object = from_json(data, allow_inf_nan=False)
+        value = from_json(data, allow_inf_nan=False)
     except ValueError as fault:
         return Malformed(PARSE_ERROR, f"not JSON: {fault}")
     if is_object(value):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from .headers import JSON, NAME, VERSION, Turned, accepts, decode_value, read_headers
+from .headers import JSON, METHOD, NAME, VERSION, Turned, accepts, decode_value, read_headers
 from .origins import Origins
 from .rules import Head, Spoken, check_method, way_of
 
@@ -55,13 +55,17 @@ class Heads:
             return Head({}, headers, None)
         stranger = self._origins.check(headers)
         turned = stranger or check_method(method, headers, self._spoken)
-        name = headers.get(NAME)
+        version, named, name = headers.get(VERSION), headers.get(METHOD, ""), headers.get(NAME)
+        revision = self._spoken.stateless.get(version or "")
         return Head(
             {name: text for name, text in headers.items() if name != "content-length"},
             stranger,
             turned,
             accepts(headers.get("accept"), JSON),
-            None if name is None else decode_value(name),
             way_of(headers, self._spoken),
-            self._spoken.stateless.get(headers.get(VERSION, "")),
+            revision,
+            version,
+            named,
+            None if name is None else decode_value(name),
+            None if revision is None else revision.http.names.get(named),
         )

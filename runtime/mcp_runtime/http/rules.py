@@ -70,16 +70,20 @@ class Spoken:
 @dataclass(frozen=True, slots=True)
 class Head:
     """The headers but for the length; why the request is turned away before its path is looked at (`stranger`) and
-    after (`turned`); whether its sender takes an answer as one JSON body; the name that a header repeats, as it is
-    meant; what a POST belongs to, where its headers tell, and the revision without sessions that they name."""
+    after (`turned`); whether its sender takes an answer as one JSON body; what a POST belongs to, where its headers tell.
+    Without a session: the revision that they name; the `version`, the `method` and the `name` that they repeat, the last
+    as it is meant, and which of the params `named` it is."""
 
     headers: Headers
     stranger: Turned | None
     turned: Turned | None
     plain: bool = True
-    name: str | None = None
     way: Way | None = None
     revision: Revision | None = None
+    version: str | None = None
+    method: str = ""
+    name: str | None = None
+    named: str | None = None
 
 
 def check_method(method: str, headers: Headers, spoken: Spoken) -> Turned | None:
@@ -147,6 +151,20 @@ def _meta(params: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def check_alone(head: Head, message: Message | list[Message], spoken: Spoken) -> Revision | Turned:
     """The revision of a message that belongs to no session, if its headers say what its body says."""
+    if isinstance(message, RequestMessage) and (params := message.params) is not None:
+        if (
+            message.method == head.method
+            and params.get(head.named) == head.name
+            and is_object(meta := params.get("_meta"))
+            and meta.get(_VERSION) == head.version
+            and head.revision is not None
+        ):
+            return head.revision
+    return _explain(head, message, spoken)
+
+
+def _explain(head: Head, message: Message | list[Message], spoken: Spoken) -> Revision | Turned:
+    """What is wrong where a head and a body do not say the same, unless one of them may be silent."""
     if not isinstance(message, (RequestMessage, NotificationMessage)):
         return _no_use(message, spoken)
     headers, revision = head.headers, head.revision

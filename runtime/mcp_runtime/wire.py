@@ -163,7 +163,12 @@ def reader(shape: Any) -> Callable[[object], Any]:
     """The function that reads parsed JSON as this type: strictly, by wire names alone. It raises ValidationError."""
     from pydantic import TypeAdapter  # Not loaded before something is read: importing types stays cheap.
 
-    return partial(TypeAdapter[Any](shape).validator.validate_python, strict=True, by_alias=True, by_name=False)
+    validate = TypeAdapter[Any](shape).validator.validate_python
+
+    def read(value: object) -> Any:  # Not a `partial`: one that holds names takes longer to call.
+        return validate(value, strict=True, by_alias=True, by_name=False)
+
+    return read
 
 
 def complaint(fault: ValidationError) -> str:

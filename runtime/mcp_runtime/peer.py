@@ -150,16 +150,17 @@ class Peer:
     def answer(self, asked: Asked, result: Any) -> bytes:
         """The bytes of a result. Raises InvalidMessage where it is not what the method may give."""
         self.let_go(asked)
-        row = asked.row
+        row, signature = asked.row, self.signature
         if type(result) is Said:
             result = result.value
+            if is_object(result) and result.get("_meta") is not None:
+                signature = b""
         elif not isinstance(result, row.answers):
             names = " or ".join(kind.__name__ for kind in row.answers)
             raise InvalidMessage(
                 f"{row.method!r} in {self.revision.id} is answered by {names}, not by {type(result).__name__}"
             )
-        signature = self.signature
-        if signature and (result.get("_meta") if is_object(result) else getattr(result, "meta", None)) is not None:
+        if signature and getattr(result, "meta", None) is not None:
             signature = b""
         return jsonrpc.result(asked.id, result, signature)
 

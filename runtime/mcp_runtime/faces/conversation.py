@@ -84,10 +84,10 @@ class Conversation:
         handler = server._further.get(message.row.method)  # pyright: ignore[reportPrivateUsage]
         if handler is None:
             return self._handle(session, message)
-        if isinstance(server.revision.lifecycle, Handshake) or isinstance(message, Told):
-            answer: Awaitable[Any] = handler(server.context(self, session, message), message.params)
-            return answer
-        return self._run(handler, session, message)
+        if isinstance(message, Asked) and type(server.revision.lifecycle) is Stateless:
+            return self._run(handler, session, message)
+        answer: Awaitable[Any] = handler(server.context(self, session, message), message.params)
+        return answer
 
     async def _handle(self, session: Speaker, message: Asked | Told) -> Any:
         """The answer to a message of the lifecycle, or to one that has no handler."""

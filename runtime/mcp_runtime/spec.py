@@ -92,16 +92,20 @@ class Notification(_Row):
 @record
 class Request(_Row, Generic[ResultT]):
     """A message that is answered by `result`, or by one of `interim` before that (`answers` are all of these types);
-    its receiver must have declared the capability. `keeps` tells that the result says how long it holds."""
+    its receiver must have declared the capability. `keeps` tells that the result says how long it holds; `asks` is the
+    one of `interim` that asks questions."""
 
     result: type[ResultT]
     interim: tuple[Interim, ...] = ()
     answers: tuple[type[BaseModel], ...] = field(init=False)
     keeps: bool = field(init=False)
+    asks: Interim | None = field(init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "keeps", {"ttl_ms", "cache_scope"} <= self.result.model_fields.keys())
         object.__setattr__(self, "answers", (self.result, *(interim.result for interim in self.interim)))
+        asking = (each for each in self.interim if "input_requests" in each.result.model_fields)
+        object.__setattr__(self, "asks", next(asking, None))
 
     def read_result(self, value: object, params: object = None) -> BaseModel:
         """The answer to a request with these params, as the one type it has to be; what has a usual value may be absent

@@ -91,33 +91,37 @@ class WireModel(BaseModel):
         if deprecated:
             warnings.warn(deprecated, DeprecationWarning, stacklevel=2)
         self.__pydantic_validator__.validate_python({**values, **data}, self_instance=self)
-        for name, alias in usuals:  # Who reads the object can tell what was said from what was filled in.
-            if name not in data and alias not in data:
-                self.__pydantic_fields_set__.discard(name)
+        # Who reads the object can tell what was said from what was filled in.
+        if usuals and usuals.keys().isdisjoint(data):
+            self.__pydantic_fields_set__.difference_update(usuals)
+        elif usuals:
+            said = {usuals[each] for each in data if each in usuals}
+            self.__pydantic_fields_set__.difference_update(set(usuals.values()) - said)
 
     # Tells pydantic that validation need not call __init__: only direct construction fills constants in.
     __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined]
 
 
-Filled = tuple[dict[str, Any], tuple[tuple[str, str], ...], str]
+Filled = tuple[dict[str, Any], dict[str, str], str]
 
 
 class _FilledIn(dict[type[BaseModel], Filled | None]):
-    """What the constructor of a model fills in, by its class: constants and usual values, by attribute; the names of those
-    that have usual values; and what it warns of. None where it does nothing of this."""
+    """What the constructor of a model fills in, by its class: constants and usual values, by attribute; the attributes that
+    have usual values, by each name that may be given for them; and what it warns of. None where it does nothing of this.
+    """
 
     def __missing__(self, cls: type[BaseModel]) -> Filled | None:
         values: dict[str, Any] = {}
-        usuals: list[tuple[str, str]] = []
+        usuals: dict[str, str] = {}
         for name, field in cls.model_fields.items():
             if is_object(field.json_schema_extra):
                 values[name] = field.json_schema_extra["fill"]
-                usuals.append((name, field.alias or name))
+                usuals |= {name: name, field.alias or name: name}
             elif field.is_required() and get_origin(field.annotation) is Literal:
                 if len(get_args(field.annotation)) == 1:
                     values[name] = get_args(field.annotation)[0]
         deprecated = vars(cls).get("__deprecated__", "")
-        self[cls] = found = (values, tuple(usuals), deprecated) if values or deprecated else None
+        self[cls] = found = (values, usuals, deprecated) if values or deprecated else None
         return found
 
 

@@ -19,7 +19,7 @@ from .face import LEVELS, Handler, Speaking
 from .guards import check_scopes
 from .questions import check_questions
 from .rates import Allowance
-from .rounds import Rounds, Suspended, interim_of
+from .rounds import Rounds, Suspended
 from .tracing import is_tracing, within_trace
 
 if TYPE_CHECKING:
@@ -96,7 +96,8 @@ class Conversation:
             return None
         lifecycle = server.revision.lifecycle
         if isinstance(lifecycle, Stateless):
-            self._check_version(message)
+            if message.params.meta.protocol_version != server.revision.id:
+                raise self._unspoken(message)
             if row is lifecycle.discover:
                 return self._discovered(message.row)
             if row is lifecycle.listen:
@@ -119,9 +120,10 @@ class Conversation:
 
     async def _run(self, handler: Handler, session: Speaker, asked: Asked) -> Any:
         """What a handler answers where nothing is remembered of the client: what it asks becomes a result."""
-        self._check_version(asked)
         server = self._server
-        if interim_of(asked.row) is None:
+        if asked.params.meta.protocol_version != server.revision.id:
+            raise self._unspoken(asked)
+        if asked.row.asks is None:
             answer = await handler(server.context(self, session, asked), asked.params)
         else:
             rounds = Rounds(session, asked, self)
@@ -182,14 +184,12 @@ class Conversation:
     def _signature(self) -> dict[str, Any]:
         return {f"{META}serverInfo": {"name": self._server.name, "version": self._server.version}}
 
-    def _check_version(self, asked: Asked) -> None:
-        """Raise the Refusal that says which revisions there are, where the request is of another one."""
-        revision = self._server.revision
+    def _unspoken(self, asked: Asked) -> Refusal:
+        """The refusal of a request of another revision, which says what revisions there are."""
         requested = asked.params.meta.protocol_version
-        if requested != revision.id:
-            data = {"supported": self._stateless_ids(), "requested": requested}
-            code = int(revision.constants["UNSUPPORTED_PROTOCOL_VERSION"])
-            raise Refusal(code, f"unsupported protocol version {requested!r}", data)
+        data = {"supported": self._stateless_ids(), "requested": requested}
+        code = int(self._server.revision.constants["UNSUPPORTED_PROTOCOL_VERSION"])
+        return Refusal(code, f"unsupported protocol version {requested!r}", data)
 
     def _stateless_ids(self) -> list[str]:
         return [each.speaks for each in self._servers if not each.shakes_hands]

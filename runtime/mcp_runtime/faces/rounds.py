@@ -6,7 +6,6 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Callable
-from functools import cache
 from hashlib import sha256
 from typing import Any, Final, Protocol, cast
 
@@ -18,7 +17,7 @@ from ..exchange import OnProgress
 from ..jsonrpc import INVALID_PARAMS, json_of
 from ..peer import Asked
 from ..seams import Passing, Speaker
-from ..spec import InputRequest, Interim, Request
+from ..spec import InputRequest, Request
 from ..wire import complaint, is_list, is_object, reader
 from .questions import check_asked
 from .sealing import KeyRing, Unsealable, own_ring
@@ -116,7 +115,7 @@ class Rounds(Passing):
         """The questions without which the handler, which has come to this end, cannot go on. Raises the rest of it."""
         if isinstance(end, BaseExceptionGroup) and end.split(Suspended)[1] is not None:
             raise end
-        known, interim = self._known(), interim_of(self._asked.row)
+        known, interim = self._known(), self._asked.row.asks
         assert interim is not None, "only what can be answered with questions has rounds"
         state = {**known.state, "asked": dict.fromkeys(known.questions, True)}
         sealed = self._ring().seal(to_json(state), self._bound())
@@ -181,12 +180,6 @@ def _key(known: _Known, row: InputRequest[Any], value: dict[str, Any]) -> str:
     key = f"{row.name.removeprefix('on_')}-{_digest(value)[:12]}"
     count = known.counts[key] = known.counts.get(key, 0) + 1
     return key if count == 1 else f"{key}-{count}"
-
-
-@cache
-def interim_of(row: Request[Any]) -> Interim | None:
-    """The result by which a request may be answered with questions, if it has one."""
-    return next((each for each in row.interim if "input_requests" in each.result.model_fields), None)
 
 
 def _digest(value: object) -> str:

@@ -91,7 +91,9 @@ class Single:
         due = session.act(session.peer.take(message), exchange.reply, exchange)
         if exchange.answer is not None:
             self._ready = session
-            return self._respond(exchange.answer, exchange.code, caller, send)
+            if exchange.code:
+                return self._respond(exchange.answer, exchange.code, caller, send)
+            return respond(send, 200, exchange.answer)
         if not due:
             return respond(send, 202)
         # Who listens may do so for days, and what was posted has been understood: nothing of it is held.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import MutableMapping
 from typing import Any, Final
 
 from ...http.headers import Turned
@@ -17,7 +18,7 @@ class Arrivals:
     def __init__(self, largest: int, seconds: float) -> None:
         self.largest = largest
         self._seconds = seconds
-        self._too_long = f"a message is at most {largest} bytes long"
+        self._too_long = Turned(413, f"a message is at most {largest} bytes long")
         self._looks = 0  # So far: to count them is cheaper than to ask for the time.
         self._since: dict[asyncio.Task[Any], int] = {}
         self._late: set[asyncio.Task[Any]] = set()
@@ -30,29 +31,17 @@ class Arrivals:
         if length and (len(length) > 15 or not length.isdigit()):
             return Turned(400, "the Content-Length is no number")
         if length and int(length) > self.largest:
-            return Turned(413, self._too_long)
+            return self._too_long
         task = asyncio.current_task(self._loop)
         if task is None or self._timer is None:  # The loop is not known yet, or nothing is being read.
             task = self._begin()
-        assert task is not None, "a request is served by a task"
         self._since[task] = self._looks
-        parts: list[bytes] = []
-        size = 0
         try:
-            while True:
-                message = await receive()
-                if message["type"] == "http.disconnect":
-                    raise Left
-                part: bytes = message.get("body", b"")
-                size += len(part)
-                if size > self.largest:
-                    return Turned(413, self._too_long)
-                more: bool = message.get("more_body", False)
-                if not parts and not more:
-                    return part
-                parts.append(part)
-                if not more:
-                    return b"".join(parts)
+            message = await receive()
+            body: bytes = message.get("body", b"")
+            if message.get("more_body") or len(body) > self.largest or message["type"] != "http.request":
+                return await self._rest(receive, message)
+            return body
         except asyncio.CancelledError:
             if task not in self._late:
                 raise
@@ -62,15 +51,32 @@ class Arrivals:
         finally:
             del self._since[task]
 
-    def _begin(self) -> asyncio.Task[Any] | None:
-        """Look from now on, in the loop that is running."""
+    async def _rest(self, receive: Receive, message: MutableMapping[str, Any]) -> bytes | Turned:
+        """The body that begins with a message."""
+        parts: list[bytes] = []
+        size = 0
+        while message["type"] != "http.disconnect":
+            parts.append(message.get("body", b""))
+            size += len(parts[-1])
+            if size > self.largest:
+                return self._too_long
+            if not message.get("more_body"):
+                return b"".join(parts)
+            message = await receive()
+        raise Left
+
+    def _begin(self) -> asyncio.Task[Any]:
+        """Look from now on, in the loop and for the task that run."""
         # Asked only now: to find out which loop runs takes a system call.
         self._loop = asyncio.get_running_loop()
         self._timer = self._loop.call_later(self._seconds / _LOOKS, self._look)
-        return asyncio.current_task(self._loop)
+        task = asyncio.current_task(self._loop)
+        assert task is not None, "a request is served by a task"
+        return task
 
     def _look(self) -> None:
         """Give up what is late; look again as long as something is being read."""
+        loop = asyncio.get_running_loop()
         self._looks += 1
         self._timer = None
         for task, since in self._since.items():
@@ -78,4 +84,4 @@ class Arrivals:
                 self._late.add(task)
                 task.cancel()
         if self._since:
-            self._begin()
+            self._timer = loop.call_later(self._seconds / _LOOKS, self._look)

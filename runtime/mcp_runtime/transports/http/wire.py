@@ -49,10 +49,8 @@ async def _gone(receive: Receive) -> None:
 
 async def respond(send: Send, status: int, body: bytes = b"", more: Raw = ()) -> None:
     """Send a whole answer; a body is JSON."""
-    head = [(b"content-length", b"%d" % len(body))]
-    if body:
-        head.append(_JSON)
-    head.extend(more)
+    length = (b"content-length", b"%d" % len(body))
+    head = [length, _JSON, *more] if body else [length, *more]
     await send({"type": "http.response.start", "status": status, "headers": head})
     await send({"type": "http.response.body", "body": body})
 

@@ -117,7 +117,12 @@ class HttpServer:
         try:
             caller = NOBODY
             # At an endpoint that is open to all, nothing of what is looked at here is in the way of most requests.
-            if not self._is_open or head.turned is not None or "user" in scope or not self._is_here(scope):
+            if (
+                not self._is_open
+                or head.turned is not None
+                or "user" in scope
+                or self._path not in (None, path_of(scope))
+            ):
                 admitted = await self._admit(scope, head, length, receive, send)
                 if not isinstance(admitted, Caller):
                     del head
@@ -171,9 +176,6 @@ class HttpServer:
 
     # ---- one request --------------------------------------------------------------------------------------------------
 
-    def _is_here(self, scope: Scope) -> bool:
-        return self._path is None or path_of(scope) == self._path
-
     async def _admit(self, scope: Scope, head: Head, length: bytes, receive: Receive, send: Send) -> Caller | Sending:
         """Who made a request to the endpoint; else what is left to do for it."""
         if head.stranger is not None:
@@ -182,7 +184,7 @@ class HttpServer:
         if self._gate is not None and self._gate.announces(path, self._path):
             return announce(send, scope["method"], self._gate.document)
         pairs = self._pairs if self._pairs is not None and self._pairs.serves(path) else None
-        if pairs is None and not self._is_here(scope):
+        if pairs is None and self._path not in (None, path):
             return turn_away(send, Turned(404, "there is nothing here"))
         caller = NOBODY
         if self._gate is not None:

@@ -1,14 +1,20 @@
-"""A head is read once and known again, whatever the length beside it, wherever that stands and however pairs are made."""
+"""A head is read once and known again, whatever the length beside it, wherever that stands and however pairs are made;
+and it has to say what the body says."""
 
 from __future__ import annotations
 
-from behaviour.support import HANDSHAKE
+from behaviour.support import HANDSHAKE, STATELESS
 
 from mcp_runtime.http.heads import Heads
 from mcp_runtime.http.origins import Origins
-from mcp_runtime.http.rules import Spoken, Way
+from mcp_runtime.http.headers import Turned
+from mcp_runtime.http.rules import Spoken, Way, check_alone
+from mcp_runtime.jsonrpc import RequestMessage
+from mcp_runtime.spec import META
 
 REV = HANDSHAKE[-1]
+ALONE = STATELESS[-1]
+MISMATCH = -32020
 HOST = (b"host", b"localhost")
 KIND = (b"content-type", b"application/json")
 NAMED = [(b"mcp-session-id", b"abc"), (b"mcp-protocol-version", REV.id.encode())]
@@ -64,3 +70,13 @@ def test_pairs_may_be_lists() -> None:
     head, said = known.read("POST", [list(pair) for pair in (HOST, KIND, length(b"5"))])  # type: ignore[misc]
     assert said == b"5" and head.headers["host"] == "localhost"
     assert known.read("POST", [HOST, KIND, length(b"5")])[0] is head
+
+
+def test_the_method_is_that_of_the_body_also_where_no_name_is_repeated() -> None:
+    spoken = Spoken.of({ALONE.id: ALONE.revision})
+    named = [(b"mcp-protocol-version", ALONE.id.encode()), (b"mcp-method", b"tools/list")]
+    head, _ = Heads(Origins.of(None, None), spoken).read("POST", [HOST, KIND, *named])
+    params = {"_meta": {f"{META}protocolVersion": ALONE.id}}
+    assert check_alone(head, RequestMessage(1, "tools/list", params), spoken) is ALONE.revision
+    refused = check_alone(head, RequestMessage(1, "prompts/list", params), spoken)
+    assert isinstance(refused, Turned) and (refused.status, refused.code) == (400, MISMATCH)

@@ -166,8 +166,8 @@ class Crossing:
 
     def _questions(self, inside: Row) -> tuple[type[BaseModel], ...]:
         """The results of a method that ask something first, where the outer revision asks it by requests."""
-        found = inside.interim if isinstance(inside, Request) and isinstance(self.outer.lifecycle, Handshake) else ()
-        return tuple(each.result for each in found if "input_requests" in each.result.model_fields)
+        asks = inside.asks if isinstance(inside, Request) and isinstance(self.outer.lifecycle, Handshake) else None
+        return () if asks is None else (asks.result,)
 
     async def _answered(self, speaker: Inside, asked: Asked, result: Any) -> Any:
         """The params again, with the client's answers to what a result asks."""

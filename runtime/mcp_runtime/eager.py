@@ -1,5 +1,5 @@
 """A coroutine goes in, and has run up to where it first waits when its task comes out, or None where it has ended; and
-when what it waits for comes in, it goes on at once.
+when what it waits for comes in, it goes on at once. Or it runs in the task that is there already: `Begun`.
 
 Python 3.12 can do that by itself. Before, a spare task stands ready: the first step runs in its name, so that
 `asyncio.current_task()`, timeouts and cancel scopes know no difference, and what then waits goes on inside it. What
@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable, Coroutine, Generator
 from contextvars import Context, copy_context
 from sys import getrefcount
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Self, TypeVar
 from weakref import getweakrefcount
 
 Work = Coroutine[Any, Any, None]
@@ -141,6 +141,24 @@ def _rest(work: Work, context: Context, waits_for: Any, fault: BaseException | N
         except StopIteration:
             return
         fault = None
+
+
+class Begun(Generator[Any, Any, T]):
+    """A coroutine whose first step was made by hand, and what it waits for since; to be awaited in the same task."""
+
+    def __init__(self, work: Coroutine[Any, Any, T], waits_for: Any) -> None:
+        self._work = work
+        self._waits_for = [waits_for]
+
+    def __await__(self) -> Self:
+        return self
+
+    def send(self, value: Any) -> Any:
+        return self._waits_for.pop() if self._waits_for else self._work.send(value)
+
+    def throw(self, *fault: Any) -> Any:
+        self._waits_for.clear()
+        return self._work.throw(*fault)
 
 
 class Instant(asyncio.Future[T]):

@@ -193,18 +193,8 @@ class Session:
         asked, code = serving.asked, 0
         try:
             answer = self.peer.answer(asked, await self.handle(speaker, asked))
-        except Refusal as refusal:
-            code = self.peer.revision.sends_code(refusal.code)
-            if code != refusal.code:
-                log.warning("%r: %d is sent for the code %d, which is reserved", asked.row.method, code, refusal.code)
-            answer = self.peer.refuse(asked, code, refusal.message, refusal.data)
         except Exception as fault:
-            if isinstance(fault, InvalidMessage):
-                log.error("%s", fault)
-            else:
-                log.exception("the handler of %r failed", asked.row.method)
-            code = jsonrpc.INTERNAL_ERROR
-            answer = self.peer.refuse(asked, code, "internal error")
+            answer, code = refused(self.peer, asked, fault)
         finally:
             if (task := serving.task) is not None:
                 self._done(task)
@@ -240,15 +230,9 @@ class Session:
             self._cancel(told.params.request_id)
         elif told.row.method == lifecycle.progress.method:
             self._calls.progressed(told.params)
-        if (task := self._start(self._hear(told))) is not None:
+        # What is said of it belongs to no exchange: nobody waits for an answer to a notification.
+        if (task := self._start(hear(told, self.handle(self, told)))) is not None:
             task.add_done_callback(self._done)
-
-    async def _hear(self, told: Told) -> None:
-        try:
-            # What it says belongs to no exchange: nobody waits for an answer to a notification.
-            await self.handle(self, told)
-        except Exception:
-            log.exception("the handler of %r failed", told.row.method)
 
     async def _finish_handlers(self, patience: float) -> None:
         """Let the handlers finish for a moment, then cancel them."""
@@ -339,3 +323,26 @@ class Session:
             self._over.set_result(None)
         self.ended = True
         self._calls.fail(self.transport.ending)
+
+
+def refused(peer: Peer, asked: Asked, fault: BaseException) -> tuple[bytes, int]:
+    """The answer to a request whose handler failed, and its code: the other side is told what was said to be told to it,
+    and nothing else."""
+    if isinstance(fault, Refusal):
+        code = peer.revision.sends_code(fault.code)
+        if code != fault.code:
+            log.warning("%r: %d is sent for the code %d, which is reserved", asked.row.method, code, fault.code)
+        return peer.refuse(asked, code, fault.message, fault.data), code
+    if isinstance(fault, InvalidMessage):
+        log.error("%s", fault)
+    else:
+        log.error("the handler of %r failed", asked.row.method, exc_info=fault)
+    return peer.refuse(asked, jsonrpc.INTERNAL_ERROR, "internal error"), jsonrpc.INTERNAL_ERROR
+
+
+async def hear(told: Told, heard: Awaitable[Any]) -> None:
+    """Let a notification be handled; nobody waits for an answer."""
+    try:
+        await heard
+    except Exception:
+        log.exception("the handler of %r failed", told.row.method)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from pydantic import BaseModel
@@ -74,11 +74,11 @@ class Conversation:
         if self._session is not None:
             await self._session.tell(row, params)
 
-    def handle(self, session: Speaker, message: Asked | Told) -> Awaitable[Any]:
+    def handle(self, session: Speaker, message: Asked | Told) -> Coroutine[Any, Any, Any]:
         """The answer to a message, to be awaited."""
         return within_trace(self._answer, session, message) if is_tracing() else self._answer(session, message)
 
-    def _answer(self, session: Speaker, message: Asked | Told) -> Awaitable[Any]:
+    def _answer(self, session: Speaker, message: Asked | Told) -> Coroutine[Any, Any, Any]:
         """That of its handler, where it is no message of the lifecycle."""
         server = self._server
         handler = server._further.get(message.row.method)  # pyright: ignore[reportPrivateUsage]
@@ -86,7 +86,7 @@ class Conversation:
             return self._handle(session, message)
         if isinstance(message, Asked) and type(server.revision.lifecycle) is Stateless:
             return self._run(handler, session, message)
-        answer: Awaitable[Any] = handler(server.context(self, session, message), message.params)
+        answer: Coroutine[Any, Any, Any] = handler(server.context(self, session, message), message.params)
         return answer
 
     async def _handle(self, session: Speaker, message: Asked | Told) -> Any:

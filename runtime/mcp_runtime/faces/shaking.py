@@ -14,7 +14,7 @@ from ..jsonrpc import INTERNAL_ERROR
 from ..lifecycle import Phase
 from ..peer import Peer
 from ..session import Session
-from ..transports.http.exchange import Exchange, Posted
+from ..transports.http.exchange import Exchange, Posted, SessionExchange
 from ..transports.http.sessions import HttpSession, Sessions
 from ..transports.http.silence import Silence
 from ..transports.http.wire import (
@@ -141,7 +141,7 @@ class Shaking:
 
 def _act(session: Session, posted: Posted, found: HttpSession) -> Exchange | None:
     """Let a session have what was posted; None where it is not answered."""
-    exchange = Exchange(session, posted.caller, found.open)
+    exchange = SessionExchange(session, posted.caller, found.open)
     if not posted.head.plain:
         exchange.streaming()
     return exchange if session.act(session.peer.take(posted.message), exchange.reply, exchange) else None

@@ -9,20 +9,17 @@ from typing import Any, Final
 from pydantic_core import from_json
 
 from ..auth.resource.caller import NOBODY, Caller
-from ..eager import Starter
-from ..errors import NotConnected
+from ..eager import Begun
 from ..exchange import log
 from ..http.headers import Headers, Turned
 from ..http.rules import check_repeated, repeated, status_of
 from ..jsonrpc import INTERNAL_ERROR, INVALID_REQUEST, Id, RequestMessage
-from ..peer import Peer
-from ..session import Session
+from ..peer import Asked, Event, Peer, Refused, Told
+from ..session import hear
 from ..spec import META, Request
-from ..transports.http.events import MemoryEvents
-from ..transports.http.exchange import Exchange, Posted
+from ..transports.http.exchange import LoneExchange, Posted
 from ..transports.http.silence import Silence
-from ..transports.http.streams import Stream
-from ..transports.http.wire import Receive, Send, Sending, id_of, leaving, respond, send_stream, turn_away
+from ..transports.http.wire import Receive, Send, Sending, leaving, respond, send_stream, turn_away
 from ..wire import is_list, is_object
 from .conversation import Conversation
 from .lives import Life
@@ -30,27 +27,10 @@ from .server import BaseServer
 
 _KNOWN_FOR: Final = 5.0  # Seconds for which the arguments that headers repeat are not asked for again.
 _DRAIN: Final = 0.5  # Seconds for answers, once the server is to end.
+_CANCEL: Final = 0.4  # And again for handlers to take note that they are cancelled.
 _MOST_PAGES: Final = 100
 
 Paths = Mapping[str, tuple[str, ...]]
-
-
-class _Nowhere:
-    """The transport of what has been answered already."""
-
-    ending = "the request was answered"
-
-    def send(self, message: bytes, more: bool = False) -> None:
-        raise NotConnected(self.ending)
-
-    async def drained(self) -> None:
-        """Nothing is ever left to be sent."""
-
-    async def receive(self) -> bytes | None:
-        return None
-
-    async def close(self) -> None:
-        """There is nothing to close."""
 
 
 class Single:
@@ -64,9 +44,8 @@ class Single:
         self._template = Peer(server.revision, "server", own=server.capabilities)
         self._conversation: Conversation | None = None
         self._loop: asyncio.AbstractEventLoop
-        self._starter: Starter | None = None
-        self._ready: Session | None = None  # In which nothing is left of what it served.
-        self._open: dict[Session, asyncio.Task[Any] | None] = {}
+        self._ready: Peer | None = None  # In which nothing is left of what it served.
+        self._open: dict[LoneExchange, asyncio.Task[Any] | None] = {}  # And who sends what they say.
         calls = server.revision.http.arguments
         self._calls = None if calls is None else calls.method
         self._paths: dict[str, Paths] = {}
@@ -82,22 +61,28 @@ class Single:
                 return self._serve_after(self._learn(), posted)
             if self._paths and (turned := self._check_arguments(posted.head.headers, message.params)) is not None:
                 return turn_away(send, turned, message.id)
-        session = self._ready or self._session(self._conversation)
+        peer = self._ready or self._template.alike()
         self._ready = None
-        session.caller = caller
-        exchange = Exchange(session, caller, _open)
+        event, exchange = peer.take(message), LoneExchange(peer, caller)
+        if not isinstance(event, Asked):
+            return self._note(event, exchange, send)
         if not posted.head.plain:
             exchange.streaming()
-        due = session.act(session.peer.take(message), exchange.reply, exchange)
-        if exchange.answer is not None:
-            self._ready = session
-            if exchange.code:
-                return self._respond(exchange.answer, exchange.code, caller, send)
-            return respond(send, 200, exchange.answer)
-        if not due:
-            return respond(send, 202)
-        # Who listens may do so for days, and what was posted has been understood: nothing of it is held.
-        return self._wait(session, exchange, id_of(message), caller, posted.receive, send)
+        work = self._conversation.handle(exchange, event)
+        try:
+            waits_for = work.send(None)
+        except StopIteration as end:
+            exchange.settle(event, end.value)
+        except (Exception, asyncio.CancelledError) as fault:
+            exchange.fail(event, fault)
+        else:
+            return self._serve(exchange, event, Begun(work, waits_for), posted.receive, send)
+        if exchange.answer is None:  # It is in a stream.
+            return self._send(exchange, event.id, posted.receive, send)
+        self._ready = peer
+        if exchange.code:
+            return self._respond(exchange.answer, exchange.code, caller, send)
+        return respond(send, 200, exchange.answer)
 
     async def _serve_after(self, needed: Awaitable[Any], posted: Posted) -> None:
         await needed
@@ -112,28 +97,45 @@ class Single:
             self._conversation = Conversation(self._servers, self._server, state)
             self._conversation.sign(self._template)
             self._loop = asyncio.get_running_loop()
-            self._starter = Starter(self._loop)
         return self._conversation
 
-    def _session(self, conversation: Conversation) -> Session:
-        return Session(self._template.alike(), _Nowhere(), conversation.handle, starter=self._starter)
+    def _note(self, event: Event, exchange: LoneExchange, send: Send) -> Sending:
+        """Let a notification be handled, or turn away what cannot be understood."""
+        if isinstance(event, Refused) and event.reply is not None:
+            return self._respond(event.reply, event.code, exchange.caller, send)
+        if isinstance(event, Told) and (conversation := self._conversation) is not None:
+            exchange.reply(None, 0)  # Nothing can be said to its sender.
+            conversation.behind.add(self._loop.create_task(hear(event, conversation.handle(exchange, event))))
+        return respond(send, 202)
 
     def _respond(self, answer: bytes, code: int, caller: Caller, send: Send) -> Sending:
         if code and caller.denied:
             return respond(send, 403, answer, caller.denied)
         return respond(send, status_of(code, self._server.revision), answer)
 
-    async def _wait(
-        self, session: Session, exchange: Exchange, id: Id | None, caller: Caller, receive: Receive, send: Send
+    async def _serve(
+        self, exchange: LoneExchange, asked: Asked, work: Begun[Any], receive: Receive, send: Send
     ) -> None:
-        self._open[session] = asyncio.current_task()
+        """Serve a request whose handler waits: it goes on in the task in which it began, and what it says is sent meanwhile
+        by another."""
+        sending = self._loop.create_task(self._send(exchange, asked.id, receive, send))
+        try:
+            await exchange.serve(asked, work)
+        except asyncio.CancelledError:
+            sending.cancel()
+            raise
+        await sending
+
+    async def _send(self, exchange: LoneExchange, id: Id, receive: Receive, send: Send) -> None:
+        """Send the answer once it is there, and what comes before it."""
+        self._open[exchange] = asyncio.current_task()
         client = leaving(receive)
         client.add_done_callback(exchange.left)
         try:
             await exchange.begun(self._silence.seconds)
             if exchange.is_over and exchange.stream is None:
                 if exchange.answer is not None:
-                    await self._respond(exchange.answer, exchange.code, caller, send)
+                    await self._respond(exchange.answer, exchange.code, exchange.caller, send)
                 elif not client.done():
                     await turn_away(send, Turned(503, "the server has ended", INTERNAL_ERROR), id)
             else:
@@ -141,22 +143,26 @@ class Single:
         finally:
             client.remove_done_callback(exchange.left)
             client.cancel()
-            self._open.pop(session)
-            await session.stop()
+            self._open.pop(exchange)
+            exchange.cancel()
 
     async def close(self) -> None:
-        """End what is being served: who listens is told, and the others get a moment to be answered."""
+        """End what is being served: who listens is told, and the others get a moment to be answered, and another to take
+        note that they are cancelled."""
         if self._conversation is not None:
             self._conversation.leave()
-        serving = [task for task in self._open.values() if task is not None]
-        if serving:
-            await asyncio.wait(serving, timeout=_DRAIN)
-        for session in list(self._open):
-            await session.stop()
+        await self._ended(_DRAIN)
+        for exchange in self._open:
+            exchange.cancel()
+        await self._ended(_CANCEL)
+        for exchange in self._open:
+            exchange.left(self)
         if self._conversation is not None:
             await self._conversation.behind.end()
-        if self._starter is not None:
-            await self._starter.close()
+
+    async def _ended(self, patience: float) -> None:
+        if sending := [task for task in self._open.values() if task is not None]:
+            await asyncio.wait(sending, timeout=patience)
 
     # ---- headers that repeat arguments --------------------------------------------------------------------------------
 
@@ -195,11 +201,10 @@ class Single:
     async def _ask(self, message: RequestMessage, state: Any) -> dict[str, Any]:
         """What the server itself answers; nothing where it refuses."""
         conversation = Conversation(self._servers, self._server, state)
-        session = Session(self._template.alike(), _Nowhere(), conversation.handle)
-        exchange = Exchange(session, NOBODY, _open)
-        if session.act(session.peer.take(message), exchange.reply, session):
-            await exchange.begun(None)
-        await session.stop()
+        exchange = LoneExchange(self._template.alike(), NOBODY)
+        asked = exchange.peer.take(message)
+        if isinstance(asked, Asked):
+            await exchange.serve(asked, conversation.handle(exchange, asked))
         answer = from_json(exchange.answer) if exchange.answer is not None else None
         result = answer.get("result") if is_object(answer) else None
         return result if is_object(result) else {}
@@ -211,7 +216,3 @@ def _repeated(tool: dict[str, Any]) -> Paths:
     except ValueError as fault:
         log.error("the tool %r cannot be called over HTTP: %s", tool.get("name"), fault)
         return {}
-
-
-def _open() -> Stream:
-    return Stream(MemoryEvents(), resumable=False)

@@ -193,7 +193,9 @@ class Session:
         asked, code = serving.asked, 0
         try:
             answer = self.peer.answer(asked, await self.handle(speaker, asked))
-        except Exception as fault:
+        except (Exception, asyncio.CancelledError) as fault:
+            if is_cancelled(fault):
+                raise
             answer, code = refused(self.peer, asked, fault)
         finally:
             if (task := serving.task) is not None:
@@ -338,6 +340,12 @@ def refused(peer: Peer, asked: Asked, fault: BaseException) -> tuple[bytes, int]
     else:
         log.error("the handler of %r failed", asked.row.method, exc_info=fault)
     return peer.refuse(asked, jsonrpc.INTERNAL_ERROR, "internal error"), jsonrpc.INTERNAL_ERROR
+
+
+def is_cancelled(fault: BaseException) -> bool:
+    """Whether it is the current task that was cancelled, and not something that its handler waited for."""
+    task = asyncio.current_task() if isinstance(fault, asyncio.CancelledError) else None
+    return task is not None and task.cancelling() > 0
 
 
 async def hear(told: Told, heard: Awaitable[Any]) -> None:

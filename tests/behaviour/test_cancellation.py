@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from behaviour.support import EVERY, HANDSHAKE, Rev, Tap, among, clause, client_of, raw_server, server_of, wire_to
 
-from mcp_runtime.errors import TimedOut
+from mcp_runtime.errors import ErrorResponse, TimedOut
 from mcp_runtime.faces.calls import Options
 
 
@@ -203,3 +203,21 @@ async def test_the_reason_of_a_cancellation_is_logged(rev: Rev, caplog: pytest.L
         wire.send(cancelled(7, reason="changed my mind"))
         await worker.ended.wait()
     assert "changed my mind" in caplog.text
+
+
+@among(EVERY)
+@pytest.mark.parametrize("waits", [False, True], ids=["at once", "later"])
+async def test_a_handler_that_waits_for_what_was_cancelled_has_failed(rev: Rev, waits: bool) -> None:
+    async def call_tool(ctx: Any, params: Any) -> Any:
+        if params.name == "quick":
+            return rev.text("quick")
+        given_up = asyncio.get_running_loop().create_future()
+        given_up.cancel()
+        if waits:
+            await asyncio.sleep(0)
+        return await given_up
+
+    async with client_of(rev, server_of(rev, call_tool=call_tool)) as client:
+        with pytest.raises(ErrorResponse, match="internal error"):
+            await client.call_tool(name="x")
+        assert (await client.call_tool(name="quick")).content[0].text == "quick"

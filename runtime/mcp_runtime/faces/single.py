@@ -45,7 +45,7 @@ class Single:
         self._conversation: Conversation | None = None
         self._loop: asyncio.AbstractEventLoop
         self._ready: Peer | None = None  # In which nothing is left of what it served.
-        self._open: dict[LoneExchange, asyncio.Task[Any] | None] = {}  # And who sends what they say.
+        self._open: dict[LoneExchange, asyncio.Task[None]] = {}  # And who sends what they say.
         calls = server.revision.http.arguments
         self._calls = None if calls is None else calls.method
         self._paths: dict[str, Paths] = {}
@@ -118,17 +118,16 @@ class Single:
     ) -> None:
         """Serve a request whose handler waits: it goes on in the task in which it began, and what it says is sent meanwhile
         by another."""
-        sending = self._loop.create_task(self._send(exchange, asked.id, receive, send))
+        sending = self._open[exchange] = self._loop.create_task(self._send(exchange, asked.id, receive, send))
         try:
             await exchange.serve(asked, work)
-        except asyncio.CancelledError:
+            await sending
+        finally:
             sending.cancel()
-            raise
-        await sending
+            del self._open[exchange]
 
     async def _send(self, exchange: LoneExchange, id: Id, receive: Receive, send: Send) -> None:
         """Send the answer once it is there, and what comes before it."""
-        self._open[exchange] = asyncio.current_task()
         client = leaving(receive)
         client.add_done_callback(exchange.left)
         try:
@@ -143,8 +142,8 @@ class Single:
         finally:
             client.remove_done_callback(exchange.left)
             client.cancel()
-            self._open.pop(exchange)
-            exchange.cancel()
+            if not exchange.is_over:
+                exchange.left(client)
 
     async def close(self) -> None:
         """End what is being served: who listens is told, and the others get a moment to be answered, and another to take
@@ -161,8 +160,8 @@ class Single:
             await self._conversation.behind.end()
 
     async def _ended(self, patience: float) -> None:
-        if sending := [task for task in self._open.values() if task is not None]:
-            await asyncio.wait(sending, timeout=patience)
+        if self._open:
+            await asyncio.wait(list(self._open.values()), timeout=patience)
 
     # ---- headers that repeat arguments --------------------------------------------------------------------------------
 

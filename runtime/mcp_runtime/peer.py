@@ -72,7 +72,8 @@ Event = Asked | Told | Answered | Refused | Batch
 
 class Peer:
     """One side. `own` and `theirs` are the capabilities the two sides have declared so far; `signature` is the JSON of
-    the metadata that goes with every result which has none of its own; `opening` the request that opens it."""
+    the metadata that goes with every result which has none of its own; `opening` the request that opens it; `in_flight`
+    the ids of the peer's requests, None where they come from many, who know nothing of each other."""
 
     __slots__ = ("revision", "side", "own", "theirs", "signature", "in_flight", "phase", "opening",
                  "_waiting", "_next_id", "_sendable", "_receivable")  # fmt: skip
@@ -83,7 +84,8 @@ class Peer:
         self.own = own
         self.theirs: Capabilities = {}
         self.signature = b""
-        self.in_flight: dict[Id, None] = {}  # An empty set is three times as large, and most peers are idle.
+        # An empty set is three times as large, and most peers are idle.
+        self.in_flight: dict[Id, None] | None = {}
         self._waiting: dict[Id, tuple[Request[Any], Any]] = {}
         self._next_id = 0
         self.enter(first_phase(revision.lifecycle))
@@ -174,10 +176,11 @@ class Peer:
 
     def let_go(self, asked: Asked) -> None:
         """A request is answered, or wants no answer any more."""
-        self.in_flight.pop(asked.id, None)
-        if not self.in_flight:
-            self.in_flight.clear()  # Gives back what it had grown to.
         asked.open = False
+        if (in_flight := self.in_flight) is not None:
+            in_flight.pop(asked.id, None)
+            if not in_flight:
+                in_flight.clear()  # Gives back what it had grown to.
 
     def mine(self, row: Notification) -> Notification:
         """The row of this method that this side sends; some notifications go both ways."""
@@ -260,7 +263,7 @@ class Peer:
         row = self._receivable.get(message.method)
         if not isinstance(row, Request):
             return self._unreceivable(message)
-        if message.id in self.in_flight:
+        if (in_flight := self.in_flight) is not None and message.id in in_flight:
             return self._refused(message, jsonrpc.INVALID_REQUEST, f"id {message.id!r} is in use by another request")
         if (opens := row is self.opening) and in_batch:
             return self._refused(message, jsonrpc.INVALID_REQUEST, f"{row.method!r} cannot be in a batch")
@@ -272,7 +275,8 @@ class Peer:
             return self._undeclared(message, f"{row.method!r} {_lacking(shut)} ({self.revision.id})", shut)
         if opens:
             self.enter(Phase.OPENING)
-        self.in_flight[message.id] = None
+        if in_flight is not None:
+            in_flight[message.id] = None
         return Asked(message.id, row, params)
 
     def _unreceivable(self, message: RequestMessage) -> Refused:

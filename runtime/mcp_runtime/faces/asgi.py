@@ -121,7 +121,8 @@ class HttpServer:
                 not self._is_open
                 or head.turned is not None
                 or "user" in scope
-                or self._path not in (None, path_of(scope))
+                or (scope["path"] != self._path and self._path is not None)
+                or scope.get("root_path")
             ):
                 admitted = await self._admit(scope, head, length, receive, send)
                 if not isinstance(admitted, Caller):

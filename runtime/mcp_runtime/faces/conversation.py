@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Coroutine, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from pydantic import BaseModel
@@ -74,12 +75,10 @@ class Conversation:
         if self._session is not None:
             await self._session.tell(row, params)
 
-    def handle(self, session: Speaker, message: Asked | Told) -> Coroutine[Any, Any, Any]:
-        """The answer to a message, to be awaited."""
-        return within_trace(self._answer, session, message) if is_tracing() else self._answer(session, message)
-
-    def _answer(self, session: Speaker, message: Asked | Told) -> Coroutine[Any, Any, Any]:
-        """That of its handler, where it is no message of the lifecycle."""
+    def handle(self, session: Speaker, message: Asked | Told, traced: bool = False) -> Coroutine[Any, Any, Any]:
+        """The answer to a message, to be awaited: that of its handler, where it is no message of the lifecycle."""
+        if is_tracing() and not traced:
+            return within_trace(partial(self.handle, traced=True), session, message)
         server = self._server
         handler = server._further.get(message.row.method)  # pyright: ignore[reportPrivateUsage]
         if handler is None:

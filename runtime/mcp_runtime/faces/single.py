@@ -41,10 +41,10 @@ class Single:
         self._servers = servers
         self._life = life
         self._silence = silence
-        self._template = Peer(server.revision, "server", own=server.capabilities)
+        self._peer = Peer(server.revision, "server", own=server.capabilities)
+        self._peer.in_flight = None  # It is that of all clients.
         self._conversation: Conversation | None = None
         self._loop: asyncio.AbstractEventLoop
-        self._ready: Peer | None = None  # In which nothing is left of what it served.
         self._open: dict[LoneExchange, asyncio.Task[None]] = {}  # And who sends what they say.
         calls = server.revision.http.arguments
         self._calls = None if calls is None else calls.method
@@ -61,9 +61,7 @@ class Single:
                 return self._serve_after(self._learn(), posted)
             if self._paths and (turned := self._check_arguments(posted.head.headers, message.params)) is not None:
                 return turn_away(send, turned, message.id)
-        peer = self._ready or self._template.alike()
-        self._ready = None
-        event, exchange = peer.take(message), LoneExchange(peer, caller)
+        event, exchange = self._peer.take(message), LoneExchange(self._peer, caller)
         if not isinstance(event, Asked):
             return self._note(event, exchange, send)
         if not posted.head.plain:
@@ -79,7 +77,6 @@ class Single:
             return self._serve(exchange, event, Begun(work, waits_for), posted.receive, send)
         if exchange.answer is None:  # It is in a stream.
             return self._send(exchange, event.id, posted.receive, send)
-        self._ready = peer
         if exchange.code:
             return self._respond(exchange.answer, exchange.code, caller, send)
         return respond(send, 200, exchange.answer)
@@ -95,7 +92,7 @@ class Single:
         state = await self._life.state()
         if self._conversation is None:
             self._conversation = Conversation(self._servers, self._server, state)
-            self._conversation.sign(self._template)
+            self._conversation.sign(self._peer)
             self._loop = asyncio.get_running_loop()
         return self._conversation
 
@@ -200,8 +197,7 @@ class Single:
     async def _ask(self, message: RequestMessage, state: Any) -> dict[str, Any]:
         """What the server itself answers; nothing where it refuses."""
         conversation = Conversation(self._servers, self._server, state)
-        exchange = LoneExchange(self._template.alike(), NOBODY)
-        asked = exchange.peer.take(message)
+        exchange, asked = LoneExchange(self._peer, NOBODY), self._peer.take(message)
         if isinstance(asked, Asked):
             await exchange.serve(asked, conversation.handle(exchange, asked))
         answer = from_json(exchange.answer) if exchange.answer is not None else None

@@ -24,6 +24,7 @@ class Heads:
         self._origins = origins
         self._spoken = spoken
         self._seen: dict[object, Head] = {}
+        self._last: tuple[str, list[tuple[bytes, bytes]], Head] | None = None  # Often the next one is the same.
         self._length_at = 0  # Where in a head the length stood last: the heads of one client are alike.
 
     def read(self, method: str, raw: Raw) -> tuple[Head, bytes]:
@@ -35,6 +36,8 @@ class Heads:
             self._length_at = max(at, 0)
         if at >= 0:
             length = fields.pop(at)[1]
+        if (last := self._last) is not None and fields == last[1] and method == last[0]:
+            return last[2], length
         key = (method, *fields)
         try:
             head = self._seen.get(key)
@@ -47,6 +50,9 @@ class Heads:
                 if len(self._seen) >= _KEPT:
                     self._seen.clear()
                 self._seen[key] = head
+            else:
+                return head, length
+        self._last = method, fields, head
         return head, length
 
     def _read(self, method: str, raw: Raw) -> Head:

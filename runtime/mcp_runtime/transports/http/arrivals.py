@@ -17,6 +17,7 @@ class Arrivals:
 
     def __init__(self, largest: int, seconds: float) -> None:
         self.largest = largest
+        self._digits = len(str(largest))  # A number with fewer of them is less.
         self._seconds = seconds
         self._too_long = Turned(413, f"a message is at most {largest} bytes long")
         self._looks = 0  # So far: to count them is cheaper than to ask for the time.
@@ -28,10 +29,11 @@ class Arrivals:
     async def body(self, receive: Receive, length: bytes = b"") -> bytes | Turned:
         """The body of a request, refused as soon as it is known to be too long, be it from the `length` it is said to
         have, or too late. Raises Left."""
-        if length and (len(length) > 15 or not length.isdigit()):
-            return Turned(400, "the Content-Length is no number")
-        if length and int(length) > self.largest:
-            return self._too_long
+        if length and not (len(length) < self._digits and length.isdigit()):
+            if len(length) > 15 or not length.isdigit():
+                return Turned(400, "the Content-Length is no number")
+            if int(length) > self.largest:
+                return self._too_long
         task = asyncio.current_task(self._loop)
         if task is None or self._timer is None:  # The loop is not known yet, or nothing is being read.
             task = self._begin()

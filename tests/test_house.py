@@ -45,6 +45,7 @@ LAYERS = [
     "eager",
     "exchange",
     "skills",
+    "outcomes",
     "seams",
     "batch",
     "session",

@@ -84,8 +84,7 @@ class Peer:
         self.own = own
         self.theirs: Capabilities = {}
         self.signature = b""
-        # An empty set is three times as large, and most peers are idle.
-        self.in_flight: dict[Id, None] | None = {}
+        self.in_flight: dict[Id, None] | None = {}  # An empty set is three times as large, and most peers are idle.
         self._waiting: dict[Id, tuple[Request[Any], Any]] = {}
         self._next_id = 0
         self.enter(first_phase(revision.lifecycle))
@@ -207,7 +206,7 @@ class Peer:
         except ValidationError as fault:
             raise InvalidMessage(f"{row.method!r} in {self.revision.id}: params: {complaint(fault)}") from None
         if row.gates and (shut := self._shut(row, checked, self.theirs)) is not None:
-            raise NotAllowed(f"{row.method!r} in {self.revision.id} {_lacking(shut)}")
+            raise NotAllowed(f"{row.method!r} in {self.revision.id} {shut.complaint()}")
         return checked
 
     def _written(self, row: Sent, write: Callable[..., bytes], *parts: Any) -> bytes:
@@ -272,7 +271,7 @@ class Peer:
         except ValidationError as fault:
             return self._refused(message, jsonrpc.INVALID_PARAMS, f"{row.method!r}: params: {complaint(fault)}")
         if row.gates and (shut := self._shut(row, params, self._declared_in(message))) and not shut.sent_only:
-            return self._undeclared(message, f"{row.method!r} {_lacking(shut)} ({self.revision.id})", shut)
+            return self._undeclared(message, f"{row.method!r} {shut.complaint()} ({self.revision.id})", shut)
         if opens:
             self.enter(Phase.OPENING)
         if in_flight is not None:
@@ -346,9 +345,3 @@ class Peer:
 def _is_same(own: Sent | None, row: Sent) -> bool:
     """Whether two rows are of the same message, be it that of an extension that adds to the answers."""
     return own is not None and own.direction == row.direction and own.params is row.params
-
-
-def _lacking(gate: Gate) -> str:
-    """What is missing for params that do not pass a gate."""
-    named = gate.property or gate.params.__name__
-    return f"with {named} needs the capability {gate.capability!r}, which was not declared"

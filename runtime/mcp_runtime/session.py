@@ -13,11 +13,12 @@ from pydantic import BaseModel
 from . import jsonrpc
 from .batch import Together
 from .eager import Starter
-from .errors import InvalidMessage, McpError, NotAllowed, NotConnected, Refusal, TimedOut
+from .errors import McpError, NotAllowed, NotConnected, TimedOut
 from .exchange import Calls, OnProgress, log
 from .framing import OVERSIZED
 from .jsonrpc import Id
 from .lifecycle import Phase
+from .outcomes import hear, is_cancelled, refused
 from .peer import Answered, Asked, Batch, Event, Peer, Refused, Told
 from .seams import Exchanging, Pushing, Reply, Send, Speaker, Transport
 from .spec import Notification, Request
@@ -325,32 +326,3 @@ class Session:
             self._over.set_result(None)
         self.ended = True
         self._calls.fail(self.transport.ending)
-
-
-def refused(peer: Peer, asked: Asked, fault: BaseException) -> tuple[bytes, int]:
-    """The answer to a request whose handler failed, and its code: the other side is told what was said to be told to it,
-    and nothing else."""
-    if isinstance(fault, Refusal):
-        code = peer.revision.sends_code(fault.code)
-        if code != fault.code:
-            log.warning("%r: %d is sent for the code %d, which is reserved", asked.row.method, code, fault.code)
-        return peer.refuse(asked, code, fault.message, fault.data), code
-    if isinstance(fault, InvalidMessage):
-        log.error("%s", fault)
-    else:
-        log.error("the handler of %r failed", asked.row.method, exc_info=fault)
-    return peer.refuse(asked, jsonrpc.INTERNAL_ERROR, "internal error"), jsonrpc.INTERNAL_ERROR
-
-
-def is_cancelled(fault: BaseException) -> bool:
-    """Whether it is the current task that was cancelled, and not something that its handler waited for."""
-    task = asyncio.current_task() if isinstance(fault, asyncio.CancelledError) else None
-    return task is not None and task.cancelling() > 0
-
-
-async def hear(told: Told, heard: Awaitable[Any]) -> None:
-    """Let a notification be handled; nobody waits for an answer."""
-    try:
-        await heard
-    except Exception:
-        log.exception("the handler of %r failed", told.row.method)

@@ -65,6 +65,11 @@ class Gate(NamedTuple):
         value = vars(params)[self.property]  # An attribute may be deprecated, which is not for us to say.
         return value in self.values if self.values else value is not None
 
+    def complaint(self) -> str:
+        """What is missing for params that do not pass."""
+        named = self.property or self.params.__name__
+        return f"with {named} needs the capability {self.capability!r}, which was not declared"
+
 
 @record
 class _Row:

@@ -133,7 +133,7 @@ class HttpServer:
                 body = await self._arrivals.body(receive, length)
                 if not isinstance(body, bytes):
                     return await turn_away(send, body)
-                answer = self._post(Posted(decode(body), head, caller, receive, send))
+                answer = self._post((decode(body), head, caller, receive, send))
                 del body
             elif method == "GET":
                 answer = self._shaking.listen(head.headers, caller, receive, send)
@@ -210,8 +210,8 @@ class HttpServer:
         return await gate.judge(head.headers, scope["method"], path, scope.get("query_string", b""))
 
     def _post(self, posted: Posted) -> Sending:
-        message = posted.message
-        way = posted.head.way or classify(posted.head, message, self._spoken)
+        message, head, _, _, send = posted
+        way = head.way or classify(head, message, self._spoken)
         if type(message) is list and len(message) > self._limits.batch:
             way = Turned(413, f"a batch has at most {self._limits.batch} messages")
         if self._leaving:
@@ -219,11 +219,11 @@ class HttpServer:
         if way is _SESSION:
             return self._shaking.serve(posted)
         if way is _ALONE:
-            revision = check_alone(posted.head, message, self._spoken)
+            revision = check_alone(head, message, self._spoken)
             if not isinstance(revision, Revision):
-                return turn_away(posted.send, revision, id_of(message))
+                return turn_away(send, revision, id_of(message))
             return self._singles[revision.id].serve(posted)
         if isinstance(way, Turned):
             null = next(iter(self._spoken.shaking.values())).null_ids if self._spoken.shaking else False
-            return turn_away(posted.send, way, id_of(message), null)
+            return turn_away(send, way, id_of(message), null)
         return self._shaking.open(posted)

@@ -10,7 +10,7 @@ from ..auth.resource.caller import Caller
 from ..eager import Starter
 from ..http.headers import SESSION, Headers, Turned
 from ..http.rules import resumes, status_of
-from ..jsonrpc import INTERNAL_ERROR
+from ..jsonrpc import INTERNAL_ERROR, Message
 from ..lifecycle import Phase
 from ..peer import Peer
 from ..session import Session
@@ -54,19 +54,20 @@ class Shaking:
 
     async def open(self, posted: Posted) -> None:
         """Open a session; one whose opening is refused ends at once."""
+        message, _, caller, _, send = posted
         chosen = self._servers[-1]
         state = await self._lives[id(chosen.source)].state()
-        opened = self._sessions.open(posted.caller.owner)
+        opened = self._sessions.open(caller.owner)
         if opened is None:
             too_many = Turned(503, "there are too many sessions", INTERNAL_ERROR)
-            return await turn_away(posted.send, too_many, id_of(posted.message))
+            return await turn_away(send, too_many, id_of(message))
         conversation = Conversation(self._servers, chosen, state)
         if self._template is None:
             self._template = Peer(chosen.revision, "server", own=chosen.capabilities)
             self._starter = Starter(asyncio.get_running_loop())
         peer = self._template.alike()
         opened.on_end = conversation.leave
-        session = Session(peer, opened, conversation.handle, conversation.opened, self._starter, posted.caller)
+        session = Session(peer, opened, conversation.handle, conversation.opened, self._starter, caller)
         opened.session = session
         conversation.attend(session)
         exchange = _act(session, posted, opened)
@@ -78,9 +79,10 @@ class Shaking:
 
     def serve(self, posted: Posted) -> Sending:
         """Answer what belongs to a session that was opened before."""
-        found = self._sessions.find(posted.head.headers[SESSION], posted.caller.owner)
+        message, head, caller, _, send = posted
+        found = self._sessions.find(head.headers[SESSION], caller.owner)
         if found is None:
-            return turn_away(posted.send, _UNKNOWN, id_of(posted.message))
+            return turn_away(send, _UNKNOWN, id_of(message))
         session = found.session
         assert session is not None, "a session is opened together with its conversation"
         return self._answer(session, _act(session, posted, found), posted)
@@ -116,15 +118,16 @@ class Shaking:
             await self._starter.close()
 
     def _answer(self, session: Session, exchange: Exchange | None, posted: Posted, more: Raw = ()) -> Sending:
+        message, _, caller, _, send = posted
         if exchange is None:
-            return respond(posted.send, 202)
+            return respond(send, 202)
         if exchange.answer is None:
             return self._answer_later(session, exchange, posted, more)
         status = 200
         if exchange.code:
-            more = (*more, *posted.caller.denied)
-            status = 403 if posted.caller.denied else _status(exchange.code, session, posted)
-        return respond(posted.send, status, exchange.answer, more)
+            more = (*more, *caller.denied)
+            status = 403 if caller.denied else _status(exchange.code, session, message)
+        return respond(send, status, exchange.answer, more)
 
     async def _answer_later(self, session: Session, exchange: Exchange, posted: Posted, more: Raw) -> None:
         """Answer as soon as it is known how: as one body, as a stream, or not at all."""
@@ -134,29 +137,32 @@ class Shaking:
         elif exchange.is_over and exchange.stream is None:
             await _send_nothing(session, posted)
         else:
+            _, _, _, receive, send = posted
             primed = session.peer.revision.http.primed
-            client = leaving(posted.receive)
-            await send_stream(exchange.streaming(), client, posted.send, self._silence, more=more, primed=primed)
+            client = leaving(receive)
+            await send_stream(exchange.streaming(), client, send, self._silence, more=more, primed=primed)
 
 
 def _act(session: Session, posted: Posted, found: HttpSession) -> Exchange | None:
     """Let a session have what was posted; None where it is not answered."""
-    exchange = SessionExchange(session, posted.caller, found.open)
-    if not posted.head.plain:
+    message, head, caller, _, _ = posted
+    exchange = SessionExchange(session, caller, found.open)
+    if not head.plain:
         exchange.streaming()
-    return exchange if session.act(session.peer.take(posted.message), exchange.reply, exchange) else None
+    return exchange if session.act(session.peer.take(message), exchange.reply, exchange) else None
 
 
-def _status(code: int, session: Session, posted: Posted) -> int:
+def _status(code: int, session: Session, message: Message | list[Message]) -> int:
     """What is no message at all is a bad request; other errors have no status of their own in a session."""
-    revision, message = session.peer.revision, posted.message
+    revision = session.peer.revision
     readable = revision.batches if isinstance(message, list) else hasattr(message, "method")
     return status_of(code, revision) if readable else 400
 
 
 async def _send_nothing(session: Session, posted: Posted) -> None:
     """End the request of which nothing came: its session was ended, or it was cancelled, and wants no answer."""
+    message, _, _, _, send = posted
     if session.ended:
-        return await turn_away(posted.send, Turned(404, session.transport.ending), id_of(posted.message))
-    await begin_stream(posted.send)
-    await end_stream(posted.send)
+        return await turn_away(send, Turned(404, session.transport.ending), id_of(message))
+    await begin_stream(send)
+    await end_stream(send)

@@ -14,8 +14,8 @@ from ..exchange import log
 from ..http.headers import Headers, Turned
 from ..http.rules import check_repeated, repeated, status_of
 from ..jsonrpc import INTERNAL_ERROR, INVALID_REQUEST, Id, RequestMessage
+from ..outcomes import hear
 from ..peer import Asked, Event, Peer, Refused, Told
-from ..session import hear
 from ..spec import META, Request
 from ..transports.http.exchange import LoneExchange, Posted
 from ..transports.http.silence import Silence
@@ -53,18 +53,18 @@ class Single:
 
     def serve(self, posted: Posted) -> Sending:
         """Answer what was posted. A client that leaves cancels its request."""
-        message, caller, send = posted.message, posted.caller, posted.send
+        message, head, caller, receive, send = posted
         if self._conversation is None:
             return self._serve_after(self._begin(), posted)
         if isinstance(message, RequestMessage) and message.method == self._calls:
             if self._loop.time() > self._known_until:
                 return self._serve_after(self._learn(), posted)
-            if self._paths and (turned := self._check_arguments(posted.head.headers, message.params)) is not None:
+            if self._paths and (turned := self._check_arguments(head.headers, message.params)) is not None:
                 return turn_away(send, turned, message.id)
         event, exchange = self._peer.take(message), LoneExchange(self._peer, caller)
         if not isinstance(event, Asked):
             return self._note(event, exchange, send)
-        if not posted.head.plain:
+        if not head.plain:
             exchange.streaming()
         work = self._conversation.handle(exchange, event)
         try:
@@ -74,9 +74,9 @@ class Single:
         except (Exception, asyncio.CancelledError) as fault:
             exchange.fail(event, fault)
         else:
-            return self._serve(exchange, event, Begun(work, waits_for), posted.receive, send)
+            return self._serve(exchange, event, Begun(work, waits_for), receive, send)
         if exchange.answer is None:  # It is in a stream.
-            return self._send(exchange, event.id, posted.receive, send)
+            return self._send(exchange, event.id, receive, send)
         if exchange.code:
             return self._respond(exchange.answer, exchange.code, caller, send)
         return respond(send, 200, exchange.answer)

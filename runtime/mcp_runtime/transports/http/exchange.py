@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from typing import Any
 
 from pydantic import BaseModel
@@ -14,23 +13,16 @@ from ...errors import NotConnected
 from ...exchange import OnProgress
 from ...http.rules import Head
 from ...jsonrpc import Message
+from ...outcomes import refused
 from ...peer import Asked, Peer
-from ...session import Session, refused
+from ...session import Session
 from ...spec import Notification, Request
 from .events import MemoryEvents
 from .streams import Stream
 from .wire import Receive, Send
 
-
-@dataclass(slots=True)
-class Posted:
-    """A POST that has arrived: its message, its head, who sent it, and how its connection goes on."""
-
-    message: Message | list[Message]
-    head: Head
-    caller: Caller
-    receive: Receive
-    send: Send
+# A POST that has arrived: its message, its head, who sent it, and how its connection goes on.
+Posted = tuple[Message | list[Message], Head, Caller, Receive, Send]
 
 
 class Exchange:

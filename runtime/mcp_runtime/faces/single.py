@@ -88,7 +88,7 @@ class Single:
         await serving
 
     async def _begin(self) -> Conversation:
-        """The conversation that all requests are of, each in a session of its own."""
+        """The conversation that all requests are of."""
         state = await self._life.state()
         if self._conversation is None:
             self._conversation = Conversation(self._servers, self._server, state)

@@ -32,7 +32,8 @@ class Starter:
         self._spare: _Spare | None = None
 
     def start(self, work: Work) -> asyncio.Task[None] | None:
-        """Run a coroutine: at once up to where it first waits, or as an ordinary task where no spare is ready."""
+        """Run a coroutine: at once up to where it first waits, or as an ordinary task where no spare is ready. What it waits
+        for then, or how it failed, is left to the spare task."""
         if _BUILT_IN:
             return asyncio.Task(work, loop=self._loop, eager_start=True)  # type: ignore[call-arg]
         spare = self._spare
@@ -41,23 +42,13 @@ class Starter:
                 self._spare = _Spare(self._loop)
             return self._loop.create_task(work)
         held, watched = getrefcount(spare), getweakrefcount(spare)
-        ended = self._step(spare, work)
-        if ended and not spare.marked and getrefcount(spare) == held and getweakrefcount(spare) == watched:
-            return None
-        if ended:  # Somebody knows this task: it must not come back as that of another coroutine.
-            spare.end(None)
-        self._spare = _Spare(self._loop)
-        return None if ended else spare
-
-    def _step(self, spare: _Spare, work: Work) -> bool:
-        """Whether the coroutine ends with its first step; else the spare task goes on with it, or fails as it did."""
-        context, loop = copy_context(), self._loop
+        context, loop, ended = copy_context(), self._loop, False
         outer = _CURRENT.get(loop)
         _CURRENT[loop] = spare
         try:
             waits_for = context.run(work.send, None)
         except StopIteration:
-            return True
+            ended = True
         except (KeyboardInterrupt, SystemExit):
             raise
         except BaseException as fault:
@@ -69,7 +60,12 @@ class Starter:
                 del _CURRENT[loop]
             else:
                 _CURRENT[loop] = outer
-        return False
+        if ended and not spare.marked and getrefcount(spare) == held and getweakrefcount(spare) == watched:
+            return None
+        if ended:  # Somebody knows this task: it must not come back as that of another coroutine.
+            spare.end(None)
+        self._spare = _Spare(self._loop)
+        return None if ended else spare
 
     async def close(self) -> None:
         """End the spare task."""

@@ -150,7 +150,6 @@ class Peer:
 
     def answer(self, asked: Asked, result: Any) -> bytes:
         """The bytes of a result. Raises InvalidMessage where it is not what the method may give."""
-        self.let_go(asked)
         row, signature = asked.row, self.signature
         if type(result) is Said:
             result = result.value
@@ -163,7 +162,9 @@ class Peer:
             )
         if signature and getattr(result, "meta", None) is not None:
             signature = b""
-        return jsonrpc.result(asked.id, result, signature)
+        data = jsonrpc.result(asked.id, result, signature)
+        self.let_go(asked)
+        return data
 
     def refuse(self, asked: Asked, code: int, message: str, data: Any = None) -> bytes:
         """The bytes of an error that answers a request."""
@@ -175,11 +176,11 @@ class Peer:
 
     def let_go(self, asked: Asked) -> None:
         """A request is answered, or wants no answer any more."""
-        asked.open = False
-        if (in_flight := self.in_flight) is not None:
+        if asked.open and (in_flight := self.in_flight) is not None:
             in_flight.pop(asked.id, None)
             if not in_flight:
                 in_flight.clear()  # Gives back what it had grown to.
+        asked.open = False
 
     def mine(self, row: Notification) -> Notification:
         """The row of this method that this side sends; some notifications go both ways."""
@@ -267,7 +268,8 @@ class Peer:
         if (opens := row is self.opening) and in_batch:
             return self._refused(message, jsonrpc.INVALID_REQUEST, f"{row.method!r} cannot be in a batch")
         try:
-            params = self._read_params(row, message.params)
+            given = message.params
+            params = reader(row.params)({} if given is None and not row.params_required else given)
         except ValidationError as fault:
             return self._refused(message, jsonrpc.INVALID_PARAMS, f"{row.method!r}: params: {complaint(fault)}")
         if row.gates and (shut := self._shut(row, params, self._declared_in(message))) and not shut.sent_only:
@@ -309,19 +311,14 @@ class Peer:
         if not isinstance(row, Notification):
             return Refused(f"the notification {message.method!r} is not taken {self.phase.value}")
         try:
-            params = self._read_params(row, message.params)
+            given = message.params
+            params = reader(row.params)({} if given is None and not row.params_required else given)
         except ValidationError as fault:
             return Refused(f"{row.method!r}: params: {complaint(fault)}")
         lifecycle = self.revision.lifecycle
         if isinstance(lifecycle, Handshake) and row is lifecycle.opened:
             self.enter(Phase.OPEN)
         return Told(row, params)
-
-    def _read_params(self, row: Sent, params: Any) -> Any:
-        """The params as the row's type; none at all are an empty object where they may be left out."""
-        if row.params is None:
-            return None
-        return reader(row.params)({} if params is None and not row.params_required else params)
 
     def _received_answer(self, message: ResultMessage | ErrorMessage | Malformed) -> Event:
         id = message.id

@@ -33,11 +33,11 @@ _MOST_AT_ONCE: Final = 1024  # Handlers running at once; what comes beyond waits
 
 @dataclass(slots=True)
 class Serving:
-    """A request of the peer's that a handler is at work on."""
+    """A request of the peer's whose handler waits for something."""
 
     asked: Asked
     reply: Reply
-    task: asyncio.Task[None] | None = None
+    task: asyncio.Task[None]
 
 
 class Session:
@@ -144,11 +144,8 @@ class Session:
                 if self._opened is not None and event.row is self.peer.opening:
                     opened, self._opened = self._opened, None  # It is needed once.
                     reply(self.peer.answer(event, opened(self.peer, event)), 0)
-                    return True
-                serving = Serving(event, reply)
-                serving.task = self._start(self._serve(serving, speaker))
-                if serving.task is not None:
-                    self._serving[event.id] = serving
+                elif (task := self._start(self._serve(event, reply, speaker))) is not None:
+                    self._serving[event.id] = Serving(event, reply, task)
                 return True
             case Told():
                 self._told(event)
@@ -189,32 +186,33 @@ class Session:
         if len(self._tasks) == _MOST_AT_ONCE - 1 and self._pushing is not None:
             self._pushing.resume()
 
-    async def _serve(self, serving: Serving, speaker: Speaker) -> None:
+    async def _serve(self, asked: Asked, reply: Reply, speaker: Speaker) -> None:
         """Run a handler and send what it gives; its own faults never end the conversation."""
-        asked, code = serving.asked, 0
+        code, serving = 0, None
         try:
-            answer = self.peer.answer(asked, await self.handle(speaker, asked))
+            result = await self.handle(speaker, asked)
+            is_wanted = asked.open  # Who has cancelled wants no answer, also not that of a handler which did not care.
+            answer = self.peer.answer(asked, result)
         except (Exception, asyncio.CancelledError) as fault:
             if is_cancelled(fault):
                 raise
+            is_wanted = asked.open
             answer, code = refused(self.peer, asked, fault)
         finally:
-            if (task := serving.task) is not None:
-                self._done(task)
-        if task is None:
-            serving.reply(answer, code)
-        # Who has cancelled a request wants no answer, also not that of a handler which did not care.
-        elif self._serving.get(asked.id) is serving:
-            del self._serving[asked.id]
-            if not self._serving:
-                self._serving.clear()  # Gives back what it had grown to.
-            serving.reply(answer, code)
+            if self._serving and (serving := self._serving.get(asked.id)) is not None and serving.asked is asked:
+                self._done(serving.task)
+        if is_wanted:
+            if serving is not None:
+                del self._serving[asked.id]
+                if not self._serving:
+                    self._serving.clear()  # Gives back what it had grown to.
+            reply(answer, code)
 
     def _cancel(self, id: Id) -> None:
         """Stop the handler of a request; the request is over at once."""
         # The opening request is never cancelled, and nothing else is served before it is answered.
         serving = self._serving.pop(id, None) if self.peer.phase is Phase.OPEN else None
-        if serving is not None and serving.task is not None:
+        if serving is not None:
             self.peer.let_go(serving.asked)
             serving.task.add_done_callback(self._done)
             serving.task.cancel()
@@ -319,7 +317,9 @@ class Session:
         self._fail_calls()
         await self._finish_handlers(0)
         while self._serving:
-            self._serving.popitem()[1].reply(None, 0)
+            _, serving = self._serving.popitem()
+            self.peer.let_go(serving.asked)
+            serving.reply(None, 0)
 
     def _fail_calls(self) -> None:
         if not self.ended and self._over is not None:

@@ -164,7 +164,10 @@ else:
 
 @cache
 def reader(shape: Any) -> Callable[[object], Any]:
-    """The function that reads parsed JSON as this type: strictly, by wire names alone. It raises ValidationError."""
+    """The function that reads parsed JSON as this type: strictly, by wire names alone. It raises ValidationError. Without
+    a type it reads nothing, and gives None."""
+    if shape is None:
+        return lambda value: None
     from pydantic import TypeAdapter  # Not loaded before something is read: importing types stays cheap.
 
     validate = TypeAdapter[Any](shape).validator.validate_python

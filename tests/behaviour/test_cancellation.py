@@ -221,3 +221,34 @@ async def test_a_handler_that_waits_for_what_was_cancelled_has_failed(rev: Rev, 
         with pytest.raises(ErrorResponse, match="internal error"):
             await client.call_tool(name="x")
         assert (await client.call_tool(name="quick")).content[0].text == "quick"
+
+
+@among(EVERY)
+async def test_a_handler_that_outlasts_its_cancellation_leaves_the_id_to_who_has_it_now(rev: Rev) -> None:
+    first, second, go = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+    async def call_tool(ctx: Any, params: Any) -> Any:
+        if params.name == "stubborn":
+            first.set()
+            try:
+                await asyncio.Event().wait()
+            except asyncio.CancelledError:
+                await second.wait()
+                go.set()
+                return rev.text("too late")
+        elif params.name == "slow":
+            second.set()
+            await go.wait()
+            await asyncio.sleep(0.01)
+        return rev.text(params.name)
+
+    async with wire_to(server_of(rev, call_tool=call_tool), opened=rev) as wire:
+        wire.send(call(rev, 7, "stubborn"))
+        await first.wait()
+        wire.send(cancelled(7), call(rev, 7, "slow"))
+        await go.wait()
+        await asyncio.sleep(0)
+        refusal = await wire.ask(call(rev, 7, "quick"))
+        assert "is in use" in refusal["error"]["message"]
+        answer = await wire.receive()
+        assert answer["result"]["content"][0]["text"] == "slow"

@@ -28,7 +28,7 @@ class HttpSession:
         self.owner = owner
         self.session: Session | None = None
         self.on_end: Callable[[], None] | None = None
-        self.seen = 0.0
+        self.seen = float("-inf")
         self.ending = "the session was ended"
         self._events = events
         self._standing: Stream | None = None
@@ -93,6 +93,7 @@ class Sessions:
         self._events = events
         self._most = most
         self._idle = idle
+        self._unseen = idle / 1000  # Seconds after a use in which another is not noted: it would be too much work.
         self._open: OrderedDict[str, HttpSession] = OrderedDict()
         self._loop: asyncio.AbstractEventLoop
         self._timer: asyncio.TimerHandle | None = None
@@ -136,7 +137,10 @@ class Sessions:
         await asyncio.gather(*(self.end(each) for each in list(self._open.values())), *self._ending)
 
     def _touch(self, used: HttpSession) -> None:
-        used.seen = self._loop.time()
+        now = self._loop.time()
+        if now - used.seen < self._unseen:
+            return
+        used.seen = now
         self._open.move_to_end(used.id)
         if self._timer is None:
             self._timer = self._loop.call_later(self._idle, self._sweep)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -18,7 +18,7 @@ Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 Sending = Awaitable[None]  # What is left to do once a request is understood: while it lasts, only its own frame does.
-Raw = Iterable[tuple[bytes, bytes]]
+Raw = Sequence[tuple[bytes, bytes]]
 
 _JSON: Final = (b"content-type", JSON.encode())
 _STREAM: Final = (
@@ -50,7 +50,9 @@ async def _gone(receive: Receive) -> None:
 async def respond(send: Send, status: int, body: bytes = b"", more: Raw = ()) -> None:
     """Send a whole answer; a body is JSON."""
     length = (b"content-length", b"%d" % len(body))
-    head = [length, _JSON, *more] if body else [length, *more]
+    head: list[tuple[bytes, bytes]] = [length, _JSON] if body else [length]
+    if more:
+        head.extend(more)
     await send({"type": "http.response.start", "status": status, "headers": head})
     await send({"type": "http.response.body", "body": body})
 

@@ -153,7 +153,6 @@ class Begun(Generator[Any, Any, T]):
         return self._waits_for.pop() if self._waits_for else self._work.send(value)
 
     def throw(self, *fault: Any) -> Any:
-        self._waits_for.clear()
         return self._work.throw(*fault)
 
 

@@ -317,9 +317,7 @@ class Session:
         self._fail_calls()
         await self._finish_handlers(0)
         while self._serving:
-            _, serving = self._serving.popitem()
-            self.peer.let_go(serving.asked)
-            serving.reply(None, 0)
+            self._serving.popitem()[1].reply(None, 0)
 
     def _fail_calls(self) -> None:
         if not self.ended and self._over is not None:

@@ -53,3 +53,32 @@ def test_a_body_that_is_too_long_is_refused(messages: list[MutableMapping[str, A
 def test_who_leaves_before_the_body_is_there_has_left(before: list[MutableMapping[str, Any]]) -> None:
     with pytest.raises(Left):
         arrived(*before, {"type": "http.disconnect"})
+
+
+@pytest.mark.parametrize(
+    ("length", "status"),
+    [
+        (b"9", 413),
+        (b"10", 413),
+        (b"1" * 15, 413),
+        (b"1" * 16, 400),
+        (b"+1", 400),
+        (b"-1", 400),
+        (b"1_0", 400),
+        (b"x", 400),
+    ],
+)
+def test_a_length_tells_before_anything_is_read(length: bytes, status: int) -> None:
+    async def receive() -> MutableMapping[str, Any]:
+        raise AssertionError("it was read")
+
+    refused = asyncio.run(Arrivals(largest=8, seconds=5).body(receive, length))
+    assert isinstance(refused, Turned) and refused.status == status
+
+
+@pytest.mark.parametrize("length", [b"", b"0", b"8", b"08"])
+def test_a_length_that_may_be_is_read(length: bytes) -> None:
+    async def receive() -> MutableMapping[str, Any]:
+        return part(b"12345678")
+
+    assert asyncio.run(Arrivals(largest=8, seconds=5).body(receive, length)) == b"12345678"

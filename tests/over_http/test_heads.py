@@ -3,6 +3,7 @@ and it has to say what the body says."""
 
 from __future__ import annotations
 
+import pytest
 from behaviour.support import HANDSHAKE, STATELESS
 
 from mcp_runtime.http.heads import Heads
@@ -80,3 +81,12 @@ def test_the_method_is_that_of_the_body_also_where_no_name_is_repeated() -> None
     assert check_alone(head, RequestMessage(1, "tools/list", params), spoken) is ALONE.revision
     refused = check_alone(head, RequestMessage(1, "prompts/list", params), spoken)
     assert isinstance(refused, Turned) and (refused.status, refused.code) == (400, MISMATCH)
+
+
+@pytest.mark.parametrize("name", [b"authorization", b"cookie", b"dpop"])
+def test_nothing_of_a_secret_is_kept(name: bytes) -> None:
+    known = heads()
+    for _ in range(2):
+        head, _ = known.read("POST", [HOST, KIND, (name, b"a secret")])
+        assert head.headers[name.decode()] == "a secret"
+        assert "a secret" not in repr(vars(known))

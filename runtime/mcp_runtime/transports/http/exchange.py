@@ -36,7 +36,10 @@ class Exchange:
     _waiting: asyncio.Future[None] | None = None
 
     def reply(self, answer: bytes | None, code: int) -> None:
-        """The answer, which is the last that comes; None where the request was cancelled."""
+        """The answer, which is the last that comes; None where the request was cancelled. Who has cancelled wants no answer,
+        also not that of a handler which did not care."""
+        if self.is_over:
+            return
         self.is_over = True
         if self.stream is None:
             self.answer, self.code = answer, code
@@ -136,14 +139,11 @@ class LoneExchange(Exchange):
         except Exception as fault:
             self.fail(asked, fault)
         else:
-            if not self.is_over:  # Who has left wants no answer, also not that of a handler which did not care.
-                self.reply(answer, 0)
+            self.reply(answer, 0)
 
     def fail(self, asked: Asked, fault: BaseException) -> None:
         """The handler has failed; its faults are no more than its own."""
-        answer, code = refused(self.peer, asked, fault)
-        if not self.is_over:
-            self.reply(answer, code)
+        self.reply(*refused(self.peer, asked, fault))
 
     async def serve(self, asked: Asked, work: Awaitable[Any]) -> None:
         """Run a handler, or the rest of it. Raises CancelledError where it is not `cancel` that ended it."""
@@ -154,10 +154,10 @@ class LoneExchange(Exchange):
         except asyncio.CancelledError as fault:
             if task.cancelling() > self._cancelled:
                 raise
-            if not self._cancelled:  # Something that the handler waited for was cancelled.
-                self.fail(asked, fault)
-            elif not self.is_over:
+            if self._cancelled:
                 self.reply(None, 0)
+            else:  # Something that the handler waited for was cancelled.
+                self.fail(asked, fault)
         except Exception as fault:
             self.fail(asked, fault)
         finally:
@@ -174,8 +174,7 @@ class LoneExchange(Exchange):
     def left(self, leaving: object) -> None:
         """The client has left, which is how it cancels without a session (2026: basic/transports, Cancellation)."""
         self.cancel()
-        if not self.is_over:
-            self.reply(None, 0)  # At once, so that no handler says anything to somebody who is not there.
+        self.reply(None, 0)  # At once, so that no handler says anything to somebody who is not there.
 
     async def ask(
         self,

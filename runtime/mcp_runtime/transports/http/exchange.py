@@ -185,7 +185,9 @@ class LoneExchange(Exchange):
         longest: float | None = None,
     ) -> BaseModel:
         """Raises NotAllowed, as the revision has it, or NotConnected: there is no way for an answer to come back."""
-        self.peer.ask(self.peer.next_id(), row, params)
+        id = self.peer.next_id()
+        self.peer.ask(id, row, params)
+        self.peer.forget(id)
         raise NotConnected(f"{row.method!r}: there is no session")
 
     async def tell(self, row: Notification, params: Any) -> None:

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from typing import Any
 
+import pytest
 from behaviour.support import EVERY, Rev, among, client_of, server_of
+
+from mcp_runtime.peer import Asked
+from mcp_runtime.session import Serving
 
 
 @among(EVERY)
@@ -57,3 +62,22 @@ async def test_two_clients_with_the_same_ids_get_their_own_answers(rev: Rev) -> 
         first, second = await asyncio.gather(one.call_tool(name="one"), other.call_tool(name="other"))
     (name, id), (other_name, other_id) = first.content[0].text.split(), second.content[0].text.split()
     assert (name, other_name) == ("one", "other") and id == other_id
+
+
+@among(EVERY)
+async def test_handlers_that_have_ended_leave_room_for_others_and_nothing_of_their_requests(
+    rev: Rev, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mcp_runtime.session._MOST_AT_ONCE", 4)
+
+    async def call_tool(ctx: Any, params: Any) -> Any:
+        await asyncio.sleep(0)
+        return rev.text(params.name)
+
+    async with client_of(rev, server_of(rev, call_tool=call_tool)) as client:
+        for turn in range(5):
+            results = await asyncio.gather(*(client.call_tool(name=f"{turn} {each}") for each in range(6)))
+            assert [result.content[0].text for result in results] == [f"{turn} {each}" for each in range(6)]
+        await asyncio.sleep(0.01)
+        gc.collect()
+        assert [each for each in gc.get_objects() if isinstance(each, (Asked, Serving))] == []

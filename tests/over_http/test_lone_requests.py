@@ -91,6 +91,24 @@ async def test_a_client_that_leaves_cancels_the_handler_and_not_the_task(rev: Re
 
 
 @among(STATELESS)
+async def test_a_handler_that_only_lets_others_run_is_cancelled_as_well(rev: Rev) -> None:
+    ended = asyncio.Event()
+
+    async def call_tool(ctx: Any, params: Any) -> Any:
+        try:
+            while True:
+                await asyncio.sleep(0)
+        finally:
+            ended.set()
+
+    async with web(rev, server_of(rev, call_tool=call_tool)) as client:
+        answer = call(client, "busy")
+        await asyncio.sleep(0.01)
+        await answer.leave()
+        assert ended.is_set()
+
+
+@among(STATELESS)
 @pytest.mark.parametrize(("name", "status"), [("waits", 503), ("answers", 200), ("stubborn", 503)])
 async def test_a_server_that_ends_lets_a_handler_say_what_it_has(rev: Rev, name: str, status: int) -> None:
     handler = Handler(rev)

@@ -42,27 +42,6 @@ async def test_a_call_is_answered_by_one_json_body(rev: Rev) -> None:
 
 
 @among(EVERY)
-@pytest.mark.parametrize(
-    ("served", "path", "root", "status"),
-    [
-        ("/mcp", "/mcp", "", 200),
-        ("/mcp", "/api/mcp", "/api", 200),
-        ("/mcp", "/other", "", 404),
-        ("/mcp", "/mcp/", "", 404),
-        ("/mcp", "/api/mcp", "", 404),
-        ("/mcp", "/api/other", "/api", 404),
-        ("/mcp", "/mcp", "/mcp", 404),
-        (None, "/wherever/it/is", "/wherever", 200),
-    ],
-)
-async def test_a_path_is_served_below_where_the_application_is_mounted(
-    rev: Rev, served: str | None, path: str, root: str, status: int
-) -> None:
-    async with web(rev, echo(rev), path=served) as client:
-        assert (await client.answered(body=call(rev), path=path, root_path=root)).status == status
-
-
-@among(EVERY)
 async def test_a_client_that_takes_streams_alone_gets_one(rev: Rev) -> None:
     async with web(rev, echo(rev)) as client:
         answer = await client.answered(body=call(rev), headers={"accept": "text/event-stream"})

@@ -202,7 +202,7 @@ class Session:
             if self._serving and (serving := self._serving.get(asked.id)) is not None and serving.asked is asked:
                 self._done(serving.task)
         if is_wanted:
-            if serving is not None:
+            if serving is not None:  # It is its own: nobody else has the id as long as the request is open.
                 del self._serving[asked.id]
                 if not self._serving:
                     self._serving.clear()  # Gives back what it had grown to.
@@ -217,11 +217,6 @@ class Session:
             serving.task.add_done_callback(self._done)
             serving.task.cancel()
             serving.reply(None, 0)
-
-    def abandon(self) -> None:
-        """Stop all handlers of requests: nobody waits for what they answer any more."""
-        for id in list(self._serving):
-            self._cancel(id)
 
     def _told(self, told: Told) -> None:
         """Notifications that are about an exchange go to it; the others to their handler."""

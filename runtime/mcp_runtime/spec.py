@@ -74,8 +74,8 @@ class Gate(NamedTuple):
 @record
 class _Row:
     """What all rows have. `name` is the method of the generated class that receives the message; `params` is a model,
-    a union of models, or None, and may be left out for an empty object unless `params_required`; `capability` is what must have been declared, side first, empty for nothing, and `gates`
-    what some params need besides."""
+    a union of models, or None, and may be left out for an empty object unless `params_required`; `capability` is what
+    must have been declared, side first, empty for nothing, and `gates` what some params need besides."""
 
     method: str = field(kw_only=False)
     direction: Direction = field(kw_only=False)

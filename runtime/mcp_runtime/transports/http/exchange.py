@@ -176,14 +176,7 @@ class LoneExchange(Exchange):
         self.cancel()
         self.reply(None, 0)  # At once, so that no handler says anything to somebody who is not there.
 
-    async def ask(
-        self,
-        row: Request[Any],
-        params: dict[str, Any] | BaseModel,
-        timeout: float | None,
-        on_progress: OnProgress | None = None,
-        longest: float | None = None,
-    ) -> BaseModel:
+    async def ask(self, row: Request[Any], params: dict[str, Any] | BaseModel, *how: Any, **more: Any) -> BaseModel:
         """Raises NotAllowed, as the revision has it, or NotConnected: there is no way for an answer to come back."""
         id = self.peer.next_id()
         self.peer.ask(id, row, params)

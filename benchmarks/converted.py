@@ -9,9 +9,9 @@ import time
 from typing import Any
 
 from mcp_generated import REVISIONS, v2025_11_25, v2026_07_28
-from mcp_runtime.faces.revisions import servers_of
+from mcp_runtime.faces.revisions import server_candidates
 from mcp_runtime.faces.server import serve
-from mcp_runtime.transports.memory import MemoryTransport, linked
+from mcp_runtime.transports.memory import MemoryTransport, linked_transports
 
 CALLS, ROUNDS = 2000, 7
 
@@ -28,7 +28,7 @@ def server_of(package: Any) -> Any:
 
 async def seconds_per_call(servers: Any, id: str) -> float:
     """CPU time of one call, of many that are sent at once; the least of some rounds."""
-    ours, theirs = linked(MemoryTransport)
+    ours, theirs = linked_transports(MemoryTransport)
     serving = asyncio.create_task(serve(servers, theirs))
     who = {"name": "bench", "version": "1"}
     hello = {"protocolVersion": id, "capabilities": {}, "clientInfo": who}
@@ -63,7 +63,7 @@ async def main() -> None:
     for package in (v2025_11_25, v2026_07_28):
         server = server_of(package)
         own = package.methods.REVISION.id
-        costs = {id: await seconds_per_call(servers_of(server), id) for id in REVISIONS}
+        costs = {id: await seconds_per_call(server_candidates(server), id) for id in REVISIONS}
         for id, cost in costs.items():
             print(f"{own:12} {id:12} {cost * 1e6:10.1f} {cost / costs[own]:6.2f}")
 

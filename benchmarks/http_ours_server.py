@@ -9,7 +9,7 @@ from typing import Any
 import uvicorn
 
 from mcp_generated import v2025_11_25, v2026_07_28
-from mcp_runtime.faces.asgi import HttpServer, Limits
+from mcp_runtime.faces.asgi import MCPASGIApp, HTTPLimits
 
 
 def echo(revision: ModuleType) -> Any:
@@ -29,5 +29,5 @@ def echo(revision: ModuleType) -> Any:
     return Echo(name="echo", version="1.0")
 
 
-app = HttpServer([echo(v2025_11_25), echo(v2026_07_28)], path="/mcp", limits=Limits(sessions=30_000))
+app = MCPASGIApp([echo(v2025_11_25), echo(v2026_07_28)], path="/mcp", limits=HTTPLimits(max_sessions=30_000))
 uvicorn.run(app, port=int(sys.argv[1]), loop="uvloop", http="httptools", log_level="warning", backlog=4096)

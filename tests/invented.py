@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from mcp_codegen.schemas import Schemas
+from mcp_codegen.schemas import SchemaCatalog
 
 Schema = dict[str, Any]
 
@@ -19,7 +19,7 @@ reason = "a test"
 
 [[http]]
 style = "handshake"
-use = { streamable = true, version_header = true, primed = false, resource_metadata = true, names = {}, statuses = {} }
+use = { streamable = true, version_header = true, priming_event = false, resource_metadata = true, name_params = {}, statuses = {} }
 reason = "a test"
 """
 MESSAGES = {
@@ -77,7 +77,7 @@ def no_capability(*methods: str) -> str:
     )
 
 
-def folder(root: Path, schema: Schema, overlay: str = "", revision: str = "1", docs: str = "") -> Schemas:
+def folder(root: Path, schema: Schema, overlay: str = "", revision: str = "1", docs: str = "") -> SchemaCatalog:
     """A folder of schemas with one revision in it."""
     place = root / revision
     place.mkdir(parents=True, exist_ok=True)
@@ -87,4 +87,4 @@ def folder(root: Path, schema: Schema, overlay: str = "", revision: str = "1", d
     (place / "pins.toml").write_text(pins, encoding="utf-8")
     (root / "overlay.toml").write_text(OVERLAY + no_capability(*MESSAGES.values()) + overlay, encoding="utf-8")
     (root / "docs.toml").write_text(docs, encoding="utf-8")
-    return Schemas(root)
+    return SchemaCatalog(root)

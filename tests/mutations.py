@@ -134,7 +134,7 @@ def _enum_removed(types: Schema, chance: Random, overlay: Schema) -> Verdict:
     values = chance.choice([values for values in _enums(types) if len(values) > 1])
     gone = chance.choice(values)
     values.remove(gone)
-    usual = {row["use"]: row["at"].split(".")[-1] for row in overlay["fill"]}
+    usual = {row["use"]: row["at"].split(".")[-1] for row in overlay["default"]}
     return Verdict(False, "overlay", usual[gone]) if gone in usual else GOES
 
 

@@ -9,18 +9,18 @@ from conftest import ROOT
 
 from mcp_generated.extensions.skills import Server
 from mcp_generated.extensions.skills import types as t
-from mcp_runtime.app.skills import Skilled
-from mcp_runtime.skills import Shelf
+from mcp_runtime.app.skills import SkillServerMixin
+from mcp_runtime.skills import SkillDirectory
 
 EXAMPLE = ROOT / "examples" / "skills"
 NOTES = "skill://release-notes/SKILL.md"
 ENTRY = "skill://release-notes/templates/entry.md"
 
 
-class Other(Skilled, Server):
+class Other(SkillServerMixin, Server):
     """Gives other contents than it publishes."""
 
-    shelves = [Shelf(EXAMPLE / "skills")]
+    directories = [SkillDirectory(EXAMPLE / "skills")]
     read: list[str]
     contents: Callable[[str, str], list[dict[str, Any]]]
 

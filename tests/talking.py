@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from mcp_runtime.wire import reader
+from mcp_runtime.wire import validator
 
 
 async def talk(module: str, samples: dict[str, list[Any]]) -> int:
@@ -22,7 +22,7 @@ async def talk(module: str, samples: dict[str, list[Any]]) -> int:
 
     def handler(row: Any) -> Any:
         async def answer(self: Any, ctx: Any, params: Any) -> Any:
-            return reader(row.result)(samples[row.method][1])
+            return validator(row.result)(samples[row.method][1])
 
         return answer
 
@@ -30,7 +30,7 @@ async def talk(module: str, samples: dict[str, list[Any]]) -> int:
     async with package.Client.memory(server(name="everything", version="1")) as client:
         for row in rows:
             params = samples[row.method][0]
-            whole = reader(row.params)({"_meta": params["_meta"]} | params if "_meta" in params else params)
+            whole = validator(row.params)({"_meta": params["_meta"]} | params if "_meta" in params else params)
             fields = {name: getattr(whole, name) for name in whole.model_fields_set if name != "meta"}
             result = await getattr(client, row.name)(**fields)
             assert isinstance(result, row.answers), (row.method, result)

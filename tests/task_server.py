@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 from mcp_generated.extensions.tasks import Context, Server
 from mcp_generated.extensions.tasks import types as t
-from mcp_runtime.errors import Refusal
+from mcp_runtime.errors import JSONRPCError
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC).isoformat()
 
@@ -30,7 +30,7 @@ class Tasks(Server):
 
     def get_task(self, ctx: Context, params: t.GetTaskRequestParams) -> t.GetTaskResult:
         if params.task_id not in self.held:
-            raise Refusal(-32602, f"there is no task {params.task_id!r}")
+            raise JSONRPCError(-32602, f"there is no task {params.task_id!r}")
         return self.held[params.task_id]
 
     def update_task(self, ctx: Context, params: t.UpdateTaskRequestParams) -> t.UpdateTaskResult:

@@ -16,7 +16,7 @@ from view_host import Window
 from mcp_generated.extensions.apps import App, SyncApp
 from mcp_generated.extensions.apps import types as t
 from mcp_generated.v2025_11_25 import types as core
-from mcp_runtime.errors import LocalError, NotAllowed, RemoteError
+from mcp_runtime.errors import LocalError, ProtocolViolationError, RemoteError
 from mcp_runtime.faces.client import ClientContext
 
 HOST = str(Path(__file__).parent / "view_host.py")
@@ -95,9 +95,9 @@ def test_an_app_without_an_event_loop_talks_over_stdio() -> None:
 
 async def test_what_a_host_has_not_declared_is_not_asked_of_it() -> None:
     async with View.memory(Window(), name="view", version="1") as app:
-        with pytest.raises(NotAllowed, match="server.downloadFile"):
+        with pytest.raises(ProtocolViolationError, match="server.downloadFile"):
             await app.download_file(contents=[])
-        with pytest.raises(NotAllowed, match="server.logging"):
+        with pytest.raises(ProtocolViolationError, match="server.logging"):
             await app.notify_logging_message(level="info", data="careful")
 
 

@@ -10,18 +10,18 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from mcp_runtime.transports.atonce import AtOnce
+from mcp_runtime.transports.atonce import InlineSelector
 
 
-def play(scene: Callable[[AtOnce], Awaitable[None]]) -> None:
+def play(scene: Callable[[InlineSelector], Awaitable[None]]) -> None:
     """Run a scene in an event loop with such a selector."""
-    readers = AtOnce()
+    readers = InlineSelector()
     with asyncio.Runner(loop_factory=lambda: asyncio.SelectorEventLoop(readers)) as runner:
         runner.run(asyncio.wait_for(scene(readers), 20))
 
 
 def test_what_is_read_is_taken_before_the_loop_goes_on() -> None:
-    async def scene(readers: AtOnce) -> None:
+    async def scene(readers: InlineSelector) -> None:
         (incoming, outgoing), taken = os.pipe(), []
         end = asyncio.get_running_loop().create_future()
 
@@ -48,7 +48,7 @@ def test_what_is_read_is_taken_before_the_loop_goes_on() -> None:
 
 
 def test_timers_sockets_threads_and_children_work_beside_it() -> None:
-    async def scene(readers: AtOnce) -> None:
+    async def scene(readers: InlineSelector) -> None:
         incoming, outgoing = os.pipe()
         lines: list[bytes] = []
         readers.add_reader(incoming, lambda: lines.append(os.read(incoming, 100)))
@@ -82,7 +82,7 @@ def test_timers_sockets_threads_and_children_work_beside_it() -> None:
 
 
 def test_who_waits_long_sleeps() -> None:
-    async def scene(readers: AtOnce) -> None:
+    async def scene(readers: InlineSelector) -> None:
         incoming, outgoing = os.pipe()
         readers.add_reader(incoming, lambda: os.read(incoming, 100) and None)
         for _ in range(50):
@@ -99,7 +99,7 @@ def test_who_waits_long_sleeps() -> None:
 
 
 def test_a_callback_that_fails_is_logged_and_the_loop_goes_on(caplog: pytest.LogCaptureFixture) -> None:
-    async def scene(readers: AtOnce) -> None:
+    async def scene(readers: InlineSelector) -> None:
         incoming, outgoing = os.pipe()
 
         def fail() -> None:

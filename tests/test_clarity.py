@@ -11,7 +11,7 @@ from conftest import ROOT
 from invented import folder, message, no_capability, record, skeleton
 
 from mcp_codegen.cli import main
-from mcp_codegen.edition import edition
+from mcp_codegen.edition import normalize
 from mcp_codegen.errors import CodegenError
 from mcp_codegen.ir import Object, Plain
 from mcp_codegen.typescript import parse
@@ -57,7 +57,7 @@ def test_a_response_says_itself_what_the_result_is(tmp_path: Path) -> None:
 
 def test_bounds_of_texts_and_lists_are_read_from_schema_ts(tmp_path: Path) -> None:
     bounds = "/** @maxLength 8\n * @pattern ^a/$ */ name: string; /** @minItems 1 */ parts: string[];"
-    made = edition(parse(f"export interface Bounded {{ {bounds} }}", "schema.ts"), "1")["$defs"]["Bounded"]
+    made = normalize(parse(f"export interface Bounded {{ {bounds} }}", "schema.ts"), "1")["$defs"]["Bounded"]
     assert made["properties"]["name"] == {"type": "string", "pattern": "^a/$", "maxLength": 8}
     bounded = folder(tmp_path, skeleton(Bounded=made)).revision("1").types["Bounded"]
     assert isinstance(bounded, Object)

@@ -12,7 +12,7 @@ from peers import python_peer
 import mcp_generated
 from mcp_generated import REVISIONS
 from mcp_generated.v2026_07_28 import types as t
-from mcp_runtime.faces.calls import Options
+from mcp_runtime.faces.calls import RequestOptions
 
 SERVER = Path(__file__).resolve().parent / "peer_drivers" / "python_sdk_server.py"
 
@@ -20,7 +20,7 @@ SERVER = Path(__file__).resolve().parent / "peer_drivers" / "python_sdk_server.p
 async def everything(python: Path, revisions: Any) -> str:
     """Use what the server has; the revision that was agreed on."""
     steps: list[str | None] = []
-    options = Options(on_progress=lambda progress: steps.append(progress.message), timeout=60)
+    options = RequestOptions(on_progress=lambda progress: steps.append(progress.message), timeout=60)
     async with mcp_generated.connect([str(python), str(SERVER)], revisions=revisions) as client:
         assert isinstance(client.server, t.DiscoverResult)
         assert {tool.name for tool in (await client.list_tools()).tools} == {"add", "work"}

@@ -15,15 +15,15 @@ from conftest import ROOT
 from mcp_generated.v2025_03_26 import Client, Context, Server
 from mcp_generated.v2025_03_26 import types as t
 from mcp_runtime.errors import (
-    ErrorResponse,
-    InvalidMessage,
-    InvalidResponse,
-    NotAllowed,
-    NotConnected,
-    Refusal,
-    TimedOut,
+    RemoteJSONRPCError,
+    InvalidMessageError,
+    InvalidResponseError,
+    ProtocolViolationError,
+    ConnectionClosedError,
+    JSONRPCError,
+    RequestTimeoutError,
 )
-from mcp_runtime.faces.calls import Options
+from mcp_runtime.faces.calls import RequestOptions
 
 ECHO = [sys.executable, str(ROOT / "examples" / "echo" / "server.py"), "stdio"]
 DEADLINE = 20.0
@@ -38,7 +38,7 @@ class Tools(Server):
             case "fail":
                 raise ValueError("a secret of the server")
             case "refuse":
-                raise Refusal(-32000, "not today", {"why": "closed"})
+                raise JSONRPCError(-32000, "not today", {"why": "closed"})
             case "wrong":
                 return t.ListToolsResult(tools=[])  # type: ignore[return-value]
             case name:
@@ -74,7 +74,7 @@ def test_a_client_initializes_pings_lists_and_calls() -> None:
 def test_a_handler_that_fails_ends_one_call_and_tells_no_secret(tool: str, code: int, message: str) -> None:
     async def conversation() -> None:
         async with Client.memory(server()) as client:
-            with pytest.raises(ErrorResponse) as caught:
+            with pytest.raises(RemoteJSONRPCError) as caught:
                 await client.call_tool(name=tool)
             assert (caught.value.code, caught.value.message) == (code, message)
             assert await client.ping()
@@ -85,7 +85,9 @@ def test_a_handler_that_fails_ends_one_call_and_tells_no_secret(tool: str, code:
 def test_what_was_not_declared_cannot_be_asked() -> None:
     async def conversation() -> None:
         async with Client.memory(server()) as client:
-            with pytest.raises(NotAllowed, match="'prompts/list' in 2025-03-26 needs the capability 'server.prompts'"):
+            with pytest.raises(
+                ProtocolViolationError, match="'prompts/list' in 2025-03-26 needs the capability 'server.prompts'"
+            ):
                 await client.list_prompts()
 
     within_deadline(conversation())
@@ -94,7 +96,7 @@ def test_what_was_not_declared_cannot_be_asked() -> None:
 def test_what_does_not_fit_the_schema_is_not_sent() -> None:
     async def conversation() -> None:
         async with Client.memory(server()) as client:
-            with pytest.raises(InvalidMessage, match="'tools/call' in 2025-03-26: params: name: Input should be"):
+            with pytest.raises(InvalidMessageError, match="'tools/call' in 2025-03-26: params: name: Input should be"):
                 await client.call_tool(name=7)  # type: ignore[arg-type]
 
     within_deadline(conversation())
@@ -102,7 +104,7 @@ def test_what_does_not_fit_the_schema_is_not_sent() -> None:
 
 def test_without_a_connection_there_is_an_error() -> None:
     async def conversation() -> None:
-        with pytest.raises(NotConnected):
+        with pytest.raises(ConnectionClosedError):
             await Client.memory(server()).ping()
 
     within_deadline(conversation())
@@ -120,7 +122,7 @@ def test_a_wrong_answer_is_an_error_of_the_peer() -> None:
     async def conversation() -> None:
         async with Client.memory(Liar(name="liar", version="1")) as client:
             with pytest.raises(
-                InvalidResponse, match="'tools/call' in 2025-03-26: .*content: Input should be a valid list"
+                InvalidResponseError, match="'tools/call' in 2025-03-26: .*content: Input should be a valid list"
             ):
                 await client.call_tool(name="x")
 
@@ -145,7 +147,7 @@ def test_a_handler_can_ask_the_client_that_declares_it_by_overriding() -> None:
         async with Rooted.memory(Asker(name="asker", version="1")) as client:
             assert (await client.call_tool(name="x")).content == [t.TextContent(text="file:///here")]
         async with Client.memory(Asker(name="asker", version="1")) as client:
-            with pytest.raises(ErrorResponse, match="internal error"):
+            with pytest.raises(RemoteJSONRPCError, match="internal error"):
                 await client.call_tool(name="x")
 
     within_deadline(conversation())
@@ -159,18 +161,18 @@ def test_the_echo_example_serves_over_standard_input_and_output() -> None:
             quick = await client.call_tool(name="echo", arguments={"text": "héllo\n\u2028"})
             assert quick.content == [t.TextContent(text="héllo\n\u2028")] and not slow.done()
             assert (await slow).content == [t.TextContent(text="waited 0.3 s")]
-            with pytest.raises(TimedOut, match="no answer within 0.1 s"):
-                await client.call_tool(name="slow", arguments={"seconds": 60}, options=Options(timeout=0.1))
+            with pytest.raises(RequestTimeoutError, match="no answer within 0.1 s"):
+                await client.call_tool(name="slow", arguments={"seconds": 60}, options=RequestOptions(timeout=0.1))
 
     within_deadline(conversation())
 
 
 def test_a_server_that_cannot_start_or_dies_is_a_clear_error() -> None:
     async def conversation() -> None:
-        with pytest.raises(NotConnected, match="'/no/such/program' cannot be started"):
+        with pytest.raises(ConnectionClosedError, match="'/no/such/program' cannot be started"):
             async with Client.stdio("/no/such/program"):
                 pass
-        with pytest.raises(NotConnected):
+        with pytest.raises(ConnectionClosedError):
             async with Client.stdio(sys.executable, "-c", "pass"):
                 pass
 

@@ -21,10 +21,10 @@ from conftest import ROOT, needs_official, official, package
 from mcp_codegen.kit.instances import Instances
 
 from mcp_codegen.errors import OverlayError
-from mcp_codegen.schemas import Schemas
+from mcp_codegen.schemas import SchemaCatalog
 from mcp_generated import REVISIONS
 from mcp_runtime.convert import Chain, ConversionReport, chain_of
-from mcp_runtime.errors import NotConvertible
+from mcp_runtime.errors import ConversionError
 from mcp_runtime.spec import InputRequest, Notification, Request
 
 COUNT = int(os.environ.get("MCP_CONVERSIONS", "200"))
@@ -95,7 +95,7 @@ def check(source: str, target: str, row: Any, part: str, value: Any) -> str:
     report = ConversionReport()
     try:
         made = converted(there, row, part, value, report)
-    except NotConvertible as refused:
+    except ConversionError as refused:
         assert source in str(refused) and target in str(refused) and ": " in str(refused)
         return "refused"
     why = f"{row.method} {part} {source} → {target} of {value}"
@@ -111,7 +111,7 @@ def check(source: str, target: str, row: Any, part: str, value: Any) -> str:
         return "lost"
     try:
         again = converted(back, row, part, made, report)
-    except NotConvertible as refused:
+    except ConversionError as refused:
         raise AssertionError(f"{why}: not back again: {refused}") from refused
     if not report.losses and source < target:
         assert plain(again) == plain(value), why
@@ -185,7 +185,7 @@ def test_nothing_is_done_to_a_message_that_is_the_same_in_both() -> None:
     chain = chain_of("mcp_generated", "2025-03-26", "2025-06-18")
     params = {"uri": "file:///x"}
     assert chain.params("client_to_server", "resources/subscribe", params) is params
-    assert chain.keeps_result("client_to_server", "resources/subscribe")
+    assert chain.keeps_result_shape("client_to_server", "resources/subscribe")
 
 
 def test_a_longer_way_is_a_chain_of_steps() -> None:
@@ -215,5 +215,5 @@ def test_a_row_that_is_unused_or_unreadable_fails(tmp_path: Path, row: str, comp
     path = tmp_path / "schema" / "conversions.toml"
     path.write_text(f"{path.read_text()}\n{row}")
     with pytest.raises(OverlayError) as fault:
-        Schemas(tmp_path / "schema").steps  # noqa: B018
+        SchemaCatalog(tmp_path / "schema").steps  # noqa: B018
     assert complaint in str(fault.value)

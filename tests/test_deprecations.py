@@ -14,7 +14,7 @@ from checkers import pyright
 
 from mcp_generated import v2026_07_28
 from mcp_runtime.faces.client import BaseClient
-from mcp_runtime.wire import reader
+from mcp_runtime.wire import validator
 
 t = v2026_07_28.types
 TOLD = " is deprecated in MCP 2026-07-28"
@@ -41,9 +41,9 @@ def test_whoever_makes_an_object_of_a_deprecated_type_is_warned(every_warning: A
 
 
 def test_whoever_reads_one_from_the_wire_is_not(every_warning: Any) -> None:
-    listed = reader(t.ListRootsResult)({"roots": [{"uri": "file:///a"}]})
+    listed = validator(t.ListRootsResult)({"roots": [{"uri": "file:///a"}]})
     assert listed.roots[0].uri == "file:///a" and listed.model_copy(deep=True) == listed
-    can = reader(t.ClientCapabilities)({"roots": {}, "sampling": {}})
+    can = validator(t.ClientCapabilities)({"roots": {}, "sampling": {}})
     assert can.model_dump() == {"roots": {}, "sampling": {}} and "roots" in repr(can)
     assert every_warning == []
 
@@ -64,7 +64,7 @@ async def test_what_a_handler_asks_and_logs_warns_in_the_revision_that_deprecate
         return rev.text("done")
 
     async def on_list_roots(ctx: Any, params: Any) -> Any:
-        return reader(rev.t.ListRootsResult)({"roots": []})
+        return validator(rev.t.ListRootsResult)({"roots": []})
 
     server = server_of(rev, {"logging": {}}, call_tool=call_tool)
     async with client_of(rev, server, on_list_roots=on_list_roots) as client:
@@ -77,7 +77,7 @@ async def test_what_a_handler_asks_and_logs_warns_in_the_revision_that_deprecate
 def test_overriding_what_answers_older_servers_does_not_warn(every_warning: Any) -> None:
     class Answering(v2026_07_28.Client):
         async def on_list_roots(self, ctx: Any, params: Any) -> t.ListRootsResult:
-            return reader(t.ListRootsResult)({"roots": []})
+            return validator(t.ListRootsResult)({"roots": []})
 
     assert isinstance(Answering.memory(), BaseClient) and every_warning == []
 

@@ -13,11 +13,11 @@ from click.testing import CliRunner, Result
 from conftest import ROOT
 
 from mcp_codegen.cli import main
-from mcp_codegen.diff.changes import RULES, Change, Severity
+from mcp_codegen.diff.changes import DIFF_RULES, DiffChange, Severity
 from mcp_codegen.diff.compare import compare
-from mcp_codegen.schemas import Schemas
+from mcp_codegen.schemas import SchemaCatalog
 
-SCHEMAS = Schemas(ROOT / "schema")
+SCHEMAS = SchemaCatalog(ROOT / "schema")
 NEIGHBOURS = list(pairwise(SCHEMAS.pins))
 
 # The items of the changelog of each revision that its schema shows, in our words, and the change that reports each.
@@ -72,7 +72,7 @@ CHANGELOG = {
         ("usual values of strings", "field-added", "StringSchema.default"),
         ("usual values of numbers", "field-added", "NumberSchema.default"),
         ("dialect of schemas", "field-added", "ToolInputSchema.$schema"),
-        ("streams that can be polled begin with an event", "http-changed", "http.primed"),
+        ("streams that can be polled begin with an event", "http-changed", "http.priming_event"),
         ("params are types of their own", "type-added", "ResourceRequestParams"),
         ("params inherit", "type-extends", "CallToolRequestParams"),
     ],
@@ -101,7 +101,7 @@ CHANGELOG = {
         ("a call may ask for input", "interim-added", "tools/call (client to server)"),
         ("answers in the retry", "field-added", "CallToolRequestParams.inputResponses"),
         ("results say their type", "field-added-required", "Result.resultType"),
-        ("streams cannot be resumed", "http-changed", "http.primed"),
+        ("streams cannot be resumed", "http-changed", "http.priming_event"),
         ("extensions of clients", "field-added", "ClientCapabilities.extensions"),
         ("extensions of servers", "field-added", "ServerCapabilities.extensions"),
         ("lists of tools may be cached", "field-added-required", "ListToolsResult.ttlMs"),
@@ -124,7 +124,7 @@ CHANGELOG = {
 
 
 @cache
-def changes(older: str, newer: str) -> list[Change]:
+def changes(older: str, newer: str) -> list[DiffChange]:
     return compare(SCHEMAS.revision(older), SCHEMAS.revision(newer))
 
 
@@ -157,7 +157,7 @@ def test_a_revision_does_not_differ_from_itself(revision: str) -> None:
 @pytest.mark.parametrize(("older", "newer"), NEIGHBOURS)
 def test_what_is_reported_is_different_in_the_two_schemas(older: str, newer: str) -> None:
     """Judged by the text of the definitions, which the comparison never sees."""
-    before, after = (SCHEMAS.edition(each)[0]["$defs"] for each in (older, newer))
+    before, after = (SCHEMAS.normalized(each)[0]["$defs"] for each in (older, newer))
     for change in changes(older, newer):
         name, _, field = change.at.partition(".")
         if change.rule.startswith("field-") and name in before and name in after:
@@ -179,7 +179,7 @@ def test_no_change_is_reported_twice_and_each_has_a_rule(older: str, newer: str)
         == len(set(found))
         == len({(change.rule, change.at, change.before, change.after) for change in found})
     )
-    assert {change.rule for change in found} <= RULES.keys()
+    assert {change.rule for change in found} <= DIFF_RULES.keys()
 
 
 @pytest.mark.parametrize(("older", "newer"), NEIGHBOURS)
@@ -243,4 +243,4 @@ def test_a_folder_is_compared_like_a_revision(tmp_path: Path) -> None:
 
 def test_the_page_of_rules_has_every_rule_as_it_is() -> None:
     rows = re.findall(r"^\| `([\w-]+)` \| (\w+) \| (\w+) \|", (ROOT / "docs" / "diff.md").read_text(), re.MULTILINE)
-    assert rows == [(name, str(rule.sender), str(rule.receiver)) for name, rule in RULES.items()]
+    assert rows == [(name, str(rule.sender), str(rule.receiver)) for name, rule in DIFF_RULES.items()]

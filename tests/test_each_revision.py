@@ -9,7 +9,7 @@ from conftest import package
 from pydantic import BaseModel, ValidationError
 
 from mcp_generated import REVISIONS
-from mcp_runtime.wire import reader
+from mcp_runtime.wire import validator
 
 ORDER = list(REVISIONS)
 TEXT = {"type": "text", "text": "x"}
@@ -82,7 +82,7 @@ def test_a_type_exists_only_while_its_revision_has_it(revision: str, type_: str,
     ids=["text", "audio", "link"],
 )
 def test_a_content_kind_is_refused_before_its_revision(revision: str, content: dict[str, Any], first: str) -> None:
-    read = reader(package(revision, "types").CallToolResult)
+    read = validator(package(revision, "types").CallToolResult)
     result = {"content": [content], "resultType": "complete"}
     if has(revision, first, None):
         assert type(read(result).content[0]).__name__ == {"text": "TextContent", "audio": "AudioContent"}.get(
@@ -94,7 +94,7 @@ def test_a_content_kind_is_refused_before_its_revision(revision: str, content: d
 
 
 def test_tools_in_sampling_are_refused_before_2025_11_25(revision: str) -> None:
-    read = reader(package(revision, "types").SamplingMessage)
+    read = validator(package(revision, "types").SamplingMessage)
     if has(revision, "2025-11-25", None):
         assert read({"role": "assistant", "content": [USE]}).content[0].name == "x"
     else:
@@ -103,7 +103,7 @@ def test_tools_in_sampling_are_refused_before_2025_11_25(revision: str) -> None:
 
 
 def test_an_output_schema_is_unknown_to_2024_11_05_but_not_lost() -> None:
-    read = reader(package("2024-11-05", "types").Tool)
+    read = validator(package("2024-11-05", "types").Tool)
     wire = {"name": "x", "inputSchema": {"type": "object"}, "outputSchema": {"type": "object"}}
     tool = read(wire)
     assert not hasattr(type(tool), "output_schema") and "output_schema" not in type(tool).model_fields
@@ -111,7 +111,7 @@ def test_an_output_schema_is_unknown_to_2024_11_05_but_not_lost() -> None:
 
 
 def test_2026_07_28_requires_what_the_older_ones_do_not_know(revision: str) -> None:
-    read = reader(package(revision, "types").ListToolsResult)
+    read = validator(package(revision, "types").ListToolsResult)
     if revision == "2026-07-28":
         with pytest.raises(ValidationError, match="ttlMs"):
             read({"tools": [], "resultType": "complete"})

@@ -10,9 +10,9 @@ from typing import Any
 import anyio
 import pytest
 
-from mcp_runtime.eager import Starter
+from mcp_runtime.eager import EagerTaskStarter
 
-Scene = Callable[[Starter], Awaitable[None]]
+Scene = Callable[[EagerTaskStarter], Awaitable[None]]
 NAME = ContextVar("NAME", default="nobody")
 
 
@@ -20,7 +20,7 @@ def play(scene: Scene) -> None:
     """Run a scene with a starter that is ready, and see that nothing is left behind."""
 
     async def run() -> None:
-        starter = Starter(asyncio.get_running_loop())
+        starter = EagerTaskStarter(asyncio.get_running_loop())
         await ready(starter)
         await asyncio.wait_for(scene(starter), 10)
         await starter.close()
@@ -29,7 +29,7 @@ def play(scene: Scene) -> None:
     asyncio.run(run())
 
 
-async def ready(starter: Starter) -> None:
+async def ready(starter: EagerTaskStarter) -> None:
     """Let the first coroutine be started, and what it leaves come to rest."""
 
     async def nothing() -> None: ...
@@ -39,14 +39,14 @@ async def ready(starter: Starter) -> None:
         await asyncio.sleep(0)
 
 
-def started(starter: Starter, work: Any) -> asyncio.Task[None]:
+def started(starter: EagerTaskStarter, work: Any) -> asyncio.Task[None]:
     task = starter.start(work)
     assert task is not None
     return task
 
 
 def test_what_does_not_wait_has_ended_when_start_comes_back() -> None:
-    async def scene(starter: Starter) -> None:
+    async def scene(starter: EagerTaskStarter) -> None:
         done: list[int] = []
 
         async def work(number: int) -> None:
@@ -61,7 +61,7 @@ def test_what_does_not_wait_has_ended_when_start_comes_back() -> None:
 
 
 def test_what_waits_goes_on_in_the_task_it_began_in() -> None:
-    async def scene(starter: Starter) -> None:
+    async def scene(starter: EagerTaskStarter) -> None:
         seen: list[object] = []
         go = asyncio.Event()
 
@@ -83,7 +83,7 @@ def test_what_waits_goes_on_in_the_task_it_began_in() -> None:
 
 
 def test_many_that_wait_at_once_all_end() -> None:
-    async def scene(starter: Starter) -> None:
+    async def scene(starter: EagerTaskStarter) -> None:
         go = asyncio.Event()
         ended: list[int] = []
 
@@ -100,7 +100,7 @@ def test_many_that_wait_at_once_all_end() -> None:
 
 
 def test_a_timeout_that_begins_in_the_first_step_ends_the_wait() -> None:
-    async def scene(starter: Starter) -> None:
+    async def scene(starter: EagerTaskStarter) -> None:
         ended: list[str] = []
 
         async def work() -> None:
@@ -119,7 +119,7 @@ def test_a_timeout_that_begins_in_the_first_step_ends_the_wait() -> None:
 
 
 def test_cancel_scopes_and_task_groups_of_anyio_work_from_the_first_step_on() -> None:
-    async def scene(starter: Starter) -> None:
+    async def scene(starter: EagerTaskStarter) -> None:
         ended: list[str] = []
 
         async def work() -> None:
@@ -141,7 +141,7 @@ def test_cancel_scopes_and_task_groups_of_anyio_work_from_the_first_step_on() ->
 
 @pytest.mark.parametrize("turns", [0, 1, 2])
 def test_a_cancellation_arrives_where_the_coroutine_waits(turns: int) -> None:
-    async def scene(starter: Starter) -> None:
+    async def scene(starter: EagerTaskStarter) -> None:
         ended: list[str] = []
 
         async def work() -> None:
@@ -164,7 +164,7 @@ def test_a_cancellation_arrives_where_the_coroutine_waits(turns: int) -> None:
 
 @pytest.mark.parametrize("wait", [lambda: asyncio.sleep(0), lambda: asyncio.sleep(60)], ids=["turn", "future"])
 def test_who_cancels_itself_is_cancelled_at_its_first_wait(wait: Callable[[], Awaitable[None]]) -> None:
-    async def scene(starter: Starter) -> None:
+    async def scene(starter: EagerTaskStarter) -> None:
         ended: list[str] = []
 
         async def work() -> None:
@@ -183,7 +183,7 @@ def test_who_cancels_itself_is_cancelled_at_its_first_wait(wait: Callable[[], Aw
 
 
 def test_a_cancellation_may_be_refused() -> None:
-    async def scene(starter: Starter) -> None:
+    async def scene(starter: EagerTaskStarter) -> None:
         ended: list[str] = []
 
         async def work() -> None:
@@ -201,7 +201,7 @@ def test_a_cancellation_may_be_refused() -> None:
 
 
 def test_the_context_of_one_coroutine_is_not_that_of_the_next() -> None:
-    async def scene(starter: Starter) -> None:
+    async def scene(starter: EagerTaskStarter) -> None:
         seen: list[str] = []
 
         async def work(name: str, waits: bool) -> None:
@@ -224,7 +224,7 @@ def test_the_context_of_one_coroutine_is_not_that_of_the_next() -> None:
 
 @pytest.mark.parametrize("waits", [False, True])
 def test_an_exception_is_that_of_the_task(waits: bool) -> None:
-    async def scene(starter: Starter) -> None:
+    async def scene(starter: EagerTaskStarter) -> None:
         async def work() -> None:
             if waits:
                 await asyncio.sleep(0)
@@ -243,7 +243,7 @@ def test_an_exception_is_that_of_the_task(waits: bool) -> None:
 
 @pytest.mark.parametrize("kind", [KeyboardInterrupt, SystemExit])
 def test_what_ends_the_program_is_not_held_back(kind: type[BaseException]) -> None:
-    async def scene(starter: Starter) -> None:
+    async def scene(starter: EagerTaskStarter) -> None:
         async def work() -> None:
             raise kind
 
@@ -255,7 +255,7 @@ def test_what_ends_the_program_is_not_held_back(kind: type[BaseException]) -> No
 
 
 def test_a_task_that_somebody_knows_does_not_come_back_as_another() -> None:
-    async def scene(starter: Starter) -> None:
+    async def scene(starter: EagerTaskStarter) -> None:
         known: list[asyncio.Task[Any]] = []
         told: list[object] = []
 
@@ -281,7 +281,7 @@ def test_a_task_that_somebody_knows_does_not_come_back_as_another() -> None:
 
 
 def test_it_works_without_a_task_around_it() -> None:
-    async def scene(starter: Starter) -> None:
+    async def scene(starter: EagerTaskStarter) -> None:
         ended = asyncio.Event()
 
         async def work() -> None:

@@ -18,7 +18,7 @@ from invented import folder, message, record, skeleton
 
 from mcp_codegen.cli import main
 from mcp_codegen.diff.compare import compare
-from mcp_codegen.schemas import Schemas
+from mcp_codegen.schemas import SchemaCatalog
 from mcp_generated import REVISIONS
 
 HOSTILE = "</script><script>document.title='stolen'</script><img src=x onerror=\"document.title='stolen'\">"
@@ -72,7 +72,7 @@ def test_every_method_stands_in_every_revision_that_has_it(browser: Browser, pag
         "[row.querySelector('code').innerText, ...Array.from(row.querySelectorAll('td'), (each) => each.innerText)])"
     ):
         rows.setdefault(row[0], row[1:])
-    schemas = Schemas(ROOT / "schema")
+    schemas = SchemaCatalog(ROOT / "schema")
     for at, revision in enumerate(REVISIONS):
         here = {each.method for each in schemas.revision(revision).methods}
         assert here <= rows.keys()
@@ -82,7 +82,7 @@ def test_every_method_stands_in_every_revision_that_has_it(browser: Browser, pag
 
 def test_a_type_shows_its_fields_its_sentences_and_who_uses_it(browser: Browser, page: Path) -> None:
     show(browser, page, "types", "2025-11-25", "Tool")
-    each = Schemas(ROOT / "schema").revision("2025-11-25").types["Tool"]
+    each = SchemaCatalog(ROOT / "schema").revision("2025-11-25").types["Tool"]
     fields = getattr(each, "fields")
     names = [re.sub(r"\?$", "", name) for name in texts(browser, ".fields tbody td:first-child")]
     assert names == [field.wire for field in fields]
@@ -94,7 +94,7 @@ def test_a_type_shows_its_fields_its_sentences_and_who_uses_it(browser: Browser,
 
 
 def test_the_changes_between_any_two_revisions_stand_side_by_side(browser: Browser, page: Path) -> None:
-    schemas = Schemas(ROOT / "schema")
+    schemas = SchemaCatalog(ROOT / "schema")
     show(browser, page, "changes", "2025-06-18", "2026-07-28")
     expected = compare(schemas.revision("2025-06-18"), schemas.revision("2026-07-28"))
     assert len(texts(browser, ".changes tbody tr")) == len(expected)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 from mcp_codegen.cli import main
-from mcp_codegen.homes import home
+from mcp_codegen.homes import data_path
 from peers import node_peer
 
 NEWEST = "2026-07-28"
@@ -39,7 +39,7 @@ def run(*arguments: str | Path) -> Result:
 def schemas(tmp_path: Path) -> Path:
     """A folder of schemas with the manifest of a vendor in it, and the vendor's schema beside it."""
     folder = tmp_path / "schema"
-    shutil.copytree(home("schema"), folder, ignore=shutil.ignore_patterns("extensions"))
+    shutil.copytree(data_path("schema"), folder, ignore=shutil.ignore_patterns("extensions"))
     (folder / "extensions" / "paint").mkdir(parents=True)
     (folder / "extensions" / "paint" / "manifest.toml").write_text(MANIFEST)
     (tmp_path / "schema.ts").write_text(SCHEMA)

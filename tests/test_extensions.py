@@ -13,12 +13,12 @@ import pytest
 
 from mcp_codegen.errors import SchemaError
 from mcp_codegen.extensions.folder import extensions, mounted_on, read_own
-from mcp_codegen.extensions.importing import extension_edition
+from mcp_codegen.extensions.importing import extension_schema
 from mcp_codegen.extensions.manifest import Manifest, read_manifest
 from mcp_codegen.extensions.mount import Mounted, mount
 from mcp_codegen.extensions.render import render_extension
-from mcp_codegen.homes import home, template_folders
-from mcp_codegen.schemas import Schemas
+from mcp_codegen.homes import data_path, template_folders
+from mcp_codegen.schemas import SchemaCatalog
 from mcp_generated.extensions import tasks as tasks_extension
 from mcp_generated.extensions.skills import methods as skills
 from mcp_generated.extensions.tasks import Client
@@ -26,13 +26,13 @@ from mcp_generated.extensions.tasks import methods as tasks
 from mcp_generated.extensions.tasks import types as t
 from mcp_generated.v2026_07_28 import Client as PlainClient
 from mcp_generated.v2026_07_28 import Server as PlainServer
-from mcp_runtime.errors import InvalidResponse, NotAllowed, RemoteError
-from mcp_runtime.lifecycle import split
+from mcp_runtime.errors import InvalidResponseError, ProtocolViolationError, RemoteError
+from mcp_runtime.lifecycle import parse_capability_path
 from mcp_runtime.spec import META, Request
 
 TASKS: dict[str, Any] = {"extensions": {"io.modelcontextprotocol/tasks": {}}}
 SERVER = str(Path(__file__).parent / "task_server.py")
-SCHEMAS = Schemas(home("schema"))
+SCHEMAS = SchemaCatalog(data_path("schema"))
 NEWEST = list(SCHEMAS.pins)[-1]
 
 VENDOR = """
@@ -52,9 +52,9 @@ def client(**settings: Any) -> Client:
 
 def mounted(text: str, **said: Any) -> Mounted:
     manifest = Manifest("acme", "com.acme/paint", NEWEST, **said)
-    core, _ = SCHEMAS.edition(NEWEST)
+    core, _ = SCHEMAS.normalized(NEWEST)
     return mount(
-        manifest, extension_edition(text, "acme"), core, SCHEMAS.revision(NEWEST), SCHEMAS.overlay, SCHEMAS.docs
+        manifest, extension_schema(text, "acme"), core, SCHEMAS.revision(NEWEST), SCHEMAS.overlay, SCHEMAS.docs
     )
 
 
@@ -86,7 +86,7 @@ async def test_a_task_is_cancelled_and_one_that_is_not_there_is_refused() -> Non
 
 async def test_who_has_not_declared_the_extension_cannot_use_its_methods() -> None:
     async with client() as speaking:
-        with pytest.raises(NotAllowed, match="io.modelcontextprotocol/tasks"):
+        with pytest.raises(ProtocolViolationError, match="io.modelcontextprotocol/tasks"):
             await speaking.get_task(task_id="any")
 
 
@@ -115,7 +115,7 @@ async def test_extensions_are_added_to_a_server_and_to_a_client_of_the_core() ->
         assert isinstance(await speaking.call_tool(name="any"), t.CreateTaskResult)
         assert (await speaking.get_task(task_id="one")).status == "working"
     async with PlainClient.memory(server) as plain:
-        with pytest.raises(InvalidResponse, match="content: Field required"):
+        with pytest.raises(InvalidResponseError, match="content: Field required"):
             await plain.call_tool(name="any")
 
 
@@ -133,7 +133,7 @@ async def test_a_server_names_the_extension_that_a_request_did_not_declare(capab
 
 
 @pytest.mark.parametrize(
-    "path", sorted(home("schema").glob("extensions/*/manifest.toml")), ids=lambda path: path.parent.name
+    "path", sorted(data_path("schema").glob("extensions/*/manifest.toml")), ids=lambda path: path.parent.name
 )
 def test_a_manifest_has_at_most_forty_lines(path: Path) -> None:
     assert len(path.read_text().splitlines()) <= 40
@@ -158,22 +158,23 @@ def test_a_manifest_says_which_setting_a_message_needs_and_whether_clients_decla
         clients_declare=False,
     )
     [paint] = [row for row in ours.revision.methods if row.method == "acme/paint"]
-    assert paint.capability == "server.extensions.com.acme/paint#glossy" and not paint.gates
-    assert split(paint.capability) == ("server", ("extensions", "com.acme/paint", "glossy"))
+    assert paint.capability == "server.extensions.com.acme/paint#glossy" and not paint.requirements
+    assert parse_capability_path(paint.capability) == ("server", ("extensions", "com.acme/paint", "glossy"))
 
 
 def test_two_extensions_of_one_revision_are_joined() -> None:
-    both = tasks.REVISION.joined(skills.REVISION)
+    both = tasks.REVISION.extended_with(skills.REVISION)
     assert both.table("client_to_server").keys() == {
         *tasks.REVISION.table("client_to_server"),
         *skills.REVISION.table("client_to_server"),
     }
     call = next(row for row in both.rows if row.name == "call_tool")
-    assert isinstance(call, Request) and t.CreateTaskResult in call.answers
+    assert isinstance(call, Request) and t.CreateTaskResult in call.result_types
     assert (
-        skills.REVISION.joined(tasks.REVISION).table("server_to_client").keys() == both.table("server_to_client").keys()
+        skills.REVISION.extended_with(tasks.REVISION).table("server_to_client").keys()
+        == both.table("server_to_client").keys()
     )
-    assert both.http.names == tasks.REVISION.http.names
+    assert both.http.name_params == tasks.REVISION.http.name_params
 
 
 def test_a_vendors_own_schema_becomes_rows_types_and_gates() -> None:
@@ -182,7 +183,7 @@ def test_a_vendors_own_schema_becomes_rows_types_and_gates() -> None:
     paint, dried = rows["acme/paint"], rows["notifications/acme/dried"]
     assert (paint.direction, paint.params, paint.result) == ("client_to_server", "PaintRequestParams", "PaintResult")
     assert paint.capability == dried.capability == "server.extensions.com.acme/paint"
-    assert [gate.capability for gate in paint.gates] == ["client.extensions.com.acme/paint"]
+    assert [gate.capability for gate in paint.requirements] == ["client.extensions.com.acme/paint"]
     files = render_extension(ours, "0" * 64, template_folders())
     assert "async def paint(" in files["client.py"]
     assert "def on_dried(" in files["client.py"]
@@ -190,7 +191,7 @@ def test_a_vendors_own_schema_becomes_rows_types_and_gates() -> None:
 
 
 def test_what_a_schema_closes_is_open_or_refuses_what_is_unknown_as_the_manifest_says() -> None:
-    folder = home("schema") / "extensions" / "apps"
+    folder = data_path("schema") / "extensions" / "apps"
     _, own = read_own(folder / "schema.json")
     manifest = replace(read_manifest(folder / "manifest.toml"), closed="closed")
     made = mounted_on(SCHEMAS, manifest, own)

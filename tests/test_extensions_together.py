@@ -12,8 +12,8 @@ from mcp_generated.extensions.skills import types as s
 from mcp_generated.extensions.tasks import types as t
 from mcp_generated.v2025_11_25 import Client as Other
 from mcp_generated.v2026_07_28 import Client as Core
-from mcp_runtime.errors import LocalError, NotAllowed
-from mcp_runtime.spec import Interim, Revision
+from mcp_runtime.errors import LocalError, ProtocolViolationError
+from mcp_runtime.spec import InterimResult, Revision
 
 TASKS, SKILLS = "io.modelcontextprotocol/tasks", "io.modelcontextprotocol/skills"
 DECLARED: dict[str, Any] = {"extensions": {TASKS: {}}}
@@ -55,7 +55,7 @@ async def test_one_client_and_one_server_speak_two_extensions() -> None:
 async def test_each_extension_keeps_its_own_gate() -> None:
     async with Client.memory(Server(name="s", version="1")) as client:
         assert (await client.list_skills()).skills == []
-        with pytest.raises(NotAllowed, match=TASKS):
+        with pytest.raises(ProtocolViolationError, match=TASKS):
             await client.get_task(task_id="one")
 
 
@@ -87,7 +87,7 @@ def clash(**said: Any) -> Revision:
         (clash(result=t.CancelTaskResult), "two extensions have the message 'tasks/get'"),
         (clash(capability="server.extensions.acme/tasks"), "two extensions have the message 'tasks/get'"),
         (
-            clash(method="tools/call", interim=(Interim(t.CancelTaskResult, "resultType", "task"),)),
+            clash(method="tools/call", interim=(InterimResult(t.CancelTaskResult, "resultType", "task"),)),
             "two extensions answer 'tools/call' with resultType = 'task'",
         ),
     ],
@@ -106,8 +106,8 @@ def test_an_extension_of_another_revision_is_refused() -> None:
 
 
 def test_what_both_add_to_a_result_may_both_answer_it() -> None:
-    further = Interim(t.CancelTaskResult, "resultType", "cancelled")
-    joined = tasks.methods.REVISION.joined(clash(method="tools/call", interim=(further,)))
+    further = InterimResult(t.CancelTaskResult, "resultType", "cancelled")
+    joined = tasks.methods.REVISION.extended_with(clash(method="tools/call", interim=(further,)))
     row: Any = joined.table("client_to_server")["tools/call"]
     assert {interim.value for interim in row.interim} == {"input_required", "task", "cancelled"}
     assert t.CancelTaskResult in row.answers and t.CreateTaskResult in row.answers

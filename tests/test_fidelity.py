@@ -13,7 +13,7 @@ from mcp_codegen.kit.instances import Instances, Json
 from jsonschema import Draft7Validator, Draft202012Validator
 from pydantic import TypeAdapter, ValidationError
 
-from mcp_runtime.wire import reader
+from mcp_runtime.wire import validator
 
 MUTATIONS = 6_500
 EXAMPLES = sorted(OFFICIAL.glob("*/examples/*/*.json"))
@@ -52,7 +52,7 @@ def test_an_official_example_is_read_and_written_back_equal(path: Any) -> None:
     revision, name = path.parent.parent.parent.name, path.parent.name
     text = path.read_text(encoding="utf-8")
     shape = generated(revision, name)
-    assert dumped(shape, reader(shape)(json.loads(text))) == json.loads(text)
+    assert dumped(shape, validator(shape)(json.loads(text))) == json.loads(text)
 
 
 @needs_official
@@ -81,7 +81,7 @@ def verdict(revision: str, name: str, instance: Json) -> str:
     expected = judge(revision, name).is_valid(instance)
     shape = generated(revision, name)
     try:
-        back = dumped(shape, reader(shape)(instance))
+        back = dumped(shape, validator(shape)(instance))
     except ValidationError:
         return "both refuse" if not expected else f"false reject of {name}: {json.dumps(instance)}"
     if back == instance and expected:

@@ -25,10 +25,10 @@ from samples import sample
 
 from mcp_codegen.cli import main
 from mcp_codegen.errors import CodegenError
-from mcp_codegen.homes import home
+from mcp_codegen.homes import data_path
 from mcp_codegen.ir import Ref, Revision
 from mcp_codegen.render import render_revision
-from mcp_codegen.schemas import Schemas
+from mcp_codegen.schemas import SchemaCatalog
 
 SEEDS = range(3)
 WHOLE = os.environ.get("MCP_MUTATIONS") == "all"
@@ -72,8 +72,8 @@ def mutants(tmp_path_factory: pytest.TempPathFactory) -> list[Mutant]:
         (root / name).write_bytes((ROOT / "schema" / name).read_bytes())
     overlay = tomllib.loads((root / "overlay.toml").read_text())
     verdicts: dict[str, Verdict] = {}
-    for base in Schemas(ROOT / "schema").pins:
-        edition, _ = Schemas(ROOT / "schema").edition(base)
+    for base in SchemaCatalog(ROOT / "schema").pins:
+        edition, _ = SchemaCatalog(ROOT / "schema").normalized(base)
         for kind in KINDS:
             for seed in SEEDS:
                 id = f"{kind}.{base}.{seed}"
@@ -83,16 +83,16 @@ def mutants(tmp_path_factory: pytest.TempPathFactory) -> list[Mutant]:
                 (folder / "schema.json").write_text(json.dumps(changed))
                 pins = f'revision = "{id}"\nfollows = ""\nsource = "test"\ncommit = "0"\nlike = "{base}"\n[sha256]\n'
                 (folder / "pins.toml").write_text(pins)
-    schemas = Schemas(root)
+    schemas = SchemaCatalog(root)
     return [_read(schemas, id, verdict) for id, verdict in verdicts.items()]
 
 
-def _read(schemas: Schemas, id: str, verdict: Verdict) -> Mutant:
+def _read(schemas: SchemaCatalog, id: str, verdict: Verdict) -> Mutant:
     try:
         return Mutant(id, verdict, schemas.revision(id), ())
     except CodegenError as fault:
         return Mutant(
-            id, verdict, None, tuple((found.rule, f"{found.at} {found.says} {found.tried}") for found in fault.findings)
+            id, verdict, None, tuple((found.rule, f"{found.at} {found.text} {found.tried}") for found in fault.findings)
         )
 
 
@@ -118,7 +118,7 @@ def _whole_way(revisions: list[Revision], folder: Path) -> int:
     for revision in revisions:
         name = revision.module.replace(".", "_")
         (folder / name).mkdir()
-        for file, text in render_revision(revision, (home("templates"),)).items():
+        for file, text in render_revision(revision, (data_path("templates"),)).items():
             (folder / name / file).write_text(text)
         samples[name] = _samples(revision)
     (folder / "samples.json").write_text(json.dumps(samples))
@@ -179,7 +179,7 @@ def test_open_proposals_go_or_are_reported(proposals: dict[str, Path], tmp_path:
             every = ["--all", "--schema", str(root), "--output", str(tmp_path / number / "bindings")]
             generated = CliRunner().invoke(main, every)
             assert generated.exit_code == 0, generated.output
-            going.append(Schemas(root).revision(id))
+            going.append(SchemaCatalog(root).revision(id))
     whole = tmp_path / "whole"
     whole.mkdir()
     assert _whole_way(going, whole) == len(going) == 3

@@ -54,16 +54,16 @@ CALLS = {
         "Field",
         "TypeAliasType",
         "const",
-        "fill",
+        "default_to",
         "Request",
         "Notification",
         "InputRequest",
-        "Interim",
+        "InterimResult",
         "Revision",
         "Handshake",
-        "Http",
+        "HTTPProfile",
     ),
-    *("lazy", "_ask", "_ask_for", "_tell", "_pages", "_wait", "_each", "_not_handled"),
+    *("lazy_module", "_send_request", "_send_request_for", "_send_notification", "_paginate", "_run", "_iterate", "_not_handled"),
 }
 FORBIDDEN = (
     *(

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from conftest import ROOT, package
 
-from mcp_codegen.names import TAKEN_BY_FACES
+from mcp_codegen.names import RESERVED_BY_ENDPOINTS
 from mcp_generated import REVISIONS
 
 HAND_WRITTEN = [
@@ -186,7 +186,7 @@ def test_no_generated_method_can_hide_one_of_its_base_class() -> None:
     server = Server(name="x", version="1")
     classes = (BaseServer, BaseClient, BaseSyncClient, ServerContext, ClientContext)
     public = {*vars(server), *vars(Client.memory(server)), "state", *(name for each in classes for name in dir(each))}
-    assert {each for each in public if not each.startswith("_")} <= TAKEN_BY_FACES
+    assert {each for each in public if not each.startswith("_")} <= RESERVED_BY_ENDPOINTS
 
 
 def test_no_test_is_named_after_a_set(request: pytest.FixtureRequest) -> None:

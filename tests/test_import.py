@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 from conftest import ROOT, needs_official, official
 
 from mcp_codegen.cli import main
-from mcp_codegen.edition import edition
+from mcp_codegen.edition import normalize
 from mcp_codegen.errors import SchemaError
 from mcp_codegen.official import as_official, differences, published
 from mcp_codegen.typescript import parse
@@ -106,7 +106,7 @@ def imported(root: Path, source: Path) -> Result:
 
 
 def test_our_edition_keeps_what_schema_json_loses() -> None:
-    schema = edition(parse(TS, "schema.ts"), "one")
+    schema = normalize(parse(TS, "schema.ts"), "one")
     thing, base = schema["$defs"]["Thing"], schema["$defs"]["Base"]
     assert schema["x-constants"] == {"VERSION": "1"}
     assert thing["x-extends"] == ["Base"] and thing["x-open"] is True

@@ -8,7 +8,7 @@ from contextvars import ContextVar
 
 import pytest
 
-from mcp_runtime.eager import Instant
+from mcp_runtime.eager import InlineFuture
 
 NAME = ContextVar("NAME", default="nobody")
 
@@ -23,7 +23,7 @@ def called_by_the_loop(call: Callable[[], object]) -> asyncio.Future[object]:
 
 def test_who_waits_for_an_instant_goes_on_within_settle() -> None:
     async def scene() -> None:
-        instant: Instant[int] = Instant()
+        instant: InlineFuture[int] = InlineFuture()
         heard: list[object] = []
 
         async def wait() -> None:
@@ -37,7 +37,7 @@ def test_who_waits_for_an_instant_goes_on_within_settle() -> None:
         await asyncio.sleep(0)
 
         def settle() -> list[object]:
-            instant.settle(7)
+            instant.set_result_now(7)
             return [*heard, asyncio.current_task(), NAME.get()]
 
         assert await called_by_the_loop(settle) == [7, ("the one that waits", True), None, "nobody"]
@@ -49,7 +49,7 @@ def test_who_waits_for_an_instant_goes_on_within_settle() -> None:
 
 def test_an_instant_that_a_task_settles_is_an_ordinary_future() -> None:
     async def scene() -> None:
-        instant: Instant[int] = Instant()
+        instant: InlineFuture[int] = InlineFuture()
         heard: list[int] = []
 
         async def wait() -> None:
@@ -57,7 +57,7 @@ def test_an_instant_that_a_task_settles_is_an_ordinary_future() -> None:
 
         waiting = asyncio.create_task(wait())
         await asyncio.sleep(0)
-        instant.settle(7)
+        instant.set_result_now(7)
         assert heard == []
         await waiting
         assert heard == [7]
@@ -67,8 +67,8 @@ def test_an_instant_that_a_task_settles_is_an_ordinary_future() -> None:
 
 def test_an_instant_may_be_settled_before_anybody_waits() -> None:
     async def scene() -> None:
-        instant: Instant[int] = Instant()
-        await called_by_the_loop(lambda: instant.settle(7))
+        instant: InlineFuture[int] = InlineFuture()
+        await called_by_the_loop(lambda: instant.set_result_now(7))
         assert await instant == 7
 
     asyncio.run(scene())
@@ -76,7 +76,7 @@ def test_an_instant_may_be_settled_before_anybody_waits() -> None:
 
 def test_an_exception_after_an_instant_is_that_of_the_task() -> None:
     async def scene() -> None:
-        instant: Instant[int] = Instant()
+        instant: InlineFuture[int] = InlineFuture()
 
         async def fail() -> None:
             await instant
@@ -84,7 +84,7 @@ def test_an_exception_after_an_instant_is_that_of_the_task() -> None:
 
         failing = asyncio.create_task(fail())
         await asyncio.sleep(0)
-        await called_by_the_loop(lambda: instant.settle(7))
+        await called_by_the_loop(lambda: instant.set_result_now(7))
         with pytest.raises(LookupError, match="lost"):
             await failing
 
@@ -93,13 +93,13 @@ def test_an_exception_after_an_instant_is_that_of_the_task() -> None:
 
 def test_a_timeout_and_a_cancellation_end_the_wait_for_an_instant() -> None:
     async def scene() -> None:
-        instant: Instant[int] = Instant()
+        instant: InlineFuture[int] = InlineFuture()
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0):
                 await instant
         assert instant.cancelled()
 
-        instant = Instant()
+        instant = InlineFuture()
         waiting = asyncio.ensure_future(asyncio.wait_for(instant, 60))
         await asyncio.sleep(0)
         waiting.cancel()
@@ -112,7 +112,7 @@ def test_a_timeout_and_a_cancellation_end_the_wait_for_an_instant() -> None:
 
 def test_a_task_that_was_cancelled_takes_note_of_that_and_not_of_the_instant() -> None:
     async def scene() -> None:
-        instant: Instant[int] = Instant()
+        instant: InlineFuture[int] = InlineFuture()
         heard: list[object] = []
 
         async def wait() -> None:

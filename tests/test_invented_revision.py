@@ -60,7 +60,7 @@ from future import v2026_07_28 as old
 from future.v2099_01_01 import Client, Context, Server
 from future.v2099_01_01 import types as t
 from mcp_runtime.convert import ConversionReport
-from mcp_runtime.errors import NotConvertible
+from mcp_runtime.errors import ConversionError
 from mcp_runtime.faces.revisions import servers_of
 
 
@@ -88,7 +88,7 @@ asyncio.run(talk())
 try:
     note = {"content": [{"type": "note", "title": "milk"}]}
     future.converter("2099-01-01", "2026-07-28").result("client_to_server", "tools/call", note, ConversionReport())
-except NotConvertible as refused:
+except ConversionError as refused:
     print(refused)
 """
 

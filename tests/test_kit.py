@@ -19,8 +19,8 @@ from mcp_codegen.kit.conversation import bytes_of, read_steps, text_of
 from mcp_codegen.kit.messages import Messages
 from mcp_codegen.kit.replay import Replay
 from mcp_codegen.errors import CodegenError
-from mcp_codegen.schemas import Schemas
-from mcp_runtime.wire import reader
+from mcp_codegen.schemas import SchemaCatalog
+from mcp_runtime.wire import validator
 
 DEADLINE = 60.0  # Seconds that a program may take on a busy machine.
 PROGRAM = [sys.executable, "-m", "mcp_codegen"]
@@ -38,9 +38,9 @@ def test_vectors_hold_both_verdicts_for_every_message_and_the_types_agree(revisi
     result = CliRunner().invoke(main, ["vectors", "--revision", revision, "--each", "6"])
     assert result.exit_code == 0, result.output
     vectors = json.loads(result.output)["vectors"]
-    schemas = Schemas(ROOT / "schema")
+    schemas = SchemaCatalog(ROOT / "schema")
     read = schemas.revision(revision)
-    judge = Messages(read, schemas.edition(revision)[0], seed=0)
+    judge = Messages(read, schemas.normalized(revision)[0], seed=0)
     wanted = {(row.method, row.type) for row in read.methods} | {
         (row.method, row.result) for row in read.methods if row.result
     }
@@ -49,12 +49,14 @@ def test_vectors_hold_both_verdicts_for_every_message_and_the_types_agree(revisi
     for each in vectors:
         shape = getattr(package(revision, "types"), each["type"])
         try:
-            written = TypeAdapter(shape).dump_python(reader(shape)(each["instance"]), mode="json")
+            written = TypeAdapter(shape).dump_python(validator(shape)(each["instance"]), mode="json")
         except ValidationError:
             assert not each["valid"], each
         else:
             # A null for an optional property is read, as docs/fidelity.md says, and not written again.
-            assert each["valid"] or (written != each["instance"] and judge.fault(each["type"], written) is None), each
+            assert each["valid"] or (
+                written != each["instance"] and judge.first_violation(each["type"], written) is None
+            ), each
 
 
 def test_vectors_are_the_same_for_the_same_seed_and_others_for_another(tmp_path: Path) -> None:
@@ -76,7 +78,7 @@ def test_a_mock_client_gets_every_method_answered_by_a_mock_server(revision: str
     done = run("mock", "client", "--revision", revision, *PROGRAM, "mock", "server", "--revision", revision)
     assert done.returncode == 0, done.stdout + done.stderr
     rows = dict(line.split(None, 1) for line in done.stdout.splitlines()[1:])
-    read = Schemas(ROOT / "schema").revision(revision)
+    read = SchemaCatalog(ROOT / "schema").revision(revision)
     asked = {row.method: row for row in read.methods if row.direction == "client_to_server" and row.kind == "request"}
     asked.pop(read.lifecycle.roles.get("listen", ""), None)
     assert rows.keys() == asked.keys()
@@ -238,25 +240,25 @@ def test_ids_and_tokens_may_be_others_than_the_recorded_ones() -> None:
         "server",
     )
     assert replay.to_send() == []
-    replay.heard(b'{"jsonrpc":"2.0","id":"x","method":"a","params":{"_meta":{"progressToken":9}}}')
+    replay.receive(b'{"jsonrpc":"2.0","id":"x","method":"a","params":{"_meta":{"progressToken":9}}}')
     told, asked = (json.loads(line) for line in replay.to_send())
     assert told["params"] == {"progressToken": 9} and asked["id"] == 1
-    replay.heard(b'{"jsonrpc":"2.0","id":1,"result":{}}')
+    replay.receive(b'{"jsonrpc":"2.0","id":1,"result":{}}')
     assert [json.loads(line) for line in replay.to_send()] == [{"jsonrpc": "2.0", "id": "x", "result": {}}]
     with pytest.raises(CodegenError, match="told.txt:6: the message.params.requestId is"):
-        replay.heard(b'{"jsonrpc":"2.0","method":"c","params":{"requestId":2}}')
-    replay.heard(b'{"jsonrpc":"2.0","method":"c","params":{"requestId":"x"}}')
+        replay.receive(b'{"jsonrpc":"2.0","method":"c","params":{"requestId":2}}')
+    replay.receive(b'{"jsonrpc":"2.0","method":"c","params":{"requestId":"x"}}')
     assert replay.step() is None
     with pytest.raises(CodegenError, match="after the last line"):
-        replay.heard(b"{}")
+        replay.receive(b"{}")
 
 
 def test_lines_whose_order_is_free_may_come_in_any() -> None:
     replay = Replay("told.txt", steps_of('< {"a":1}', '<~ {"a":2}', '<~ {"a":3}', "close"), "client")
     with pytest.raises(CodegenError, match="told.txt:1: "):
-        replay.heard(b'{"a":3}')
+        replay.receive(b'{"a":3}')
     for line in (b'{"a":1}', b'{"a":3}', b'{"a":2}'):
-        replay.heard(line)
+        replay.receive(line)
     assert replay.done("exit") is None and replay.done("close") == "" and replay.step() is None
 
 

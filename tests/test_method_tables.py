@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from mcp_generated import REVISIONS
 from mcp_runtime.spec import InputRequest, Notification, Request
-from mcp_runtime.wire import reader
+from mcp_runtime.wire import validator
 
 ROWS = {"2024-11-05": 27, "2025-03-26": 27, "2025-06-18": 28, "2025-11-25": 39, "2026-07-28": 22}
 
@@ -209,5 +209,5 @@ def test_a_task_is_read_only_where_one_was_asked_for() -> None:
 
 
 def test_a_message_without_params_reads_nothing() -> None:
-    read = reader(Notification("x/y", "client_to_server", "on_y").params)
+    read = validator(Notification("x/y", "client_to_server", "on_y").params)
     assert [read(given) for given in (None, {}, {"a": 1})] == [None, None, None]

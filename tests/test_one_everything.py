@@ -19,8 +19,8 @@ from conformance.wires import served
 from conftest import ROOT
 
 import mcp_generated
-from mcp_runtime.errors import ErrorResponse, McpError
-from mcp_runtime.faces.calls import Options
+from mcp_runtime.errors import RemoteJSONRPCError, MCPError
+from mcp_runtime.faces.calls import RequestOptions
 
 APP: Final = str(ROOT / "examples" / "everything" / "app.py")
 TOOLS: Final = [
@@ -43,7 +43,7 @@ class Talk:
     def has(self, since: str) -> bool:
         return self.rev.id >= since
 
-    async def call(self, name: str, options: Options | None = None, /, **arguments: Any) -> Any:
+    async def call(self, name: str, options: RequestOptions | None = None, /, **arguments: Any) -> Any:
         return await self.client.call_tool(name=name, arguments=arguments, options=options)
 
     async def text(self, name: str, /, **arguments: Any) -> str:
@@ -110,7 +110,7 @@ async def lists_come_in_pages(talk: Talk) -> None:
         assert tools["echo"].annotations.read_only_hint is True
     assert (getattr(tools["statistics"], "output_schema", None) is not None) is talk.has("2025-06-18")
     assert [each.name async for each in talk.client.iter_prompts()] == ["describe", "with_everything"]
-    with pytest.raises(ErrorResponse) as refused:
+    with pytest.raises(RemoteJSONRPCError) as refused:
         await talk.client.list_tools(cursor="nonsense")
     assert refused.value.code == INVALID_PARAMS
 
@@ -143,14 +143,14 @@ async def a_failing_tool_tells_the_model_and_an_unknown_one_the_program(talk: Ta
     assert failed.is_error is True and failed.content[0].text == "This tool always fails."
     wrong = await talk.call("echo", text=5)
     assert wrong.is_error is True and "text" in wrong.content[0].text
-    with pytest.raises(ErrorResponse) as refused:
+    with pytest.raises(RemoteJSONRPCError) as refused:
         await talk.call("nonsense")
     assert refused.value.code == INVALID_PARAMS
 
 
 async def progress_comes_with_the_call(talk: Talk) -> None:
     told: list[Any] = []
-    options = Options(on_progress=lambda each: told.append((each.progress, each.total, each.message)))
+    options = RequestOptions(on_progress=lambda each: told.append((each.progress, each.total, each.message)))
     result = await talk.call("long_running", options, seconds=0.0, steps=2)
     assert result.content[0].text == "2 steps in 0 s"
     words = ["step 1", "step 2", "done"] if talk.has("2025-03-26") else [None] * 3
@@ -160,7 +160,7 @@ async def progress_comes_with_the_call(talk: Talk) -> None:
 async def log_messages_are_filtered_by_level(talk: Talk) -> None:
     options = None
     if talk.rev.stateless:
-        options = Options(meta={LOG_LEVEL: "warning"})
+        options = RequestOptions(meta={LOG_LEVEL: "warning"})
     else:
         await talk.client.set_level(level="warning")
     await talk.call("log_something", options, level="info", text="hidden")
@@ -179,7 +179,7 @@ async def resources_are_read(talk: Talk) -> None:
     assert [each.text for each in texts] == ["héllo", "This is number 7."]
     assert (await talk.client.read_resource(uri="demo://image")).contents[0].blob.startswith("iVBOR")
     for nothing in ("demo://nothing", "demo://number/1000", "demo://number/../text"):
-        with pytest.raises(ErrorResponse) as refused:
+        with pytest.raises(RemoteJSONRPCError) as refused:
             await talk.client.read_resource(uri=nothing)
         assert refused.value.code == (INVALID_PARAMS if talk.rev.stateless else NOT_FOUND)
 
@@ -217,7 +217,7 @@ async def the_user_is_asked_where_that_can_be(talk: Talk) -> None:
     else:
         try:
             result = await talk.call("ask_user")
-        except McpError:
+        except MCPError:
             return
         assert result.is_error is True
 
@@ -227,7 +227,7 @@ async def prompts_are_filled_in(talk: Talk) -> None:
     assert message.content.text == "Describe Pau in a short text."
     image, resource, answer = (await talk.client.get_prompt(name="with_everything")).messages
     assert (image.content.type, resource.content.resource.text, answer.role) == ("image", "héllo", "assistant")
-    with pytest.raises(ErrorResponse) as refused:
+    with pytest.raises(RemoteJSONRPCError) as refused:
         await talk.client.get_prompt(name="describe")
     assert refused.value.code == INVALID_PARAMS
 
@@ -250,7 +250,7 @@ async def a_call_is_given_up(talk: Talk) -> None:
         if not began.done():
             began.set_result(None)
 
-    call = asyncio.create_task(talk.call("long_running", Options(on_progress=told), seconds=50.0, steps=1))
+    call = asyncio.create_task(talk.call("long_running", RequestOptions(on_progress=told), seconds=50.0, steps=1))
     await began
     call.cancel()
     with pytest.raises(asyncio.CancelledError):

@@ -15,8 +15,8 @@ from fake_weather import Answer, FakeWeather, as_json, serving
 
 from mcp_generated.v2025_11_25 import Client
 from mcp_generated.v2025_11_25 import types as t
-from mcp_runtime.errors import ErrorResponse
-from mcp_runtime.faces.calls import Options
+from mcp_runtime.errors import RemoteJSONRPCError
+from mcp_runtime.faces.calls import RequestOptions
 
 SERVER = [sys.executable, str(ROOT / "examples" / "openweather" / "server.py")]
 KEY = "k3y"
@@ -63,7 +63,7 @@ async def conversation(fake: FakeWeather) -> None:
     async with client:
         await resources(client)
         seen: list[tuple[float, float | None]] = []
-        options = Options(on_progress=lambda each: seen.append((each.progress, each.total)))
+        options = RequestOptions(on_progress=lambda each: seen.append((each.progress, each.total)))
         arguments = {"city": "London", "days": 2, "summary": True}
         result = await client.call_tool(name="get_forecast", arguments=arguments, options=options)
         assert isinstance(result, t.CallToolResult)
@@ -81,7 +81,7 @@ async def conversation(fake: FakeWeather) -> None:
         assert isinstance(none, t.CallToolResult) and none.is_error and KEY not in str(none.content)
         assert client.heard == ["The weather service does not know 'Nowhere'."]
         for wrong in ({}, {"city": "London", "days": "2"}, {"city": "London", "days": 6}, {"city": "", "x": 1}):
-            with pytest.raises(ErrorResponse) as refused:
+            with pytest.raises(RemoteJSONRPCError) as refused:
                 await client.call_tool(name="get_forecast", arguments=wrong)
             assert refused.value.code == -32602
 
@@ -94,7 +94,7 @@ async def resources(client: Client) -> None:
         assert isinstance(content, t.TextResourceContents)
         assert json.loads(content.text)["temperature"] == temperature
     for city in ("Nowhere", "Oddville", "Locked", "a/b"):
-        with pytest.raises(ErrorResponse) as refused:
+        with pytest.raises(RemoteJSONRPCError) as refused:
             await client.read_resource(uri=f"weather://{city}/current")
         assert refused.value.code == -32002 and KEY not in str(refused.value)
 

@@ -10,10 +10,10 @@ from conftest import package
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from mcp_runtime import jsonrpc
-from mcp_runtime.framing import OVERSIZED, Lines
+from mcp_runtime.framing import OVERSIZED_MESSAGE, LineDecoder
 from mcp_runtime.jsonrpc import ErrorMessage, NotificationMessage, RequestMessage, ResultMessage
 from mcp_runtime.lifecycle import Phase
-from mcp_runtime.peer import Answered, Asked, Batch, Peer, Refused, Told
+from mcp_runtime.peer import ResponseReceived, RequestReceived, Batch, Connection, MessageRejected, NotificationReceived
 
 from mcp_generated import REVISIONS
 
@@ -34,13 +34,13 @@ methods = st.sampled_from(
 )
 keys = st.sampled_from(["jsonrpc", "id", "method", "params", "result", "error", "Method", "extra"])
 messages = st.dictionaries(keys, json_values | methods | st.just("2.0") | ids, max_size=6)
-EVENTS = (Answered, Asked, Batch, Refused, Told)
+EVENTS = (ResponseReceived, RequestReceived, Batch, MessageRejected, NotificationReceived)
 
 
-def peer(revision: str, phase: Phase) -> Peer:
+def peer(revision: str, phase: Phase) -> Connection:
     capabilities = {"tools": {}, "resources": {"subscribe": True}, "prompts": {}, "logging": {}, "completions": {}}
-    made = Peer(package(revision, "methods").REVISION, "server", own=capabilities)
-    made.enter(phase)
+    made = Connection(package(revision, "methods").REVISION, "server", local_capabilities=capabilities)
+    made.enter_phase(phase)
     return made
 
 
@@ -80,14 +80,14 @@ def test_what_is_written_is_read_back(id: int | str, method: str, params: Any) -
 )
 def test_lines_are_the_same_however_they_are_cut(lines: list[bytes], size: int) -> None:
     data = b"".join(line + b"\n" for line in lines)
-    whole, pieces = Lines(), Lines()
+    whole, pieces = LineDecoder(), LineDecoder()
     cut = [line for start in range(0, len(data), size) for line in pieces.feed(data[start : start + size])]
     assert whole.feed(data) == cut == lines
 
 
 @given(st.integers(1, 50), st.integers(1, 9))
 def test_a_line_over_the_limit_is_one_mark_and_the_next_is_itself(length: int, size: int) -> None:
-    lines = Lines(limit=20)
+    lines = LineDecoder(limit=20)
     data = b"x" * length + b"\nnext\n"
     found = [line for start in range(0, len(data), size) for line in lines.feed(data[start : start + size])]
-    assert found == [b"x" * length if length <= 20 else OVERSIZED, b"next"]
+    assert found == [b"x" * length if length <= 20 else OVERSIZED_MESSAGE, b"next"]

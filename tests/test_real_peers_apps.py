@@ -13,7 +13,7 @@ from peers import clean, node_peer
 from test_apps import HOST, View, said
 
 from mcp_generated.extensions.apps import types as t
-from mcp_runtime.errors import NotAllowed
+from mcp_runtime.errors import ProtocolViolationError
 
 PACKAGE = "@modelcontextprotocol/ext-apps"
 DRIVER = ROOT / "tests" / "peer_drivers" / "apps.mjs"
@@ -58,6 +58,6 @@ async def test_our_app_talks_to_the_official_host(official: Path) -> None:
         assert (await app.request_display_mode(mode="fullscreen")).mode == "inline"
         await app.message(role="user", content=[t.TextContent(text="and tomorrow?")])
         await app.notify_logging_message(level="info", data="careful")
-        with pytest.raises(NotAllowed, match="server.sampling"):
+        with pytest.raises(ProtocolViolationError, match="server.sampling"):
             await app.sample(messages=[], max_tokens=1)
         await app.ping()

@@ -15,7 +15,7 @@ from peer_drivers.our_client import way as way  # Runs each test in all ways.
 
 from mcp_generated import v2025_11_25
 from mcp_generated.v2025_11_25 import types as t
-from mcp_runtime.errors import ErrorResponse
+from mcp_runtime.errors import RemoteJSONRPCError
 
 HANDSHAKES = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"]
 FIRST_TEXT, FIRST_BLOB = "demo://resource/dynamic/text/1", "demo://resource/dynamic/blob/1"
@@ -140,7 +140,7 @@ def test_resources_are_read_and_an_unknown_one_is_an_error() -> None:
         assert base64.b64decode(blob.blob).startswith(b"Resource 1: This is a base64 blob")
         [page] = (await client.read_resource(uri="demo://resource/static/document/features.md")).contents
         assert isinstance(page, t.TextResourceContents) and page.text.startswith("# Everything Server")
-        with pytest.raises(ErrorResponse) as caught:
+        with pytest.raises(RemoteJSONRPCError) as caught:
             await client.read_resource(uri="demo://nothing")
         assert caught.value.code == -32602
 
@@ -169,7 +169,7 @@ def test_prompts_are_filled_in() -> None:
         arguments = {"resourceType": "Text", "resourceId": "3"}
         _, message = (await client.get_prompt(name="resource-prompt", arguments=arguments)).messages
         assert isinstance(message.content, t.EmbeddedResource)
-        with pytest.raises(ErrorResponse) as caught:
+        with pytest.raises(RemoteJSONRPCError) as caught:
             await client.get_prompt(name="args-prompt", arguments={})
         assert caught.value.code == -32602
 
@@ -254,7 +254,7 @@ def test_the_server_asks_the_user(action: str, said: str) -> None:
 def test_the_server_sends_the_user_to_a_page() -> None:
     async def conversation(client: Everything) -> None:
         arguments = {"url": "https://example.com/", "elicitationId": "e-1", "errorPath": True}
-        with pytest.raises(ErrorResponse) as caught:
+        with pytest.raises(RemoteJSONRPCError) as caught:
             await client.call_tool(name="trigger-url-elicitation", arguments=arguments)
         assert caught.value.code == -32042
         first = t.URLElicitationRequiredErrorObjectData.model_validate(caught.value.data)

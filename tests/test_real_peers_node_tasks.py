@@ -9,9 +9,9 @@ from peer_drivers.our_client import Everything, converse, text
 from peer_drivers.our_client import way as way  # Runs each test in all ways.
 
 from mcp_generated.v2025_11_25 import types as t
-from mcp_runtime.errors import ErrorResponse, TimedOut
+from mcp_runtime.errors import RemoteJSONRPCError, RequestTimeoutError
 from mcp_runtime.exchange import Progress
-from mcp_runtime.faces.calls import Options
+from mcp_runtime.faces.calls import RequestOptions
 
 
 def test_progress_reaches_the_callback() -> None:
@@ -20,7 +20,7 @@ def test_progress_reaches_the_callback() -> None:
         result = await client.call_tool(
             name="trigger-long-running-operation",
             arguments={"duration": 0.3, "steps": 3},
-            options=Options(on_progress=seen.append),
+            options=RequestOptions(on_progress=seen.append),
         )
         assert text(result) == "Long running operation completed. Duration: 0.3 seconds, Steps: 3."
         assert seen == [Progress(1, 3), Progress(2, 3), Progress(3, 3)]
@@ -31,7 +31,7 @@ def test_progress_reaches_the_callback() -> None:
 def test_progress_gives_a_call_more_time() -> None:
     async def conversation(client: Everything) -> None:
         arguments = {"duration": 2, "steps": 8}
-        options = Options(timeout=1, max_timeout=20, on_progress=lambda progress: None)
+        options = RequestOptions(timeout=1, max_timeout=20, on_progress=lambda progress: None)
         result = await client.call_tool(name="trigger-long-running-operation", arguments=arguments, options=options)
         assert text(result).startswith("Long running operation completed.")
 
@@ -42,7 +42,7 @@ def test_a_call_that_is_given_up_harms_no_other() -> None:
     async def conversation(client: Everything) -> None:
         began = asyncio.Event()
         arguments = {"duration": 30, "steps": 300}
-        options = Options(on_progress=lambda progress: began.set())
+        options = RequestOptions(on_progress=lambda progress: began.set())
         long = asyncio.create_task(
             client.call_tool(name="trigger-long-running-operation", arguments=arguments, options=options)
         )
@@ -50,9 +50,9 @@ def test_a_call_that_is_given_up_harms_no_other() -> None:
         long.cancel()
         with pytest.raises(asyncio.CancelledError):
             await long
-        with pytest.raises(TimedOut):
+        with pytest.raises(RequestTimeoutError):
             await client.call_tool(
-                name="trigger-long-running-operation", arguments=arguments, options=Options(timeout=0.2)
+                name="trigger-long-running-operation", arguments=arguments, options=RequestOptions(timeout=0.2)
             )
         assert text(await client.call_tool(name="echo", arguments={"message": "still here"})) == "Echo: still here"
 
@@ -89,7 +89,7 @@ def test_a_task_is_cancelled() -> None:
         )
         assert (await client.cancel_task(task_id=made.task.task_id)).status == "cancelled"
         assert (await client.get_task(task_id=made.task.task_id)).status == "cancelled"
-        with pytest.raises(ErrorResponse) as caught:
+        with pytest.raises(RemoteJSONRPCError) as caught:
             await client.get_task(task_id="none")
         assert caught.value.code == -32602
 

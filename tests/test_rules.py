@@ -9,7 +9,7 @@ import pytest
 from invented import folder, message, no_capability, record, skeleton, union
 
 from mcp_codegen.errors import CodegenError
-from mcp_codegen.ir import Interim, Method, Object, Union
+from mcp_codegen.ir import InterimResult, Method, Object, Union
 
 REF = "#/$defs/"
 
@@ -33,7 +33,7 @@ def test_a_further_type_in_the_response_is_interim_and_tells_itself_apart(tmp_pa
     response = record({"result": union("FetchResult", "StillWaitingResult")}, "result")
     more = {"FetchResult": record({}), "FetchResultResponse": response}
     row = fetch(tmp_path / "a", StillWaitingResult=waiting, **more)
-    assert row.interim == (Interim("StillWaitingResult", "state", "still_waiting"),)
+    assert row.interim == (InterimResult("StillWaitingResult", "state", "still_waiting"),)
     with pytest.raises(CodegenError, match="no property of StillWaitingResult is known to be 'still_waiting'"):
         fetch(tmp_path / "b", StillWaitingResult=record({"state": {"type": "string"}}), **more)
 

@@ -11,7 +11,7 @@ import pytest
 from mcp_generated.v2025_06_18 import Client, Context, Server
 from mcp_generated.v2025_06_18 import types as t
 from mcp_generated.v2025_06_18.methods import REVISION
-from mcp_runtime.errors import NotConnected
+from mcp_runtime.errors import ConnectionClosedError
 from mcp_runtime.testing import ScriptedPeer
 
 
@@ -31,19 +31,19 @@ def test_it_plays_a_server_for_a_client() -> None:
         async def use() -> None:
             async with Client(peer.connect) as client:
                 assert (await client.list_tools()).tools == []
-                with pytest.raises(NotConnected):
+                with pytest.raises(ConnectionClosedError):
                     await client.list_tools()
 
         using = asyncio.create_task(use())
-        opening = await peer.welcome(REVISION, {"tools": {}})
+        opening = await peer.accept_initialize(REVISION, {"tools": {}})
         assert opening["params"]["protocolVersion"] == "2025-06-18"
-        asked = await peer.hears({"method": "tools/list"})
-        await peer.says({"id": 999, "result": {"tools": "not of this call"}})
-        await peer.says_bytes(b"noise")
-        await peer.says({"id": asked["id"], "result": {"tools": []}})
-        await peer.hears({"error": {"code": -32700}})
-        await peer.hears({"method": "tools/list"})
-        await peer.leaves()
+        asked = await peer.expect({"method": "tools/list"})
+        await peer.send({"id": 999, "result": {"tools": "not of this call"}})
+        await peer.send_bytes(b"noise")
+        await peer.send({"id": asked["id"], "result": {"tools": []}})
+        await peer.expect({"error": {"code": -32700}})
+        await peer.expect({"method": "tools/list"})
+        await peer.close()
         await using
 
     within_deadline(conversation())
@@ -53,11 +53,11 @@ def test_it_plays_a_client_for_a_server() -> None:
     async def conversation() -> None:
         peer = ScriptedPeer()
         serving = asyncio.create_task(Echo(name="echo", version="1").serve(peer.transport))
-        answer = await peer.introduce(REVISION, {})
+        answer = await peer.initialize(REVISION, {})
         assert answer["result"]["capabilities"] == {"tools": {}}
-        await peer.says({"id": 1, "method": "tools/call", "params": {"name": "hi"}})
-        await peer.hears({"id": 1, "result": {"content": [{"type": "text", "text": "hi"}]}})
-        await peer.leaves()
+        await peer.send({"id": 1, "method": "tools/call", "params": {"name": "hi"}})
+        await peer.expect({"id": 1, "result": {"content": [{"type": "text", "text": "hi"}]}})
+        await peer.close()
         await serving
 
     within_deadline(conversation())
@@ -67,13 +67,13 @@ def test_it_says_what_it_heard_instead() -> None:
     async def conversation() -> None:
         peer = ScriptedPeer()
         serving = asyncio.create_task(Echo(name="echo", version="1").serve(peer.transport))
-        await peer.introduce(REVISION, {})
-        await peer.says({"id": 1, "method": "ping"})
+        await peer.initialize(REVISION, {})
+        await peer.send({"id": 1, "method": "ping"})
         with pytest.raises(AssertionError, match=r"heard .*'id': 1.*, expected \{'id': '1'\}"):
-            await peer.hears({"id": "1"})
+            await peer.expect({"id": "1"})
         with pytest.raises(AssertionError, match="nothing was heard within 0.05 s"):
-            await peer.hears({}, patience=0.05)
-        await peer.leaves()
+            await peer.expect({}, timeout=0.05)
+        await peer.close()
         await serving
 
     within_deadline(conversation())

@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mcp_runtime.errors import LocalError
-from mcp_runtime.skills import Shelf
-from mcp_runtime.skills.entry import MOST_BYTES, MOST_FILES, Entry
-from mcp_runtime.skills.frontmatter import front_matter
+from mcp_runtime.skills import SkillDirectory
+from mcp_runtime.skills.entry import MAX_BYTES, MAX_FILES, SkillEntry
+from mcp_runtime.skills.frontmatter import parse_front_matter
 
 HEAD = "---\nname: {}\ndescription: For tests.\n---\n\nDo it.\n"
 
@@ -49,7 +49,7 @@ def skill(folder: Path, name: str = "walk", text: str = HEAD) -> Path:
     ],
 )
 def test_front_matter_is_the_json_that_yaml_1_2_has_in_common_with_it(text: str, value: object) -> None:
-    assert front_matter(f"---\n{text}\n---\nrest: [".encode()) == {"a": value}
+    assert parse_front_matter(f"---\n{text}\n---\nrest: [".encode()) == {"a": value}
 
 
 WORDS = st.text(st.characters(categories=("L", "N", "P", "S"), exclude_characters="\x85"), max_size=20)
@@ -64,14 +64,14 @@ JSON = st.recursive(
 @settings(max_examples=100)
 def test_front_matter_that_is_json_is_read_as_json(value: dict[str, object]) -> None:
     text = json.dumps(value, ensure_ascii=False)
-    assert json.dumps(front_matter(f"---\n{text}\n---\n".encode())) == json.dumps(value)
+    assert json.dumps(parse_front_matter(f"---\n{text}\n---\n".encode())) == json.dumps(value)
 
 
 @given(st.fixed_dictionaries({}, optional={"uri": JSON, "frontmatter": JSON, "resources": JSON}))
 @settings(max_examples=100)
 def test_whatever_an_entry_is_it_is_one_or_is_refused_with_a_reason(said: dict[str, object]) -> None:
     with pytest.raises(ValueError, match="^(has|is|lists|does) "):
-        Entry.of(said)
+        SkillEntry.parse(said)
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,7 @@ def test_whatever_an_entry_is_it_is_one_or_is_refused_with_a_reason(said: dict[s
 )
 def test_front_matter_that_is_more_than_json_or_too_much_of_it_is_refused(data: bytes, says: str) -> None:
     with pytest.raises(ValueError, match=says):
-        front_matter(data)
+        parse_front_matter(data)
 
 
 # ---- what is published -----------------------------------------------------------------------------------------------
@@ -108,7 +108,7 @@ def test_an_entry_has_every_file_with_its_digest_and_its_size(tmp_path: Path) ->
     folder = skill(tmp_path)
     (folder / "data").mkdir()
     (folder / "data" / "a picture.png").write_bytes(b"\x89PNG")
-    entry = Shelf(tmp_path).entry("skill://walk/SKILL.md")
+    entry = SkillDirectory(tmp_path).entry("skill://walk/SKILL.md")
     assert entry is not None and entry["frontmatter"] == {"name": "walk", "description": "For tests."}
     digest = hashlib.sha256(b"\x89PNG").hexdigest()
     picture = {"uri": "skill://walk/data/a%20picture.png", "digest": f"sha256:{digest}", "size": 4}
@@ -118,15 +118,15 @@ def test_an_entry_has_every_file_with_its_digest_and_its_size(tmp_path: Path) ->
 
 def test_the_folder_itself_may_be_a_skill_and_stand_under_a_path(tmp_path: Path) -> None:
     folder = skill(tmp_path)
-    assert Shelf(folder).uris() == ["skill://walk/SKILL.md"]
-    assert Shelf(folder, under="acme/legs").uris() == ["skill://acme/legs/walk/SKILL.md"]
-    assert Shelf(tmp_path, under="acme").uris() == ["skill://acme/walk/SKILL.md"]
+    assert SkillDirectory(folder).uris() == ["skill://walk/SKILL.md"]
+    assert SkillDirectory(folder, under="acme/legs").uris() == ["skill://acme/legs/walk/SKILL.md"]
+    assert SkillDirectory(tmp_path, under="acme").uris() == ["skill://acme/walk/SKILL.md"]
 
 
 def test_a_skill_inside_another_is_one_and_its_files_are_files_of_both(tmp_path: Path) -> None:
     skill(tmp_path)
     skill(tmp_path, "walk/inner/run")
-    shelf = Shelf(tmp_path)
+    shelf = SkillDirectory(tmp_path)
     inner = "skill://walk/inner/run/SKILL.md"
     assert shelf.uris() == ["skill://walk/SKILL.md", inner]
     outer = shelf.entry("skill://walk/SKILL.md")
@@ -135,7 +135,7 @@ def test_a_skill_inside_another_is_one_and_its_files_are_files_of_both(tmp_path:
 
 def test_what_changes_on_disk_is_seen_and_what_breaks_a_rule_then_is_gone(tmp_path: Path) -> None:
     folder = skill(tmp_path)
-    shelf = Shelf(tmp_path)
+    shelf = SkillDirectory(tmp_path)
     before = shelf.entry("skill://walk/SKILL.md")
     (folder / "more.md").write_text("more")
     after = shelf.entry("skill://walk/SKILL.md")
@@ -149,7 +149,7 @@ def test_a_directory_shows_what_is_directly_in_it(tmp_path: Path) -> None:
     folder = skill(tmp_path)
     (folder / "empty").mkdir()
     (folder / "tool.py").write_text("pass")
-    shelf = Shelf(tmp_path)
+    shelf = SkillDirectory(tmp_path)
     shown = {each["name"]: each["mimeType"] for each in shelf.children("skill://walk") or []}
     assert shown == {"walk": "text/markdown", "empty": "inode/directory", "tool.py": "text/x-python"}
     assert shelf.children("skill://walk/empty") == []
@@ -171,7 +171,7 @@ def test_a_file_is_text_where_that_gives_the_same_bytes(
     tmp_path: Path, name: str, data: bytes, kind: str, text: str | None
 ) -> None:
     (skill(tmp_path) / name).write_bytes(data)
-    content = Shelf(tmp_path).content(f"skill://walk/{name}")
+    content = SkillDirectory(tmp_path).content(f"skill://walk/{name}")
     assert content is not None and (content.data, content.kind, content.text) == (data, kind, text)
     assert text is None or text.encode() == data
 
@@ -195,28 +195,28 @@ def test_a_file_is_text_where_that_gives_the_same_bytes(
 def test_a_skill_that_breaks_a_rule_cannot_be_added(tmp_path: Path, name: str, text: str, says: str) -> None:
     skill(tmp_path, name, text)
     with pytest.raises(LocalError, match=says):
-        Shelf(tmp_path)
+        SkillDirectory(tmp_path)
 
 
 def test_a_skill_with_too_many_files_or_bytes_cannot_be_added(tmp_path: Path) -> None:
     large = skill(tmp_path / "large")
     with open(large / "zeros", "wb") as file:
-        file.truncate(MOST_BYTES)
+        file.truncate(MAX_BYTES)
     many = skill(tmp_path / "many")
-    for number in range(MOST_FILES):
+    for number in range(MAX_FILES):
         (many / f"{number}").touch()
     for folder in (large, many):
         with pytest.raises(LocalError, match="more than 512 files or 16777216 bytes"):
-            Shelf(folder)
+            SkillDirectory(folder)
     (many / "0").unlink()
-    entry = Shelf(many).entry("skill://walk/SKILL.md")
-    assert entry is not None and len(entry["resources"]) == MOST_FILES
+    entry = SkillDirectory(many).entry("skill://walk/SKILL.md")
+    assert entry is not None and len(entry["resources"]) == MAX_FILES
 
 
 def test_a_folder_without_a_skill_and_one_that_is_not_there_cannot_be_added(tmp_path: Path) -> None:
     for folder, says in ((tmp_path, "there is no SKILL.md"), (tmp_path / "none", "is no folder")):
         with pytest.raises(LocalError, match=says):
-            Shelf(folder)
+            SkillDirectory(folder)
 
 
 def test_links_and_what_is_no_file_cannot_be_added(tmp_path: Path) -> None:
@@ -229,21 +229,21 @@ def test_links_and_what_is_no_file_cannot_be_added(tmp_path: Path) -> None:
         made = folder / "made"
         make(made)
         with pytest.raises(LocalError, match=says):
-            Shelf(tmp_path)
+            SkillDirectory(tmp_path)
         made.unlink()
 
 
 def test_a_skill_that_is_not_utf_8_cannot_be_added(tmp_path: Path) -> None:
     (skill(tmp_path) / "SKILL.md").write_bytes(HEAD.format("walk").encode() + b"\xff")
     with pytest.raises(LocalError, match="walk/SKILL.md is not UTF-8"):
-        Shelf(tmp_path)
+        SkillDirectory(tmp_path)
 
 
 def test_what_begins_with_a_dot_is_not_there(tmp_path: Path) -> None:
     folder = skill(tmp_path)
     (folder / ".env").write_text("KEY=1")
     (folder / ".git").symlink_to("/etc")
-    shelf = Shelf(tmp_path)
+    shelf = SkillDirectory(tmp_path)
     entry = shelf.entry("skill://walk/SKILL.md")
     assert entry is not None and len(entry["resources"]) == 1
     assert shelf.content("skill://walk/.env") is None and shelf.content("skill://walk/%2Eenv") is None
@@ -275,7 +275,7 @@ def test_a_file_is_found_as_it_is_published_and_in_no_other_way(tmp_path: Path, 
     skill(inside)
     (tmp_path / "secret.md").write_text("secret")
     (inside / "outside.md").write_text("of no skill")
-    shelf = Shelf(inside)
+    shelf = SkillDirectory(inside)
     assert shelf.content(f"skill://{path}") is None and shelf.entry(f"skill://{path}") is None
     assert shelf.content("skill://walk/SKILL.md") is not None
 
@@ -287,7 +287,7 @@ def test_what_becomes_a_link_later_is_not_followed(tmp_path: Path) -> None:
     folder = skill(tmp_path / "inside")
     (folder / "docs").mkdir()
     (folder / "docs" / "guide.md").write_text("public")
-    shelf = Shelf(tmp_path / "inside")
+    shelf = SkillDirectory(tmp_path / "inside")
     uri = "skill://walk/docs/guide.md"
     assert getattr(shelf.content(uri), "text", "") == "public"
     (folder / "docs").rename(tmp_path / "gone")

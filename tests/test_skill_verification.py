@@ -12,9 +12,9 @@ from skill_servers import ENTRY, NOTES, other
 from mcp_generated import App
 from mcp_generated.extensions.skills import Client, Server
 from mcp_generated.extensions.skills import types as t
-from mcp_runtime.errors import LocalError, Unverified
-from mcp_runtime.skills import HeldSkill
-from mcp_runtime.skills.entry import MOST_BYTES, MOST_FILES, digest_of
+from mcp_runtime.errors import LocalError, SkillVerificationError
+from mcp_runtime.skills import VerifiedSkill
+from mcp_runtime.skills.entry import MAX_BYTES, MAX_FILES, sha256_digest
 
 
 @pytest.mark.parametrize(
@@ -31,8 +31,8 @@ from mcp_runtime.skills.entry import MOST_BYTES, MOST_FILES, digest_of
 )
 async def test_what_is_not_what_the_entry_promises_is_not_given(contents: Any, says: str) -> None:
     async with Client.memory(other(contents)) as client:
-        held = await HeldSkill.of(client, NOTES)
-        with pytest.raises(Unverified, match=says):
+        held = await VerifiedSkill.fetch(client, NOTES)
+        with pytest.raises(SkillVerificationError, match=says):
             await held.load()
 
 
@@ -43,14 +43,14 @@ async def test_a_blob_that_is_no_base64_is_refused() -> None:
         async def read_resource(self, *, uri: str, **settings: Any) -> t.ReadResourceResult:
             return t.ReadResourceResult(contents=[t.BlobResourceContents(uri=uri, blob="!!!")])
 
-    with pytest.raises(Unverified, match="base64 that is none"):
-        await HeldSkill(Careless.memory(reading(HEAD)), walk()).load()
+    with pytest.raises(SkillVerificationError, match="base64 that is none"):
+        await VerifiedSkill(Careless.memory(reading(HEAD)), walk()).load()
 
 
 async def test_a_blob_is_judged_by_its_bytes() -> None:
     server = other(lambda uri, text: [{"uri": uri, "blob": base64.b64encode(text.encode()).decode()}])
     async with Client.memory(server) as client:
-        held = await HeldSkill.of(client, NOTES)
+        held = await VerifiedSkill.fetch(client, NOTES)
         assert (await held.load()).startswith("---")
 
 
@@ -58,8 +58,8 @@ async def test_a_blob_is_judged_by_its_bytes() -> None:
 async def test_a_file_that_the_entry_does_not_list_is_not_even_asked_for(path: str) -> None:
     server = other(lambda uri, text: [{"uri": uri, "text": text}])
     async with Client.memory(server) as client:
-        held = await HeldSkill.of(client, NOTES)
-        with pytest.raises(Unverified, match="is not among the files"):
+        held = await VerifiedSkill.fetch(client, NOTES)
+        with pytest.raises(SkillVerificationError, match="is not among the files"):
             await held.read(path)
     assert server.read == []
 
@@ -67,20 +67,22 @@ async def test_a_file_that_the_entry_does_not_list_is_not_even_asked_for(path: s
 async def test_holding_a_skill_reads_no_file() -> None:
     server = other(lambda uri, text: [{"uri": uri, "text": text}])
     async with Client.memory(server) as client:
-        assert [HeldSkill(client, each).entry.root async for each in client.iter_skills()][0] == "skill://release-notes"
+        assert [VerifiedSkill(client, each).entry.root async for each in client.iter_skills()][
+            0
+        ] == "skill://release-notes"
     assert server.read == []
 
 
 def walk(**changes: Any) -> dict[str, Any]:
     """An entry of a small skill, with changes."""
     data = b"---\nname: walk\ndescription: d\n---\n"
-    own = {"uri": "skill://walk/SKILL.md", "digest": digest_of(data), "size": len(data)}
+    own = {"uri": "skill://walk/SKILL.md", "digest": sha256_digest(data), "size": len(data)}
     return {"uri": own["uri"], "frontmatter": {"name": "walk", "description": "d"}, "resources": [own], **changes}
 
 
 async def loaded(entry: dict[str, Any], text: str, **settings: Any) -> str:
     async with Client.memory(reading(text)) as client:
-        return await HeldSkill(client, entry, **settings).load()
+        return await VerifiedSkill(client, entry, **settings).load()
 
 
 def reading(text: str) -> Server:
@@ -109,23 +111,23 @@ async def test_front_matter_is_compared_field_by_field(frontmatter: dict[str, An
     said = {"name": "walk", "description": "d", **frontmatter}
     text = HEAD if "version" not in said else HEAD.replace("\n---\n", "\nversion: 1\n---\n")
     data = text.encode()
-    resources = [{"uri": "skill://walk/SKILL.md", "digest": digest_of(data), "size": len(data)}]
-    with pytest.raises(Unverified, match=f"other front matter than the entry says: {fields}$"):
+    resources = [{"uri": "skill://walk/SKILL.md", "digest": sha256_digest(data), "size": len(data)}]
+    with pytest.raises(SkillVerificationError, match=f"other front matter than the entry says: {fields}$"):
         await loaded(walk(frontmatter=said, resources=resources), text)
 
 
 async def test_a_dynamic_skill_is_refused_unless_it_is_wanted_and_then_its_front_matter_counts() -> None:
     entry = walk(resources="dynamic")
-    with pytest.raises(Unverified, match="is dynamic"):
+    with pytest.raises(SkillVerificationError, match="is dynamic"):
         await loaded(entry, HEAD)
     assert await loaded(entry, HEAD, dynamic=True) == HEAD
-    with pytest.raises(Unverified, match="other front matter"):
+    with pytest.raises(SkillVerificationError, match="other front matter"):
         await loaded(entry, HEAD.replace("walk", "run"), dynamic=True)
-    with pytest.raises(Unverified, match="is more than there may be"):
-        await loaded(entry, HEAD + "x" * MOST_BYTES, dynamic=True)
+    with pytest.raises(SkillVerificationError, match="is more than there may be"):
+        await loaded(entry, HEAD + "x" * MAX_BYTES, dynamic=True)
     async with Client.memory(reading(HEAD)) as client:
-        held = HeldSkill(client, entry, dynamic=True)
-        with pytest.raises(Unverified, match="not among the files"):
+        held = VerifiedSkill(client, entry, dynamic=True)
+        with pytest.raises(SkillVerificationError, match="not among the files"):
             await held.read("../run/SKILL.md")
         with pytest.raises(LocalError, match="cannot be bound"):
             held.approval
@@ -157,8 +159,8 @@ OWN = walk()["resources"]
         ({"resources": [*OWN, file(digest="md5:0")]}, "a digest that is not"),
         ({"resources": [*OWN, file(size=-1)]}, "no number of bytes"),
         ({"resources": [*OWN, file(size=True)]}, "no number of bytes"),
-        ({"resources": [*OWN, file(size=MOST_BYTES)]}, "more than 16777216"),
-        ({"resources": [*OWN, *(file(f"skill://walk/{n}") for n in range(MOST_FILES))]}, "has 513 files"),
+        ({"resources": [*OWN, file(size=MAX_BYTES)]}, "more than 16777216"),
+        ({"resources": [*OWN, *(file(f"skill://walk/{n}") for n in range(MAX_FILES))]}, "has 513 files"),
         ({"uri": "skill://walk/README.md"}, "not list its own|not inside its directory"),
         ({"uri": "skill://SKILL.md"}, "does not list its own"),
         ({"uri": "skill://a/../walk/SKILL.md", "resources": "dynamic"}, "not that of a SKILL.md"),
@@ -171,16 +173,16 @@ OWN = walk()["resources"]
 )
 def test_an_entry_that_breaks_a_rule_is_refused_before_anything_is_read(changes: dict[str, Any], says: str) -> None:
     client = Client.memory(reading(HEAD))
-    with pytest.raises(Unverified, match=says):
-        HeldSkill(client, walk(**changes))
+    with pytest.raises(SkillVerificationError, match=says):
+        VerifiedSkill(client, walk(**changes))
 
 
 def test_an_approval_changes_with_every_file_and_with_nothing_else() -> None:
     client = Client.memory(reading(HEAD))
-    first = HeldSkill(client, walk(resources=[*OWN, file()])).approval
-    assert first == HeldSkill(client, walk(resources=[file(), *OWN])).approval
+    first = VerifiedSkill(client, walk(resources=[*OWN, file()])).approval
+    assert first == VerifiedSkill(client, walk(resources=[file(), *OWN])).approval
     others = [walk(), walk(resources=[*OWN, file(digest=f"sha256:{'1' * 64}")])]
-    assert first not in {HeldSkill(client, each).approval for each in others}
+    assert first not in {VerifiedSkill(client, each).approval for each in others}
 
 
 async def test_an_entry_is_had_anew_when_the_skill_has_changed(tmp_path: Path) -> None:
@@ -190,9 +192,9 @@ async def test_an_entry_is_had_anew_when_the_skill_has_changed(tmp_path: Path) -
     made = App("changing")
     made.skills(tmp_path)
     async with Client.memory(made.server) as client:
-        held = await HeldSkill.of(client, "skill://walk/SKILL.md")
+        held = await VerifiedSkill.fetch(client, "skill://walk/SKILL.md")
         skill.write_text(f"{HEAD}More.\n")
-        with pytest.raises(Unverified, match="bytes"):
+        with pytest.raises(SkillVerificationError, match="bytes"):
             await held.load()
-        again = await held.again()
+        again = await held.refresh()
         assert again.approval != held.approval and (await again.load()).endswith("More.\n")

@@ -15,10 +15,10 @@ from mcp_generated import REVISIONS, App, v2026_07_28
 from mcp_generated.extensions import skills, tasks
 from mcp_generated.extensions.skills import Client, Server, SyncClient
 from mcp_generated.extensions.skills import types as t
-from mcp_runtime.app.skills import Skilled
-from mcp_runtime.errors import ErrorResponse, LocalError, NotAllowed
-from mcp_runtime.faces.revisions import servers_of
-from mcp_runtime.skills import HeldSkill, Shelf
+from mcp_runtime.app.skills import SkillServerMixin
+from mcp_runtime.errors import RemoteJSONRPCError, LocalError, ProtocolViolationError
+from mcp_runtime.faces.revisions import server_candidates
+from mcp_runtime.skills import VerifiedSkill, SkillDirectory
 
 SKILLS = "io.modelcontextprotocol/skills"
 INVALID_PARAMS = -32602
@@ -46,14 +46,14 @@ async def use(client: Client) -> None:
         ("release-notes", "text/markdown"),
         ("templates", "inode/directory"),
     ]
-    held = await HeldSkill.of(client, NOTES)
+    held = await VerifiedSkill.fetch(client, NOTES)
     assert (await held.load()).startswith("---\nname: release-notes\n")
     assert b"WHAT a user can do now" in await held.read("templates/entry.md")
     for ask in (client.get_skill, client.read_directory, client.read_resource):
-        with pytest.raises(ErrorResponse) as refused:
+        with pytest.raises(RemoteJSONRPCError) as refused:
             await ask(uri="skill://none/SKILL.md")
         assert refused.value.code == INVALID_PARAMS
-    with pytest.raises(ErrorResponse, match="no directory"):
+    with pytest.raises(RemoteJSONRPCError, match="no directory"):
         await client.read_directory(uri=NOTES)
 
 
@@ -73,8 +73,8 @@ async def test_skills_of_a_server_that_is_a_class() -> None:
 
 
 async def test_skills_of_a_server_of_the_core_that_has_another_extension_too() -> None:
-    class Both(Skilled, v2026_07_28.Server):
-        shelves = [Shelf(EXAMPLE / "skills")]
+    class Both(SkillServerMixin, v2026_07_28.Server):
+        directories = [SkillDirectory(EXAMPLE / "skills")]
 
         async def get_task(self, ctx: Any, params: Any) -> Any:
             raise NotImplementedError
@@ -103,7 +103,7 @@ async def test_lists_come_in_pages_and_an_entry_is_on_one_of_them() -> None:
 
 
 async def test_a_client_without_the_extension_sees_resources(revision: str) -> None:
-    async with package(revision, "client").Client.memory(*servers_of(app().server, "all")) as client:
+    async with package(revision, "client").Client.memory(*server_candidates(app().server, "all")) as client:
         shown = {each.uri: (each.name, each.mime_type) for each in (await client.list_resources()).resources}
         assert shown[NOTES] == ("release-notes", "text/markdown")
         [content] = (await client.read_resource(uri=ENTRY)).contents
@@ -122,7 +122,7 @@ async def test_directories_of_a_server_that_does_not_declare_them_are_not_asked_
 
     async with Client.memory(Plain(name="plain", version="1")) as client:
         assert (await client.list_skills()).skills == []
-        with pytest.raises(NotAllowed, match="directoryRead"):
+        with pytest.raises(ProtocolViolationError, match="directoryRead"):
             await client.read_directory(uri="skill://a")
 
 

@@ -25,15 +25,15 @@ from mcp_codegen.cli import main
 from mcp_codegen.errors import CodegenError
 from mcp_codegen.homes import template_folders
 from mcp_codegen.tools.contract import read_contract
-from mcp_codegen.tools.reach import Target, ask, configured, named
+from mcp_codegen.tools.reach import ServerTarget, probe, configured, named
 from mcp_codegen.tools.wrap import wrap
 from mcp_generated import v2025_06_18, v2025_11_25
 from mcp_generated.v2025_11_25 import types as t
-from mcp_runtime.errors import InvalidResponse, ToolFailed
-from mcp_runtime.typed import ABSENT
+from mcp_runtime.errors import InvalidResponseError, ToolResultError
+from mcp_runtime.typed import UNSET
 
 EXAMPLES = {
-    name: Target((sys.executable, str(ROOT / "examples" / name / "server.py")))
+    name: ServerTarget((sys.executable, str(ROOT / "examples" / name / "server.py")))
     for name in ("weather", "everything", "echo", "asking", "fetch", "memory", "sqlite", "thinking")
 }
 
@@ -117,11 +117,11 @@ def test_each_of_the_awkward_tools_can_be_called_and_gets_what_was_given(corpus:
                 each for each in inspect.signature(function).parameters.values() if each.kind is each.KEYWORD_ONLY
             ]
             given = {each.name: f"value of {each.name}" for each in keywords if each.default is each.empty}
-            filled = [each.default for each in keywords if each.default not in (each.empty, None, ABSENT)]
+            filled = [each.default for each in keywords if each.default not in (each.empty, None, UNSET)]
             client = Recorded()
             try:
                 await getattr(corpus.Tools(client), name)(**given)
-            except InvalidResponse:  # It has an output schema, and this client's answer nothing to read.
+            except InvalidResponseError:  # It has an output schema, and this client's answer nothing to read.
                 pass
             [(_, sent)] = client.calls
             assert sent is not None
@@ -137,7 +137,7 @@ def test_wrappers_of_servers_and_of_awkward_schemas_pass_mypy_and_pyright_strict
     corpus: ModuleType, folder: Path
 ) -> None:
     for name, target in EXAMPLES.items():
-        module(wrap(ask(target), str(target), template_folders()), f"example_{name}", folder)
+        module(wrap(probe(target), str(target), template_folders()), f"example_{name}", folder)
     (folder / "use.py").write_text(USE)
     files = ["wrapped.py", "use.py", *(f"example_{name}.py" for name in EXAMPLES)]
     first = USE.splitlines().index("async def wrong(client: Client) -> None:") + 1
@@ -149,7 +149,7 @@ def test_wrappers_of_servers_and_of_awkward_schemas_pass_mypy_and_pyright_strict
 
 def test_the_official_everything_server_is_wrapped_and_called(folder: Path) -> None:
     command = (*program(), "stdio")
-    made = module(wrap(ask(Target(command)), "npm", template_folders()), "official", folder)
+    made = module(wrap(probe(ServerTarget(command)), "npm", template_folders()), "official", folder)
     with v2025_11_25.SyncClient.stdio(*command, stderr=lambda line: None) as client:
         tools = made.SyncTools(client)
         assert tools.echo(message="hello").content[0].text == "Echo: hello"
@@ -163,11 +163,11 @@ def test_the_official_everything_server_is_wrapped_and_called(folder: Path) -> N
 @pytest.mark.parametrize("package", [v2025_06_18, v2025_11_25])
 def test_a_client_of_any_revision_drives_the_wrappers(package: Any, folder: Path) -> None:
     target = EXAMPLES["everything"]
-    made = module(wrap(ask(target), "everything", template_folders()), "driven", folder)
+    made = module(wrap(probe(target), "everything", template_folders()), "driven", folder)
     with package.SyncClient.stdio(*target.command, stderr=lambda line: None) as client:
         found = made.SyncTools(client).statistics(numbers=[1, 2, 6])
         assert (found.count, found.sum, found.largest) == (3, 9, 6)
-        with pytest.raises(ToolFailed, match="^tool 'fail': .") as failed:
+        with pytest.raises(ToolResultError, match="^tool 'fail': .") as failed:
             made.SyncTools(client).fail()
         assert failed.value.result.is_error is True
 
@@ -195,7 +195,7 @@ def test_structured_content_that_is_not_what_the_schema_says_is_an_error(tmp_pat
     made = wrapped([tool("count", {"type": "object"}, output)], tmp_path)
     assert asyncio.run(made.Tools(Recorded(structured_content={"n": 2})).count()).n == 2
     for answer in ({"n": "2"}, {}, None):
-        with pytest.raises(InvalidResponse, match="tool 'count': structured content: "):
+        with pytest.raises(InvalidResponseError, match="tool 'count': structured content: "):
             asyncio.run(made.Tools(Recorded(structured_content=answer)).count())
 
 
@@ -248,7 +248,7 @@ runpy.run_path(sys.argv[0], run_name="__main__")
 def test_a_server_is_asked_over_http() -> None:
     server = started([sys.executable, "-c", SERVED, EXAMPLES["echo"].command[1]], dict(os.environ), "listening at")
     try:
-        contract = ask(named(server.said.split()[-1]))
+        contract = probe(named(server.said.split()[-1]))
     finally:
         server.process.kill()
         server.process.wait()
@@ -268,13 +268,13 @@ def test_what_is_not_a_contract_is_refused() -> None:
 def test_a_server_is_named_by_a_command_a_url_a_saved_list_or_a_configuration(tmp_path: Path) -> None:
     saved = tmp_path / "tools.json"
     saved.write_text(json.dumps({"jsonrpc": "2.0", "id": 1, "result": {"tools": [tool("a", {"type": "object"})]}}))
-    assert list(ask(named(str(saved))).tools) == ["a"]
+    assert list(probe(named(str(saved))).tools) == ["a"]
     assert named("https://example.com/mcp").url == "https://example.com/mcp"
     assert named("python 'my server.py'").command == ("python", "my server.py")
     config = tmp_path / "claude_desktop_config.json"
     entry = {"command": sys.executable, "args": [str(ROOT / "examples" / "echo" / "server.py")], "env": {"A": "b"}}
     config.write_text(json.dumps({"mcpServers": {"echo": entry}}))
-    assert ask(configured(config, "echo")).tools
+    assert probe(configured(config, "echo")).tools
     with pytest.raises(CodegenError, match="there is no server 'other' in it; there are: echo"):
         configured(config, "other")
 

@@ -16,7 +16,7 @@ from conftest import ROOT
 from mcp_generated import connect, v2025_11_25
 from mcp_generated.v2026_07_28 import Client
 from mcp_generated.v2026_07_28 import types as t
-from mcp_runtime.errors import ErrorResponse
+from mcp_runtime.errors import RemoteJSONRPCError
 
 DEADLINE = 60.0
 
@@ -158,7 +158,7 @@ def test_filesystem_stays_in_its_folders_whatever_a_path_says(folder: Path) -> N
             assert await said(client, "create_file", path=f"{folder}/sub/new", text="é") == ("2 bytes written", False)
             for path in (f"{folder}/a.txt", f"{folder}/link", f"{folder}/up/new", f"{folder}/../new"):
                 assert (await said(client, "create_file", path=path, text="x"))[1], path
-            with pytest.raises(ErrorResponse):
+            with pytest.raises(RemoteJSONRPCError):
                 await said(client, "read_file", path=1)
 
     within_deadline(conversation())

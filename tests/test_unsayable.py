@@ -9,8 +9,8 @@ import pytest
 
 from mcp_generated.v2025_03_26 import Client, Context, Server
 from mcp_generated.v2025_03_26 import types as t
-from mcp_runtime.errors import ErrorResponse, InvalidMessage, Refusal
-from mcp_runtime.faces.calls import Options
+from mcp_runtime.errors import RemoteJSONRPCError, InvalidMessageError, JSONRPCError
+from mcp_runtime.faces.calls import RequestOptions
 
 DEADLINE = 10.0
 
@@ -19,14 +19,14 @@ class Refusing(Server):
     def call_tool(self, ctx: Context, params: t.CallToolRequestParams) -> t.CallToolResult:
         if params.name == "unsayable":
             return t.CallToolResult(content=[], extra=object())  # type: ignore[call-arg]
-        raise Refusal(-32000, "no", {"x": object()})
+        raise JSONRPCError(-32000, "no", {"x": object()})
 
 
 @pytest.mark.parametrize("value", [object(), "\ud800"], ids=["an object", "half a surrogate pair"])
 def test_an_argument_is_an_invalid_message(value: Any) -> None:
     async def conversation() -> None:
         async with Client.memory(Refusing(name="r", version="1")) as client:
-            with pytest.raises(InvalidMessage, match="'tools/call' in 2025-03-26: params: "):
+            with pytest.raises(InvalidMessageError, match="'tools/call' in 2025-03-26: params: "):
                 await client.call_tool(name="x", arguments={"a": value})
 
     asyncio.run(asyncio.wait_for(conversation(), DEADLINE))
@@ -36,8 +36,8 @@ def test_an_argument_is_an_invalid_message(value: Any) -> None:
 def test_a_refusal_and_a_result_are_still_answered(name: str) -> None:
     async def conversation() -> None:
         async with Client.memory(Refusing(name="r", version="1")) as client:
-            with pytest.raises(ErrorResponse, match="internal error"):
-                await client.call_tool(name=name, options=Options(timeout=2))
+            with pytest.raises(RemoteJSONRPCError, match="internal error"):
+                await client.call_tool(name=name, options=RequestOptions(timeout=2))
 
     asyncio.run(asyncio.wait_for(conversation(), DEADLINE))
 
@@ -45,7 +45,7 @@ def test_a_refusal_and_a_result_are_still_answered(name: str) -> None:
 def test_a_number_that_is_none_is_never_written() -> None:
     async def conversation() -> None:
         async with Client.memory(Refusing(name="r", version="1")) as client:
-            with pytest.raises(ErrorResponse):
-                await client.call_tool(name="x", arguments={"a": float("nan")}, options=Options(timeout=2))
+            with pytest.raises(RemoteJSONRPCError):
+                await client.call_tool(name="x", arguments={"a": float("nan")}, options=RequestOptions(timeout=2))
 
     asyncio.run(asyncio.wait_for(conversation(), DEADLINE))

@@ -18,7 +18,7 @@ from fake_weather import Answer, FakeWeather, alert, as_json, period, serving
 
 from mcp_generated.v2025_03_26 import Client, SyncClient
 from mcp_generated.v2025_03_26 import types as t
-from mcp_runtime.errors import ErrorResponse
+from mcp_runtime.errors import RemoteJSONRPCError
 
 EXAMPLE = ROOT / "examples" / "weather"
 COMMAND = [sys.executable, str(EXAMPLE / "server.py"), "stdio"]
@@ -232,7 +232,7 @@ def test_a_service_that_does_not_speak_http_is_a_result_that_says_so() -> None:
     ],
 )
 def test_a_wrong_call_is_refused(tool: str, arguments: dict[str, Any], said: str) -> None:
-    with pytest.raises(ErrorResponse) as caught:
+    with pytest.raises(RemoteJSONRPCError) as caught:
         call("http://127.0.0.1:9", tool, **arguments)
     assert (caught.value.code, caught.value.message) == (-32602, said)
 

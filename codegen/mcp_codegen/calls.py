@@ -7,13 +7,32 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from .errors import RuleError
-from .ir import Alias, Array, Field, Gate, Interim, Map, Method, Object, Plain, Ref, Revision, Type, Union, Values
+from .ir import (
+    Alias,
+    Array,
+    Field,
+    CapabilityRequirement,
+    InterimResult,
+    Map,
+    Method,
+    Object,
+    Plain,
+    Ref,
+    Revision,
+    Type,
+    Union,
+    Values,
+)
 from .names import callable_name, parameter_name, snake
 from .types_py import deprecation, docstring, literal
 
 # What the runtime does by itself, by the role a method has in the lifecycle.
-_SENT_BY_RUNTIME: Final = frozenset({"open", "opened", "cancel", "progress", "log", "listen", "acknowledged"})
-_HANDLED_BY_RUNTIME: Final = frozenset({"open", "opened", "probe", "cancel", "progress", "discover", "listen"})
+_SENT_BY_RUNTIME: Final = frozenset(
+    {"initialize_request", "initialized", "cancelled", "progress", "log", "listen", "acknowledged"}
+)
+_HANDLED_BY_RUNTIME: Final = frozenset(
+    {"initialize_request", "initialized", "ping_request", "cancelled", "progress", "discover", "listen"}
+)
 
 _ROWS: Final = {"request": "Request", "notification": "Notification", "input_request": "InputRequest"}
 _TABLES: Final = {"client_to_server": "FromClient", "server_to_client": "FromServer"}
@@ -46,7 +65,7 @@ class Parameter:
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class TaskVariant:
     """The twin of a call, which asks for the interim result instead."""
 
     name: str
@@ -57,7 +76,7 @@ class Task:
 
 
 @dataclass(frozen=True, slots=True)
-class Pages:
+class PagingVariant:
     """The twin of a call that gives one page: it gives every item of the list, one after the other."""
 
     name: str
@@ -69,7 +88,7 @@ class Pages:
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class ListenKeyword:
     """A change that a client may listen to: the keyword that chooses it, and the type that tells of it."""
 
     name: str
@@ -78,7 +97,7 @@ class Heard:
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class MethodView:
     """One row, ready to print: `name` sends it, `handler` receives it, `constant` is its row."""
 
     kind: str
@@ -95,27 +114,27 @@ class Call:
     interim: tuple[str, ...]
     answer: str
     capability: str
-    gates: tuple[str, ...]
+    requirements: tuple[str, ...]
     listed: str
     fields: tuple[Parameter, ...]
     whole: str
-    task: Task | None
-    pages: Pages | None
+    task: TaskVariant | None
+    pages: PagingVariant | None
     doc: str
     also: str
     sent: bool
     handled: bool
-    announced: bool
-    heard: Heard | None
+    published: bool
+    listen: ListenKeyword | None
     deprecated: str
 
 
-def calls(revision: Revision, given: frozenset[str] = frozenset()) -> dict[str, tuple[Call, ...]]:
+def method_views(revision: Revision, given: frozenset[str] = frozenset()) -> dict[str, tuple[MethodView, ...]]:
     """The rows of both directions, by the name of their table; `given` are the interim results that a caller gets."""
     roles = {method: role for role, method in revision.lifecycle.roles.items()}
-    found: dict[str, tuple[Call, ...]] = {}
+    found: dict[str, tuple[MethodView, ...]] = {}
     for direction, table in _TABLES.items():
-        rows = [_call(row, revision, roles, given) for row in revision.methods if row.direction == direction]
+        rows = [_method_view(row, revision, roles, given) for row in revision.methods if row.direction == direction]
         constants = [row.constant for row in rows]
         for constant in constants:
             if constants.count(constant) > 1:
@@ -124,27 +143,29 @@ def calls(revision: Revision, given: frozenset[str] = frozenset()) -> dict[str, 
     return found
 
 
-def roles(revision: Revision, tables: Mapping[str, tuple[Call, ...]]) -> list[dict[str, str]]:
+def roles(revision: Revision, tables: Mapping[str, tuple[MethodView, ...]]) -> list[dict[str, str]]:
     """Each role of the lifecycle with the row of whoever sends that message first in the tables."""
     rows = {call.method: f"{table}.{call.constant}" for table in reversed(list(tables)) for call in tables[table]}
     return [{"name": role, "row": rows[literal(method)]} for role, method in revision.lifecycle.roles.items()]
 
 
-def http(revision: Revision, tables: Mapping[str, tuple[Call, ...]]) -> list[tuple[str, str]]:
+def http(revision: Revision, tables: Mapping[str, tuple[MethodView, ...]]) -> list[tuple[str, str]]:
     """The keywords of the revision's Http record, with their values."""
     said = revision.http
     rows = {call.method: f"FromClient.{call.constant}" for call in tables["FromClient"]}
-    names = ", ".join(f"{literal(method)}: {literal(name)}" for method, name in said.names.items())
+    names = ", ".join(f"{literal(method)}: {literal(name)}" for method, name in said.name_params.items())
     constants = revision.constants
     statuses = ", ".join(f"{int(constants[name])}: {status}" for name, status in said.statuses.items())
-    features = ("streamable", "version_header", "primed", "resource_metadata")
+    features = ("streamable", "version_header", "priming_event", "resource_metadata")
     found = [(feature, ascii(getattr(said, feature))) for feature in features]
-    found += [("names", f"{{{names}}}"), ("statuses", f"{{{statuses}}}")]
-    found += [(key, rows[literal(getattr(said, key))]) for key in ("schemas", "arguments") if getattr(said, key)]
+    found += [("name_params", f"{{{names}}}"), ("statuses", f"{{{statuses}}}")]
+    found += [(key, rows[literal(getattr(said, key))]) for key in ("tool_schemas", "tool_call") if getattr(said, key)]
     return found
 
 
-def _call(row: Method, revision: Revision, roles_by_method: Mapping[str, str], given: frozenset[str]) -> Call:
+def _method_view(
+    row: Method, revision: Revision, roles_by_method: Mapping[str, str], given: frozenset[str]
+) -> MethodView:
     role = roles_by_method.get(row.method)
     stem = callable_name(row.name)
     on_client = row.direction == "server_to_client"
@@ -156,7 +177,7 @@ def _call(row: Method, revision: Revision, roles_by_method: Mapping[str, str], g
     answers = [name for name in (row.result, *(interim.type for interim in row.interim)) if name is not None]
     # A flag below a feature of the server: it is about the server, and concerns all its clients.
     announced = notification and on_client and row.capability.startswith("server.") and row.capability.count(".") > 1
-    return Call(
+    return MethodView(
         kind=row.kind,
         row=_ROWS[row.kind],
         direction=row.direction,
@@ -171,7 +192,7 @@ def _call(row: Method, revision: Revision, roles_by_method: Mapping[str, str], g
         interim=tuple(_interim(interim) for interim in row.interim),
         answer=" | ".join(f"t.{name}" for name in answers) or "None",
         capability=literal(row.capability),
-        gates=tuple(_gate(gate) for gate in row.gates),
+        requirements=tuple(_requirement(gate) for gate in row.requirements),
         listed="" if row.listed is None else f"({', '.join(map(literal, row.listed))})",
         fields=plain,
         whole=whole,
@@ -180,17 +201,17 @@ def _call(row: Method, revision: Revision, roles_by_method: Mapping[str, str], g
         doc=docstring(_sentence(row), "        "),
         also=_ALSO.get(row.name, ""),
         sent=role not in _SENT_BY_RUNTIME,
-        handled=role not in _HANDLED_BY_RUNTIME or (role == "opened" and bool(revision.lifecycle.terms)),
-        announced=announced,
-        heard=_heard(row, fields) if announced else None,
+        handled=role not in _HANDLED_BY_RUNTIME or (role == "initialized" and bool(revision.lifecycle.fields)),
+        published=announced,
+        listen=_listen_keyword(row, fields) if announced else None,
         deprecated=literal(deprecation(row.type, revision.id)) if row.deprecated else "",
     )
 
 
-def _heard(row: Method, fields: list[Field]) -> Heard | None:
+def _listen_keyword(row: Method, fields: list[Field]) -> ListenKeyword | None:
     """How a client chooses to hear of a change: of each one, or of those of the resources that it names."""
     hint = _CHOICES.get(tuple(field.wire for field in fields if field.required))
-    return None if hint is None else Heard(parameter_name(row.name), hint, f"t.{row.type}")
+    return None if hint is None else ListenKeyword(parameter_name(row.name), hint, f"t.{row.type}")
 
 
 def _sentence(row: Method) -> str:
@@ -205,15 +226,15 @@ def _fields(row: Method, revision: Revision) -> list[Field]:
     return sorted(fields, key=lambda field: not field.required)
 
 
-def _task(row: Method, stem: str, fields: list[Field], whole: str, asked: Interim) -> Task:
+def _task(row: Method, stem: str, fields: list[Field], whole: str, asked: InterimResult) -> TaskVariant:
     """The twin that asks for the interim result: the property that asks is a required keyword there."""
     wanted = [replace(field, required=True) if field.wire == asked.property else field for field in fields]
     parameters = tuple(_parameter(field) for field in sorted(wanted, key=lambda field: not field.required))
     doc = docstring(f"{_sentence(row)} Answered by a `{asked.type}` first.", "        ")
-    return Task(f"{stem}_as_{snake(asked.property)}", f"t.{asked.type}", parameters, whole, doc)
+    return TaskVariant(f"{stem}_as_{snake(asked.property)}", f"t.{asked.type}", parameters, whole, doc)
 
 
-def _pages(row: Method, revision: Revision) -> Pages | None:
+def _pages(row: Method, revision: Revision) -> PagingVariant | None:
     """Where params take a cursor, and the result has the next one and a single list."""
     params, result = (revision.types[name] if name is not None else None for name in (row.params, row.result))
     if not isinstance(params, Object) or not isinstance(result, Object):
@@ -226,15 +247,15 @@ def _pages(row: Method, revision: Revision) -> Pages | None:
     doc = docstring(f"Every item of `{row.name}`, page after page.", "        ")
     given = tuple(_parameter(field) for field in _fields(row, revision) if field.wire != "cursor")
     # Not named after the items: two methods may list the same kind of them.
-    return Pages(f"iter_{row.name.split('_', 1)[-1]}", items.name, annotation(items.type.items), given, doc)
+    return PagingVariant(f"iter_{row.name.split('_', 1)[-1]}", items.name, annotation(items.type.items), given, doc)
 
 
-def _interim(interim: Interim) -> str:
+def _interim(interim: InterimResult) -> str:
     value = "" if interim.value is None else f", {literal(interim.value)}"
-    return f"Interim(t.{interim.type}, {literal(interim.property)}{value})"
+    return f"InterimResult(t.{interim.type}, {literal(interim.property)}{value})"
 
 
-def _gate(gate: Gate) -> str:
+def _requirement(gate: CapabilityRequirement) -> str:
     parts = [f"t.{gate.type}", literal(gate.capability)]
     parts += [literal(gate.property)] if gate.property else []
     parts += (
@@ -242,8 +263,8 @@ def _gate(gate: Gate) -> str:
         if gate.values
         else []
     )
-    parts += [f"{flag}=True" for flag in ("unsaid", "sent_only") if getattr(gate, flag)]
-    return f"Gate({', '.join(parts)})"
+    parts += [f"{flag}=True" for flag in ("implied_by_empty", "sender_only") if getattr(gate, flag)]
+    return f"CapabilityRequirement({', '.join(parts)})"
 
 
 def _parameter(field: Field) -> Parameter:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from .ir import Alias, Gate, Object, Ref, Type, Union, Values
+from .ir import Alias, CapabilityRequirement, Object, Ref, Type, Union, Values
 from .names import snake
 from .overlay import Overlay
 from .read import Named
@@ -13,7 +13,7 @@ from .read import Named
 CAPABILITIES: Final = {"client": "ClientCapabilities", "server": "ServerCapabilities"}
 
 # What stands after this in the path of a capability is one name, with dots in it, and behind a # a setting of that.
-_NAMED: Final = ".extensions."
+_EXTENSIONS: Final = ".extensions."
 
 
 def declared_path(types: Named, side: str, segments: list[str]) -> list[str]:
@@ -33,22 +33,22 @@ def declared_path(types: Named, side: str, segments: list[str]) -> list[str]:
 
 def has_capability(types: Named, capability: str) -> bool:
     """Whether a side of this revision can declare this, side first."""
-    known, named, _ = capability.partition(_NAMED)
+    known, named, _ = capability.partition(_EXTENSIONS)
     side, *path = f"{known}{named.rstrip('.')}".split(".")
     return side in CAPABILITIES and len(declared_path(types, side, path)) == len(path) + 1
 
 
-class Gates:
-    """The rows of [[gate]] that hold for one revision: those whose type, property, values and capability it has."""
+class CapabilityRequirements:
+    """The rows of [[requirement]] that hold for one revision: those whose type, property, values and capability it has."""
 
     def __init__(self, types: Named, revision: str, overlay: Overlay) -> None:
         self._types = types
-        self._rows = overlay.table("gate", revision)
+        self._rows = overlay.table("requirement", revision)
 
-    def of(self, params: str | None) -> tuple[Gate, ...]:
+    def of(self, params: str | None) -> tuple[CapabilityRequirement, ...]:
         """The gates of params of this type, or of one of its arms."""
         arms = list(_arms(self._types, params))
-        found: list[Gate] = []
+        found: list[CapabilityRequirement] = []
         for place, row in self._rows.rows.items():
             name, _, wire = place.partition(".")
             each = self._types.get(name)
@@ -61,8 +61,8 @@ class Gates:
                 continue
             self._rows.use(place)
             attribute = "" if field is None else field.name
-            unsaid, sent_only = bool(said.get("unsaid")), bool(said.get("sent_only"))
-            found.append(Gate(name, said["capability"], attribute, values, unsaid, sent_only))
+            unsaid, sent_only = bool(said.get("implied_by_empty")), bool(said.get("sender_only"))
+            found.append(CapabilityRequirement(name, said["capability"], attribute, values, unsaid, sent_only))
         return tuple(found)
 
 

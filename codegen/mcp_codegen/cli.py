@@ -15,17 +15,17 @@ from rich.table import Table
 
 from .clarity.command import clarity
 from .clarity.report import Clarity, as_json, as_text, clarity_of
-from .console import DIFFERENT, FAILED, FILE, FOLDER, one_line, open_schemas, schema_option
+from .console import DIFFERENT, FAILED, FILE, FOLDER, report_errors, open_schemas, schema_option
 from .diff.command import diff
 from .docs import undocumented
 from .errors import CodegenError, SchemaError
 from .explore.command import explore
 from .extensions.command import extension
-from .homes import Templates, default_output, home, template_folders
+from .homes import Templates, default_output, data_path, template_folders
 from .ir import Object, Revision
 from .ir_command import ir
 from .kit.command import mock, record, replay, vectors
-from .schemas import Schemas
+from .schemas import SchemaCatalog
 from .standalone import stand_alone
 from .tools.commands import check, lock, tools
 from .tools.config_commands import config
@@ -52,7 +52,7 @@ _from_option: Final = click.option(
 @schema_option
 @click.version_option(package_name="mcp-codegen")
 @click.pass_context
-@one_line
+@report_errors
 def main(
     context: click.Context,
     revisions: tuple[str, ...],
@@ -101,7 +101,7 @@ def _write_or_check(files: dict[Path, str], check: bool, output: Path, chosen: l
         click.echo(f"{', '.join(chosen)}: {len(files)} files, all up to date")
 
 
-def _render(schemas: Schemas, templates: Templates, output: Path, chosen: list[str]) -> dict[Path, str]:
+def _render(schemas: SchemaCatalog, templates: Templates, output: Path, chosen: list[str]) -> dict[Path, str]:
     from .generate import generate  # Loads datamodel-code-generator and black, which the other commands do without.
 
     known = [schemas.known(revision) for revision in chosen]
@@ -126,7 +126,7 @@ def _show_diff(diff: str) -> None:
 
 @main.command("list", short_help="Show the revisions there are.")
 @schema_option
-@one_line
+@report_errors
 def list_revisions(schema: Path | None) -> None:
     """Show the revisions: what they follow, what they hold, and what they were made from."""
     schemas = open_schemas(schema)
@@ -187,7 +187,7 @@ def _counts(revision: Revision) -> list[str]:
     help="Where to write what is unclear, as JSON.",
 )
 @schema_option
-@one_line
+@report_errors
 def import_schema(
     source: Path,
     revisions: tuple[str, ...],
@@ -206,7 +206,7 @@ def import_schema(
     known_commit = commit or commit_of(source)
     if not known_commit:
         raise CodegenError(f"{source}: is not a git checkout, so its commit has to be given with --commit")
-    root = schema or home("schema")
+    root = schema or data_path("schema")
     reports = [_import(source, root, revision, follows, known_commit, like, report) for revision in revisions]
     unclear = [each for each in reports if each.findings]
     if report is not None:
@@ -223,7 +223,7 @@ def _import(
     """Import one revision, and say how clear it is; one whose files contradict each other is not written."""
     from .importing import find_folder, import_revision
 
-    schemas = Schemas(root)
+    schemas = SchemaCatalog(root)
     if like:
         schemas.known(like)
     before = schemas.pins[revision].follows if revision in schemas.pins else next(reversed(schemas.pins), "")
@@ -238,13 +238,13 @@ def _import(
     changed = write_files({folder / "schema.json": made.schema, folder / "pins.toml": made.pins})
     agree = click.style(f"{made.definitions} of {made.definitions} definitions agree", fg="green")
     click.echo(f"{revision}: {agree}; follows {chosen or 'nothing'}; {'written' if changed else 'unchanged'}")
-    now = Schemas(root)
+    now = SchemaCatalog(root)
     with suppress(CodegenError):  # What the types cannot be read for is a finding of the report.
         _report_undocumented(now, revision)
     return clarity_of(now, revision)
 
 
-def _report_undocumented(schemas: Schemas, revision: str) -> None:
+def _report_undocumented(schemas: SchemaCatalog, revision: str) -> None:
     missing = undocumented(schemas.types(revision), schemas.docs)
     if missing:
         click.echo(f"{revision}: {len(missing)} without a sentence in docs.toml: {', '.join(missing)}")
@@ -254,7 +254,7 @@ def _report_undocumented(schemas: Schemas, revision: str) -> None:
 @_from_option
 @click.option("--revision", "revisions", multiple=True, metavar="R", help="Verify this revision. Default: all.")
 @schema_option
-@one_line
+@report_errors
 def verify(source: Path, revisions: tuple[str, ...], schema: Path | None) -> None:
     """Say whether our edition still equals the official files, and what moved. Exit code 1 if anything did."""
     from .importing import find_folder, verify_revision
@@ -262,7 +262,7 @@ def verify(source: Path, revisions: tuple[str, ...], schema: Path | None) -> Non
     schemas = open_schemas(schema)
     moved = False
     for revision in revisions or schemas.pins:
-        edition, _ = schemas.edition(revision)
+        edition, _ = schemas.normalized(revision)
         lines = verify_revision(find_folder(source, revision), edition, revision, schemas.pins[revision])
         moved = moved or bool(lines)
         verdict = click.style("moved", fg="red") if lines else click.style("equal", fg="green")

@@ -7,11 +7,13 @@ from typing import Any
 
 from .conversions import Conversions
 from .errors import RuleError
-from .ir import Codes, Revision
+from .ir import ReservedErrorCodes, Revision
 from .overlay import Overlay
 
 
-def derive_codes(constants: Mapping[str, str | int], style: str, revision: str, overlay: Overlay) -> tuple[Codes, ...]:
+def derive_error_codes(
+    constants: Mapping[str, str | int], style: str, revision: str, overlay: Overlay
+) -> tuple[ReservedErrorCodes, ...]:
     """The error codes that the overlay keeps back in this style of lifecycle. Raises RuleError where what to send
     instead is no constant of the schema."""
     rows = overlay.table("codes", revision)
@@ -19,22 +21,22 @@ def derive_codes(constants: Mapping[str, str | int], style: str, revision: str, 
     for each in said:
         if each["instead"] not in constants:
             raise RuleError(f"{revision}: {rows.rows[style]} names {each['instead']!r}, which is no constant of it")
-    return tuple(Codes(each["first"], each["last"], int(constants[each["instead"]])) for each in said)
+    return tuple(ReservedErrorCodes(each["first"], each["last"], int(constants[each["instead"]])) for each in said)
 
 
-def converted_codes(source: Revision, target: Revision, method: str, rows: Conversions) -> dict[int, int]:
+def converted_error_codes(source: Revision, target: Revision, method: str, rows: Conversions) -> dict[int, int]:
     """What the errors of a method become: the code of its own that one of the two revisions has, and the one that the
     other sends instead."""
-    if not rows.has_type("code", method) or set(source.codes) == set(target.codes):
+    if not rows.has_type("code", method) or set(source.reserved_codes) == set(target.reserved_codes):
         return {}
-    own = int(rows.peek("code", method).says["use"])
+    own = int(rows.peek("code", method).text["use"])
     found: dict[int, int] = {}
-    for each in source.codes:
+    for each in source.reserved_codes:
         if each.first == each.last == own:
-            found[each.instead] = own
-    for each in target.codes:
+            found[each.replacement] = own
+    for each in target.reserved_codes:
         if each.first == each.last == own:
-            found[own] = each.instead
+            found[own] = each.replacement
     if found:
         rows.find("code", method)
     return found

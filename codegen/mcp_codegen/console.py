@@ -10,8 +10,8 @@ from typing import Final, ParamSpec
 import click
 
 from .errors import CodegenError
-from .homes import home
-from .schemas import Schemas
+from .homes import data_path
+from .schemas import SchemaCatalog
 
 P = ParamSpec("P")
 
@@ -25,7 +25,7 @@ schema_option: Final = click.option(
 )
 
 
-def one_line(command: Callable[P, None]) -> Callable[P, None]:
+def report_errors(command: Callable[P, None]) -> Callable[P, None]:
     """Say what is wrong with the input in one line and leave with exit code 2, instead of a traceback."""
 
     @wraps(command)
@@ -40,9 +40,9 @@ def one_line(command: Callable[P, None]) -> Callable[P, None]:
     return run
 
 
-def open_schemas(root: Path | None) -> Schemas:
+def open_schemas(root: Path | None) -> SchemaCatalog:
     """The schemas of a folder, or those that come with mcp-codegen. Raises CodegenError where there is none."""
-    schemas = Schemas(root or home("schema"))
+    schemas = SchemaCatalog(root or data_path("schema"))
     if not schemas.root.is_dir():
         raise CodegenError(f"{schemas.root}: there is no such folder of schemas")
     return schemas

@@ -37,7 +37,7 @@ _PLACES: Final[Mapping[str, str]] = {
     "method": "method",
     "code": "method",
 }
-_SAYS: Final[Mapping[str, frozenset[str]]] = {
+_TEXT_KEYS: Final[Mapping[str, frozenset[str]]] = {
     "rename": frozenset({"use"}),
     "become": frozenset({"use", "with"}),
     "default": frozenset({"use", "given", "copy"}),
@@ -47,12 +47,12 @@ _SAYS: Final[Mapping[str, frozenset[str]]] = {
 
 
 @dataclass
-class ConversionRow:
+class ConversionRule:
     """One row; `used` tells whether it has decided something."""
 
     table: str
     place: str
-    says: Mapping[str, Any]
+    text: Mapping[str, Any]
     reason: str
     used: bool = False
 
@@ -64,8 +64,8 @@ class ConversionRow:
 class Conversions:
     """All rows of the file."""
 
-    rows: tuple[ConversionRow, ...] = ()
-    _index: dict[tuple[str, str], ConversionRow] = field(default_factory=dict[tuple[str, str], ConversionRow])
+    rows: tuple[ConversionRule, ...] = ()
+    _index: dict[tuple[str, str], ConversionRule] = field(default_factory=dict[tuple[str, str], ConversionRule])
 
     def __post_init__(self) -> None:
         for row in self.rows:
@@ -73,14 +73,14 @@ class Conversions:
                 raise OverlayError(f"{row} is there twice")
             self._index[row.table, row.place] = row
 
-    def find(self, table: str, place: str) -> ConversionRow | None:
+    def find(self, table: str, place: str) -> ConversionRule | None:
         """The row for this place, marked as used."""
         row = self._index.get((table, place))
         if row is not None:
             row.used = True
         return row
 
-    def at(self, table: str, holder: str, wire: str) -> ConversionRow | None:
+    def at(self, table: str, holder: str, wire: str) -> ConversionRule | None:
         """The row for a property, that for one place before those for many; marked as used."""
         places = (f"{holder}.{wire}", f"*.{wire}", f"{holder}.*")
         return next((row for place in places if (row := self.find(table, place)) is not None), None)
@@ -93,7 +93,7 @@ class Conversions:
         """Whether there is a row for this type; it does not count as used."""
         return (table, name) in self._index
 
-    def peek(self, table: str, place: str) -> ConversionRow:
+    def peek(self, table: str, place: str) -> ConversionRule:
         """The row of a place that is known to have one, not marked as used."""
         return self._index[table, place]
 
@@ -115,7 +115,7 @@ def read_conversions(path: Path) -> Conversions:
     return Conversions(tuple(_rows(path, tables)))
 
 
-def _rows(path: Path, tables: Mapping[str, Any]) -> Iterator[ConversionRow]:
+def _rows(path: Path, tables: Mapping[str, Any]) -> Iterator[ConversionRule]:
     for table, entries in tables.items():
         place = _PLACES.get(table)
         if place is None:
@@ -124,6 +124,6 @@ def _rows(path: Path, tables: Mapping[str, Any]) -> Iterator[ConversionRow]:
             if not is_object(entry) or not isinstance(entry.get(place), str) or not entry.get("reason"):
                 raise OverlayError(f"{path}: a row of [[{table}]] needs {place} and reason: {entry}")
             says = {key: value for key, value in entry.items() if key not in (place, "reason")}
-            if surplus := says.keys() - _SAYS.get(table, frozenset()):
+            if surplus := says.keys() - _TEXT_KEYS.get(table, frozenset()):
                 raise OverlayError(f"{path}: a row of [[{table}]] has an unknown key {min(surplus)!r}: {entry}")
-            yield ConversionRow(table, entry[place], says, entry["reason"])
+            yield ConversionRule(table, entry[place], says, entry["reason"])

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final
 
-from .codes import converted_codes
-from .conversions import ConversionRow, Conversions
+from .codes import converted_error_codes
+from .conversions import ConversionRule, Conversions
 from .ir import Array, Field, Map, Method, Object, Plain, Ref, Revision, Type, Values
 from .shapes import Shapes, required_by
 from .simplify import simplify
@@ -18,10 +18,10 @@ _BASES: Final = {"request": "Request", "notification": "Notification"}
 
 def derive_step(source: Revision, target: Revision, conversions: Conversions) -> Step:
     """The step between two neighbours, in this direction."""
-    return _Difference(source, target, conversions).step()
+    return _StepBuilder(source, target, conversions).step()
 
 
-class _Difference:
+class _StepBuilder:
     def __init__(self, source: Revision, target: Revision, rows: Conversions) -> None:
         self._step = Step(source.id, target.id)
         self._source = Shapes(source, self._step.records)
@@ -33,7 +33,7 @@ class _Difference:
         for row in self._source.revision.methods:
             other = theirs.get((row.direction, row.method))
             if other is None:
-                self._step.gone.setdefault(row.direction, {})[row.method] = self._gone(row)
+                self._step.gone.setdefault(row.direction, {})[row.method] = self._removed(row)
             else:
                 self._step.methods.setdefault(row.direction, {})[row.method] = self._method(row, other)
         for name in _DECLARED:
@@ -49,11 +49,11 @@ class _Difference:
 
     # ---- methods ----------------------------------------------------------------------------------------------------
 
-    def _gone(self, row: Method) -> tuple[str, str]:
+    def _removed(self, row: Method) -> tuple[str, str]:
         said = self._rows.find("method", row.method)
         answer = "ignore" if row.kind == "notification" else "refuse"
         reason = said.reason if said is not None else f"{self._step.target} has no such method."
-        return (str(said.says["answer"]) if said is not None else answer), self._rule("method", row.method, reason)
+        return (str(said.text["answer"]) if said is not None else answer), self._rule("method", row.method, reason)
 
     def _method(self, row: Method, other: Method) -> dict[str, Any]:
         params: Plan = None
@@ -72,7 +72,7 @@ class _Difference:
                 results[interim.type] = self._plan(Ref(interim.type), Ref(interim.type), row.type, "result")
             else:
                 results[interim.type] = self._refusal(interim.type, f"{self._step.target} has no such answer.")
-        errors = converted_codes(self._source.revision, self._target.revision, row.method, self._rows)
+        errors = converted_error_codes(self._source.revision, self._target.revision, row.method, self._rows)
         return {"params": params, "results": results, "errors": errors}
 
     def _params(self, side: Shapes, row: Method) -> Object | None:
@@ -129,7 +129,7 @@ class _Difference:
 
     def _array(self, items: Type, wanted: Type, has: int | None, most: int | None, holder: str, wire: str) -> Plan:
         plan: Plan = ("each", self._plan(items, wanted, holder, wire))
-        spread = self._spread(self._source.resolved(items), self._target.resolved(wanted))
+        spread = self._flatten(self._source.resolved(items), self._target.resolved(wanted))
         if spread is not None:
             property, rule = spread
             plan = ("spread", property, plan, rule)
@@ -137,7 +137,7 @@ class _Difference:
             plan = ("head", most, plan, self._rule("head", f"{holder}.{wire}", f"At most {most} items are allowed."))
         return plan
 
-    def _spread(self, item: Type, wanted: Type) -> tuple[str, str] | None:
+    def _flatten(self, item: Type, wanted: Type) -> tuple[str, str] | None:
         """The property of the items that may be a list here and not there, where a row says to spread it."""
         mine, theirs = self._source.object(item), self._target.object(wanted)
         if mine is None or theirs is None:
@@ -147,7 +147,7 @@ class _Difference:
             if other is not None and self._rows.has("spread", mine.name, one.wire):
                 here, there = self._source.arms(one.type), self._target.arms(other.type)
                 if _has_list(here) and not _has_list(there):
-                    return one.wire, self._said(self._rows.at("spread", mine.name, one.wire), mine.name, one.wire)
+                    return one.wire, self._rule_text(self._rows.at("spread", mine.name, one.wire), mine.name, one.wire)
         return None
 
     def _union(self, arms: list[Type], others: list[Type], holder: str, wire: str) -> Plan:
@@ -171,34 +171,34 @@ class _Difference:
                     return self._plan(arm, other, holder, wire)
             if isinstance(arm, Array) and self._rows.has("first", holder, wire):
                 plan = self._union(self._source.arms(arm.items), others, holder, wire)
-                return ("first", plan, self._said(self._rows.at("first", holder, wire), holder, wire))
+                return ("first", plan, self._rule_text(self._rows.at("first", holder, wire), holder, wire))
             return self._refusal(f"{holder}.{wire}", f"{self._step.target} has no such form of it.")
         for other in others:
             named = self._target.object(other)
             if named is not None and self._same(each.name, named.name):
                 return ("type", self._pair(each, named))
-        return self._become(each.name, others, holder, wire)
+        return self._replace(each.name, others, holder, wire)
 
-    def _become(self, name: str, others: list[Type], holder: str, wire: str) -> Plan:
+    def _replace(self, name: str, others: list[Type], holder: str, wire: str) -> Plan:
         refusal = self._refusal(name, f"{self._step.target} has no {name}, and nothing near it.")
         if not self._rows.has_type("become", name):
             return refusal
         row = self._rows.peek("become", name)
-        nearest = str(row.says["use"])
+        nearest = str(row.text["use"])
         if nearest not in self._source.revision.types:
             return refusal
         plan = self._arm(Ref(nearest), others, holder, wire)
         if plan is not None and plan[0] == "refuse":
             return refusal
         self._rows.find("become", name)
-        return ("become", row.says["with"], plan, self._rule("become", name, row.reason))
+        return ("become", row.text["with"], plan, self._rule("become", name, row.reason))
 
     def _same(self, mine: str, theirs: str) -> bool:
         """Whether these are one type, which one of the two revisions may have under another name."""
         if mine == theirs:
             return True
         for old, new in ((mine, theirs), (theirs, mine)):
-            if self._rows.has_type("rename", old) and self._rows.peek("rename", old).says["use"] == new:
+            if self._rows.has_type("rename", old) and self._rows.peek("rename", old).text["use"] == new:
                 self._rows.find("rename", old)
                 return True
         return False
@@ -231,15 +231,15 @@ class _Difference:
             return None
         refusing = self._rows.at("refuse", holder, one.wire)
         if refusing is not None:
-            return ("refuse", self._said(refusing, holder, one.wire))
+            return ("refuse", self._rule_text(refusing, holder, one.wire))
         dropping = self._rows.at("drop", holder, one.wire)
         reason = dropping.reason if dropping is not None else f"{self._step.target} has no such property."
         rule = self._rule("drop", f"{holder}.{one.wire}", reason)
         default = self._rows.at("default", holder, one.wire)
-        if default is not None and "given" in default.says:
+        if default is not None and "given" in default.text:
             return ("undo", None, rule, False)
-        if one.constant is not None or default is not None and "use" in default.says:
-            return ("undo", one.constant if default is None else default.says["use"], rule, True)
+        if one.constant is not None or default is not None and "use" in default.text:
+            return ("undo", one.constant if default is None else default.text["use"], rule, True)
         return ("drop", rule)
 
     def _common(self, holder: str, one: Field, other: Field, plan: dict[str, dict[str, Any]]) -> Plan:
@@ -265,7 +265,7 @@ class _Difference:
         """A property that only the neighbour requires: its usual value, what a row says, or nothing goes without it."""
         row = self._rows.at("default", holder, other.wire)
         if row is not None:
-            (how, what), *_ = row.says.items()
+            (how, what), *_ = row.text.items()
             plan["adds"][other.wire] = ("value" if how == "use" else how, what)
         elif other.constant is not None:
             plan["adds"][other.wire] = ("value", other.constant)
@@ -281,14 +281,14 @@ class _Difference:
         """The plan, for values that fit; others are dropped where a row says so."""
         row = self._rows.find("drop", f"{holder}.{wire}")
         if row is not None:
-            return ("fit", self._target.shape(target), plan, ("drop", self._said(row, holder, wire)))
+            return ("fit", self._target.shape(target), plan, ("drop", self._rule_text(row, holder, wire)))
         refusal = self._refusal(f"{holder}.{wire}", f"{self._step.target} has no room for such a value.")
         return ("fit", self._target.shape(target), plan, refusal)
 
     def _refusal(self, place: str, reason: str) -> Plan:
         return ("refuse", self._rule("refuse", place, reason))
 
-    def _said(self, row: ConversionRow | None, holder: str, wire: str) -> str:
+    def _rule_text(self, row: ConversionRule | None, holder: str, wire: str) -> str:
         assert row is not None
         return self._rule(row.table, f"{holder}.{wire}", row.reason)
 

@@ -23,12 +23,12 @@ from typing import Any, Final
 
 from .errors import SchemaError
 from .typescript import (
-    Alias,
+    TypeAliasDeclaration,
     AllOf,
     ArrayOf,
-    Constant,
+    ConstantDeclaration,
     Declaration,
-    Interface,
+    InterfaceDeclaration,
     Keyword,
     Literal,
     Member,
@@ -51,9 +51,9 @@ _JSON_TAGS: Final = (
 )
 
 
-def edition(declarations: list[Declaration], revision: str) -> Schema:
+def normalize(declarations: list[Declaration], revision: str) -> Schema:
     """Our edition of the revision's schema.json."""
-    return _Edition(declarations, revision).schema()
+    return _Normalizer(declarations, revision).schema()
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,13 +66,13 @@ class _Base:
     omitted: tuple[str, ...] = ()
 
 
-class _Edition:
+class _Normalizer:
     """One conversion; holds the declarations by name, because inheritance is resolved while converting."""
 
     def __init__(self, declarations: list[Declaration], revision: str) -> None:
         self._revision = revision
-        self._constants = {each.name: each.value for each in declarations if isinstance(each, Constant)}
-        self._types = {each.name: each for each in declarations if not isinstance(each, Constant)}
+        self._constants = {each.name: each.value for each in declarations if isinstance(each, ConstantDeclaration)}
+        self._types = {each.name: each for each in declarations if not isinstance(each, ConstantDeclaration)}
 
     def schema(self) -> Schema:
         return {
@@ -82,7 +82,7 @@ class _Edition:
             "$defs": {name: self._definition(declared) for name, declared in self._types.items()},
         }
 
-    def _definition(self, declared: Interface | Alias) -> Schema:
+    def _definition(self, declared: InterfaceDeclaration | TypeAliasDeclaration) -> Schema:
         marks: Schema = {}
         if "category" in declared.tags:
             marks["x-category"] = declared.tags["category"].strip("`")
@@ -91,11 +91,13 @@ class _Edition:
         if "deprecated" in declared.tags:
             marks["deprecated"] = True
         body = (
-            self._interface(declared) if isinstance(declared, Interface) else self._type(declared.type, declared.tags)
+            self._interface(declared)
+            if isinstance(declared, InterfaceDeclaration)
+            else self._type(declared.type, declared.tags)
         )
         return marks | body
 
-    def _interface(self, declared: Interface) -> Schema:
+    def _interface(self, declared: InterfaceDeclaration) -> Schema:
         bases = [self._base(base, declared.name) for base in declared.bases]
         inherited = [member for base in bases for member in base.members]
         body = self._object(ObjectLiteral((*inherited, *declared.body.members), declared.body.index))
@@ -116,9 +118,13 @@ class _Edition:
             kept = tuple(member for member in whole.members if member.name not in omitted)
             return _Base(whole.name, kept, whole.is_open, tuple(omitted))
         declared = self._types.get(base.name)
-        if isinstance(declared, Alias) and isinstance(declared.type, Name) and declared.type.name == "Record":
+        if (
+            isinstance(declared, TypeAliasDeclaration)
+            and isinstance(declared.type, Name)
+            and declared.type.name == "Record"
+        ):
             return _Base(base.name, (), True)
-        if not isinstance(declared, Interface):
+        if not isinstance(declared, InterfaceDeclaration):
             raise SchemaError(f"{self._revision}: {user} extends {base.name}, which is not an interface of this schema")
         above = [self._base(further, declared.name) for further in declared.bases]
         members = (*(member for each in above for member in each.members), *declared.body.members)

@@ -31,7 +31,7 @@ class Finding:
 
     rule: str
     at: str
-    says: str
+    text: str
     tried: tuple[str, ...] = ()
 
     @property
@@ -52,11 +52,11 @@ class CodegenError(Exception):
         self.findings: tuple[Finding, ...] = (Finding(rule, at, message, tuple(tried)), *more)
 
 
-def all_of(faults: Sequence[RuleError]) -> RuleError:
+def combine(faults: Sequence[RuleError]) -> RuleError:
     """One error that says the first of these, and holds what all of them found. There has to be one."""
     first, *others = faults
     found, *more = (*first.findings, *(finding for fault in others for finding in fault.findings))
-    return RuleError(found.says, rule=found.rule, at=found.at, tried=found.tried, more=more)
+    return RuleError(found.text, rule=found.rule, at=found.at, tried=found.tried, more=more)
 
 
 class SchemaError(CodegenError):

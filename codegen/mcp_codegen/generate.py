@@ -11,11 +11,11 @@ from .extensions.render import render_extension, render_extensions
 from .homes import Templates
 from .ir import Revision
 from .render import render_app, render_index, render_revision, render_steps, render_steps_package, steps_module
-from .schemas import Schemas
+from .schemas import SchemaCatalog
 
 
 def generate(
-    schemas: Schemas,
+    schemas: SchemaCatalog,
     templates: Templates,
     output: Path,
     revisions: Iterable[str],

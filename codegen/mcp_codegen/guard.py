@@ -11,7 +11,7 @@ from typing import Final
 from .errors import CodegenError
 from .ir import Revision
 
-_CALLS: Final = frozenset({"ConfigDict", "Field", "TypeAliasType", "const", "deprecated", "fill"})
+_CALLS: Final = frozenset({"ConfigDict", "Field", "TypeAliasType", "const", "deprecated", "default_to"})
 _NODES: Final = (
     *(
         ast.Attribute,
@@ -30,7 +30,7 @@ _NODES: Final = (
 )
 
 
-def check_types(source: str, revision: Revision) -> None:
+def verify_types_module(source: str, revision: Revision) -> None:
     """Raise CodegenError unless the module declares exactly the types and fields of the revision, and does nothing."""
     tree = ast.parse(source)
     for node in ast.walk(tree):

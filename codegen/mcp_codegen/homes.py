@@ -20,7 +20,7 @@ def in_checkout() -> bool:
     return PACKAGE.parent.name == "codegen" and (CHECKOUT / "pyproject.toml").is_file()
 
 
-def home(folder: str) -> Path:
+def data_path(folder: str) -> Path:
     """`schema` or `templates`."""
     return CHECKOUT / folder if in_checkout() else PACKAGE / folder
 
@@ -28,7 +28,7 @@ def home(folder: str) -> Path:
 def template_folders(own: Path | None = None) -> Templates:
     """Our templates, and before them those of a folder that overrides some. Raises CodegenError for a file in it that
     overrides nothing, and for a folder without one."""
-    ours = home("templates")
+    ours = data_path("templates")
     if own is None:
         return (ours,)
     files = [path.relative_to(own) for path in sorted(own.rglob("*.jinja2"))]

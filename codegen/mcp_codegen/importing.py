@@ -11,7 +11,7 @@ from typing import Final
 import jsonschema
 from jsonschema import Draft202012Validator
 
-from .edition import Schema, edition
+from .edition import Schema, normalize
 from .errors import Finding, SchemaError
 from .jsontypes import is_object
 from .official import as_official, differences, published
@@ -41,7 +41,7 @@ def import_revision(folder: Path, revision: str, follows: str, commit: str, like
             Finding("agreement", line.split(":")[0], f"schema.ts and schema.json disagree: {line}") for line in lines
         ]
         first = found[0]
-        raise SchemaError(f"{revision}: {first.says}", rule="agreement", at=first.at, more=found[1:])
+        raise SchemaError(f"{revision}: {first.text}", rule="agreement", at=first.at, more=found[1:])
     try:
         Draft202012Validator.check_schema(ours)
     except jsonschema.SchemaError as fault:
@@ -57,7 +57,7 @@ def edition_of(folder: Path, revision: str) -> Schema:
         text = _read(path).decode()
     except UnicodeDecodeError as fault:
         raise SchemaError(f"{path}: is not UTF-8") from fault
-    return edition(parse(text, str(path)), revision)
+    return normalize(parse(text, str(path)), revision)
 
 
 def edition_in(folder: Path, revision: str) -> Schema:

@@ -11,7 +11,7 @@ from types import NoneType, UnionType
 from typing import Any, Final, Literal, Union, cast, get_args, get_origin, get_type_hints
 
 from . import ir
-from .calls import Call, calls
+from .calls import MethodView, method_views
 
 # Raised whenever anything is renamed, removed or means something else; what is added leaves it.
 IR_VERSION: Final = 1
@@ -28,13 +28,13 @@ _PLAIN: Final[Mapping[object, str]] = {
 
 def dump(revision: ir.Revision) -> dict[str, Any]:
     """The revision, and the tables of its calls as templates print them, by the name of the table."""
-    return {"ir": IR_VERSION, "revision": _dumped(revision), "tables": _dumped(calls(revision))}
+    return {"ir": IR_VERSION, "revision": _dumped(revision), "tables": _dumped(method_views(revision))}
 
 
 def schema() -> dict[str, Any]:
     """The JSON Schema (2020-12) of what `dump` gives."""
     definitions: dict[str, Any] = {}
-    tables = {"type": "object", "additionalProperties": {"type": "array", "items": _described(Call, definitions)}}
+    tables = {"type": "object", "additionalProperties": {"type": "array", "items": _described(MethodView, definitions)}}
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         **_closed({"ir": {"const": IR_VERSION}, "revision": _described(ir.Revision, definitions), "tables": tables}),

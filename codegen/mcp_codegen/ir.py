@@ -76,13 +76,13 @@ class Field:
     required: bool
     doc: str = ""
     deprecated: bool = False
-    fill: Scalar | None = None
+    default: Scalar | None = None
 
     @property
     def constant(self) -> Scalar | None:
         """The value that constructors fill in: the only one a required property can have, or the usual one."""
-        if self.fill is not None:
-            return self.fill
+        if self.default is not None:
+            return self.default
         return (
             self.type.values[0]
             if self.required and isinstance(self.type, Values) and len(self.type.values) == 1
@@ -121,7 +121,7 @@ class Alias:
 
 
 @dataclass(frozen=True, slots=True)
-class Interim:
+class InterimResult:
     """A type that may answer a request before its result does.
 
     `property` tells that it does: one of the params by which the sender asked for it, or, where `value` says which
@@ -134,17 +134,17 @@ class Interim:
 
 
 @dataclass(frozen=True, slots=True)
-class Gate:
+class CapabilityRequirement:
     """A capability, side first, that params of this type need: all of them, those that have the attribute `property`,
-    or those where it has one of `values`. With `unsaid`, an empty object one level above declares it as well; with
+    or those where it has one of `values`. With `implied_by_empty`, an empty object one level above declares it as well; with
     `sent_only`, whoever receives such params has to bear them."""
 
     type: str
     capability: str
     property: str = ""
     values: tuple[str, ...] = ()
-    unsaid: bool = False
-    sent_only: bool = False
+    implied_by_empty: bool = False
+    sender_only: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,9 +164,9 @@ class Method:
     params: str | None
     params_required: bool
     result: str | None
-    interim: tuple[Interim, ...]
+    interim: tuple[InterimResult, ...]
     capability: str
-    gates: tuple[Gate, ...]
+    requirements: tuple[CapabilityRequirement, ...]
     doc: str
     deprecated: bool
     listed: tuple[str, str] | None = None
@@ -179,11 +179,11 @@ class Lifecycle:
 
     style: str
     roles: Mapping[str, str]
-    terms: Mapping[str, str | tuple[str, ...]] = field(default_factory=dict[str, str | tuple[str, ...]])
+    fields: Mapping[str, str | tuple[str, ...]] = field(default_factory=dict[str, str | tuple[str, ...]])
 
 
 @dataclass(frozen=True, slots=True)
-class Http:
+class HTTPProfile:
     """How its messages travel over HTTP: over the one streamable endpoint; with a header that names the revision once
     it is agreed; with an empty event that begins a stream; with metadata of the protected resource,
     which says who authorizes. `names` is the property of the params that a header repeats, by method; `statuses` the
@@ -192,21 +192,21 @@ class Http:
 
     streamable: bool
     version_header: bool
-    primed: bool
+    priming_event: bool
     resource_metadata: bool
-    names: Mapping[str, str]
+    name_params: Mapping[str, str]
     statuses: Mapping[str, int]
-    schemas: str = ""
-    arguments: str = ""
+    tool_schemas: str = ""
+    tool_call: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Codes:
+class ReservedErrorCodes:
     """The error codes from `first` to `last` that are not sent unless they are constants, and what is sent instead."""
 
     first: int
     last: int
-    instead: int
+    replacement: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,8 +218,8 @@ class Revision:
     types: Mapping[str, Object | Alias]
     methods: tuple[Method, ...]
     lifecycle: Lifecycle
-    http: Http
-    codes: tuple[Codes, ...]
+    http: HTTPProfile
+    reserved_codes: tuple[ReservedErrorCodes, ...]
     batches: bool
     null_ids: bool
     sha256: str

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from .console import one_line, open_schemas, schema_option
+from .console import report_errors, open_schemas, schema_option
 from .errors import CodegenError
 
 
@@ -15,7 +15,7 @@ from .errors import CodegenError
 @click.option("--revision", metavar="R", help="The revision to show.")
 @click.option("--json-schema", is_flag=True, help="Show the JSON Schema of the output instead.")
 @schema_option
-@one_line
+@report_errors
 def ir(revision: str | None, json_schema: bool, schema: Path | None) -> None:
     """Show what templates see of a revision, as JSON."""
     from . import intermediate  # Loads datamodel-code-generator.

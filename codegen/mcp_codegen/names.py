@@ -14,9 +14,9 @@ _NOT_WORD: Final = re.compile(r"[^0-9A-Za-z]+")
 _HUMP: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 # Names a field cannot have, because pydantic's own attributes live in the same class.
-_TAKEN_BY_MODELS: Final = frozenset(dir(BaseModel))
+_RESERVED_BY_MODELS: Final = frozenset(dir(BaseModel))
 # Names a generated method cannot have, because the hand-written base classes have them; a test keeps this complete.
-TAKEN_BY_FACES: Final = frozenset(
+RESERVED_BY_ENDPOINTS: Final = frozenset(
     {
         *(
             "as_task",
@@ -60,9 +60,9 @@ TAKEN_BY_FACES: Final = frozenset(
     }
 )
 # Names a type cannot have, because the generated module uses them with their usual meaning.
-_TAKEN_BY_MODULE: Final = frozenset(dir(builtins)) - {"ConnectionError"} | {
+_RESERVED_BY_MODULE: Final = frozenset(dir(builtins)) - {"ConnectionError"} | {
     *("Annotated", "Any", "ClassVar", "Const", "Field", "Int", "Literal", "MISSING", "Number", "Opt", "TypeAliasType"),
-    *("Union", "WireModel", "const", "fill", "TypeAlias", "Optional", "Dict", "List", "BaseModel", "ConfigDict"),
+    *("Union", "WireModel", "const", "default_to", "TypeAlias", "Optional", "Dict", "List", "BaseModel", "ConfigDict"),
 }
 
 
@@ -98,7 +98,7 @@ def _attribute(wire: str) -> str:
     attribute = snake(wire.rpartition("/")[2] or wire)
     if not attribute or attribute[0].isdigit():
         attribute = f"field_{attribute}".rstrip("_")
-    if keyword.iskeyword(attribute) or attribute in _TAKEN_BY_MODELS or attribute.startswith("model_"):
+    if keyword.iskeyword(attribute) or attribute in _RESERVED_BY_MODELS or attribute.startswith("model_"):
         attribute += "_"
     return attribute
 
@@ -108,12 +108,12 @@ def type_name(name: str) -> str:
     kept = name if re.fullmatch(r"[A-Za-z][0-9A-Za-z_]*", name) else pascal(name)
     if not kept or kept[0].isdigit():
         kept = f"Type{kept}"
-    return kept + "_" if keyword.iskeyword(kept) or kept in _TAKEN_BY_MODULE else kept
+    return kept + "_" if keyword.iskeyword(kept) or kept in _RESERVED_BY_MODULE else kept
 
 
 def callable_name(stem: str) -> str:
     """A method of the generated classes; those of their base classes keep their names for themselves."""
-    return stem + "_" if keyword.iskeyword(stem) or stem in TAKEN_BY_FACES else stem
+    return stem + "_" if keyword.iskeyword(stem) or stem in RESERVED_BY_ENDPOINTS else stem
 
 
 def parameter_name(attribute: str) -> str:

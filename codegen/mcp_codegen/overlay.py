@@ -8,8 +8,8 @@ that nothing uses, or whose `derived` is no longer what the schema gives, fails 
 |--------------|--------------|----------------------------------------------------------------------------------|
 | `name`       | `at`         | the name of a definition, of an inline object, or of an inline union               |
 | `capability` | `method`     | what must be declared: `server.tools.listChanged`; empty for nothing               |
-| `gate`       | `at`         | the capability that params of a type, or with a property, need besides their method's |
-| `fill`       | `at`         | the usual value of a required property, which constructors fill in                 |
+| `requirement`     | `at`         | the capability that params of a type, or with a property, need besides their method's |
+| `default`    | `at`         | the usual value of a required property, which constructors fill in                 |
 | `interim`    | `params_use` | a type that may answer before the result, where the params refer to this type      |
 | `lifecycle`  | `style`      | `roles`: the methods the runtime has to know, by what it knows them as             |
 | `http`       | `style`      | how messages of this style of lifecycle travel over HTTP                           |
@@ -31,8 +31,8 @@ from .jsontypes import is_object
 _TABLES: Final = {
     "name": "at",
     "capability": "method",
-    "gate": "at",
-    "fill": "at",
+    "requirement": "at",
+    "default": "at",
     "interim": "params_use",
     "lifecycle": "style",
     "http": "style",
@@ -42,7 +42,7 @@ _TABLES: Final = {
 
 
 @dataclass(frozen=True)
-class Row:
+class OverlayRow:
     """One row; `used` collects the revisions that it decided something in."""
 
     table: str
@@ -58,11 +58,11 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Rows:
+class OverlayRows:
     """The rows of one table that hold for one revision, by place; a row for this revision alone wins."""
 
     revision: str
-    rows: dict[str, Row]
+    rows: dict[str, OverlayRow]
 
     def choose(self, place: str, derived: str) -> str:
         """The value of the row for this place, or what was derived."""
@@ -92,13 +92,13 @@ class Rows:
 class Overlay:
     """All rows of the file; `like` names the revision whose rows hold for another, made from it, as well."""
 
-    rows: tuple[Row, ...] = ()
+    rows: tuple[OverlayRow, ...] = ()
     like: Mapping[str, str] = field(default_factory=dict[str, str])
 
-    def table(self, table: str, revision: str) -> Rows:
+    def table(self, table: str, revision: str) -> OverlayRows:
         whose = self.like.get(revision) or revision
         here = [row for row in self.rows if row.table == table and (not row.only or whose in row.only)]
-        return Rows(revision, {row.place: row for row in sorted(here, key=lambda row: bool(row.only))})
+        return OverlayRows(revision, {row.place: row for row in sorted(here, key=lambda row: bool(row.only))})
 
     def check_all_used(self, revisions: Iterable[str]) -> None:
         """Raise OverlayError for the first row that no revision, or not every one it names, has used."""
@@ -124,7 +124,7 @@ def read_overlay(path: Path, like: Mapping[str, str] | None = None) -> Overlay:
     )
 
 
-def _row(path: Path, table: str, entry: Any) -> Row:
+def _row(path: Path, table: str, entry: Any) -> OverlayRow:
     place = _TABLES.get(table)
     if place is None:
         raise OverlayError(f"{path}: there is no table {table!r}; the tables are {', '.join(_TABLES)}")
@@ -134,4 +134,6 @@ def _row(path: Path, table: str, entry: Any) -> Row:
             raise OverlayError(f"{path}: a row of [[{table}]] has no {key}: {entry}")
     if surplus := entry.keys() - {place, value, "reason", "derived", "only"}:
         raise OverlayError(f"{path}: a row of [[{table}]] has an unknown key {min(surplus)!r}: {entry}")
-    return Row(table, entry[place], entry[value], entry.get("derived"), tuple(entry.get("only", ())), entry["reason"])
+    return OverlayRow(
+        table, entry[place], entry[value], entry.get("derived"), tuple(entry.get("only", ())), entry["reason"]
+    )

@@ -28,10 +28,10 @@ _KINDS: Final = ("string", "integer", "number", "boolean", "null")
 
 def read_types(edition: Schema, revision: str, overlay: Overlay, docs: Docs) -> Named:
     """Every definition and every inline object of the edition, by Python name."""
-    return _Reader(edition, revision, overlay, docs).read()
+    return TypeReader(edition, revision, overlay, docs).read()
 
 
-class _Reader:
+class TypeReader:
     """One reading of one edition; collects the types that get their names on the way."""
 
     def __init__(self, edition: Schema, revision: str, overlay: Overlay, docs: Docs) -> None:
@@ -41,7 +41,7 @@ class _Reader:
         self._definitions: Schema = definitions
         self._revision = revision
         self._names = names = overlay.table("name", revision)
-        self._fills = overlay.table("fill", revision)
+        self._defaults = overlay.table("default", revision)
         self._docs = docs
         self._python = {name: names.choose(name, type_name(name)) for name in definitions}
         self._types: Named = {}
@@ -112,21 +112,21 @@ class _Reader:
             doc = self._docs.of_property(self._type_at(declared), wire)
             deprecated = is_object(inner) and bool(inner.get("deprecated"))
             of_type = self._type(inner, (*declared, wire))
-            fill = self._fill(schema, place, wire) if wire in required else None
+            fill = self._default(schema, place, wire) if wire in required else None
             if fill is not None and isinstance(of_type, Values) and fill not in of_type.values:
                 raise self._fault((*place, wire), f"is usually {fill!r}, says the overlay, but cannot be", "overlay")
             fields.append(Field(wire, attributes[wire], of_type, wire in required, doc, deprecated, fill))
         return tuple(fields)
 
-    def _fill(self, schema: Schema, place: Place, wire: str) -> Scalar | None:
+    def _default(self, schema: Schema, place: Place, wire: str) -> Scalar | None:
         """The usual value of a property, said for this type or for one that it inherits the property from."""
         label = ".".join((*place, wire))
-        if label in self._fills:
-            value: Scalar = self._fills.use(label)
+        if label in self._defaults:
+            value: Scalar = self._defaults.use(label)
             return value
         for base in schema.get("x-extends", ()):
             above = self._definitions.get(base, {})
-            if wire in above.get("properties", {}) and (found := self._fill(above, (base,), wire)) is not None:
+            if wire in above.get("properties", {}) and (found := self._default(above, (base,), wire)) is not None:
                 return found
         return None
 

@@ -13,9 +13,9 @@ import black
 import jinja2
 from black.mode import TargetVersion
 
-from .calls import calls, http, roles
+from .calls import method_views, http, roles
 from .errors import CodegenError
-from .guard import check_types
+from .guard import verify_types_module
 from .homes import Templates
 from .ir import Alias, Ref, Revision
 from .steps import Step
@@ -37,7 +37,17 @@ _TEMPLATES: Final = {
 _HERE: Final = "__name__"
 
 # What the module of the app gives to the index, and the calls that an app answers.
-_APP: Final = ("App", "AssistantMessage", "Audio", "Context", "Image", "Task", "ToolError", "UserMessage", "tool")
+_APP: Final = (
+    "App",
+    "AssistantMessage",
+    "Audio",
+    "Context",
+    "Image",
+    "TaskOptions",
+    "ToolError",
+    "UserMessage",
+    "tool",
+)
 _OFFERED: Final = frozenset(
     {"call_tool", "list_tools", "read_resource", "list_resources", "list_resource_templates", "get_prompt"}
     | {"list_prompts", "complete"}
@@ -53,10 +63,10 @@ def render_revision(
 ) -> dict[str, str]:
     """The files of the revision's package, by name; `module` says in Python whose method table it is, and `given` are the
     interim results that a caller gets; the methods `added` to another revision have classes of their own."""
-    tables = calls(revision, given)
+    tables = method_views(revision, given)
     rows = {call.row for table in tables.values() for call in table}
-    rows |= {"Gate" for table in tables.values() for call in table if call.gates}
-    rows |= {"Codes"} if revision.codes else set()
+    rows |= {"CapabilityRequirement" for table in tables.values() for call in table if call.requirements}
+    rows |= {"ReservedErrorCodes"} if revision.reserved_codes else set()
     style = revision.lifecycle.style.capitalize()
     context: dict[str, Any] = {
         "revision": revision,
@@ -69,8 +79,8 @@ def render_revision(
         "tables": [
             {"name": name, "sender": name.removeprefix("From").lower(), "calls": tables[name]} for name in tables
         ],
-        "spec_imports": sorted({style, "Http", "Interim", "Revision", "Terms", *rows}),
-        "lifecycle": {"style": style, "roles": roles(revision, tables), "terms": _terms(revision)},
+        "spec_imports": sorted({style, "HTTPProfile", "HandshakeFields", "InterimResult", "Revision", *rows}),
+        "lifecycle": {"style": style, "roles": roles(revision, tables), "fields": _handshake_fields(revision)},
         "http": http(revision, tables),
         "constants": [(literal(name), ascii(value)) for name, value in revision.constants.items()],
         "types": declared_types(revision, templates),
@@ -78,7 +88,7 @@ def render_revision(
     }
     texts = {name: print_template(template, context, templates) for name, template in _TEMPLATES.items()}
     files = {name: format_module(text, f"{revision.id}: {name}") for name, text in texts.items()}
-    check_types(files["types.py"], revision)
+    verify_types_module(files["types.py"], revision)
     return files
 
 
@@ -114,7 +124,7 @@ def render_steps_package(templates: Templates) -> str:
 
 def render_app(revision: Revision, templates: Templates) -> str | None:
     """The module of the app, which is made for the newest revision; None where it has not all that apps offer."""
-    table = calls(revision)["FromClient"]
+    table = method_views(revision)["FromClient"]
     if not _OFFERED <= {call.name for call in table}:
         return None
     context = {"revision": revision, "calls": table, "generator": GENERATOR}
@@ -165,8 +175,8 @@ def _second_name(each: Alias) -> dict[str, str]:
     return {"name": each.name, "target": target, "doc": docstring(sentence(each), "") if sentence(each) else ""}
 
 
-def _terms(revision: Revision) -> list[tuple[str, str]]:
-    return [(name, ascii(value)) for name, value in revision.lifecycle.terms.items()]
+def _handshake_fields(revision: Revision) -> list[tuple[str, str]]:
+    return [(name, ascii(value)) for name, value in revision.lifecycle.fields.items()]
 
 
 def _without_unused(text: str) -> str:

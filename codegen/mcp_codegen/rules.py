@@ -15,14 +15,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final, Literal
 
-from .capabilities import CAPABILITIES, Gates, declared_path, has_capability
-from .errors import RuleError, all_of
+from .capabilities import CAPABILITIES, CapabilityRequirements, declared_path, has_capability
+from .errors import RuleError, combine
 from .ir import (
     Alias,
     Array,
     Field,
-    Http,
-    Interim,
+    HTTPProfile,
+    InterimResult,
     Lifecycle,
     Method,
     Object,
@@ -35,7 +35,7 @@ from .ir import (
     Values,
 )
 from .names import snake
-from .overlay import Overlay, Rows
+from .overlay import Overlay, OverlayRows
 from .read import Named
 
 Kind = Literal["request", "notification", "input_request"]
@@ -55,7 +55,7 @@ _SUFFIXES: Final = {"request": "Request", "input_request": "Request", "notificat
 
 def derive_methods(types: Named, revision: str, overlay: Overlay) -> tuple[Method, ...]:
     """The rows, in the order of the role unions. Raises RuleError where something does not follow."""
-    return _Rules(types, revision, overlay).methods()
+    return MethodRules(types, revision, overlay).methods()
 
 
 def derive_lifecycle(methods: tuple[Method, ...], revision: str, overlay: Overlay) -> Lifecycle:
@@ -77,23 +77,30 @@ def derive_lifecycle(methods: tuple[Method, ...], revision: str, overlay: Overla
 
 def derive_http(
     methods: tuple[Method, ...], constants: Mapping[str, object], style: str, revision: str, overlay: Overlay
-) -> Http:
+) -> HTTPProfile:
     """What the overlay says of the style, if anything, of the methods and errors there are, less what this revision
     is without."""
     styles, without = overlay.table("http", revision), overlay.table("http_without", revision)
     if style not in styles:
-        return Http(streamable=True, version_header=True, primed=False, resource_metadata=True, names={}, statuses={})
+        return HTTPProfile(
+            streamable=True,
+            version_header=True,
+            priming_event=False,
+            resource_metadata=True,
+            name_params={},
+            statuses={},
+        )
     found = dict(styles.use(style))
     for feature in without.rows:
         if feature not in found:
             raise RuleError(f"{revision}: {without.rows[feature]} is nothing that [[http]] says of {style!r}")
         found[feature] = without.use(feature)
     known = {row.method for row in methods}
-    found["names"] = {method: name for method, name in found["names"].items() if method in known}
+    found["name_params"] = {method: name for method, name in found["name_params"].items() if method in known}
     found["statuses"] = {name: status for name, status in found["statuses"].items() if name in constants}
-    for key in ("schemas", "arguments"):
+    for key in ("tool_schemas", "tool_call"):
         found[key] = found.get(key, "") if found.get(key) in known else ""
-    return Http(**found)
+    return HTTPProfile(**found)
 
 
 def check_http(revisions: Iterable[Revision], overlay: Overlay) -> None:
@@ -104,7 +111,12 @@ def check_http(revisions: Iterable[Revision], overlay: Overlay) -> None:
         held.setdefault(each.lifecycle.style, set()).update(names)
     for row in overlay.rows:
         if row.table == "http" and row.place in held:
-            said = {*row.use["names"], *row.use["statuses"], row.use.get("schemas", ""), row.use.get("arguments", "")}
+            said = {
+                *row.use["name_params"],
+                *row.use["statuses"],
+                row.use.get("tool_schemas", ""),
+                row.use.get("tool_call", ""),
+            }
             if unknown := said - held[row.place] - {""}:
                 raise RuleError(f"{row} names {min(unknown)!r}, which no revision of this style has", rule="http")
 
@@ -124,15 +136,15 @@ def has_null_ids(types: Named) -> bool:
     return id is not None and id.required
 
 
-class _Rules:
+class MethodRules:
     """The derivation for one revision."""
 
     def __init__(self, types: Named, revision: str, overlay: Overlay) -> None:
         self._types = types
         self._revision = revision
         self._capability_rows = overlay.table("capability", revision)
-        self._interim_rows: Rows = overlay.table("interim", revision)
-        self._gates = Gates(types, revision, overlay)
+        self._interim_rows: OverlayRows = overlay.table("interim", revision)
+        self._requirements = CapabilityRequirements(types, revision, overlay)
 
     def methods(self) -> tuple[Method, ...]:
         rows: list[Method] = []
@@ -154,7 +166,7 @@ class _Rules:
         faults += self._without_direction(covered)
         faults += [fault for row in rows for fault in self._without_metadata(row)]
         if faults:
-            raise all_of(faults)
+            raise combine(faults)
         return tuple(rows)
 
     def _without_metadata(self, row: Method) -> list[RuleError]:
@@ -237,12 +249,12 @@ class _Rules:
             result=result,
             interim=interim,
             capability=self._capability(method, kind, direction),
-            gates=self._gates.of(params_type),
+            requirements=self._requirements.of(params_type),
             doc=message.doc,
             deprecated=message.deprecated,
         )
 
-    def _results(self, stem: str, params: str | None) -> tuple[str, tuple[Interim, ...]]:
+    def _results(self, stem: str, params: str | None) -> tuple[str, tuple[InterimResult, ...]]:
         """The result of a request, and what may answer it before that."""
         response = self._types.get(f"{stem}ResultResponse")
         named = f"{stem}Result" if f"{stem}Result" in self._types else "EmptyResult"
@@ -261,17 +273,17 @@ class _Rules:
                 at=f"{stem}Request",
                 tried=[f"{stem}ResultResponse", f"{stem}Result", "EmptyResult"],
             )
-        told = [self._told_interim(name) for name in found if name != named]
-        return named, (*self._asked_interim(params), *told)
+        told = [self._marked_interim(name) for name in found if name != named]
+        return named, (*self._requested_interim(params), *told)
 
-    def _told_interim(self, name: str) -> Interim:
+    def _marked_interim(self, name: str) -> InterimResult:
         """An interim result tells itself apart by a property that is known to take the type's own name as its value."""
         each, value = self._types[name], snake(name.removesuffix("Result"))
         fields = each.fields if isinstance(each, Object) else ()
         for field in fields:
             plain = self._types[field.type.name] if isinstance(field.type, Ref) else field
             if isinstance(plain, (Alias, Field)) and value in _known_values(plain.type):
-                return Interim(name, field.wire, value)
+                return InterimResult(name, field.wire, value)
         raise RuleError(
             f"{self._revision}: no property of {name} is known to be {value!r}, so nothing tells it apart",
             rule="interim",
@@ -279,10 +291,10 @@ class _Rules:
             tried=[f"{name}.{field.wire}" for field in fields],
         )
 
-    def _asked_interim(self, params: str | None) -> list[Interim]:
+    def _requested_interim(self, params: str | None) -> list[InterimResult]:
         """The interim results of the overlay, where the params have the property that asks for them."""
         references = self._references(params) if params is not None else {}
-        found: list[Interim] = []
+        found: list[InterimResult] = []
         for place, row in self._interim_rows.rows.items():
             if place in references:
                 if row.use not in self._types:
@@ -291,7 +303,7 @@ class _Rules:
                         rule="interim",
                         at=str(row.use),
                     )
-                found.append(Interim(self._interim_rows.use(place), references[place]))
+                found.append(InterimResult(self._interim_rows.use(place), references[place]))
         return found
 
     def _references(self, name: str) -> dict[str, str]:

@@ -7,7 +7,7 @@ from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
 
-from .codes import derive_codes
+from .codes import derive_error_codes
 from .conversions import Conversions, read_conversions
 from .difference import derive_step
 from .docs import Docs, read_docs
@@ -22,7 +22,7 @@ from .rules import check_http, derive_http, derive_lifecycle, derive_methods, ha
 from .steps import Step
 
 
-class Schemas:
+class SchemaCatalog:
     """The folder schema/: a folder a revision, and overlay.toml and docs.toml for all of them."""
 
     def __init__(self, root: Path) -> None:
@@ -74,7 +74,7 @@ class Schemas:
             raise CodegenError(f"unknown revision {revision!r}; the known ones are {names}")
         return revision
 
-    def edition(self, revision: str) -> tuple[Schema, str]:
+    def normalized(self, revision: str) -> tuple[Schema, str]:
         """Our edition of one schema, and its sha256."""
         path = self.root / self.known(revision) / "schema.json"
         try:
@@ -91,7 +91,7 @@ class Schemas:
     def revision(self, revision: str) -> Revision:
         """One revision, whole."""
         if revision not in self._read:
-            edition, sha256 = self.edition(revision)
+            edition, sha256 = self.normalized(revision)
             self._read[revision] = self.derive(revision, edition, sha256)
         return self._read[revision]
 
@@ -109,13 +109,13 @@ class Schemas:
         lifecycle = derive_lifecycle(methods, revision, self.overlay)
         constants = edition.get("x-constants", {})
         http = derive_http(methods, constants, lifecycle.style, revision, self.overlay)
-        codes = derive_codes(constants, lifecycle.style, revision, self.overlay)
+        codes = derive_error_codes(constants, lifecycle.style, revision, self.overlay)
         batches, null_ids = has_batches(types), has_null_ids(types)
         return Revision(revision, constants, types, methods, lifecycle, http, codes, batches, null_ids, sha256)
 
     def types(self, revision: str) -> Named:
         """The types of one revision, whether or not its methods can be derived already."""
-        return self._types(revision, self.edition(revision)[0])
+        return self._types(revision, self.normalized(revision)[0])
 
     def _types(self, revision: str, edition: Schema) -> Named:
         return read_types(edition, revision, self.overlay, self.docs)

@@ -33,7 +33,7 @@ _WIDTH: Final = 116
 
 def render_types(revision: Revision, templates: Templates) -> str:
     """The module as datamodel-code-generator gives it, with its own imports; second names of a type are left out."""
-    tokens = _Tokens(revision)
+    tokens = _Masker(revision)
     schema = {
         "$defs": {
             name: _definition(each, revision, tokens)
@@ -69,7 +69,7 @@ def render_types(revision: Revision, templates: Templates) -> str:
     )
     if not isinstance(source, str):
         raise CodegenError(f"{revision.id}: datamodel-code-generator gave no single module")
-    return tokens.reveal(source)
+    return tokens.unmask(source)
 
 
 def declarations(source: str) -> str:
@@ -82,7 +82,7 @@ def declarations(source: str) -> str:
     return "\n".join(lines[first : next(calls, len(lines) + 1) - 1])
 
 
-class _Tokens:
+class _Masker:
     """The strings of a revision that are kept away from datamodel-code-generator, by number."""
 
     def __init__(self, revision: Revision) -> None:
@@ -91,22 +91,22 @@ class _Tokens:
         self._properties: dict[tuple[str, str], str] = {}
         self.attributes: dict[str, str | list[str]] = {}
 
-    def hide(self, text: str) -> str:
+    def mask(self, text: str) -> str:
         """A token for the text; its hyphens keep it apart from every name."""
         self._texts.append(text)
         return f"mcp-token-{len(self._texts) - 1}"
 
-    def hide_property(self, field: Field) -> str:
+    def mask_property(self, field: Field) -> str:
         """A token for a property name; datamodel-code-generator is told which attribute belongs to it."""
         if field.wire == field.name:
             return field.name  # A name of our own making, so a harmless one.
         key = (field.wire, field.name)
         if key not in self._properties:
-            self._properties[key] = self.hide(field.wire)
+            self._properties[key] = self.mask(field.wire)
             self.attributes[self._properties[key]] = field.name
         return self._properties[key]
 
-    def reveal(self, source: str) -> str:
+    def unmask(self, source: str) -> str:
         return _TOKEN.sub(self._put_back, source)
 
     def _put_back(self, match: re.Match[str]) -> str:
@@ -147,15 +147,15 @@ def docstring(text: str, indent: str) -> str:
     return f'{indent}"""{body}\n{indent}"""'
 
 
-def _class_options(each: Object, revision: Revision, tokens: _Tokens) -> Schema:
+def _class_options(each: Object, revision: Revision, tokens: _Masker) -> Schema:
     def mark(what: str) -> str:
-        return repr(tokens.hide(deprecation(what, revision.id)))
+        return repr(tokens.mask(deprecation(what, revision.id)))
 
     return {
         "deprecated": mark(each.name) if each.deprecated else "",
         "deprecations": {field.name: mark(f"{each.name}.{field.name}") for field in each.fields if field.deprecated},
         "closed": each.closed,
-        "fills": [field.name for field in each.fields if field.fill is not None],
+        "defaults": [field.name for field in each.fields if field.default is not None],
         "optional": [field.name for field in each.fields if not field.required],
         "constants": {
             field.name: repr(_value(field.constant, tokens)) for field in each.fields if field.constant is not None
@@ -163,27 +163,27 @@ def _class_options(each: Object, revision: Revision, tokens: _Tokens) -> Schema:
     }
 
 
-def _definition(each: Object | Alias, revision: Revision, tokens: _Tokens) -> Schema:
-    marks = {"description": tokens.hide(sentence(each))} if sentence(each) else {}
+def _definition(each: Object | Alias, revision: Revision, tokens: _Masker) -> Schema:
+    marks = {"description": tokens.mask(sentence(each))} if sentence(each) else {}
     if isinstance(each, Alias):
         return marks | _type(each.type, tokens)
-    own = {tokens.hide_property(field): _property(field, tokens) for field in revision.own_fields(each)}
+    own = {tokens.mask_property(field): _property(field, tokens) for field in revision.own_fields(each)}
     body: Schema = {"type": "object", "properties": own, "required": list(own)}
     if each.bases:
         return marks | {"allOf": [*({"$ref": f"#/$defs/{base}"} for base in each.bases), body]}
     return marks | body
 
 
-def _property(field: Field, tokens: _Tokens) -> Schema:
-    marks = {"description": tokens.hide(sentence(field))} if sentence(field) else {}
+def _property(field: Field, tokens: _Masker) -> Schema:
+    marks = {"description": tokens.mask(sentence(field))} if sentence(field) else {}
     return marks | _type(field.type, tokens)
 
 
-def _value(value: Scalar, tokens: _Tokens) -> Scalar:
-    return tokens.hide(value) if isinstance(value, str) else value
+def _value(value: Scalar, tokens: _Masker) -> Scalar:
+    return tokens.mask(value) if isinstance(value, str) else value
 
 
-def _type(written: Type, tokens: _Tokens) -> Schema:
+def _type(written: Type, tokens: _Masker) -> Schema:
     match written:
         case Ref(name):
             each = tokens.types[name]
@@ -195,31 +195,31 @@ def _type(written: Type, tokens: _Tokens) -> Schema:
         case Array(items, most, least):
             # A tag inside a list makes datamodel-code-generator take the list for the type that is told apart.
             inner = replace(items, tag=None) if isinstance(items, Union) else items
-            return {"type": "array", "items": _type(inner, tokens)} | _said(maxItems=most, minItems=least)
+            return {"type": "array", "items": _type(inner, tokens)} | _present(maxItems=most, minItems=least)
         case Map(values):
             return {"type": "object", "additionalProperties": _type(values, tokens) or True}
         case Union(arms, tag):
             return {"anyOf": [_type(arm, tokens) for arm in arms], **_discriminator(arms, tag, tokens)}
 
 
-def _plain(written: Plain, tokens: _Tokens) -> Schema:
-    pattern = None if written.pattern is None else tokens.hide(written.pattern)
-    lengths = _said(minLength=written.min_length, maxLength=written.max_length, pattern=pattern)
-    return _PLAIN[written.kind] | _said(minimum=written.minimum, maximum=written.maximum) | lengths
+def _plain(written: Plain, tokens: _Masker) -> Schema:
+    pattern = None if written.pattern is None else tokens.mask(written.pattern)
+    lengths = _present(minLength=written.min_length, maxLength=written.max_length, pattern=pattern)
+    return _PLAIN[written.kind] | _present(minimum=written.minimum, maximum=written.maximum) | lengths
 
 
-def _said(**bounds: float | str | None) -> Schema:
+def _present(**bounds: float | str | None) -> Schema:
     """The bounds there are."""
     return {key: value for key, value in bounds.items() if value is not None}
 
 
-def _discriminator(arms: tuple[Type, ...], tag: str | None, tokens: _Tokens) -> Schema:
+def _discriminator(arms: tuple[Type, ...], tag: str | None, tokens: _Masker) -> Schema:
     """What tells the arms apart, where it has the same attribute name in each."""
     if tag is None:
         return {}
     each = [tokens.types[arm.name] for arm in arms if isinstance(arm, Ref)]
     found = [field for one in each if isinstance(one, Object) for field in one.fields if field.wire == tag]
-    names = {tokens.hide_property(field) for field in found}
+    names = {tokens.mask_property(field) for field in found}
     return {"discriminator": {"propertyName": names.pop()}} if len(names) == 1 else {}
 
 

@@ -87,7 +87,7 @@ TsType = Keyword | Literal | Name | TypeOf | ArrayOf | UnionOf | AllOf | ObjectL
 
 
 @dataclass(frozen=True, slots=True)
-class Interface:
+class InterfaceDeclaration:
     """`interface X extends A, B { … }`."""
 
     name: str
@@ -97,7 +97,7 @@ class Interface:
 
 
 @dataclass(frozen=True, slots=True)
-class Alias:
+class TypeAliasDeclaration:
     """`type X = …`."""
 
     name: str
@@ -106,14 +106,14 @@ class Alias:
 
 
 @dataclass(frozen=True, slots=True)
-class Constant:
+class ConstantDeclaration:
     """`const X = …`, a string or a number."""
 
     name: str
     value: str | int
 
 
-Declaration = Interface | Alias | Constant
+Declaration = InterfaceDeclaration | TypeAliasDeclaration | ConstantDeclaration
 
 _LANGUAGE: Final = tree_sitter.Language(tree_sitter_typescript.language_typescript())
 _TAG: Final = re.compile(r"^[\s*/]*@([\w-]+)[ \t]*(.*?)[ \t]*(?:\*+/)?[ \t]*$", re.MULTILINE)
@@ -156,13 +156,15 @@ def _declaration(node: Node, tags: dict[str, str], source: str) -> Declaration:
             clauses = [child for child in inner.named_children if child.type == "extends_type_clause"]
             bases = tuple(_type(base, source) for clause in clauses for base in clause.named_children)
             named = tuple(base for base in bases if isinstance(base, Name))
-            return Interface(_text(_field(inner, "name")), named, _object(_field(inner, "body"), source), tags)
+            return InterfaceDeclaration(
+                _text(_field(inner, "name")), named, _object(_field(inner, "body"), source), tags
+            )
         case "type_alias_declaration":
-            return Alias(_text(_field(inner, "name")), _type(_field(inner, "value"), source), tags)
+            return TypeAliasDeclaration(_text(_field(inner, "name")), _type(_field(inner, "value"), source), tags)
         case "lexical_declaration":
             declarator = inner.named_children[0]
             value = ast.literal_eval(_text(_field(declarator, "value")))
-            return Constant(_text(_field(declarator, "name")), value)
+            return ConstantDeclaration(_text(_field(declarator, "name")), value)
         case other:
             raise _unknown(inner, other, source)
 

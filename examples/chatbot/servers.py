@@ -16,13 +16,13 @@ from typing import Final
 
 from mcp_generated.v2025_03_26 import Client
 from mcp_generated.v2025_03_26 import types as t
-from mcp_runtime.errors import McpError
-from mcp_runtime.faces.calls import Options
+from mcp_runtime.errors import MCPError
+from mcp_runtime.faces.calls import RequestOptions
 from model import Call, Result, Tool
 from pydantic import BaseModel, Field, ValidationError
 
 PATIENCE: Final = 20.0  # Seconds a server gets to start and to list its tools.
-CALL: Final = Options(timeout=60.0)
+CALL: Final = RequestOptions(timeout=60.0)
 
 Say = Callable[[str], None]
 
@@ -146,7 +146,7 @@ async def _open(launch: Launch, closing: AsyncExitStack, say: Say, show_stderr: 
             tools = {tool.name: tool async for tool in client.iter_tools()} if offers else {}
     except TimeoutError:
         say(f"server {launch.label!r} is left out: it was not ready within {PATIENCE:g} s")
-    except McpError as fault:
+    except MCPError as fault:
         say(f"server {launch.label!r} is left out: {_in_one_line(fault)}")
     else:
         return Opened(launch.name or about.server_info.name, client, tuple(tools.values()))
@@ -154,7 +154,7 @@ async def _open(launch: Launch, closing: AsyncExitStack, say: Say, show_stderr: 
     return None
 
 
-def _in_one_line(fault: McpError) -> str:
+def _in_one_line(fault: MCPError) -> str:
     """What failed and, where the server left last words, the last of them."""
     first, *more = str(fault).splitlines() or [type(fault).__name__]
     return f"{first} {more[-1].strip()}" if more else first
@@ -187,7 +187,7 @@ class Toolbox:
         client, name = self._homes[call.tool]
         try:
             given = await client.call_tool(name=name, arguments=call.arguments, options=CALL)
-        except McpError as fault:
+        except MCPError as fault:
             return Result(call.id, _in_one_line(fault), failed=True)
         return Result(call.id, "\n".join(map(_text, given.content)), failed=bool(given.is_error))
 

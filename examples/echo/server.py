@@ -12,7 +12,7 @@ from types import ModuleType
 from typing import Any
 
 from mcp_generated import v2024_11_05, v2025_03_26, v2025_06_18, v2025_11_25, v2026_07_28
-from mcp_runtime.errors import Refusal
+from mcp_runtime.errors import JSONRPCError
 from mcp_runtime.faces.server import run
 
 INVALID_PARAMS = -32602
@@ -40,7 +40,7 @@ async def answer(name: str, arguments: dict[str, Any]) -> str:
             await asyncio.sleep(seconds)
             return f"waited {seconds} s"
         case _:
-            raise Refusal(INVALID_PARAMS, f"no tool takes this: {name} with {sorted(arguments)}")
+            raise JSONRPCError(INVALID_PARAMS, f"no tool takes this: {name} with {sorted(arguments)}")
 
 
 def echo(revision: ModuleType) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from conversation import Call, Failed
-from mcp_runtime.errors import ErrorResponse, Refusal
+from mcp_runtime.errors import RemoteJSONRPCError, JSONRPCError
 from mcp_runtime.wire import is_list, is_object
 
 PAGE_TO_VISIT: Final = {
@@ -41,7 +41,7 @@ async def sample(call: Call) -> str:
             stop_sequences=["END"],
             metadata={"why": "example"},
         )
-    except ErrorResponse as refused:
+    except RemoteJSONRPCError as refused:
         raise Failed(f"the client said no: {refused}") from None
     content: Any = answer.content
     said: list[Any] = content if is_list(content) else [content]
@@ -103,7 +103,7 @@ async def visit_page(call: Call) -> str:
 async def locked(call: Call) -> str:
     """Refuse until the user has been at that page."""
     if not call.state.visited:
-        raise Refusal(_VISIT_FIRST, "the user has to agree first", {"elicitations": [PAGE_TO_VISIT]})
+        raise JSONRPCError(_VISIT_FIRST, "the user has to agree first", {"elicitations": [PAGE_TO_VISIT]})
     return "open"
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from conversation import INVALID_PARAMS, PNG, State, make, starting_with
-from mcp_runtime.errors import Refusal
+from mcp_runtime.errors import JSONRPCError
 from resources import NUMBERS, contents
 
 MOST: Final = 100  # Values that one completion may carry.
@@ -43,13 +43,13 @@ def listed(t: Any, state: State) -> list[Any]:
 
 
 def filled(t: Any, state: State, name: str, arguments: Mapping[str, str]) -> Any:
-    """The prompt with its arguments filled in. Raises Refusal where there is none, or an argument is missing."""
+    """The prompt with its arguments filled in. Raises JSONRPCError where there is none, or an argument is missing."""
     taken = {} if name == "extra" and state.extra else _PROMPTS.get(name)
     if taken is None:
-        raise Refusal(INVALID_PARAMS, f"no prompt is called {name!r}")
+        raise JSONRPCError(INVALID_PARAMS, f"no prompt is called {name!r}")
     missing = [each for each, required in taken.items() if required and each not in arguments]
     if missing:
-        raise Refusal(INVALID_PARAMS, f"the prompt {name!r} needs {', '.join(missing)}")
+        raise JSONRPCError(INVALID_PARAMS, f"the prompt {name!r} needs {', '.join(missing)}")
     said = [t.TextContent(text=_text(name, arguments))]
     if name == "with_resource":
         said += [t.EmbeddedResource(resource=each) for each in contents(t, state, arguments["uri"])]
@@ -77,7 +77,7 @@ def _text(name: str, arguments: Mapping[str, str]) -> str:
 
 
 def completion(t: Any, params: Any) -> Any:
-    """How an argument could go on: at most 100 values, and how many there are. Raises Refusal for an unknown one."""
+    """How an argument could go on: at most 100 values, and how many there are. Raises JSONRPCError for an unknown one."""
     fitting = starting_with(_values(params), params.argument.value)
     found = t.Completion(values=fitting[:MOST], total=len(fitting), has_more=len(fitting) > MOST)
     return t.CompleteResult(completion=found)
@@ -104,4 +104,4 @@ def _values(params: Any) -> Sequence[str]:
         case _ if argument in _PROMPTS.get(of, {}):
             return []  # Anything may stand there.
         case _:
-            raise Refusal(INVALID_PARAMS, f"nothing is known about the argument {argument!r} of {of!r}")
+            raise JSONRPCError(INVALID_PARAMS, f"nothing is known about the argument {argument!r} of {of!r}")

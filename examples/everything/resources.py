@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from conversation import NOT_FOUND, PNG, State, make
-from mcp_runtime.errors import Refusal
+from mcp_runtime.errors import JSONRPCError
 
 STATUS: Final = "demo://status"
 NUMBERS: Final = 1000
@@ -48,7 +48,7 @@ def templates(t: Any) -> list[Any]:
 
 
 def contents(t: Any, state: State, uri: str) -> list[Any]:
-    """What is in a resource. Raises Refusal where there is none."""
+    """What is in a resource. Raises JSONRPCError where there is none."""
     if uri == "demo://image":
         return [t.BlobResourceContents(uri=uri, mime_type="image/png", blob=PNG)]
     if uri == STATUS:
@@ -57,7 +57,7 @@ def contents(t: Any, state: State, uri: str) -> list[Any]:
 
 
 def exists(state: State, uri: str) -> None:
-    """Raise Refusal where there is no such resource."""
+    """Raise JSONRPCError where there is no such resource."""
     if uri not in _FIXED:
         _text(state, uri)
 
@@ -76,7 +76,7 @@ def _text(state: State, uri: str) -> str:
         return state.notes[name]
     if scheme == "demo" and kind == "number" and digits in map(str, range(NUMBERS)):
         return f"This is number {digits}."
-    raise Refusal(NOT_FOUND, "there is no such resource", {"uri": uri})
+    raise JSONRPCError(NOT_FOUND, "there is no such resource", {"uri": uri})
 
 
 def _status(state: State) -> str:

@@ -20,8 +20,8 @@ import tasks
 import tools
 from conversation import PAGE, Call, State
 from mcp_generated import v2024_11_05, v2025_03_26, v2025_06_18, v2025_11_25
-from mcp_runtime.faces.paging import page
-from mcp_runtime.faces.rates import Rate
+from mcp_runtime.faces.paging import paginate
+from mcp_runtime.faces.rates import RateLimit
 from mcp_runtime.faces.server import run
 
 INSTRUCTIONS: Final = "Call `echo` first. Notes that `write_note` writes are resources, and can be watched."
@@ -31,7 +31,7 @@ CAPABILITIES: Final[Mapping[str, Any]] = {
     "resources": {"listChanged": True},
     "tools": {"listChanged": True},
 }
-RATES: Final = {"call_tool": Rate(per_second=20, burst=500), "complete": Rate(per_second=20, burst=100)}
+RATES: Final = {"call_tool": RateLimit(per_second=20, burst=500), "complete": RateLimit(per_second=20, burst=100)}
 
 
 class Everything:
@@ -49,7 +49,7 @@ class Everything:
 
     async def list_tools(self, ctx: Any, params: Any) -> Any:
         offered = tools.offered(self.t, ctx.state).values()
-        found, following = page([tools.listed(self.t, tool) for tool in offered], params.cursor, PAGE)
+        found, following = paginate([tools.listed(self.t, tool) for tool in offered], params.cursor, PAGE)
         return self.t.ListToolsResult(tools=found, next_cursor=following)
 
     async def call_tool(self, ctx: Any, params: Any) -> Any:
@@ -59,11 +59,11 @@ class Everything:
         return await tools.called(call, params.name)
 
     async def list_resources(self, ctx: Any, params: Any) -> Any:
-        found, following = page(resources.listed(self.t, ctx.state), params.cursor, PAGE)
+        found, following = paginate(resources.listed(self.t, ctx.state), params.cursor, PAGE)
         return self.t.ListResourcesResult(resources=found, next_cursor=following)
 
     async def list_resource_templates(self, ctx: Any, params: Any) -> Any:
-        found, following = page(resources.templates(self.t), params.cursor, PAGE)
+        found, following = paginate(resources.templates(self.t), params.cursor, PAGE)
         return self.t.ListResourceTemplatesResult(resource_templates=found, next_cursor=following)
 
     async def read_resource(self, ctx: Any, params: Any) -> Any:
@@ -79,7 +79,7 @@ class Everything:
         return self.t.EmptyResult()
 
     async def list_prompts(self, ctx: Any, params: Any) -> Any:
-        found, following = page(prompts.listed(self.t, ctx.state), params.cursor, PAGE)
+        found, following = paginate(prompts.listed(self.t, ctx.state), params.cursor, PAGE)
         return self.t.ListPromptsResult(prompts=found, next_cursor=following)
 
     async def get_prompt(self, ctx: Any, params: Any) -> Any:
@@ -120,7 +120,7 @@ def everything(revision: ModuleType) -> Any:
         capabilities["tasks"] = {"requests": {"tools": {"call": {}}}}
     kind: Any = type("Everything", (handlers, revision.Server), {"t": t})
     about = {"name": "everything", "version": "1.0", "instructions": INSTRUCTIONS}
-    return kind(**about, capabilities=capabilities, rates=RATES)
+    return kind(**about, capabilities=capabilities, rate_limits=RATES)
 
 
 if __name__ == "__main__":

@@ -9,8 +9,8 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from conversation import INVALID_PARAMS, PAGE, Call, State, Work
-from mcp_runtime.errors import McpError, Refusal
-from mcp_runtime.faces.paging import page
+from mcp_runtime.errors import MCPError, JSONRPCError
+from mcp_runtime.faces.paging import paginate
 from tools import called, offered
 
 _RELATED: Final = "io.modelcontextprotocol/related-task"
@@ -20,10 +20,10 @@ _POLL: Final = 100  # Milliseconds between two looks that clients are told to ta
 
 
 def started(call: Call, name: str) -> Any:
-    """Run a tool as a task. Raises Refusal for a tool that cannot be one."""
+    """Run a tool as a task. Raises JSONRPCError for a tool that cannot be one."""
     tool = offered(call.t, call.state).get(name)
     if tool is None or not tool.as_task:
-        raise Refusal(_METHOD_NOT_FOUND, f"{name!r} is no tool that can run as a task")
+        raise JSONRPCError(_METHOD_NOT_FOUND, f"{name!r} is no tool that can run as a task")
     now, task_id = _now(), secrets.token_hex(8)
     told: dict[str, Any] = {
         "task_id": task_id,
@@ -38,9 +38,9 @@ def started(call: Call, name: str) -> Any:
 
 
 def found(state: State, task_id: str) -> Work:
-    """A task of this conversation. Raises Refusal where there is none."""
+    """A task of this conversation. Raises JSONRPCError where there is none."""
     if task_id not in state.tasks:
-        raise Refusal(INVALID_PARAMS, "there is no such task")
+        raise JSONRPCError(INVALID_PARAMS, "there is no such task")
     return state.tasks[task_id]
 
 
@@ -49,16 +49,16 @@ async def payload(t: Any, state: State, task_id: str) -> Any:
     work = found(state, task_id)
     await asyncio.wait([work.running])
     if work.running.cancelled():
-        raise Refusal(INVALID_PARAMS, "the task was cancelled")
+        raise JSONRPCError(INVALID_PARAMS, "the task was cancelled")
     result = work.running.result().model_dump()
     return t.GetTaskPayloadResult.model_validate({**result, "_meta": {_RELATED: {"taskId": task_id}}})
 
 
 async def cancelled(t: Any, state: State, task_id: str) -> Any:
-    """Stop a task. Raises Refusal for one that has ended."""
+    """Stop a task. Raises JSONRPCError for one that has ended."""
     work = found(state, task_id)
     if work.running.done():
-        raise Refusal(INVALID_PARAMS, "the task has ended already")
+        raise JSONRPCError(INVALID_PARAMS, "the task has ended already")
     work.running.cancel()
     await asyncio.wait([work.running])
     work.told.update(status="cancelled", last_updated_at=_now())
@@ -66,7 +66,7 @@ async def cancelled(t: Any, state: State, task_id: str) -> Any:
 
 
 def listed(t: Any, state: State, cursor: str | None) -> Any:
-    tasks, following = page([t.Task(**work.told) for work in state.tasks.values()], cursor, PAGE)
+    tasks, following = paginate([t.Task(**work.told) for work in state.tasks.values()], cursor, PAGE)
     return t.ListTasksResult(tasks=tasks, next_cursor=following)
 
 
@@ -90,7 +90,7 @@ async def _run(call: Call, name: str, told: dict[str, Any]) -> Any:
         raise
     finally:
         told.update(status=status, last_updated_at=_now())
-        with suppress(McpError):  # The client may be gone.
+        with suppress(MCPError):  # The client may be gone.
             await call.ctx.notify_task_status(**told)
     return result
 

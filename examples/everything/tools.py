@@ -11,7 +11,7 @@ from typing import Any, Final
 import asking
 from conversation import INVALID_PARAMS, PNG, WAV, Call, Failed, State, make
 from jsonschema import Draft202012Validator
-from mcp_runtime.errors import Refusal
+from mcp_runtime.errors import JSONRPCError
 from resources import contents, link
 
 _TEXT: Final = {"type": "string"}
@@ -194,14 +194,14 @@ def listed(t: Any, tool: Tool) -> Any:
 
 
 async def called(call: Call, name: str) -> Any:
-    """The result of a call. Raises Refusal for an unknown tool, and before 2025-11-25 for wrong arguments; since then
+    """The result of a call. Raises JSONRPCError for an unknown tool, and before 2025-11-25 for wrong arguments; since then
     they are a result that the model can learn from."""
     tool = offered(call.t, call.state).get(name)
     if tool is None:
-        raise Refusal(INVALID_PARAMS, f"unknown tool: {name}")
+        raise JSONRPCError(INVALID_PARAMS, f"unknown tool: {name}")
     fault = _fault(tool, call.arguments)
     if fault is not None and call.revision < "2025-11-25":
-        raise Refusal(INVALID_PARAMS, f"{name}: {fault}")
+        raise JSONRPCError(INVALID_PARAMS, f"{name}: {fault}")
     try:
         if fault is not None:
             raise Failed(f"{name}: {fault}")

@@ -15,7 +15,7 @@ from folders import Denied, Folders, folder_of
 
 from mcp_generated.v2025_11_25 import Context, Server
 from mcp_generated.v2025_11_25 import types as t
-from mcp_runtime.errors import ErrorResponse, Refusal
+from mcp_runtime.errors import RemoteJSONRPCError, JSONRPCError
 
 INVALID_PARAMS: Final = -32602
 READS: Final = t.ToolAnnotations(read_only_hint=True, open_world_hint=False)
@@ -66,7 +66,7 @@ async def _roots(ctx: Context) -> list[Path] | None:
         return None
     try:
         told = (await ctx.list_roots()).roots
-    except ErrorResponse:
+    except RemoteJSONRPCError:
         raise Denied("The client does not say what its roots are, so nothing may be used.") from None
     return [folder for each in told if (folder := folder_of(each.uri)) is not None]
 
@@ -86,11 +86,11 @@ def _answer(folders: Folders, tool: str, arguments: dict[str, str]) -> str:
 def _texts(params: t.CallToolRequestParams) -> dict[str, str]:
     """The arguments, if they are as the tool says."""
     if params.name not in TOOLS:
-        raise Refusal(INVALID_PARAMS, f"there is no tool {params.name!r}")
+        raise JSONRPCError(INVALID_PARAMS, f"there is no tool {params.name!r}")
     given = params.arguments or {}
     wanted = TOOLS[params.name].input_schema.required or []
     if set(given) != set(wanted) or not all(isinstance(each, str) for each in given.values()):
-        raise Refusal(INVALID_PARAMS, f"{params.name} takes these texts: {', '.join(wanted) or 'none'}")
+        raise JSONRPCError(INVALID_PARAMS, f"{params.name} takes these texts: {', '.join(wanted) or 'none'}")
     return given
 
 

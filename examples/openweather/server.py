@@ -16,7 +16,7 @@ from service import OpenWeather, Unavailable
 
 from mcp_generated.v2025_11_25 import Context, Server
 from mcp_generated.v2025_11_25 import types as t
-from mcp_runtime.errors import ErrorResponse, Refusal
+from mcp_runtime.errors import RemoteJSONRPCError, JSONRPCError
 
 INVALID_PARAMS: Final = -32602
 NOT_FOUND: Final = -32002
@@ -60,11 +60,11 @@ class Weather(Server):
     async def read_resource(self, ctx: Context, params: t.ReadResourceRequestParams) -> t.ReadResourceResult:
         found = _URI.fullmatch(params.uri)
         if found is None:
-            raise Refusal(NOT_FOUND, "there is no such resource", {"uri": params.uri})
+            raise JSONRPCError(NOT_FOUND, "there is no such resource", {"uri": params.uri})
         try:
             weather = await self._service.current(unquote(found[1]))
         except Unavailable as fault:
-            raise Refusal(NOT_FOUND, str(fault), {"uri": params.uri}) from None
+            raise JSONRPCError(NOT_FOUND, str(fault), {"uri": params.uri}) from None
         said = t.TextResourceContents(uri=params.uri, mime_type="application/json", text=json.dumps(weather))
         return t.ReadResourceResult(contents=[said])
 
@@ -77,7 +77,7 @@ class Weather(Server):
 
     async def call_tool(self, ctx: Context, params: t.CallToolRequestParams) -> t.CallToolResult:
         if params.name != "get_forecast":
-            raise Refusal(INVALID_PARAMS, f"there is no tool {params.name!r}")
+            raise JSONRPCError(INVALID_PARAMS, f"there is no tool {params.name!r}")
         try:
             wanted = Wanted.model_validate(params.arguments or {})
             days: list[dict[str, Any]] = []
@@ -88,7 +88,7 @@ class Weather(Server):
             blocks = [text, await _summary(ctx, text)] if wanted.summary else [text]
         except ValidationError as fault:
             first = fault.errors(include_input=False)[0]
-            raise Refusal(INVALID_PARAMS, f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from None
+            raise JSONRPCError(INVALID_PARAMS, f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from None
         except Unavailable as fault:
             await ctx.log("warning", str(fault), "openweather")
             return t.CallToolResult(content=[t.TextContent(text=str(fault))], is_error=True)
@@ -105,7 +105,7 @@ async def _summary(ctx: Context, forecast: str) -> str:
     asked = t.SamplingMessage(role="user", content=t.TextContent(text=f"Sum up this forecast: {forecast}"))
     try:
         answer = await ctx.create_message(messages=[asked], max_tokens=200)
-    except ErrorResponse:
+    except RemoteJSONRPCError:
         return "The client did not sum it up."
     blocks = answer.content if isinstance(answer.content, list) else [answer.content]
     return " ".join(each.text for each in blocks if isinstance(each, t.TextContent))

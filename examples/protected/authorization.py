@@ -13,19 +13,19 @@ from collections.abc import Iterator
 import uvicorn
 from signin import SignIn
 
-from mcp_runtime.authserver.records import Client
+from mcp_runtime.authserver.records import OAuthClient
 from mcp_runtime.authserver.server import AuthorizationServer
-from mcp_runtime.authserver.storage import SQLite
+from mcp_runtime.authserver.storage import SQLiteStorage
 from mcp_runtime.faces.http import listen
 
 SCOPES = ("notes:read", "notes:write")
 
 
-def known() -> Iterator[Client]:
+def known() -> Iterator[OAuthClient]:
     """Clients with a secret: the MCP server, which asks what tokens are worth, and delegated.py, where it is used."""
-    yield Client.known("notes-server", secret=os.environ["NOTES_SECRET"], introspects=True)
+    yield OAuthClient.static("notes-server", secret=os.environ["NOTES_SECRET"], may_introspect=True)
     if secret := os.environ.get("DELEGATE_SECRET"):
-        yield Client.known("delegate", ("http://127.0.0.1/callback",), secret=secret, introspects=True)
+        yield OAuthClient.static("delegate", ("http://127.0.0.1/callback",), secret=secret, may_introspect=True)
 
 
 def main(port: str = "9000", resource: str = "http://127.0.0.1:8000/mcp", file: str = ":memory:") -> None:
@@ -37,7 +37,7 @@ def main(port: str = "9000", resource: str = "http://127.0.0.1:8000/mcp", file: 
             resources=[resource],
             scopes=SCOPES,
             login=signin,
-            storage=SQLite(file),
+            storage=SQLiteStorage(file),
             clients=list(known()),
         )
         logging.getLogger("mcp_runtime").info("listening at %s", issuer)

@@ -11,11 +11,11 @@ import webbrowser
 from collections.abc import Callable
 
 from mcp_generated import connect
-from mcp_runtime.auth.browser import Browser
+from mcp_runtime.auth.browser import LoopbackBrowser
 from mcp_runtime.auth.grants import AuthorizationCode
-from mcp_runtime.auth.keeping import InFile
-from mcp_runtime.auth.oauth import OAuth
-from mcp_runtime.transports.http_client.channel import Reach
+from mcp_runtime.auth.keeping import FileTokenStorage
+from mcp_runtime.auth.oauth import OAuthClientProvider
+from mcp_runtime.transports.http_client.channel import HTTPOptions
 
 
 async def main(
@@ -24,12 +24,14 @@ async def main(
     *,
     open_url: Callable[[str], object] = webbrowser.open,
 ) -> None:
-    browser = Browser(open_url=open_url)
+    browser = LoopbackBrowser(open_url=open_url)
     try:
-        auth = OAuth(
-            url, AuthorizationCode(browser, browser.redirect, name="Notes on the command line"), storage=InFile(file)
+        auth = OAuthClientProvider(
+            url,
+            AuthorizationCode(browser, browser.redirect, client_name="Notes on the command line"),
+            storage=FileTokenStorage(file),
         )
-        async with connect(url, reach=Reach(auth=auth)) as client:
+        async with connect(url, http=HTTPOptions(auth=auth)) as client:
             for name, arguments in (("add_note", {"text": "buy milk"}), ("list_notes", {})):
                 result = await client.call_tool(name=name, arguments=arguments)
                 print(*(getattr(each, "text", each) for each in result.content))

@@ -15,24 +15,24 @@ import httpx2
 import uvicorn
 
 from mcp_generated import App, Context
-from mcp_runtime.auth.policy import UrlPolicy
-from mcp_runtime.auth.resource.protection import Protection
-from mcp_runtime.auth.store import Registered, Token
+from mcp_runtime.auth.policy import URLPolicy
+from mcp_runtime.auth.resource.protection import ResourceServer
+from mcp_runtime.auth.store import OAuthClientInformation, OAuthToken
 from mcp_runtime.authserver.server import AuthorizationServer
-from mcp_runtime.authserver.upstream import ThirdParty
-from mcp_runtime.errors import NotAuthorized
+from mcp_runtime.authserver.upstream import UpstreamProvider
+from mcp_runtime.errors import AuthorizationError
 from mcp_runtime.faces.http import listen
 
 CLIENT = "delegate"  # What this server is at the third party, whichever client asks here.
 
 
-async def account(third: str, token: Token) -> dict[str, Any]:
+async def account(third: str, token: OAuthToken) -> dict[str, Any]:
     """Whose token it is, as the third party says."""
     form = {"client_id": CLIENT, "client_secret": os.environ["DELEGATE_SECRET"], "token": token.access}
     async with httpx2.AsyncClient(trust_env=False) as web:
         said: dict[str, Any] = (await web.post(f"{third}/introspect", data=form)).raise_for_status().json()
     if not said["active"]:
-        raise NotAuthorized("the third party does not know the token any more")
+        raise AuthorizationError("the third party does not know the token any more")
     return said
 
 
@@ -43,28 +43,28 @@ def main(port: str = "8000", third: str = "http://127.0.0.1:9000") -> None:
     async def my_account(ctx: Context) -> str:
         """What the third party knows of whoever asks."""
         assert ctx.user is not None
-        token = await house.of_third_party(ctx.user.claims["sid"])
+        token = await house.upstream_token(ctx.user.claims["sid"])
         assert token is not None
         said = await account(third, token)
         return f"{said['sub']} may {said['scope']} there"
 
-    async def who(token: Token) -> str:
+    async def who(token: OAuthToken) -> str:
         return str((await account(third, token))["sub"])
 
     with listen("127.0.0.1", int(port)) as listening:
         origin = f"http://127.0.0.1:{listening.getsockname()[1]}"
-        party = ThirdParty(
+        party = UpstreamProvider(
             issuer=third,
-            client=Registered(CLIENT, os.environ["DELEGATE_SECRET"]),
-            who=who,
+            client=OAuthClientInformation(CLIENT, os.environ["DELEGATE_SECRET"]),
+            identify=who,
             name="the notes people",
             scopes=("notes:read",),
-            policy=UrlPolicy(local=True),
+            policy=URLPolicy(local=True),
         )
-        house = AuthorizationServer(origin, resources=[f"{origin}/mcp"], third_party=party)
-        protection = Protection(f"{origin}/mcp", [origin], verifier=house.verifier(f"{origin}/mcp"))
+        house = AuthorizationServer(origin, resources=[f"{origin}/mcp"], upstream=party)
+        protection = ResourceServer(f"{origin}/mcp", [origin], verifier=house.verifier(f"{origin}/mcp"))
         logging.getLogger("mcp_runtime").info("listening at %s/mcp", origin)
-        everything = house.beside(app.asgi(path="/mcp", auth=protection))
+        everything = house.wrap(app.asgi(path="/mcp", auth=protection))
         uvicorn.Server(uvicorn.Config(everything, log_level="warning", server_header=False)).run(sockets=[listening])
 
 

@@ -10,8 +10,8 @@ import os
 import sys
 
 from mcp_generated import App, Context
-from mcp_runtime.auth.resource.protection import Protection
-from mcp_runtime.auth.resource.tokens import Introspection
+from mcp_runtime.auth.resource.protection import ResourceServer
+from mcp_runtime.auth.resource.tokens import IntrospectionVerifier
 
 app = App("notes", version="1.0")
 NOTES: dict[str, list[str]] = {}
@@ -38,14 +38,14 @@ def owner(ctx: Context) -> str:
 
 def main(port: str = "8000", issuer: str = "http://127.0.0.1:9000") -> None:
     resource = f"http://127.0.0.1:{port}/mcp"
-    verifier = Introspection(
+    verifier = IntrospectionVerifier(
         f"{issuer}/introspect",
         client_id="notes-server",
         secret=os.environ["NOTES_SECRET"],
         audience=resource,
         issuer=issuer,
     )
-    protection = Protection(resource, [issuer], verifier=verifier, offered=["notes:read", "notes:write"])
+    protection = ResourceServer(resource, [issuer], verifier=verifier, scopes_supported=["notes:read", "notes:write"])
     app.run("http", port=int(port), auth=protection)
 
 

@@ -10,10 +10,10 @@ from html import escape
 from urllib.parse import urlencode
 
 from mcp_runtime.authserver.pages import page
-from mcp_runtime.authserver.records import Refused
+from mcp_runtime.authserver.records import OAuthError
 from mcp_runtime.authserver.server import App
-from mcp_runtime.authserver.web import Incoming, Reply, read
-from mcp_runtime.transports.http.arrivals import Arrivals
+from mcp_runtime.authserver.web import Request, Response, read_request
+from mcp_runtime.transports.http.arrivals import BodyReader
 from mcp_runtime.transports.http.wire import Receive, Scope, Send
 
 COOKIE = "notes-session"
@@ -27,15 +27,15 @@ class SignIn:
         self._salt = secrets.token_bytes(16)
         self._digests = {name: self._digest(password) for name, password in passwords.items()}
         self._sessions: dict[str, str] = {}
-        self._arrivals = Arrivals(8 * 1024, 15.0)
+        self._arrivals = BodyReader(8 * 1024, 15.0)
 
-    async def who(self, request: Incoming) -> str | None:
+    async def current_user(self, request: Request) -> str | None:
         """Who the browser belongs to."""
         return self._sessions.get(request.cookie(COOKIE) or "")
 
-    def page(self, back: str) -> str:
+    def login_url(self, return_to: str) -> str:
         """Where the browser goes to sign in."""
-        return f"/signin?{urlencode({'back': back})}"
+        return f"/signin?{urlencode({'back': return_to})}"
 
     def before(self, app: App) -> App:
         """The page, and for all other paths another application."""
@@ -43,19 +43,19 @@ class SignIn:
         async def both(scope: Scope, receive: Receive, send: Send) -> None:
             if scope["type"] != "http" or scope["path"] != "/signin":
                 return await app(scope, receive, send)
-            request = await read(scope, receive, self._arrivals)
-            reply = request if isinstance(request, Reply) else await self._reply(request)
+            request = await read_request(scope, receive, self._arrivals)
+            reply = request if isinstance(request, Response) else await self._reply(request)
             await reply.send(send)
 
         return both
 
-    async def _reply(self, request: Incoming) -> Reply:
+    async def _reply(self, request: Request) -> Response:
         if request.method == "GET":
             return _form()
         try:
             form, back = request.form(), request.parameters().get("back", "")
-        except Refused as fault:
-            return _form(fault.why, 400)
+        except OAuthError as fault:
+            return _form(fault.reason, 400)
         if request.headers.get("origin", self._origin) != self._origin:
             return _form("This did not come from the page of this server", 403)
         name, password = form.get("name", ""), form.get("password", "")
@@ -68,13 +68,13 @@ class SignIn:
         secure = "; Secure" if self._origin.startswith("https:") else ""
         # Only to this server's own page: a link in a mail could name any other.
         there = back if back.startswith("/authorize?") else "/signin"
-        return Reply.elsewhere(there, ("set-cookie", f"{COOKIE}={session}; Path=/; HttpOnly; SameSite=Lax{secure}"))
+        return Response.redirect(there, ("set-cookie", f"{COOKIE}={session}; Path=/; HttpOnly; SameSite=Lax{secure}"))
 
     def _digest(self, password: str) -> bytes:
         return scrypt(password.encode(), salt=self._salt, n=2**14, r=8, p=1)
 
 
-def _form(problem: str = "", status: int = 200) -> Reply:
+def _form(problem: str = "", status: int = 200) -> Response:
     body = (
         f'<h1>Sign in</h1>{f"<p class=warning>{escape(problem)}.</p>" if problem else ""}<form method="post">'
         '<p><label>Name <input name="name" autocomplete="username" autofocus></label></p>'

@@ -13,9 +13,9 @@ import uvicorn
 from server import app
 from signin import SignIn
 
-from mcp_runtime.auth.resource.protection import Protection
+from mcp_runtime.auth.resource.protection import ResourceServer
 from mcp_runtime.authserver.server import AuthorizationServer
-from mcp_runtime.authserver.storage import SQLite
+from mcp_runtime.authserver.storage import SQLiteStorage
 from mcp_runtime.faces.http import listen
 
 
@@ -24,9 +24,11 @@ def main(port: str = "8000", file: str = ":memory:") -> None:
         origin = f"http://127.0.0.1:{listening.getsockname()[1]}"
         resource, scopes = f"{origin}/mcp", ("notes:read", "notes:write")
         signin = SignIn(origin, {"ada": os.environ.get("ADAS_PASSWORD", "lovelace")})
-        house = AuthorizationServer(origin, resources=[resource], scopes=scopes, login=signin, storage=SQLite(file))
-        protection = Protection(resource, [origin], verifier=house.verifier(resource), offered=scopes)
-        everything = signin.before(house.beside(app.asgi(path="/mcp", auth=protection)))
+        house = AuthorizationServer(
+            origin, resources=[resource], scopes=scopes, login=signin, storage=SQLiteStorage(file)
+        )
+        protection = ResourceServer(resource, [origin], verifier=house.verifier(resource), scopes_supported=scopes)
+        everything = signin.before(house.wrap(app.asgi(path="/mcp", auth=protection)))
         logging.getLogger("mcp_runtime").info("listening at %s", resource)
         uvicorn.Server(uvicorn.Config(everything, log_level="warning", server_header=False)).run(sockets=[listening])
 

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 from mcp_generated.extensions.skills import Client
-from mcp_runtime.skills import HeldSkill
+from mcp_runtime.skills import VerifiedSkill
 
 
 async def main() -> None:
@@ -19,7 +19,7 @@ async def main() -> None:
         skills = [skill async for skill in client.iter_skills()]
         for skill in skills:
             print(f"{skill.uri}: {skill.frontmatter.description}")
-        held = HeldSkill(client, skills[0])
+        held = VerifiedSkill(client, skills[0])
         print(f"\napproved as {held.approval[:16]}…, loaded:\n\n{await held.load()}")
         for path in held.paths:
             print(f"{path}: {len(await held.read(path))} bytes")

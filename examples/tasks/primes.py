@@ -10,7 +10,7 @@ import asyncio
 import sys
 from typing import Any, Final
 
-from mcp_generated import App, Context, Task, ToolError
+from mcp_generated import App, Context, TaskOptions, ToolError
 from mcp_generated.extensions import tasks
 from mcp_generated.extensions.tasks import types as t
 from mcp_generated.v2026_07_28 import Client
@@ -21,7 +21,7 @@ PART: Final = 20_000  # Numbers between two looks at everything else that the se
 app = App("primes", "Counts prime numbers.", version="1.0")
 
 
-@app.tool(task=Task(ttl=600, poll=0.1))
+@app.tool(task=TaskOptions(ttl=600, poll_interval=0.1))
 async def count_primes(below: int, ctx: Context) -> int:
     """Count the prime numbers below a number.
 

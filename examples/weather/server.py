@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from mcp_generated.v2025_03_26 import Context, Server
 from mcp_generated.v2025_03_26 import types as t
-from mcp_runtime.errors import Refusal
+from mcp_runtime.errors import JSONRPCError
 from nws import Service, Unavailable
 
 INVALID_PARAMS: Final = -32602
@@ -69,7 +69,7 @@ class Weather(Server):
             case "get_forecast":
                 return self._service.forecast(_number(arguments, "latitude"), _number(arguments, "longitude"))
             case _:
-                raise Refusal(INVALID_PARAMS, f"unknown tool: {tool!r}")
+                raise JSONRPCError(INVALID_PARAMS, f"unknown tool: {tool!r}")
 
 
 def _text(arguments: dict[str, Any], name: str) -> str:
@@ -77,7 +77,7 @@ def _text(arguments: dict[str, Any], name: str) -> str:
         case str(text):
             return text
         case _:
-            raise Refusal(INVALID_PARAMS, f"the argument {name!r} must be a string")
+            raise JSONRPCError(INVALID_PARAMS, f"the argument {name!r} must be a string")
 
 
 def _number(arguments: dict[str, Any], name: str) -> float:
@@ -88,7 +88,7 @@ def _number(arguments: dict[str, Any], name: str) -> float:
             return number
         case _:
             pass
-    raise Refusal(INVALID_PARAMS, f"the argument {name!r} must be a number")
+    raise JSONRPCError(INVALID_PARAMS, f"the argument {name!r} must be a number")
 
 
 def main() -> None:

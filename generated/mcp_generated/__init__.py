@@ -7,7 +7,7 @@ if TYPE_CHECKING:
     from mcp_runtime.convert import Chain
     from mcp_runtime.faces.client import BaseClient
     from mcp_runtime.faces.connecting import Target
-    from mcp_runtime.faces.face import Chosen
+    from mcp_runtime.faces.face import RevisionChoice
 
     from .v2026_07_28 import Client
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from .app import Audio as Audio
     from .app import Context as Context
     from .app import Image as Image
-    from .app import Task as Task
+    from .app import TaskOptions as TaskOptions
     from .app import ToolError as ToolError
     from .app import UserMessage as UserMessage
     from .app import tool as tool
@@ -51,18 +51,20 @@ STEPS: Final[tuple[tuple[str, str, str], ...]] = (
 
 
 @overload
-def connect(target: "Target", *, client: None = None, revisions: "Chosen" = "all", **settings: Any) -> "Client": ...
+def connect(
+    target: "Target", *, client: None = None, revisions: "RevisionChoice" = "all", **settings: Any
+) -> "Client": ...
 @overload
 def connect(
-    target: "Target", *, client: "type[ClientT]", revisions: "Chosen" = "all", **settings: Any
+    target: "Target", *, client: "type[ClientT]", revisions: "RevisionChoice" = "all", **settings: Any
 ) -> "ClientT": ...
 def connect(target: Any, *, client: Any = None, revisions: Any = "all", **settings: Any) -> Any:
     """A client of the newest revision, or of the class given, for a server of any of these revisions; open it with
     `async with`. The target is a command as a list of words, a URL, or a server object. What the server says is
     converted, and what the client's handlers answer as well."""
-    from mcp_runtime.faces.connecting import connect, newest
+    from mcp_runtime.faces.connecting import connect, newest_client
 
-    return connect(client or newest(__name__), target, revisions, settings)
+    return connect(client or newest_client(__name__), target, revisions, settings)
 
 
 def converter(source: str, target: str) -> "Chain":
@@ -79,7 +81,7 @@ _OF_THE_APP: Final = frozenset(
         "Audio",
         "Context",
         "Image",
-        "Task",
+        "TaskOptions",
         "ToolError",
         "UserMessage",
         "tool",

@@ -13,7 +13,7 @@ from mcp_runtime.app.content import UserMessage as UserMessage
 from mcp_runtime.app.tools import ToolError as ToolError
 from mcp_runtime.faces.client import BaseClient
 from mcp_runtime.faces.server import BaseServer
-from mcp_runtime.faces.tasking import Task as Task
+from mcp_runtime.faces.tasking import TaskOptions as TaskOptions
 
 from .v2026_07_28 import types as t
 from .v2026_07_28.client import Client
@@ -38,7 +38,7 @@ class App(BaseApp[Server]):
         """Client asks how what the user has typed for an argument could go on."""
         return cast(
             t.CompleteResult,
-            await self._asked(
+            await self._call_client(
                 "complete",
                 ref=ref,
                 argument=argument,
@@ -57,7 +57,7 @@ class App(BaseApp[Server]):
         """Client asks for a prompt with its arguments filled in."""
         return cast(
             t.GetPromptResult,
-            await self._asked(
+            await self._call_client(
                 "get_prompt",
                 name=name,
                 input_responses=input_responses,
@@ -68,15 +68,15 @@ class App(BaseApp[Server]):
 
     async def list_prompts(self) -> list[t.Prompt]:
         """Client asks for one page of the prompts."""
-        return await self._listed("iter_prompts")
+        return await self._list_all("iter_prompts")
 
     async def list_resources(self) -> list[t.Resource]:
         """Client asks for one page of the resources."""
-        return await self._listed("iter_resources")
+        return await self._list_all("iter_resources")
 
     async def list_resource_templates(self) -> list[t.ResourceTemplate]:
         """Client asks for one page of the resource templates."""
-        return await self._listed("iter_resource_templates")
+        return await self._list_all("iter_resource_templates")
 
     async def read_resource(
         self,
@@ -88,7 +88,7 @@ class App(BaseApp[Server]):
         """Client asks for what is in a resource."""
         return cast(
             t.ReadResourceResult,
-            await self._asked(
+            await self._call_client(
                 "read_resource",
                 uri=uri,
                 input_responses=input_responses,
@@ -107,7 +107,7 @@ class App(BaseApp[Server]):
         """Client asks the server to run a tool."""
         return cast(
             t.CallToolResult,
-            await self._asked(
+            await self._call_client(
                 "call_tool",
                 name=name,
                 input_responses=input_responses,
@@ -118,4 +118,4 @@ class App(BaseApp[Server]):
 
     async def list_tools(self) -> list[t.Tool]:
         """Client asks for one page of the tools."""
-        return await self._listed("iter_tools")
+        return await self._list_all("iter_tools")

@@ -3,32 +3,32 @@
 from __future__ import annotations
 
 from . import jsonrpc
-from .peer import Asked, Event, Refused
+from .peer import RequestReceived, Event, MessageRejected
 from .seams import Reply
 
 
-class Together:
+class BatchResponse:
     """The answers to the events of one batch; `due` are the numbers of those that are still to be answered."""
 
-    __slots__ = ("due", "_answers", "_reply")
+    __slots__ = ("pending", "_responses", "_reply")
 
     def __init__(self, events: list[Event], reply: Reply) -> None:
-        self.due = {number for number, event in enumerate(events) if _is_due(event)}
-        self._answers: list[bytes] = []
+        self.pending = {number for number, event in enumerate(events) if _expects_response(event)}
+        self._responses: list[bytes] = []
         self._reply = reply
 
-    def answer(self, number: int, answer: bytes | None, code: int = 0) -> None:
+    def add_response(self, number: int, response: bytes | None, code: int = 0) -> None:
         """The answer to one of them, None where it gets none."""
-        if number not in self.due:
+        if number not in self.pending:
             return
-        self.due.discard(number)
-        if answer is not None:
-            self._answers.append(answer)
-        if not self.due:
+        self.pending.discard(number)
+        if response is not None:
+            self._responses.append(response)
+        if not self.pending:
             # Where all were cancelled, nothing is left to say.
-            self._reply(jsonrpc.batch(self._answers) if self._answers else None, 0)
+            self._reply(jsonrpc.batch(self._responses) if self._responses else None, 0)
 
 
-def _is_due(event: Event) -> bool:
+def _expects_response(event: Event) -> bool:
     """Whether an event of a batch will be answered."""
-    return isinstance(event, Asked) or (isinstance(event, Refused) and event.reply is not None)
+    return isinstance(event, RequestReceived) or (isinstance(event, MessageRejected) and event.reply is not None)

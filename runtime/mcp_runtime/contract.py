@@ -18,14 +18,14 @@ from typing import Any, Final, cast
 
 from pydantic import BaseModel
 
-from .errors import McpError, NotAllowed, RemoteError
-from .faces.calls import Options
+from .errors import MCPError, ProtocolViolationError, RemoteError
+from .faces.calls import RequestOptions
 from .faces.client import BaseClient, negotiate
 from .spec import Notification
 
 _LOGIN: Final = 300.0  # Seconds a person gets to log in.
-_HINT: Final = "the server wants a login: --login opens a browser, --header gives a token that you have"
-_MOST: Final = 10_000  # Of one kind: a list that never ends would fill the memory.
+_LOGIN_HINT: Final = "the server wants a login: --login opens a browser, --header gives a token that you have"
+_MAX_PAGES: Final = 10_000  # Of one kind: a list that never ends would fill the memory.
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -50,58 +50,62 @@ def main(words: Sequence[str] | None = None) -> int:
     chosen = parser.parse_args(words)
     limit = chosen.timeout + (_LOGIN if chosen.login else 0)
     try:
-        offered = asyncio.run(asyncio.wait_for(_ask(chosen), limit))
+        offered = asyncio.run(asyncio.wait_for(_introspect(chosen), limit))
     except TimeoutError:
         return _failed(f"the server did not say what it offers within {limit:g} seconds")
-    except (McpError, OSError, ImportError) as fault:
+    except (MCPError, OSError, ImportError) as fault:
         unknown = getattr(fault, "status", None) == 401
-        return _failed(f"{fault}; {_HINT}" if unknown else str(fault))
+        return _failed(f"{fault}; {_LOGIN_HINT}" if unknown else str(fault))
     json.dump(offered, sys.stdout, ensure_ascii=True)
     return 0
 
 
-def _failed(why: str) -> int:
-    print(" ".join(why.split()), file=sys.stderr)
+def _failed(reason: str) -> int:
+    print(" ".join(reason.split()), file=sys.stderr)
     return 1
 
 
-async def _ask(chosen: argparse.Namespace) -> dict[str, Any]:
+async def _introspect(options: argparse.Namespace) -> dict[str, Any]:
     told: list[dict[str, Any]] = []
-    private: dict[str, Any] = json.load(sys.stdin) if chosen.private else {}
-    with _login(chosen) as auth:
-        client = await negotiate(*_clients(chosen, private, auth, told))
+    private: dict[str, Any] = json.load(sys.stdin) if options.private else {}
+    with _login(options) as auth:
+        client = await negotiate(*_clients(options, private, auth, told))
         try:
-            return await _offered(client, chosen, told)
+            return await _listing(client, options, told)
         finally:
             await client.close()
 
 
-async def _offered(client: BaseClient, chosen: argparse.Namespace, told: list[dict[str, Any]]) -> dict[str, Any]:
+async def _listing(client: BaseClient, options: argparse.Namespace, notices: list[dict[str, Any]]) -> dict[str, Any]:
     server = client.server.model_dump() if client.server is not None else {}
     offered: dict[str, Any] = {"revision": client.revision.id, "server": server}
-    for name in cast("list[str]", chosen.list):
+    for name in cast("list[str]", options.list):
         offered[name] = await _all(client, name)
-    if chosen.call:
-        options = Options(timeout=chosen.timeout, on_progress=lambda each: told.append({"progress": asdict(each)}))
-        called = await getattr(client, chosen.call)(**chosen.arguments, options=options)
-        offered |= {"called": called.model_dump(), "told": told}
+    if options.call:
+        call_options = RequestOptions(
+            timeout=options.timeout, on_progress=lambda each: notices.append({"progress": asdict(each)})
+        )
+        called = await getattr(client, options.call)(**options.arguments, options=call_options)
+        offered |= {"called": called.model_dump(), "told": notices}
     return offered
 
 
 @contextmanager
-def _login(chosen: argparse.Namespace) -> Generator[Any]:
+def _login(options: argparse.Namespace) -> Generator[Any]:
     """What logs in with a browser, if that was chosen."""
-    if not (chosen.login and chosen.url):
+    if not (options.login and options.url):
         yield None
         return
-    from .auth.browser import Browser
+    from .auth.browser import LoopbackBrowser
     from .auth.grants import AuthorizationCode
-    from .auth.keeping import InFile
-    from .auth.oauth import OAuth
+    from .auth.keeping import FileTokenStorage
+    from .auth.oauth import OAuthClientProvider
 
-    with closing(Browser(open_url=_open)) as browser:
-        grant = AuthorizationCode(browser, browser.redirect, name="mcp-codegen", patience=_LOGIN)
-        yield OAuth(chosen.url, grant, storage=InFile(chosen.tokens) if chosen.tokens else None)
+    with closing(LoopbackBrowser(open_url=_open)) as browser:
+        grant = AuthorizationCode(browser, browser.redirect, client_name="mcp-codegen", timeout=_LOGIN)
+        yield OAuthClientProvider(
+            options.url, grant, storage=FileTokenStorage(options.tokens) if options.tokens else None
+        )
 
 
 def _open(url: str) -> None:
@@ -112,27 +116,27 @@ def _open(url: str) -> None:
 
 
 def _clients(
-    chosen: argparse.Namespace, private: dict[str, Any], auth: Any, told: list[dict[str, Any]]
+    options: argparse.Namespace, private: dict[str, Any], auth: Any, notices: list[dict[str, Any]]
 ) -> list[BaseClient]:
     """A client of each revision there is, oldest first; what they are told is noted."""
-    index = import_module(chosen.bindings)
-    packages = [import_module(f"{chosen.bindings}.{module}") for module in index.REVISIONS.values()]
-    kinds = [_listening(package.Client, told) if chosen.call else package.Client for package in packages]
-    if chosen.url:
-        from .transports.http_client.channel import Reach
+    index = import_module(options.bindings)
+    packages = [import_module(f"{options.bindings}.{module}") for module in index.REVISIONS.values()]
+    kinds = [_notice_class(package.Client, notices) if options.call else package.Client for package in packages]
+    if options.url:
+        from .transports.http_client.channel import HTTPOptions
 
-        reach = Reach(headers=private.get("headers", {}), auth=auth)
-        return [kind.http(chosen.url, reach=reach) for kind in kinds]
-    settings: dict[str, Any] = {"env": private.get("env", {}), "cwd": chosen.cwd}
-    return [kind.stdio(*chosen.command, **settings) for kind in kinds]
+        http = HTTPOptions(headers=private.get("headers", {}), auth=auth)
+        return [kind.http(options.url, http=http) for kind in kinds]
+    settings: dict[str, Any] = {"env": private.get("env", {}), "cwd": options.cwd}
+    return [kind.stdio(*options.command, **settings) for kind in kinds]
 
 
-def _listening(kind: type[BaseClient], told: list[dict[str, Any]]) -> type[BaseClient]:
+def _notice_class(kind: type[BaseClient], notices: list[dict[str, Any]]) -> type[BaseClient]:
     """A client that notes every notification for which its class has a handler."""
 
     def noting(name: str) -> Callable[..., Awaitable[None]]:
         async def note(self: BaseClient, ctx: object, params: BaseModel) -> None:
-            told.append({name: params.model_dump()})
+            notices.append({name: params.model_dump()})
 
         return note
 
@@ -146,9 +150,9 @@ async def _all(client: BaseClient, name: str) -> list[dict[str, Any]]:
     try:
         async for item in getattr(client, f"iter_{name}")():
             items.append(cast(BaseModel, item).model_dump())
-            if len(items) > _MOST:
-                raise RemoteError(f"the server lists more than {_MOST} {name}")
-    except NotAllowed:
+            if len(items) > _MAX_PAGES:
+                raise RemoteError(f"the server lists more than {_MAX_PAGES} {name}")
+    except ProtocolViolationError:
         return []
     return items
 

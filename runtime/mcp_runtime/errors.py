@@ -1,72 +1,72 @@
 """Every error this package raises, in one tree.
 
-McpError
+MCPError
 ├── LocalError            you tried something the protocol forbids, or there is no connection to do it on
-│   ├── NotAllowed        this method, in this direction, at this moment, with what was declared
-│   ├── InvalidMessage    what you gave does not fit the schema of the revision
-│   ├── NotConvertible    what one revision says cannot be said in the other
-│   ├── NotConnected      the connection is closed, or ended before the answer came
-│   ├── NotAuthorized     no token was had, or may be asked for: what a server of authorization says is not safe or not so
+│   ├── ProtocolViolationError        this method, in this direction, at this moment, with what was declared
+│   ├── InvalidMessageError    what you gave does not fit the schema of the revision
+│   ├── ConversionError    what one revision says cannot be said in the other
+│   ├── ConnectionClosedError      the connection is closed, or ended before the answer came
+│   ├── AuthorizationError     no token was had, or may be asked for: what a server of authorization says is not safe or not so
 │   │   └── Unreachable   a server of authorization gave no answer, which says nothing about what was asked
-│   ├── TimedOut          no answer came before the deadline of the call
-│   └── UnusableSchema    a JSON Schema is not one, or not one that is safe to use
+│   ├── RequestTimeoutError          no answer came before the deadline of the call
+│   └── InvalidSchemaError    a JSON Schema is not one, or not one that is safe to use
 ├── RemoteError           the peer did something wrong, or said no
-│   ├── ErrorResponse     it answered with a JSON-RPC error
+│   ├── RemoteJSONRPCError     it answered with a JSON-RPC error
 │   ├── Rejected          it answered with an HTTP status that stands for no answer, and said no more
-│   ├── ToolFailed        a tool says that it failed (raised by what `mcp-codegen tools` writes)
+│   ├── ToolResultError        a tool says that it failed (raised by what `mcp-codegen tools` writes)
 │   ├── Unverified        a skill is not what its entry says, or the entry is none
-│   └── InvalidResponse   it answered with something the schema of the revision does not allow
-└── Refusal               raised by a handler: the peer gets this JSON-RPC error as its answer
+│   └── InvalidResponseError   it answered with something the schema of the revision does not allow
+└── JSONRPCError               raised by a handler: the peer gets this JSON-RPC error as its answer
 """
 
 from __future__ import annotations
 
 
-class McpError(Exception):
+class MCPError(Exception):
     """The root: catch this to catch everything."""
 
 
-class LocalError(McpError):
+class LocalError(MCPError):
     """Something this side tried and must not, or cannot, do."""
 
 
-class NotAllowed(LocalError):
+class ProtocolViolationError(LocalError):
     """The method is unknown here, goes the other way, comes too early, or needs what was not declared."""
 
 
-class InvalidMessage(LocalError):
+class InvalidMessageError(LocalError):
     """The params or the result given do not fit the schema."""
 
 
-class NotConvertible(LocalError):
+class ConversionError(LocalError):
     """A message cannot be said in the other side's revision; the rule that says so is named."""
 
 
-class NotConnected(LocalError):
+class ConnectionClosedError(LocalError):
     """There is no connection, or it ended while an answer was awaited."""
 
 
-class NotAuthorized(LocalError):
+class AuthorizationError(LocalError):
     """Authorization came to no token; the message names the rule, and never a secret."""
 
 
-class Unreachable(NotAuthorized):
+class AuthorizationServerUnavailableError(AuthorizationError):
     """A server of authorization gave no answer; another time it may."""
 
 
-class TimedOut(LocalError):
+class RequestTimeoutError(LocalError):
     """The deadline of a call passed before its answer came."""
 
 
-class UnusableSchema(LocalError):
+class InvalidSchemaError(LocalError):
     """A JSON Schema that is none, of an unknown dialect, refers elsewhere, or could take too long."""
 
 
-class RemoteError(McpError):
+class RemoteError(MCPError):
     """Something the peer did."""
 
 
-class ErrorResponse(RemoteError):
+class RemoteJSONRPCError(RemoteError):
     """A JSON-RPC error from the peer: its code, its message and its data, as they came; over HTTP, also the status it
     came with, if that was one of an error."""
 
@@ -78,7 +78,7 @@ class ErrorResponse(RemoteError):
         self.status = status
 
 
-class Rejected(RemoteError):
+class HTTPStatusError(RemoteError):
     """An HTTP status that stands for no answer: 401 and 403 where who asks may not, 5xx where something broke."""
 
     def __init__(self, message: str, status: int) -> None:
@@ -86,7 +86,7 @@ class Rejected(RemoteError):
         self.status = status
 
 
-class ToolFailed(RemoteError):
+class ToolResultError(RemoteError):
     """A tool says that it failed; `result` is its whole answer."""
 
     def __init__(self, message: str, result: object) -> None:
@@ -94,15 +94,15 @@ class ToolFailed(RemoteError):
         self.result = result
 
 
-class Unverified(RemoteError):
+class SkillVerificationError(RemoteError):
     """A skill, or a file of it, is not what was published of it: it must not be used; the message names the rule."""
 
 
-class InvalidResponse(RemoteError):
+class InvalidResponseError(RemoteError):
     """An answer that is not what the method's result may be."""
 
 
-class Refusal(McpError):
+class JSONRPCError(MCPError):
     """A JSON-RPC error to answer a request with; raise it in a handler."""
 
     def __init__(self, code: int, message: str, data: object = None) -> None:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import Final
 
-LIMIT: Final = 8 * 1024 * 1024  # Bytes in one message, unless something else is said.
+MAX_MESSAGE_BYTES: Final = 8 * 1024 * 1024  # Bytes in one message, unless something else is said.
 
 # Stands for a line that was longer than the limit; the rest of it has been skipped.
-OVERSIZED: Final = b"\0 a line longer than the limit"
+OVERSIZED_MESSAGE: Final = b"\0 a line longer than the limit"
 
 
-class Lines:
+class LineDecoder:
     """Collects bytes into lines. LF ends a line, a CR before it is not part of it, and blank lines are nothing."""
 
-    def __init__(self, limit: int = LIMIT) -> None:
+    def __init__(self, limit: int = MAX_MESSAGE_BYTES) -> None:
         self._limit = limit
         self._parts: list[bytes] = []
         self._size = 0
@@ -28,7 +28,7 @@ class Lines:
         for end in ends:
             self._keep(end)
             if self._skipping:
-                lines.append(OVERSIZED)
+                lines.append(OVERSIZED_MESSAGE)
             elif line := (b"".join(self._parts) if len(self._parts) > 1 else end).removesuffix(b"\r"):
                 lines.append(line)
             self._parts.clear()

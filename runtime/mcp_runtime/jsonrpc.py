@@ -18,7 +18,7 @@ METHOD_NOT_FOUND: Final = -32601
 INVALID_PARAMS: Final = -32602
 INTERNAL_ERROR: Final = -32603
 
-_LONGEST_ID: Final = 1024  # Characters; an id is echoed, so a peer must not choose how much is sent back.
+_MAX_ID_LENGTH: Final = 1024  # Characters; an id is echoed, so a peer must not choose how much is sent back.
 
 
 @dataclass(slots=True)
@@ -53,61 +53,63 @@ class ErrorMessage:
 
 
 @dataclass(slots=True)
-class Malformed:
+class MalformedMessage:
     """What is no JSON-RPC message. `id` is that of the message, where one can be read, and `is_answer` tells whether
     it looks like an answer: then it belongs to a request of ours, and is not answered itself."""
 
     code: int
     message: str
     id: Id | None = None
-    is_answer: bool = False
+    is_response: bool = False
 
 
-Message = RequestMessage | NotificationMessage | ResultMessage | ErrorMessage | Malformed
+Message = RequestMessage | NotificationMessage | ResultMessage | ErrorMessage | MalformedMessage
 
 
 def decode(data: bytes) -> Message | list[Message]:
-    """Read one message, or a batch of them. Never raises: what cannot be read is Malformed."""
+    """Read one message, or a batch of them. Never raises: what cannot be read is MalformedMessage."""
     try:
         value = from_json(data, allow_inf_nan=False)
     except ValueError as fault:
-        return Malformed(PARSE_ERROR, f"not JSON: {fault}")
+        return MalformedMessage(PARSE_ERROR, f"not JSON: {fault}")
     if is_object(value):
         return read(value)
     if not is_list(value):
-        return _no_object(value)
-    messages = [read(item) if is_object(item) else _no_object(item) for item in value]
-    return messages or Malformed(INVALID_REQUEST, "a batch has to hold a message")
+        return _reject_non_object(value)
+    messages = [read(item) if is_object(item) else _reject_non_object(item) for item in value]
+    return messages or MalformedMessage(INVALID_REQUEST, "a batch has to hold a message")
 
 
-def _no_object(value: object) -> Malformed:
-    return Malformed(INVALID_REQUEST, f"a message is an object, not {type(value).__name__}")
+def _reject_non_object(value: object) -> MalformedMessage:
+    return MalformedMessage(INVALID_REQUEST, f"a message is an object, not {type(value).__name__}")
 
 
 def read(value: dict[str, Any]) -> Message:
     """Read one parsed message."""
     id, method, params = value.get("id"), value.get("method"), value.get("params")
-    known = id if type(id) is int or (type(id) is str and len(id) <= _LONGEST_ID) else None
+    known = id if type(id) is int or (type(id) is str and len(id) <= _MAX_ID_LENGTH) else None
     if value.get("jsonrpc") != "2.0":
-        return Malformed(INVALID_REQUEST, 'jsonrpc has to be "2.0"', known, _is_answer(value))
+        return MalformedMessage(INVALID_REQUEST, 'jsonrpc has to be "2.0"', known, _is_response(value))
     if not isinstance(method, str):
-        if _is_answer(value):
-            return _answer(value, known)
-        return Malformed(INVALID_REQUEST, "method has to be a string", known)
+        if _is_response(value):
+            return _read_response(value, known)
+        return MalformedMessage(INVALID_REQUEST, "method has to be a string", known)
     if type(params) is not dict and "params" in value:
-        return Malformed(INVALID_REQUEST, "params has to be an object", known)
+        return MalformedMessage(INVALID_REQUEST, "params has to be an object", known)
     if known is not None:
         return RequestMessage(known, method, params)
     if "id" in value:
-        return Malformed(INVALID_REQUEST, f"id has to be an integer or a string of at most {_LONGEST_ID} characters")
+        return MalformedMessage(
+            INVALID_REQUEST, f"id has to be an integer or a string of at most {_MAX_ID_LENGTH} characters"
+        )
     return NotificationMessage(method, params)
 
 
-def _is_answer(value: dict[str, Any]) -> bool:
+def _is_response(value: dict[str, Any]) -> bool:
     return "method" not in value and ("result" in value or "error" in value)
 
 
-def _answer(value: dict[str, Any], id: Id | None) -> Message:
+def _read_response(value: dict[str, Any], id: Id | None) -> Message:
     error = value.get("error")
     if "error" not in value and id is not None:
         return ResultMessage(id, value["result"])
@@ -115,7 +117,7 @@ def _answer(value: dict[str, Any], id: Id | None) -> Message:
         code, text = error.get("code"), error.get("message")
         if type(code) is int and isinstance(text, str):
             return ErrorMessage(id, code, text, error.get("data"))
-    return Malformed(
+    return MalformedMessage(
         INVALID_REQUEST, "an answer has an id, and either a result or an error with code and message", id, True
     )
 
@@ -123,7 +125,7 @@ def _answer(value: dict[str, Any], id: Id | None) -> Message:
 # ---- writing --------------------------------------------------------------------------------------------------------
 
 
-def json_of(value: Any) -> bytes:
+def serialize(value: Any) -> bytes:
     """A model or plain JSON as bytes. Raises ValueError for what JSON cannot say; a float that is no number is null."""
     serializer = getattr(value, "__pydantic_serializer__", None)
     if serializer is None:
@@ -132,7 +134,7 @@ def json_of(value: Any) -> bytes:
     return written
 
 
-def plain_of(model: BaseModel) -> Any:
+def to_plain(model: BaseModel) -> Any:
     """A model as plain JSON."""
     return model.__pydantic_serializer__.to_python(model)
 
@@ -147,7 +149,7 @@ def notification(method: str, params: Any) -> bytes:
 
 def result(id: Id, value: Any, meta: bytes = b"") -> bytes:
     """A result; `meta` is the JSON of its metadata, where it has none of its own."""
-    body, name = json_of(value), b"%d" % id if type(id) is int else to_json(id)
+    body, name = serialize(value), b"%d" % id if type(id) is int else to_json(id)
     if not meta:
         return b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (name, body)
     comma = b"" if body == b"{}" else b","
@@ -170,4 +172,4 @@ def batch(messages: list[bytes]) -> bytes:
 
 
 def _member(name: bytes, value: Any) -> bytes:
-    return b"" if value is None else b',"%b":%b' % (name, json_of(value))
+    return b"" if value is None else b',"%b":%b' % (name, serialize(value))

@@ -9,7 +9,7 @@ from importlib import import_module
 from types import ModuleType
 
 
-def lazy(
+def lazy_module(
     package: str, modules: tuple[str, ...], names: Mapping[str, str]
 ) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
     """The `__getattr__` and `__dir__` of a package whose submodules are loaded when they are asked for (PEP 562)."""

@@ -9,8 +9,8 @@ from typing import Any, Final
 
 from pydantic import BaseModel, ValidationError
 
-from .spec import Direction, Gate, Handshake, Revision, Sent, Stateless
-from .wire import is_object, reader
+from .spec import Direction, CapabilityRequirement, Handshake, Revision, Sent, Stateless
+from .wire import is_object, validator
 
 Capabilities = dict[str, Any]
 
@@ -25,14 +25,14 @@ class Phase(Enum):
 
 # What may be said in a phase, by the role of the message; None for anything but the opening request.
 # What stands after this in the path of a capability is the identifier of an extension, and maybe one of its settings.
-_NAMED: Final = ".extensions."
+_EXTENSIONS: Final = ".extensions."
 
 # The name of the error for a request that needs what its client has not declared.
-UNDECLARED: Final = "MISSING_REQUIRED_CLIENT_CAPABILITY"
+MISSING_CAPABILITY_ERROR: Final = "MISSING_REQUIRED_CLIENT_CAPABILITY"
 
 _ROLES_IN: Final[Mapping[Phase, tuple[str, ...] | None]] = {
-    Phase.NEW: ("open", "probe", "cancel"),
-    Phase.OPENING: ("opened", "probe", "cancel", "log", "progress"),
+    Phase.NEW: ("initialize_request", "ping_request", "cancelled"),
+    Phase.OPENING: ("initialized", "ping_request", "cancelled", "log", "progress"),
     Phase.OPEN: None,
 }
 
@@ -41,65 +41,71 @@ def first_phase(lifecycle: Handshake | Stateless) -> Phase:
     return Phase.NEW if isinstance(lifecycle, Handshake) else Phase.OPEN
 
 
-def allowed(lifecycle: Handshake | Stateless, phase: Phase, row: Sent) -> bool:
+def is_allowed(lifecycle: Handshake | Stateless, phase: Phase, row: Sent) -> bool:
     """Whether this message may be sent or received now."""
     if isinstance(lifecycle, Stateless):
         return True
     roles = _ROLES_IN[phase]
     if roles is None:
-        return row.method != lifecycle.open.method
+        return row.method != lifecycle.initialize_request.method
     return row.method in {known.method for role in roles if (known := getattr(lifecycle, role)) is not None}
 
 
 @cache
-def open_to(revision: Revision, direction: Direction, phase: Phase, missing: frozenset[str]) -> Mapping[str, Sent]:
+def allowed_methods(
+    revision: Revision, direction: Direction, phase: Phase, missing: frozenset[str]
+) -> Mapping[str, Sent]:
     """What may go this way in a phase, but for what needs a capability that is missing; shared by all conversations
     that have come as far."""
     rows = revision.table(direction).items()
     return {
-        method: row for method, row in rows if row.capability not in missing and allowed(revision.lifecycle, phase, row)
+        method: row
+        for method, row in rows
+        if row.capability not in missing and is_allowed(revision.lifecycle, phase, row)
     }
 
 
-def split(capability: str) -> tuple[str, tuple[str, ...]]:
+def parse_capability_path(capability: str) -> tuple[str, tuple[str, ...]]:
     """`server.tools.listChanged` → the side that declares it, and the path in its capabilities; the identifier of an
     extension is one step of it, dots and all, and a setting of it (`server.extensions.acme/paint#glossy`) another."""
-    if _NAMED not in capability:
+    if _EXTENSIONS not in capability:
         side, *path = capability.split(".")
         return side, tuple(path)
     side, within, named = capability.split(".", 2)
     return side, (within, *named.split("#"))
 
 
-def required(capabilities: Iterable[str]) -> Capabilities:
+def capabilities_object(capabilities: Iterable[str]) -> Capabilities:
     """Capabilities, side first, as the object that declares them."""
     found: Capabilities = {}
     for each in capabilities:
         at = found
-        for step in split(each)[1]:
+        for step in parse_capability_path(each)[1]:
             at = at.setdefault(step, {})
     return found
 
 
-def extensions_needed(revision: Revision, side: str) -> Capabilities:
+def required_extensions(revision: Revision, side: str) -> Capabilities:
     """The extensions that a side has to declare for some message of a revision."""
-    gates = (gate.capability for row in revision.rows for gate in row.gates)
-    return required(each for each in gates if each.startswith(f"{side}{_NAMED}"))
+    gates = (gate.capability for row in revision.rows for gate in row.requirements)
+    return capabilities_object(each for each in gates if each.startswith(f"{side}{_EXTENSIONS}"))
 
 
-def declared(capabilities: Capabilities, path: Iterable[str]) -> bool:
+def is_declared(capabilities: Capabilities, path: Iterable[str]) -> bool:
     """Whether the capability is there: an object, or true."""
-    found = _at(capabilities, path)
+    found = _value_at(capabilities, path)
     return found is not None and found is not False
 
 
-def passes(capabilities: Capabilities, gate: Gate) -> bool:
+def satisfies(capabilities: Capabilities, requirement: CapabilityRequirement) -> bool:
     """Whether what a gate needs is there, be it unsaid."""
-    _, path = split(gate.capability)
-    return declared(capabilities, path) or (gate.unsaid and _at(capabilities, path[:-1]) == {})
+    _, path = parse_capability_path(requirement.capability)
+    return is_declared(capabilities, path) or (
+        requirement.implied_by_empty and _value_at(capabilities, path[:-1]) == {}
+    )
 
 
-def _at(capabilities: Capabilities, path: Iterable[str]) -> Any:
+def _value_at(capabilities: Capabilities, path: Iterable[str]) -> Any:
     at: Any = capabilities
     for step in path:
         at = at.get(step) if is_object(at) else None
@@ -115,16 +121,16 @@ def declare(capabilities: Capabilities, path: tuple[str, ...], model: type[BaseM
         return
     at[path[-1]] = True
     try:
-        reader(model)(capabilities)
+        validator(model)(capabilities)
     except ValidationError:
         at[path[-1]] = {}
 
 
-def merge(into: Capabilities, more: Mapping[str, Any]) -> None:
+def merge(target: Capabilities, source: Mapping[str, Any]) -> None:
     """Add what is declared by hand; objects are merged."""
-    for name, value in more.items():
-        present = into.get(name)
+    for name, value in source.items():
+        present = target.get(name)
         if is_object(present) and is_object(value):
             merge(present, value)
         else:
-            into[name] = value
+            target[name] = value

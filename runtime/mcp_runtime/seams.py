@@ -1,4 +1,4 @@
-"""What a session is between: the transport below it, and above it the handlers, which it is a `Speaker` for."""
+"""What a session is between: the transport below it, and above it the handlers, which it is a `Channel` for."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from pydantic import BaseModel
 
-from .errors import McpError
+from .errors import MCPError
 from .exchange import OnProgress
 from .jsonrpc import Id, Message
-from .peer import Peer
+from .peer import Connection
 from .spec import Notification, Request, Revision
 
 if TYPE_CHECKING:
-    from .auth.resource.caller import Caller
+    from .auth.resource.caller import RequestAuth
 
 # Takes the answer to what came in one go, None where it gets none, and the code of the error if it is one.
 Reply = Callable[[bytes | None, int], None]
@@ -25,14 +25,14 @@ class Transport(Protocol):
     """Whole messages, in order, both ways. `ending` says why the conversation ended, for error messages."""
 
     @property
-    def ending(self) -> str: ...
+    def close_reason(self) -> str: ...
 
     def send(self, message: bytes, more: bool = False) -> None:
-        """Take one message to be sent; never blocks. `more` tells that others may follow at once. Raises NotConnected."""
+        """Take one message to be sent; never blocks. `more` tells that others may follow at once. Raises ConnectionClosedError."""
         ...
 
-    async def drained(self) -> None:
-        """Wait until little of what was taken is still to be sent. Raises NotConnected."""
+    async def drain(self) -> None:
+        """Wait until little of what was taken is still to be sent. Raises ConnectionClosedError."""
         ...
 
     async def receive(self) -> bytes | None:
@@ -45,81 +45,81 @@ class Transport(Protocol):
 
 
 @runtime_checkable
-class Pushing(Protocol):
+class PushTransport(Protocol):
     """A transport that can hand over each message as soon as it is there, which saves a turn of the event loop."""
 
-    def push_to(self, deliver: Callable[[bytes | None], None]) -> None: ...
+    def set_receiver(self, deliver: Callable[[bytes | None], None]) -> None: ...
 
     def pause(self) -> None: ...
 
     def resume(self) -> None: ...
 
 
-class Taker(Protocol):
+class MessageSink(Protocol):
     """Who is told by a transport of exchanges what came, and which request will not be answered."""
 
-    def take(self, message: Message | list[Message]) -> None: ...
+    def receive_message(self, message: Message | list[Message]) -> None: ...
 
-    def fail(self, id: Id, fault: McpError) -> None: ...
+    def fail_request(self, id: Id, error: MCPError) -> None: ...
 
 
 @runtime_checkable
-class Exchanging(Protocol):
+class RequestTransport(Protocol):
     """A transport where each request is an exchange of its own, which may fail while the others go on; how it is made
     depends on the revision; until that is agreed, the server may be of one of the `others`. `push_to` is called after
     `exchange_with`, and is told of the end alone."""
 
-    def exchange_with(self, taker: Taker) -> None: ...
+    def set_sink(self, sink: MessageSink) -> None: ...
 
-    def speak(self, revision: Revision, others: Callable[[], Iterable[Revision]] = ...) -> None: ...
+    def set_revision(self, revision: Revision, alternatives: Callable[[], Iterable[Revision]] = ...) -> None: ...
 
 
-class Speaker(Protocol):
+class Channel(Protocol):
     """What a handler may do with its conversation."""
 
     @property
-    def peer(self) -> Peer: ...
+    def connection(self) -> Connection: ...
 
     @property
-    def caller(self) -> Caller | None:
+    def auth(self) -> RequestAuth | None:
         """Who sent the message, over a network; None for whoever started this process."""
         ...
 
-    async def ask(
+    async def send_request(
         self,
         row: Request[Any],
         params: dict[str, Any] | BaseModel,
         timeout: float | None,
         on_progress: OnProgress | None = None,
-        longest: float | None = None,
+        max_timeout: float | None = None,
     ) -> BaseModel: ...
 
-    async def tell(self, row: Notification, params: Any) -> None: ...
+    async def send_notification(self, row: Notification, params: Any) -> None: ...
 
-    def part(self) -> None:
+    def close_sse_stream(self) -> None:
         """End the connection that the answer was to come over, where the client can come back for it."""
         ...
 
 
-class Passing:
+class ChannelProxy:
     """A speaker in front of another: it hands on whatever it does not do itself."""
 
-    __slots__ = ("_session",)
+    __slots__ = ("_channel",)
 
-    def __init__(self, session: Speaker) -> None:
-        self._session = session
-
-    @property
-    def peer(self) -> Peer:
-        return self._session.peer
+    def __init__(self, channel: Channel) -> None:
+        self._channel = channel
 
     @property
-    def caller(self) -> Caller | None:
-        return self._session.caller
+    def connection(self) -> Connection:
+        return self._channel.connection
 
-    def part(self) -> None:
-        self._session.part()
+    @property
+    def auth(self) -> RequestAuth | None:
+        return self._channel.auth
 
-    async def tell(self, row: Notification, params: Any) -> None:
+    def close_sse_stream(self) -> None:
+        self._channel.close_sse_stream()
+
+    async def send_notification(self, row: Notification, params: Any) -> None:
         """As the session's own."""
-        await self._session.tell(row, params)
+        await self._channel.send_notification(row, params)

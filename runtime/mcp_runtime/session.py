@@ -11,31 +11,31 @@ from typing import TYPE_CHECKING, Any, Final
 from pydantic import BaseModel
 
 from . import jsonrpc
-from .batch import Together
-from .eager import Starter
-from .errors import McpError, NotAllowed, NotConnected, TimedOut
-from .exchange import Calls, OnProgress, log
-from .framing import OVERSIZED
+from .batch import BatchResponse
+from .eager import EagerTaskStarter
+from .errors import MCPError, ProtocolViolationError, ConnectionClosedError, RequestTimeoutError
+from .exchange import PendingRequests, OnProgress, log
+from .framing import OVERSIZED_MESSAGE
 from .jsonrpc import Id
 from .lifecycle import Phase
-from .outcomes import hear, is_cancelled, refused
-from .peer import Answered, Asked, Batch, Event, Peer, Refused, Told
-from .seams import Exchanging, Pushing, Reply, Send, Speaker, Transport
+from .outcomes import run_notification_handler, is_cancelled, error_response
+from .peer import ResponseReceived, RequestReceived, Batch, Event, Connection, MessageRejected, NotificationReceived
+from .seams import RequestTransport, PushTransport, Reply, Send, Channel, Transport
 from .spec import Notification, Request
 
 if TYPE_CHECKING:
-    from .auth.resource.caller import Caller
+    from .auth.resource.caller import RequestAuth
 
-_DRAIN: Final = 1.0  # Seconds that handlers get to finish once the peer has ended the conversation.
-_CANCEL: Final = 0.4  # And again to take note that they are cancelled.
-_MOST_AT_ONCE: Final = 1024  # Handlers running at once; what comes beyond waits unread.
+_DRAIN_SECONDS: Final = 1.0  # Seconds that handlers get to finish once the peer has ended the conversation.
+_CANCEL_SECONDS: Final = 0.4  # And again to take note that they are cancelled.
+_MAX_CONCURRENT_HANDLERS: Final = 1024  # Handlers running at once; what comes beyond waits unread.
 
 
 @dataclass(slots=True)
-class Serving:
+class RunningRequest:
     """A request of the peer's whose handler waits for something."""
 
-    asked: Asked
+    request: RequestReceived
     reply: Reply
     task: asyncio.Task[None]
 
@@ -47,125 +47,125 @@ class Session:
     what comes after it in the same breath is to be understood as the two sides have agreed.
     """
 
-    __slots__ = ("peer", "caller", "transport", "handle", "ended", "_opened", "_calls", "_serving", "_tasks", "_loop",
-                 "_starter", "_shares_starter", "_end", "_over", "_pushing")  # fmt: skip
+    __slots__ = ("connection", "auth", "transport", "handle", "ended", "_on_initialize", "_pending", "_running", "_tasks", "_loop",
+                 "_starter", "_shares_starter", "_input_ended", "_closed", "_push_transport")  # fmt: skip
 
     def __init__(
         self,
-        peer: Peer,
+        connection: Connection,
         transport: Transport,
-        handle: Callable[[Speaker, Asked | Told], Awaitable[Any]],
-        opened: Callable[[Peer, Asked], BaseModel] | None = None,
-        starter: Starter | None = None,
-        caller: Caller | None = None,
+        handle: Callable[[Channel, RequestReceived | NotificationReceived], Awaitable[Any]],
+        on_initialize: Callable[[Connection, RequestReceived], BaseModel] | None = None,
+        starter: EagerTaskStarter | None = None,
+        auth: RequestAuth | None = None,
     ) -> None:
-        self.peer = peer
-        self.caller = caller
+        self.connection = connection
+        self.auth = auth
         self.transport = transport
         self.handle = handle
-        self._opened = opened
-        self._calls = Calls()
-        self._serving: dict[Id, Serving] = {}
+        self._on_initialize = on_initialize
+        self._pending = PendingRequests()
+        self._running: dict[Id, RunningRequest] = {}
         self._tasks: dict[asyncio.Task[None], None] = {}
         self._loop = asyncio.get_running_loop()
-        self._starter = starter or Starter(self._loop)
+        self._starter = starter or EagerTaskStarter(self._loop)
         self._shares_starter = starter is not None
-        self._end: asyncio.Future[None] | None = None
-        self._over: asyncio.Future[None] | None = None
-        self._pushing: Pushing | None = None
+        self._input_ended: asyncio.Future[None] | None = None
+        self._closed: asyncio.Future[None] | None = None
+        self._push_transport: PushTransport | None = None
         self.ended = False
 
     @property
-    def over(self) -> asyncio.Future[None]:
+    def closed(self) -> asyncio.Future[None]:
         """Done when the conversation has ended; not to be cancelled."""
-        if self._over is None:
-            self._over = self._loop.create_future()
+        if self._closed is None:
+            self._closed = self._loop.create_future()
             if self.ended:
-                self._over.set_result(None)
-        return self._over
+                self._closed.set_result(None)
+        return self._closed
 
     # ---- receiving --------------------------------------------------------------------------------------------------
 
     async def run(self, first: bytes | None = None) -> None:
-        """Receive and serve until the conversation ends; then every call still waiting fails with NotConnected.
+        """Receive and serve until the conversation ends; then every call still waiting fails with ConnectionClosedError.
 
         `first` is the first message, where it has been received already.
         """
-        self._pushing = self.transport if isinstance(self.transport, Pushing) else None
+        self._push_transport = self.transport if isinstance(self.transport, PushTransport) else None
         if first is not None:
-            self._arrived(first)
+            self._receive_bytes(first)
         try:
-            if isinstance(self.transport, Exchanging):
-                self.transport.exchange_with(self)
-            if self._pushing is not None:
-                self._end = self._loop.create_future()
-                self._pushing.push_to(self._arrived)
-                await self._end
+            if isinstance(self.transport, RequestTransport):
+                self.transport.set_sink(self)
+            if self._push_transport is not None:
+                self._input_ended = self._loop.create_future()
+                self._push_transport.set_receiver(self._receive_bytes)
+                await self._input_ended
             else:
                 await self._receive()
-        except NotConnected as fault:
+        except ConnectionClosedError as fault:
             log.debug("%s", fault)
         except asyncio.CancelledError:
-            self._fail_calls()
+            self._fail_pending()
             await self._finish_handlers(0)
             raise
-        self._fail_calls()
-        await self._finish_handlers(_DRAIN)
+        self._fail_pending()
+        await self._finish_handlers(_DRAIN_SECONDS)
 
     async def _receive(self) -> None:
         while (data := await self.transport.receive()) is not None:
-            self._arrived(data)
-            if len(self._tasks) >= _MOST_AT_ONCE:
+            self._receive_bytes(data)
+            if len(self._tasks) >= _MAX_CONCURRENT_HANDLERS:
                 await asyncio.wait(self._tasks, return_when=asyncio.FIRST_COMPLETED)
-            await self.transport.drained()
+            await self.transport.drain()
 
-    def _arrived(self, data: bytes | None) -> None:
+    def _receive_bytes(self, data: bytes | None) -> None:
         if data is None:
-            if self._end is not None and not self._end.done():
-                self._end.set_result(None)
+            if self._input_ended is not None and not self._input_ended.done():
+                self._input_ended.set_result(None)
         else:
-            event = self.peer.oversized() if data is OVERSIZED else self.peer.receive(data)
-            self.act(event, self._send, self)
+            event = self.connection.oversized() if data is OVERSIZED_MESSAGE else self.connection.receive(data)
+            self.handle_event(event, self._send, self)
 
-    def take(self, message: jsonrpc.Message | list[jsonrpc.Message]) -> None:
+    def receive_message(self, message: jsonrpc.Message | list[jsonrpc.Message]) -> None:
         """What a transport of exchanges has read."""
-        self.act(self.peer.take(message), self._send, self)
+        self.handle_event(self.connection.receive_message(message), self._send, self)
 
-    def fail(self, id: Id, fault: McpError) -> None:
+    def fail_request(self, id: Id, error: MCPError) -> None:
         """A request of ours will not be answered."""
-        self.peer.forget(id)
-        self._calls.settle(id, fault)
+        self.connection.discard(id)
+        self._pending.resolve(id, error)
 
-    def act(self, event: Event, reply: Reply, speaker: Speaker) -> bool:
+    def handle_event(self, event: Event, reply: Reply, channel: Channel) -> bool:
         """Do what an event asks for; `speaker` is the conversation as its handlers see it. Whether `reply` will be
         called, or was already."""
         match event:
-            case Asked():
-                if self._opened is not None and event.row is self.peer.opening:
-                    opened, self._opened = self._opened, None  # It is needed once.
-                    reply(self.peer.answer(event, opened(self.peer, event)), 0)
-                elif (task := self._start(self._serve(event, reply, speaker))) is not None:
-                    self._serving[event.id] = Serving(event, reply, task)
+            case RequestReceived():
+                if self._on_initialize is not None and event.row is self.connection.initialize_row:
+                    opened, self._on_initialize = self._on_initialize, None  # It is needed once.
+                    reply(self.connection.send_result(event, opened(self.connection, event)), 0)
+                elif (task := self._start(self._run_request_handler(event, reply, channel))) is not None:
+                    self._running[event.id] = RunningRequest(event, reply, task)
                 return True
-            case Told():
-                self._told(event)
-            case Answered():
-                self._calls.settle(event.id, event.outcome)
-            case Refused():
-                log.debug("refused: %s", event.why)
+            case NotificationReceived():
+                self._handle_notification(event)
+            case ResponseReceived():
+                self._pending.resolve(event.id, event.outcome)
+            case MessageRejected():
+                log.debug("refused: %s", event.reason)
                 if event.reply is not None:
                     reply(event.reply, event.code)
                     return True
             case Batch():
-                return self._act_together(event.events, reply, speaker)
+                return self._handle_batch(event.events, reply, channel)
         return False
 
-    def _act_together(self, events: list[Event], reply: Reply, speaker: Speaker) -> bool:
+    def _handle_batch(self, events: list[Event], reply: Reply, channel: Channel) -> bool:
         """Serve a batch; its answers are sent in one message, once the last of them is there."""
-        together = Together(events, reply)
-        expected = bool(together.due)
+        together = BatchResponse(events, reply)
+        expected = bool(together.pending)
         for number, event in enumerate(events):
-            self.act(event, partial(together.answer, number), speaker)
+            self.handle_event(event, partial(together.add_response, number), channel)
         return expected
 
     def _start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None] | None:
@@ -174,70 +174,72 @@ class Session:
         if task is None or task.done():
             return None
         self._tasks[task] = None
-        if len(self._tasks) == _MOST_AT_ONCE and self._pushing is not None:
-            self._pushing.pause()
+        if len(self._tasks) == _MAX_CONCURRENT_HANDLERS and self._push_transport is not None:
+            self._push_transport.pause()
         return task
 
-    def _done(self, task: asyncio.Task[None]) -> None:
+    def _handler_done(self, task: asyncio.Task[None]) -> None:
         """A handler has ended. It says so itself, which saves a turn of the loop; one that never began cannot."""
         if task not in self._tasks:
             return
         del self._tasks[task]
-        if len(self._tasks) == _MOST_AT_ONCE - 1 and self._pushing is not None:
-            self._pushing.resume()
+        if len(self._tasks) == _MAX_CONCURRENT_HANDLERS - 1 and self._push_transport is not None:
+            self._push_transport.resume()
 
-    async def _serve(self, asked: Asked, reply: Reply, speaker: Speaker) -> None:
+    async def _run_request_handler(self, request: RequestReceived, reply: Reply, channel: Channel) -> None:
         """Run a handler and send what it gives; its own faults never end the conversation."""
         code, serving = 0, None
         try:
-            result = await self.handle(speaker, asked)
-            is_wanted = asked.open  # Who has cancelled wants no answer, also not that of a handler which did not care.
-            answer = self.peer.answer(asked, result)
+            result = await self.handle(channel, request)
+            is_wanted = (
+                request.open
+            )  # Who has cancelled wants no answer, also not that of a handler which did not care.
+            answer = self.connection.send_result(request, result)
         except (Exception, asyncio.CancelledError) as fault:
             if is_cancelled(fault):
                 raise
-            is_wanted = asked.open
-            answer, code = refused(self.peer, asked, fault)
+            is_wanted = request.open
+            answer, code = error_response(self.connection, request, fault)
         finally:
-            if self._serving and (serving := self._serving.get(asked.id)) is not None and serving.asked is asked:
-                self._done(serving.task)
+            if self._running and (serving := self._running.get(request.id)) is not None and serving.request is request:
+                self._handler_done(serving.task)
         if is_wanted:
             if serving is not None:  # It is its own: nobody else has the id as long as the request is open.
-                del self._serving[asked.id]
-                if not self._serving:
-                    self._serving.clear()  # Gives back what it had grown to.
+                del self._running[request.id]
+                if not self._running:
+                    self._running.clear()  # Gives back what it had grown to.
             reply(answer, code)
 
     def _cancel(self, id: Id) -> None:
         """Stop the handler of a request; the request is over at once."""
         # The opening request is never cancelled, and nothing else is served before it is answered.
-        serving = self._serving.pop(id, None) if self.peer.phase is Phase.OPEN else None
+        serving = self._running.pop(id, None) if self.connection.phase is Phase.OPEN else None
         if serving is not None:
-            self.peer.let_go(serving.asked)
-            serving.task.add_done_callback(self._done)
+            self.connection.finish(serving.request)
+            serving.task.add_done_callback(self._handler_done)
             serving.task.cancel()
             serving.reply(None, 0)
 
-    def _told(self, told: Told) -> None:
+    def _handle_notification(self, notification: NotificationReceived) -> None:
         """Notifications that are about an exchange go to it; the others to their handler."""
-        lifecycle = self.peer.revision.lifecycle
-        if told.row.method == lifecycle.cancel.method:
-            log.debug("the peer cancels %r: %r", told.params.request_id, told.params.reason)
-            self._cancel(told.params.request_id)
-        elif told.row.method == lifecycle.progress.method:
-            self._calls.progressed(told.params)
+        lifecycle = self.connection.revision.lifecycle
+        if notification.row.method == lifecycle.cancelled.method:
+            log.debug("the peer cancels %r: %r", notification.params.request_id, notification.params.reason)
+            self._cancel(notification.params.request_id)
+        elif notification.row.method == lifecycle.progress.method:
+            self._pending.handle_progress(notification.params)
         # What is said of it belongs to no exchange: nobody waits for an answer to a notification.
-        if (task := self._start(hear(told, self.handle(self, told)))) is not None:
-            task.add_done_callback(self._done)
+        if (task := self._start(run_notification_handler(notification, self.handle(self, notification)))) is not None:
+            task.add_done_callback(self._handler_done)
 
-    async def _finish_handlers(self, patience: float) -> None:
+    async def _finish_handlers(self, grace: float) -> None:
         """Let the handlers finish for a moment, then cancel them."""
-        if self._tasks and patience:
-            await asyncio.wait(self._tasks, timeout=patience)
+        if self._tasks and grace:
+            await asyncio.wait(self._tasks, timeout=grace)
         for task in self._tasks:
             task.cancel()
         if self._tasks:
-            await asyncio.wait(self._tasks, timeout=_CANCEL)
+            await asyncio.wait(self._tasks, timeout=_CANCEL_SECONDS)
         if not self._shares_starter:
             await self._starter.close()
 
@@ -246,76 +248,76 @@ class Session:
     def _send(self, message: bytes | None, code: int = 0) -> None:
         try:
             if message is not None:
-                self.transport.send(message, more=bool(self._serving))
-        except NotConnected as fault:
+                self.transport.send(message, more=bool(self._running))
+        except ConnectionClosedError as fault:
             log.debug("not sent: %s", fault)
 
-    async def ask(
+    async def send_request(
         self,
         row: Request[Any],
         params: dict[str, Any] | BaseModel,
         timeout: float | None,
         on_progress: OnProgress | None = None,
-        longest: float | None = None,
+        max_timeout: float | None = None,
         send: Send | None = None,
         id: Id | None = None,
     ) -> BaseModel:
         """Send a request and wait for its answer, at most `timeout` seconds, or `timeout` after each progress but at
         most `longest` in all. `send` is how, if not over the transport; `id` the next one of the peer, where that was
-        taken already. Raises McpError."""
+        taken already. Raises MCPError."""
         if self.ended:
-            raise NotConnected(f"{row.method!r}: the connection is closed")
-        id = self.peer.next_id() if id is None else id
+            raise ConnectionClosedError(f"{row.method!r}: the connection is closed")
+        id = self.connection.next_id() if id is None else id
         if on_progress is not None and isinstance(params, dict):
             params = {**params, "_meta": {**params.get("_meta", {}), "progressToken": id}}
-        data = self.peer.ask(id, row, params)
-        call = self._calls.open(id, row, timeout, on_progress, longest)
+        data = self.connection.send_request(id, row, params)
+        call = self._pending.open(id, row, timeout, on_progress, max_timeout)
         try:
             if send is None:
-                self.transport.send(data, more=len(self._calls) > 1)
+                self.transport.send(data, more=len(self._pending) > 1)
             else:
                 send(data)
-            return await call.waiting
-        except (asyncio.CancelledError, TimedOut):
-            self._give_up(id, row, send)
+            return await call.future
+        except (asyncio.CancelledError, RequestTimeoutError):
+            self._send_cancelled(id, row, send)
             raise
         finally:
-            self._calls.close(call)
-            self.peer.forget(id)
+            self._pending.close(call)
+            self.connection.discard(id)
 
-    def _give_up(self, id: Id, row: Request[Any], send: Send | None) -> None:
+    def _send_cancelled(self, id: Id, row: Request[Any], send: Send | None) -> None:
         """Tell the peer that nobody waits any more; the opening request is never cancelled."""
-        if self.peer.forget(id) and row is not self.peer.opening and not self.ended:
+        if self.connection.discard(id) and row is not self.connection.initialize_row and not self.ended:
             try:
-                cancel = self.peer.mine(self.peer.revision.lifecycle.cancel)
-                (send or self._send)(self.peer.tell(cancel, {"requestId": id}))
-            except NotAllowed:
-                log.debug("%r has no notification to cancel with", self.peer.revision.id)
+                cancel = self.connection.local_row(self.connection.revision.lifecycle.cancelled)
+                (send or self._send)(self.connection.send_notification(cancel, {"requestId": id}))
+            except ProtocolViolationError:
+                log.debug("%r has no notification to cancel with", self.connection.revision.id)
 
-    async def tell(self, row: Notification, params: Any) -> None:
-        """Send a notification. Raises McpError."""
+    async def send_notification(self, row: Notification, params: Any) -> None:
+        """Send a notification. Raises MCPError."""
         if self.ended:
-            raise NotConnected(f"{row.method!r}: the connection is closed")
-        self.transport.send(self.peer.tell(row, params))
-        await self.transport.drained()
+            raise ConnectionClosedError(f"{row.method!r}: the connection is closed")
+        self.transport.send(self.connection.send_notification(row, params))
+        await self.transport.drain()
 
-    def part(self) -> None:
+    def close_sse_stream(self) -> None:
         """Nothing: a transport that carries everything goes on."""
 
     async def close(self) -> None:
-        """End the conversation; every call still waiting fails with NotConnected."""
-        self._fail_calls()
+        """End the conversation; every call still waiting fails with ConnectionClosedError."""
+        self._fail_pending()
         await self.transport.close()
 
     async def stop(self) -> None:
         """End what was fed by `act` instead of `run`: calls fail, handlers are cancelled, and give no answer."""
-        self._fail_calls()
+        self._fail_pending()
         await self._finish_handlers(0)
-        while self._serving:
-            self._serving.popitem()[1].reply(None, 0)
+        while self._running:
+            self._running.popitem()[1].reply(None, 0)
 
-    def _fail_calls(self) -> None:
-        if not self.ended and self._over is not None:
-            self._over.set_result(None)
+    def _fail_pending(self) -> None:
+        if not self.ended and self._closed is not None:
+            self._closed.set_result(None)
         self.ended = True
-        self._calls.fail(self.transport.ending)
+        self._pending.fail(self.transport.close_reason)

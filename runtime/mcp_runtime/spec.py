@@ -11,7 +11,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from .errors import LocalError
-from .wire import is_object, reader, usual
+from .wire import is_object, validator, defaults_of
 
 Direction = Literal["client_to_server", "server_to_client"]
 ResultT = TypeVar("ResultT", bound=BaseModel)
@@ -20,9 +20,9 @@ RecordT = TypeVar("RecordT")
 # The namespace of the protocol's own keys in metadata.
 META: Final = "io.modelcontextprotocol/"
 
-_KIND: Final = "resultType"
+_RESULT_TYPE: Final = "resultType"
 _TOO_LOW: Final = "greater_than_equal"
-_OTHER: Final = "Input should be '{usual}', or a kind that this method has"
+_WRONG_RESULT_TYPE: Final = "Input should be '{usual}', or a kind that this method has"
 
 OPPOSITE: Final[Mapping[Direction, Direction]] = {
     "client_to_server": "server_to_client",
@@ -31,13 +31,13 @@ OPPOSITE: Final[Mapping[Direction, Direction]] = {
 
 
 @dataclass_transform(eq_default=False, frozen_default=True, kw_only_default=True, field_specifiers=(field,))
-def record(cls: type[RecordT]) -> type[RecordT]:
+def frozen_record(cls: type[RecordT]) -> type[RecordT]:
     """A dataclass that nobody changes, to which those who check types hold everybody: code that does so at run time is
     made anew for each class, at each import."""
     return dataclass(eq=False, repr=False, kw_only=True)(cls)
 
 
-class Interim(NamedTuple):
+class InterimResult(NamedTuple):
     """A type that may answer a request before its result does: if `property` of the answer is `value`, or, where
     there is no value, if the params had `property`."""
 
@@ -46,7 +46,7 @@ class Interim(NamedTuple):
     value: str | None = None
 
 
-class Gate(NamedTuple):
+class CapabilityRequirement(NamedTuple):
     """A capability, side first, that params of type `params` need: all of them, those that have the attribute
     `property`, or those where it has one of `values`. With `unsaid`, an empty object one level above declares it as
     well; with `sent_only`, whoever receives such params has to bear them."""
@@ -55,24 +55,24 @@ class Gate(NamedTuple):
     capability: str
     property: str = ""
     values: tuple[str, ...] = ()
-    unsaid: bool = False
-    sent_only: bool = False
+    implied_by_empty: bool = False
+    sender_only: bool = False
 
-    def stops(self, params: object) -> bool:
+    def applies_to(self, params: object) -> bool:
         """Whether these params need the capability."""
         if not isinstance(params, self.params) or not self.property:
             return isinstance(params, self.params)
         value = vars(params)[self.property]  # An attribute may be deprecated, which is not for us to say.
         return value in self.values if self.values else value is not None
 
-    def complaint(self) -> str:
+    def describe(self) -> str:
         """What is missing for params that do not pass."""
         named = self.property or self.params.__name__
         return f"with {named} needs the capability {self.capability!r}, which was not declared"
 
 
-@record
-class _Row:
+@frozen_record
+class _Message:
     """What all rows have. `name` is the method of the generated class that receives the message; `params` is a model,
     a union of models, or None, and may be left out for an empty object unless `params_required`; `capability` is what
     must have been declared, side first, empty for nothing, and `gates` what some params need besides."""
@@ -83,34 +83,34 @@ class _Row:
     params: Any = None
     params_required: bool = True
     capability: str = ""
-    gates: tuple[Gate, ...] = ()
+    requirements: tuple[CapabilityRequirement, ...] = ()
 
 
-@record
-class Notification(_Row):
+@frozen_record
+class Notification(_Message):
     """A message that is not answered; its sender must have declared the capability. `listed` is the list by which who
     listens chooses some of them, and the property of the params that is in it."""
 
     listed: tuple[str, str] | None = None
 
 
-@record
-class Request(_Row, Generic[ResultT]):
+@frozen_record
+class Request(_Message, Generic[ResultT]):
     """A message that is answered by `result`, or by one of `interim` before that (`answers` are all of these types);
     its receiver must have declared the capability. `keeps` tells that the result says how long it holds; `asks` is the
     one of `interim` that asks questions."""
 
     result: type[ResultT]
-    interim: tuple[Interim, ...] = ()
-    answers: tuple[type[BaseModel], ...] = field(init=False)
-    keeps: bool = field(init=False)
-    asks: Interim | None = field(init=False)
+    interim: tuple[InterimResult, ...] = ()
+    result_types: tuple[type[BaseModel], ...] = field(init=False)
+    cacheable: bool = field(init=False)
+    input_required: InterimResult | None = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "keeps", {"ttl_ms", "cache_scope"} <= self.result.model_fields.keys())
-        object.__setattr__(self, "answers", (self.result, *(interim.result for interim in self.interim)))
+        object.__setattr__(self, "cacheable", {"ttl_ms", "cache_scope"} <= self.result.model_fields.keys())
+        object.__setattr__(self, "result_types", (self.result, *(interim.result for interim in self.interim)))
         asking = (each for each in self.interim if "input_requests" in each.result.model_fields)
-        object.__setattr__(self, "asks", next(asking, None))
+        object.__setattr__(self, "input_required", next(asking, None))
 
     def read_result(self, value: object, params: object = None) -> BaseModel:
         """The answer to a request with these params, as the one type it has to be; what has a usual value may be absent
@@ -123,12 +123,12 @@ class Request(_Row, Generic[ResultT]):
                 break
         else:
             shape = self.result
-        result: BaseModel = _read_final(shape, value) if shape is self.result else reader(shape)(value)
+        result: BaseModel = _read_result(shape, value) if shape is self.result else validator(shape)(value)
         return result
 
 
-@record
-class InputRequest(_Row, Generic[ResultT]):
+@frozen_record
+class InputRequest(_Message, Generic[ResultT]):
     """What one side asks of the other inside a result, answered in the params of the next request."""
 
     result: type[ResultT]
@@ -137,49 +137,49 @@ class InputRequest(_Row, Generic[ResultT]):
 Sent = Request[Any] | Notification
 
 
-@record
-class Terms:
+@frozen_record
+class HandshakeFields:
     """What the properties of the opening request and its result are called; `further` are the objects that the result
     has to have besides."""
 
     version: str = "protocolVersion"
-    client: str = "capabilities"
+    client_capabilities: str = "capabilities"
     client_info: str = "clientInfo"
-    server: str = "capabilities"
+    server_capabilities: str = "capabilities"
     server_info: str = "serverInfo"
-    further: tuple[str, ...] = ()
+    required_objects: tuple[str, ...] = ()
 
 
-@record
+@frozen_record
 class Handshake:
     """A conversation is a session: it opens with a request and a notification, and both sides remember what was said."""
 
-    open: Request[Any]
-    opened: Notification
-    probe: Request[Any]
-    cancel: Notification
+    initialize_request: Request[Any]
+    initialized: Notification
+    ping_request: Request[Any]
+    cancelled: Notification
     progress: Notification
     log: Notification | None = None
-    level: Request[Any] | None = None
+    set_level: Request[Any] | None = None
     subscribe: Request[Any] | None = None
     unsubscribe: Request[Any] | None = None
-    terms: Terms = Terms()
+    fields: HandshakeFields = HandshakeFields()
 
 
-@record
+@frozen_record
 class Stateless:
     """Every request carries its revision and the client's capabilities; nothing is remembered between requests."""
 
     discover: Request[Any]
     listen: Request[Any]
     acknowledged: Notification
-    cancel: Notification
+    cancelled: Notification
     progress: Notification
     log: Notification
 
 
-@record
-class Http:
+@frozen_record
+class HTTPProfile:
     """How the messages of a revision travel over HTTP: over the one streamable endpoint, or over the older pair alone;
     with a header that names the revision once it is agreed; with an empty event that begins each stream; with metadata
     of the protected resource, which says who authorizes (RFC 9728): else the server's own origin does.
@@ -191,58 +191,60 @@ class Http:
 
     streamable: bool
     version_header: bool
-    primed: bool
+    priming_event: bool
     resource_metadata: bool
-    names: Mapping[str, str] = field(default_factory=dict[str, str])
+    name_params: Mapping[str, str] = field(default_factory=dict[str, str])
     statuses: Mapping[int, int] = field(default_factory=dict[int, int])
-    schemas: Request[Any] | None = None
-    arguments: Request[Any] | None = None
+    tool_schemas: Request[Any] | None = None
+    tool_call: Request[Any] | None = None
 
 
-def _read_final(shape: type[BaseModel], value: object) -> Any:
+def _read_result(shape: type[BaseModel], value: object) -> Any:
     """The answer as the result that ends a request, with the usual values of what it leaves out, as older servers do.
     Raises ValidationError, also for a result of a kind that this one is not (2026: basic, ResultType)."""
-    known = usual(shape)
+    known = defaults_of(shape)
     if not known or not is_object(value):
-        return reader(shape)(value)
+        return validator(shape)(value)
     try:
-        result = reader(shape)(value if known.keys() <= value.keys() else {**known, **value})
+        result = validator(shape)(value if known.keys() <= value.keys() else {**known, **value})
     except ValidationError as fault:
         low = {each["loc"][0] for each in fault.errors() if each["type"] == _TOO_LOW and len(each["loc"]) == 1}
         if not low & known.keys():
             raise
         # A number below the least is ignored where there is a usual value (2026: server/utilities/caching).
-        return _read_final(shape, {name: each for name, each in value.items() if name not in low & known.keys()})
-    if (kind := known.get(_KIND)) is not None and (said := value.get(_KIND, kind)) != kind:
-        wrong = InitErrorDetails(type=PydanticCustomError("kind", _OTHER, {"usual": kind}), loc=(_KIND,), input=said)
+        return _read_result(shape, {name: each for name, each in value.items() if name not in low & known.keys()})
+    if (kind := known.get(_RESULT_TYPE)) is not None and (said := value.get(_RESULT_TYPE, kind)) != kind:
+        wrong = InitErrorDetails(
+            type=PydanticCustomError("kind", _WRONG_RESULT_TYPE, {"usual": kind}), loc=(_RESULT_TYPE,), input=said
+        )
         raise ValidationError.from_exception_data(shape.__name__, [wrong])
     return result
 
 
-class Codes(NamedTuple):
+class ReservedErrorCodes(NamedTuple):
     """The error codes from `first` to `last`: unless they are constants, `instead` is sent for them."""
 
     first: int
     last: int
-    instead: int
+    replacement: int
 
 
-def _both(one: Sent | InputRequest[Any], other: Sent | InputRequest[Any]) -> Sent | InputRequest[Any]:
+def _merge_rows(row: Sent | InputRequest[Any], other: Sent | InputRequest[Any]) -> Sent | InputRequest[Any]:
     """The row of a message that two extensions have: what may answer it is all that either of them says."""
-    result, further = (getattr(each, "result", None) for each in (one, other))
-    if one.params is not other.params or result is not further or one.capability != other.capability:
-        raise LocalError(f"two extensions have the message {one.method!r}, and mean different things by it")
-    if not isinstance(one, Request) or not isinstance(other, Request):
-        return one
-    told = {(interim.property, interim.value): interim for interim in one.interim}
+    result, further = (getattr(each, "result", None) for each in (row, other))
+    if row.params is not other.params or result is not further or row.capability != other.capability:
+        raise LocalError(f"two extensions have the message {row.method!r}, and mean different things by it")
+    if not isinstance(row, Request) or not isinstance(other, Request):
+        return row
+    told = {(interim.property, interim.value): interim for interim in row.interim}
     for interim in other.interim:
         known = told.setdefault((interim.property, interim.value), interim)
         if known.result is not interim.result:
-            raise LocalError(f"two extensions answer {one.method!r} with {interim.property} = {interim.value!r}")
-    return one if len(told) == len(one.interim) else replace(one, interim=tuple(told.values()))
+            raise LocalError(f"two extensions answer {row.method!r} with {interim.property} = {interim.value!r}")
+    return row if len(told) == len(row.interim) else replace(row, interim=tuple(told.values()))
 
 
-@record
+@frozen_record
 class Revision:
     """One revision of the protocol, as `module` of its package has it: all its rows, how a conversation opens and how
     it travels over HTTP; which error codes are not sent; whether messages may come in batches, and errors about a message
@@ -252,14 +254,14 @@ class Revision:
     module: str
     rows: tuple[Sent | InputRequest[Any], ...]
     lifecycle: Handshake | Stateless
-    http: Http
+    http: HTTPProfile
     batches: bool
     null_ids: bool
     constants: Mapping[str, str | int]
-    codes: tuple[Codes, ...] = ()
+    reserved_codes: tuple[ReservedErrorCodes, ...] = ()
 
     @property
-    def family(self) -> str:
+    def package(self) -> str:
         """The package that holds this revision's and those of others."""
         return self.module.rsplit(".", 2)[0]
 
@@ -276,23 +278,23 @@ class Revision:
         """Everything that some message of it needs to have been declared, side first."""
         return frozenset(row.capability for table in self._tables.values() for row in table.values() if row.capability)
 
-    def sends_code(self, code: int) -> int:
+    def error_code_to_send(self, code: int) -> int:
         """The error code that is sent for this one, which may be reserved or out of use (2026: basic, error codes)."""
         if code not in self.constants.values():
-            for codes in self.codes:
+            for codes in self.reserved_codes:
                 if codes.first <= code <= codes.last:
-                    return codes.instead
+                    return codes.replacement
         return code
 
-    def joined(self, extended: Revision) -> Revision:
+    def extended_with(self, extension: Revision) -> Revision:
         """This revision with what another one has beside it: one that is the same, but for an extension. Raises LocalError
         where the two say different things of one message."""
         rows = {(row.direction, row.method): row for row in self.rows}
-        for row in extended.rows:
+        for row in extension.rows:
             known = rows.get((row.direction, row.method))
-            rows[row.direction, row.method] = row if known is None else _both(known, row)
-        names = {**self.http.names, **extended.http.names}
-        return replace(self, rows=tuple(rows.values()), http=replace(self.http, names=names))
+            rows[row.direction, row.method] = row if known is None else _merge_rows(known, row)
+        names = {**self.http.name_params, **extension.http.name_params}
+        return replace(self, rows=tuple(rows.values()), http=replace(self.http, name_params=names))
 
     def table(self, direction: Direction) -> Mapping[str, Sent]:
         """The requests and notifications that go this way, by method."""

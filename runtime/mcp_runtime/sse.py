@@ -7,15 +7,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-LIMIT: Final = 8 * 1024 * 1024  # Bytes of one event that are kept at most.
-COMMENT: Final = b": \n\n"  # Says nothing; keeps a connection open that would be idle.
+MAX_EVENT_BYTES: Final = 8 * 1024 * 1024  # Bytes of one event that are kept at most.
+KEEP_ALIVE_COMMENT: Final = b": \n\n"  # Says nothing; keeps a connection open that would be idle.
 
 _LINE_END: Final = re.compile(rb"\r\n|\n|\r")
 _BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class ServerSentEvent:
     """One event. `id` is that of the last event that had one, empty for none; `retry` is in milliseconds."""
 
     data: bytes
@@ -24,7 +24,7 @@ class Event:
     retry: int | None = None
 
 
-class Oversized(ValueError):
+class OversizedEventError(ValueError):
     """An event is longer than the limit."""
 
 
@@ -40,10 +40,10 @@ def encode(data: bytes, id: str = "", kind: str = "", retry: int | None = None) 
     return b"%bdata: %b\n\n" % (head, data)
 
 
-class Events:
+class SSEDecoder:
     """Bytes as they arrive go in, whole events come out. `last_id` is where a broken stream can be resumed."""
 
-    def __init__(self, limit: int = LIMIT) -> None:
+    def __init__(self, limit: int = MAX_EVENT_BYTES) -> None:
         self.last_id = ""
         self.retry: int | None = None
         self._limit = limit
@@ -56,8 +56,8 @@ class Events:
         self._id: str | None = None
         self._kind = ""
 
-    def feed(self, chunk: bytes) -> Iterator[Event]:
-        """The events that are complete with this chunk; an event without data is given too, if it has an id. Raises Oversized."""
+    def feed(self, chunk: bytes) -> Iterator[ServerSentEvent]:
+        """The events that are complete with this chunk; an event without data is given too, if it has an id. Raises OversizedEventError."""
         if self._after_cr and chunk:
             # The CR that ended the last line was the first half of a CRLF, if this is its second half.
             chunk = chunk.removeprefix(b"\n")
@@ -78,7 +78,7 @@ class Events:
             self._held += len(rest)
             self._check(self._held)
 
-    def _line(self, line: bytes) -> Event | None:
+    def _line(self, line: bytes) -> ServerSentEvent | None:
         if self._first:
             line = line.removeprefix(_BYTE_ORDER_MARK)
             self._first = False
@@ -101,16 +101,16 @@ class Events:
                 pass  # A comment, or a field that nothing is known of.
         return None
 
-    def _dispatch(self) -> Event | None:
+    def _dispatch(self) -> ServerSentEvent | None:
         if self._id is not None:
             self.last_id = self._id
         data = b"\n".join(self._data)
         said = bool(self._data) or self._id is not None
-        event = Event(data, self.last_id, self._kind or "message", self.retry)
+        event = ServerSentEvent(data, self.last_id, self._kind or "message", self.retry)
         self._data.clear()
         self._size, self._id, self._kind = 0, None, ""
         return event if said else None
 
     def _check(self, size: int) -> None:
         if size > self._limit:
-            raise Oversized(f"an event is longer than {self._limit} bytes")
+            raise OversizedEventError(f"an event is longer than {self._limit} bytes")

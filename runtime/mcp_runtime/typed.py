@@ -12,28 +12,28 @@ from typing import Any, Final, Generic, Protocol, TypeVar
 from pydantic import BaseModel, ValidationError
 from pydantic_core import to_jsonable_python
 
-from .errors import InvalidResponse, LocalError, ToolFailed
-from .faces.calls import Options
-from .wire import complaint, is_object, reader
+from .errors import InvalidResponseError, LocalError, ToolResultError
+from .faces.calls import RequestOptions
+from .wire import format_validation_error, is_object, validator
 
 ResultT = TypeVar("ResultT", bound=BaseModel)
 ResultT_co = TypeVar("ResultT_co", bound=BaseModel, covariant=True)
 
 
-class Absent(Enum):
+class Unset(Enum):
     """The value of an argument that is not sent, where `None` is a value that can be."""
 
     ABSENT = "absent"
 
 
-ABSENT: Final = Absent.ABSENT
+UNSET: Final = Unset.ABSENT
 
 
 class CallsTools(Protocol[ResultT_co]):
     """A client of any revision, as far as tools go."""
 
     def call_tool(
-        self, *, name: str, arguments: dict[str, Any] | None = ..., options: Options | None = ...
+        self, *, name: str, arguments: dict[str, Any] | None = ..., options: RequestOptions | None = ...
     ) -> Awaitable[ResultT_co]: ...
 
 
@@ -41,7 +41,7 @@ class CallsToolsSync(Protocol[ResultT_co]):
     """A synchronous client of any revision, as far as tools go."""
 
     def call_tool(
-        self, *, name: str, arguments: dict[str, Any] | None = ..., options: Options | None = ...
+        self, *, name: str, arguments: dict[str, Any] | None = ..., options: RequestOptions | None = ...
     ) -> ResultT_co: ...
 
 
@@ -49,7 +49,7 @@ class GetsPrompts(Protocol[ResultT_co]):
     """A client of any revision, as far as prompts go."""
 
     def get_prompt(
-        self, *, name: str, arguments: dict[str, str] | None = ..., options: Options | None = ...
+        self, *, name: str, arguments: dict[str, str] | None = ..., options: RequestOptions | None = ...
     ) -> Awaitable[ResultT_co]: ...
 
 
@@ -57,57 +57,61 @@ class GetsPromptsSync(Protocol[ResultT_co]):
     """A synchronous client of any revision, as far as prompts go."""
 
     def get_prompt(
-        self, *, name: str, arguments: dict[str, str] | None = ..., options: Options | None = ...
+        self, *, name: str, arguments: dict[str, str] | None = ..., options: RequestOptions | None = ...
     ) -> ResultT_co: ...
 
 
 class ReadsResources(Protocol[ResultT_co]):
     """A client of any revision, as far as resources go."""
 
-    def read_resource(self, *, uri: str, options: Options | None = ...) -> Awaitable[ResultT_co]: ...
+    def read_resource(self, *, uri: str, options: RequestOptions | None = ...) -> Awaitable[ResultT_co]: ...
 
 
 class ReadsResourcesSync(Protocol[ResultT_co]):
     """A synchronous client of any revision, as far as resources go."""
 
-    def read_resource(self, *, uri: str, options: Options | None = ...) -> ResultT_co: ...
+    def read_resource(self, *, uri: str, options: RequestOptions | None = ...) -> ResultT_co: ...
 
 
 class _Structured:
-    def _structured(self, shape: Any, name: str, result: BaseModel) -> Any:
-        """The structured content of a tool's result, as this type. Raises InvalidResponse where it is not."""
+    def _structured_content(self, shape: Any, name: str, result: BaseModel) -> Any:
+        """The structured content of a tool's result, as this type. Raises InvalidResponseError where it is not."""
         content = getattr(result, "structured_content", None)
         if content is None:  # A revision that does not know the property keeps it among the unknown ones.
             content = (result.model_extra or {}).get("structuredContent")
         try:
-            return reader(shape)(content)
+            return validator(shape)(content)
         except ValidationError as fault:
-            raise InvalidResponse(f"tool {name!r}: structured content: {complaint(fault)}") from fault
+            raise InvalidResponseError(
+                f"tool {name!r}: structured content: {format_validation_error(fault)}"
+            ) from fault
 
 
 class TypedTools(_Structured, Generic[ResultT]):
-    """Tools of one server. A call raises ToolFailed where the tool says that it failed."""
+    """Tools of one server. A call raises ToolResultError where the tool says that it failed."""
 
     def __init__(self, client: CallsTools[ResultT]) -> None:
         self._client = client
 
     async def _call(
-        self, name: str, arguments: Mapping[str, object], given: Mapping[str, object], options: Options | None
+        self, name: str, arguments: Mapping[str, object], given: Mapping[str, object], options: RequestOptions | None
     ) -> ResultT:
-        sent = _sent(arguments, given)
-        return _checked(name, await self._client.call_tool(name=name, arguments=sent, options=options))
+        sent = _sent_arguments(arguments, given)
+        return _checked_result(name, await self._client.call_tool(name=name, arguments=sent, options=options))
 
 
 class SyncTypedTools(_Structured, Generic[ResultT]):
-    """Tools of one server. A call raises ToolFailed where the tool says that it failed."""
+    """Tools of one server. A call raises ToolResultError where the tool says that it failed."""
 
     def __init__(self, client: CallsToolsSync[ResultT]) -> None:
         self._client = client
 
     def _call(
-        self, name: str, arguments: Mapping[str, object], given: Mapping[str, object], options: Options | None
+        self, name: str, arguments: Mapping[str, object], given: Mapping[str, object], options: RequestOptions | None
     ) -> ResultT:
-        return _checked(name, self._client.call_tool(name=name, arguments=_sent(arguments, given), options=options))
+        return _checked_result(
+            name, self._client.call_tool(name=name, arguments=_sent_arguments(arguments, given), options=options)
+        )
 
 
 class TypedPrompts(Generic[ResultT]):
@@ -116,8 +120,8 @@ class TypedPrompts(Generic[ResultT]):
     def __init__(self, client: GetsPrompts[ResultT]) -> None:
         self._client = client
 
-    async def _get(self, name: str, arguments: Mapping[str, str | None], options: Options | None) -> ResultT:
-        return await self._client.get_prompt(name=name, arguments=_given(arguments), options=options)
+    async def _get(self, name: str, arguments: Mapping[str, str | None], options: RequestOptions | None) -> ResultT:
+        return await self._client.get_prompt(name=name, arguments=_given_arguments(arguments), options=options)
 
 
 class SyncTypedPrompts(Generic[ResultT]):
@@ -126,8 +130,8 @@ class SyncTypedPrompts(Generic[ResultT]):
     def __init__(self, client: GetsPromptsSync[ResultT]) -> None:
         self._client = client
 
-    def _get(self, name: str, arguments: Mapping[str, str | None], options: Options | None) -> ResultT:
-        return self._client.get_prompt(name=name, arguments=_given(arguments), options=options)
+    def _get(self, name: str, arguments: Mapping[str, str | None], options: RequestOptions | None) -> ResultT:
+        return self._client.get_prompt(name=name, arguments=_given_arguments(arguments), options=options)
 
 
 class TypedResources(Generic[ResultT]):
@@ -137,9 +141,9 @@ class TypedResources(Generic[ResultT]):
         self._client = client
 
     async def _read(
-        self, template: str, values: Mapping[str, str | list[str] | None], options: Options | None
+        self, template: str, values: Mapping[str, str | list[str] | None], options: RequestOptions | None
     ) -> ResultT:
-        return await self._client.read_resource(uri=_expanded(template, values), options=options)
+        return await self._client.read_resource(uri=_expand(template, values), options=options)
 
 
 class SyncTypedResources(Generic[ResultT]):
@@ -148,30 +152,32 @@ class SyncTypedResources(Generic[ResultT]):
     def __init__(self, client: ReadsResourcesSync[ResultT]) -> None:
         self._client = client
 
-    def _read(self, template: str, values: Mapping[str, str | list[str] | None], options: Options | None) -> ResultT:
-        return self._client.read_resource(uri=_expanded(template, values), options=options)
+    def _read(
+        self, template: str, values: Mapping[str, str | list[str] | None], options: RequestOptions | None
+    ) -> ResultT:
+        return self._client.read_resource(uri=_expand(template, values), options=options)
 
 
-def _checked(name: str, result: ResultT) -> ResultT:
+def _checked_result(name: str, result: ResultT) -> ResultT:
     if getattr(result, "is_error", None):
         texts = [str(getattr(each, "text", "")) for each in getattr(result, "content", [])]
-        raise ToolFailed(f"tool {name!r}: {' '.join(filter(None, texts)) or 'failed without a word'}", result)
+        raise ToolResultError(f"tool {name!r}: {' '.join(filter(None, texts)) or 'failed without a word'}", result)
     return result
 
 
-def _sent(arguments: Mapping[str, object], given: Mapping[str, object]) -> dict[str, Any]:
+def _sent_arguments(arguments: Mapping[str, object], given: Mapping[str, object]) -> dict[str, Any]:
     """The arguments as JSON, without those that are absent, and those of the second kind that are None."""
-    values = {wire: value for wire, value in arguments.items() if value is not ABSENT}
+    values = {wire: value for wire, value in arguments.items() if value is not UNSET}
     sent = to_jsonable_python(values | {wire: value for wire, value in given.items() if value is not None})
     assert is_object(sent)
     return sent
 
 
-def _given(arguments: Mapping[str, str | None]) -> dict[str, str]:
+def _given_arguments(arguments: Mapping[str, str | None]) -> dict[str, str]:
     return {wire: value for wire, value in arguments.items() if value is not None}
 
 
-def _expanded(template: str, values: Mapping[str, str | list[str] | None]) -> str:
+def _expand(template: str, values: Mapping[str, str | list[str] | None]) -> str:
     try:
         from uritemplate import expand  # Only resource templates need it.
     except ImportError as fault:

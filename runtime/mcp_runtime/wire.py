@@ -28,13 +28,13 @@ else:
 T = TypeVar("T")
 
 
-def _whole(value: object) -> object:
+def _check_integer(value: object) -> object:
     """Let 5.0 be 5: JSON has no integers, and peers in other languages write them so."""
     return int(value) if type(value) is float and value.is_integer() else value
 
 
 Opt = Annotated[T | None, Field(exclude_if=partial(is_, None))]
-Int = Annotated[int, BeforeValidator(_whole)]
+Int = Annotated[int, BeforeValidator(_check_integer)]
 Number = int | float
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
         """A constant of the schema: required on the wire, filled in by the constructor."""
         ...
 
-    def fill(value: T) -> T:
+    def default_to(value: T) -> T:
         """The usual value of a property: required on the wire, filled in by the constructor."""
         ...
 
@@ -52,7 +52,7 @@ else:
     def const(value):
         return ...  # The type says the value; a FieldInfo for each would cost every import.
 
-    def fill(value):
+    def default_to(value):
         return Field(json_schema_extra={"fill": value})
 
 
@@ -83,7 +83,7 @@ class WireModel(BaseModel):
     )
 
     def __init__(self, /, **data: Any) -> None:
-        filled_in = _FILLED_IN[type(self)]
+        filled_in = _DEFAULT_FIELDS[type(self)]
         if filled_in is None:
             self.__pydantic_validator__.validate_python(data, self_instance=self)
             return
@@ -102,15 +102,15 @@ class WireModel(BaseModel):
     __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined]
 
 
-Filled = tuple[dict[str, Any], dict[str, str], str]
+DefaultFields = tuple[dict[str, Any], dict[str, str], str]
 
 
-class _FilledIn(dict[type[BaseModel], Filled | None]):
+class _DefaultFieldsByType(dict[type[BaseModel], DefaultFields | None]):
     """What the constructor of a model fills in, by its class: constants and usual values, by attribute; the attributes that
     have usual values, by each name that may be given for them; and what it warns of. None where it does nothing of this.
     """
 
-    def __missing__(self, cls: type[BaseModel]) -> Filled | None:
+    def __missing__(self, cls: type[BaseModel]) -> DefaultFields | None:
         values: dict[str, Any] = {}
         usuals: dict[str, str] = {}
         for name, field in cls.model_fields.items():
@@ -125,11 +125,11 @@ class _FilledIn(dict[type[BaseModel], Filled | None]):
         return found
 
 
-_FILLED_IN = _FilledIn()
+_DEFAULT_FIELDS = _DefaultFieldsByType()
 
 
 @cache
-def usual(cls: type[BaseModel]) -> Mapping[str, Any]:
+def defaults_of(cls: type[BaseModel]) -> Mapping[str, Any]:
     """The usual values of a type's properties, by their names on the wire: a reader takes them for those it misses."""
     return {
         field.alias or name: field.json_schema_extra["fill"]
@@ -138,7 +138,7 @@ def usual(cls: type[BaseModel]) -> Mapping[str, Any]:
     }
 
 
-class Said:
+class PreSerialized:
     """What is to be written as it is: JSON, or a model that means the same, known to be what it has to be."""
 
     __slots__ = ("value",)
@@ -163,7 +163,7 @@ else:
 
 
 @cache
-def reader(shape: Any) -> Callable[[object], Any]:
+def validator(shape: Any) -> Callable[[object], Any]:
     """The function that reads parsed JSON as this type: strictly, by wire names alone. It raises ValidationError. Without
     a type it reads nothing, and gives None."""
     if shape is None:
@@ -178,7 +178,7 @@ def reader(shape: Any) -> Callable[[object], Any]:
     return read
 
 
-def complaint(fault: ValidationError) -> str:
+def format_validation_error(fault: ValidationError) -> str:
     """What does not fit, in one line: the path of the first fault, what is wrong there, and how many more there are."""
     errors = fault.errors(include_url=False, include_context=False, include_input=False)
     path = ".".join(str(step) for step in errors[0]["loc"])

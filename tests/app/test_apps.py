@@ -17,9 +17,9 @@ from mcp_generated import REVISIONS, App, Context, UserMessage
 from mcp_generated.v2026_07_28 import Client
 from mcp_generated.v2026_07_28 import types as t
 from mcp_generated.v2026_07_28.methods import FromClient
-from mcp_runtime.errors import ErrorResponse, LocalError
-from mcp_runtime.faces.calls import Options
-from mcp_runtime.faces.revisions import servers_of
+from mcp_runtime.errors import RemoteJSONRPCError, LocalError
+from mcp_runtime.faces.calls import RequestOptions
+from mcp_runtime.faces.revisions import server_candidates
 
 INVALID_PARAMS = -32602
 NAMES = ["weather://{city}/{day}", "file:///docs/{+path}", "search://items{?q,limit}"]
@@ -66,7 +66,7 @@ async def test_a_resource_is_text_bytes_or_json() -> None:
     ],
 )
 async def test_a_resource_that_is_not_there_is_not_found(uri: str) -> None:
-    with pytest.raises(ErrorResponse, match="resource not found") as caught:
+    with pytest.raises(RemoteJSONRPCError, match="resource not found") as caught:
         await app.read_resource(uri=uri)
     assert caught.value.code == INVALID_PARAMS
 
@@ -84,10 +84,10 @@ async def test_a_prompt_has_arguments_that_are_checked() -> None:
     assert found.messages == [t.PromptMessage(role="user", content=t.TextContent(text="Review 2: x = 1"))]
     wrong: list[dict[str, str]] = [{}, {"code": "x", "depth": "deep"}, {"code": "x", "more": "y"}]
     for arguments in wrong:
-        with pytest.raises(ErrorResponse, match="the prompt 'review': invalid arguments") as caught:
+        with pytest.raises(RemoteJSONRPCError, match="the prompt 'review': invalid arguments") as caught:
             await app.get_prompt(name="review", arguments=arguments)
         assert caught.value.code == INVALID_PARAMS
-    with pytest.raises(ErrorResponse, match="unknown prompt"):
+    with pytest.raises(RemoteJSONRPCError, match="unknown prompt"):
         await app.get_prompt(name="nope")
 
 
@@ -109,7 +109,7 @@ async def test_completion_gives_at_most_a_hundred_and_says_how_many_there_are() 
     other = await app.complete(ref=ref, argument=t.CompletionArgument(name="day", value=""))
     assert other.completion.values == []
     for unknown in (t.PromptReference(name="nope"), t.ResourceTemplateReference(uri="nope://{x}")):
-        with pytest.raises(ErrorResponse, match="nothing to complete for") as caught:
+        with pytest.raises(RemoteJSONRPCError, match="nothing to complete for") as caught:
             await app.complete(ref=unknown, argument=t.CompletionArgument(name="city", value=""))
         assert caught.value.code == INVALID_PARAMS
 
@@ -125,7 +125,7 @@ async def test_lists_come_in_pages() -> None:
 
 
 async def test_tools_come_and_go_at_run_time() -> None:
-    changing = App("changing", offers=["prompts"])
+    changing = App("changing", declare=["prompts"])
     seen: list[str] = []
     changing.on_change.append(seen.append)
     changing.add_tool(lambda: "1", "one")
@@ -164,7 +164,7 @@ async def test_who_listens_hears_of_changes_that_a_tool_makes_in_its_thread() ->
 
     async with Listening.memory(changing.server) as client:
         wanted = {"notifications": {"toolsListChanged": True}}
-        ask = client._ask(FromClient.SUBSCRIPTIONS_LISTEN, wanted, Options(timeout=None))
+        ask = client._send_request(FromClient.SUBSCRIPTIONS_LISTEN, wanted, RequestOptions(timeout=None))
         listening = asyncio.create_task(ask)
         assert await client.heard.get() == "listening"
         await client.call_tool(name="add")
@@ -189,7 +189,7 @@ async def test_clients_of_older_revisions_use_an_app_and_hear_of_changes(spoken:
 
     package = import_module(f"mcp_generated.{REVISIONS[spoken]}")
     older = type("Older", (package.Client,), {"on_tool_list_changed": on_tool_list_changed})
-    async with older.memory(*servers_of(changing.server), name="old") as client:
+    async with older.memory(*server_candidates(changing.server), name="old") as client:
         result = await client.call_tool(name="add", arguments={"name": "more"})
         assert [each.text for each in result.content] == ["added for old"]
         await heard.wait()
@@ -291,7 +291,7 @@ async def test_an_app_is_mounted_in_another_under_a_prefix() -> None:
     assert (await outer.call_tool(name="state")).content == [t.TextContent(text="state of outer")]
     assert content(await outer.read_resource(uri="notes://sub/mon/x")) == ("mon", "text/plain", "notes://sub/mon/x")
     assert len((await outer.get_prompt(name="sub_greet")).messages) == 1
-    with pytest.raises(ErrorResponse, match="unknown tool"):
+    with pytest.raises(RemoteJSONRPCError, match="unknown tool"):
         await outer.call_tool(name="sub_nope")
     with pytest.raises(LocalError, match="inside of itself"):
         inner.mount(outer, "loop")

@@ -9,9 +9,9 @@ from behaviour.support import EVERY, INTERNAL_ERROR, Rev, among, clause, since
 from pydantic import BaseModel
 
 from mcp_generated import App
-from mcp_runtime.errors import ErrorResponse
-from mcp_runtime.faces.rates import Rate
-from mcp_runtime.faces.revisions import servers_of
+from mcp_runtime.errors import RemoteJSONRPCError
+from mcp_runtime.faces.rates import RateLimit
+from mcp_runtime.faces.revisions import server_candidates
 
 
 class Sum(BaseModel):
@@ -20,7 +20,7 @@ class Sum(BaseModel):
 
 def client(rev: Rev, app: Any) -> Any:
     """A client of this revision, of an app that serves all of them."""
-    return rev.package.Client.memory(*servers_of(app.server, "all"))
+    return rev.package.Client.memory(*server_candidates(app.server, "all"))
 
 
 @clause("2024-11-05/tools/07", "2025-03-26/tools/08", "draft/tools/12")
@@ -46,7 +46,7 @@ async def test_arguments_that_do_not_fit_never_reach_the_function(rev: Rev) -> N
 @clause("2024-11-05/tools/09", "2025-03-26/tools/10", "draft/tools/14")
 @among(EVERY)
 async def test_tools_of_an_app_can_be_called_as_often_as_it_says(rev: Rev) -> None:
-    app, called = App("slow", rates={"call_tool": Rate(per_second=0.001, burst=2)}), list[str]()
+    app, called = App("slow", rate_limits={"call_tool": RateLimit(per_second=0.001, burst=2)}), list[str]()
 
     @app.tool()
     def note(text: str) -> str:
@@ -56,7 +56,7 @@ async def test_tools_of_an_app_can_be_called_as_often_as_it_says(rev: Rev) -> No
     async with client(rev, app) as asking:
         for text in ("a", "b"):
             await asking.call_tool(name="note", arguments={"text": text})
-        with pytest.raises(ErrorResponse, match="too many 'tools/call' requests"):
+        with pytest.raises(RemoteJSONRPCError, match="too many 'tools/call' requests"):
             await asking.call_tool(name="note", arguments={"text": "c"})
     assert called == ["a", "b"]
 
@@ -77,7 +77,7 @@ async def test_what_a_function_breaks_on_is_not_told_to_the_client(rev: Rev) -> 
     async with client(rev, app) as asking:
         answer = await asking.call_tool(name="fail")
         assert answer.is_error is True and "secret" not in str(answer)
-        with pytest.raises(ErrorResponse) as caught:
+        with pytest.raises(RemoteJSONRPCError) as caught:
             await asking.read_resource(uri="test://x")
         assert caught.value.code == INTERNAL_ERROR and "secret" not in str(caught.value)
 

@@ -13,7 +13,7 @@ from pydantic_core import from_json
 
 from mcp_generated import App, Context, tool
 from mcp_generated.v2026_07_28 import types as t
-from mcp_runtime.errors import ErrorResponse, LocalError, UnusableSchema
+from mcp_runtime.errors import RemoteJSONRPCError, LocalError, InvalidSchemaError
 
 INVALID_PARAMS, INTERNAL_ERROR = -32602, -32603
 
@@ -174,7 +174,7 @@ async def test_a_schema_of_ones_own_is_shown_and_checked() -> None:
 async def test_output_that_is_not_as_declared_is_never_sent(
     name: str, arguments: dict[str, Any], caplog: pytest.LogCaptureFixture
 ) -> None:
-    with pytest.raises(ErrorResponse, match="internal error") as caught:
+    with pytest.raises(RemoteJSONRPCError, match="internal error") as caught:
         await app.call_tool(name=name, arguments=arguments)
     assert caught.value.code == INTERNAL_ERROR
     assert f"the tool '{name}' returned what its" in caplog.text
@@ -189,7 +189,7 @@ async def test_the_model_reads_why_a_tool_refuses_but_not_why_it_broke(caplog: p
 
 
 async def test_an_unknown_tool_is_an_error_of_the_protocol() -> None:
-    with pytest.raises(ErrorResponse, match="unknown tool: 'nope'") as caught:
+    with pytest.raises(RemoteJSONRPCError, match="unknown tool: 'nope'") as caught:
         await app.call_tool(name="nope")
     assert caught.value.code == INVALID_PARAMS
 
@@ -248,7 +248,7 @@ def test_what_cannot_be_a_tool_is_refused_at_once() -> None:
         broken.add_tool(unknown)
     with pytest.raises(LocalError, match="cannot name a tool"):
         broken.add_tool(str.upper, "a b")
-    with pytest.raises(UnusableSchema, match="never fetched"):
+    with pytest.raises(InvalidSchemaError, match="never fetched"):
         broken.add_tool(lambda arguments: "", "far", input_schema={"$ref": "https://x.test/s"})
     broken.add_tool(lambda: "", "once")
     with pytest.raises(LocalError, match="has 'once' among its tools already"):

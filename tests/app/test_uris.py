@@ -10,8 +10,8 @@ import uritemplate
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from mcp_runtime.app.uris import Template
-from mcp_runtime.errors import LocalError, Refusal
+from mcp_runtime.app.uris import URITemplate
+from mcp_runtime.errors import LocalError, JSONRPCError
 
 TEMPLATES = [
     "a://{x}",
@@ -29,7 +29,7 @@ TEXT = st.text(st.sampled_from("ab1-_~ é%?&=#:+"), min_size=1, max_size=6)
 @settings(max_examples=300, deadline=None, derandomize=True, database=None)
 @given(st.sampled_from(TEMPLATES), st.fixed_dictionaries({name: TEXT for name in "xyqr"}))
 def test_what_uritemplate_expands_is_read_back(text: str, values: dict[str, str]) -> None:
-    template = Template(text)
+    template = URITemplate(text)
     if "{+" in text:
         assume(values["x"][1:2] != ":" and not {*"%?#"} & {*values["x"]})
     wanted = {name: values[name] for name in template.names}
@@ -53,7 +53,7 @@ def test_what_uritemplate_expands_is_read_back(text: str, values: dict[str, str]
     ],
 )
 def test_a_uri_matches_or_does_not(text: str, uri: str, values: dict[str, str] | None) -> None:
-    assert Template(text).match(uri) == values
+    assert URITemplate(text).match(uri) == values
 
 
 PLAIN = [
@@ -78,17 +78,17 @@ SPANNING = ["..", "a/../b", "a/..", "../a", "%2e%2e/a", "a/%2e%2e/b", "a%2f..%2f
     ("text", "value"), [*(("a://h/{x}/z", each) for each in PLAIN), *(("a://h/{+x}", each) for each in SPANNING)]
 )
 def test_a_value_that_leads_elsewhere_is_refused_in_every_encoding(text: str, value: str) -> None:
-    with pytest.raises(Refusal, match="resource not found"):
-        Template(text).match(text.replace("{x}", value).replace("{+x}", value))
+    with pytest.raises(JSONRPCError, match="resource not found"):
+        URITemplate(text).match(text.replace("{x}", value).replace("{+x}", value))
 
 
 @pytest.mark.parametrize("text", ["a://{a}x{b}x{c}x{d}x{e}y", "a://{+a}/{+b}/{+c}/{+d}/z", "a://{a*}a{b*}a{c*}b"])
 def test_matching_is_linear_in_the_uri(text: str) -> None:
-    template = Template(text)
+    template = URITemplate(text)
     for uri in ("a://" + "x" * 8000, "a://" + "a/" * 4000, "a://" + "a" * 8000):
         began = time.thread_time()
         for _ in range(20):
-            with suppress(Refusal):
+            with suppress(JSONRPCError):
                 template.match(uri)
         assert time.thread_time() - began < 0.5
     assert template.match("a://" + "x" * 1_000_000) is None
@@ -99,4 +99,4 @@ def test_matching_is_linear_in_the_uri(text: str) -> None:
 )
 def test_a_template_that_cannot_be_read_back_is_refused(text: str) -> None:
     with pytest.raises(LocalError):
-        Template(text)
+        URITemplate(text)

@@ -18,7 +18,7 @@ import httpx2
 import uvicorn
 
 from mcp_runtime.authserver.server import AuthorizationServer
-from mcp_runtime.authserver.web import Incoming
+from mcp_runtime.authserver.web import Request
 from mcp_runtime.faces.http import listen
 
 ISSUER = "https://auth.example"
@@ -34,11 +34,11 @@ def challenge_of(verifier: str) -> str:
 class Header:
     """A sign-in by which a browser is whoever its header says."""
 
-    async def who(self, request: Incoming) -> str | None:
+    async def current_user(self, request: Request) -> str | None:
         return request.headers.get("x-user")
 
-    def page(self, back: str) -> str:
-        return f"/login?{urlencode({'back': back})}"
+    def login_url(self, return_to: str) -> str:
+        return f"/login?{urlencode({'back': return_to})}"
 
 
 class Clock:
@@ -57,7 +57,7 @@ def house(**settings: Any) -> AuthorizationServer:
         "resources": [RESOURCE],
         "scopes": ("read", "write"),
         "login": Header(),
-        "documents": False,
+        "client_id_metadata_documents": False,
     }
     return AuthorizationServer(settings.pop("issuer", ISSUER), **{**usual, **settings})
 

@@ -22,8 +22,8 @@ from joserfc import jwk, jws, jwt
 from over_http.in_process import asking
 from joserfc.jwk import ECKey, RSAKey
 
-from mcp_runtime.auth.resource.protection import Protection
-from mcp_runtime.auth.rules import challenges
+from mcp_runtime.auth.resource.protection import ResourceServer
+from mcp_runtime.auth.rules import parse_challenges
 from mcp_runtime.faces.http import listen
 
 PROTECTED = since("2025-03-26", EVERY)
@@ -172,7 +172,7 @@ class Endpoint:
         return opened
 
 
-Made = Callable[[str], Protection]
+Made = Callable[[str], ResourceServer]
 
 
 @asynccontextmanager
@@ -216,7 +216,7 @@ async def endpoint(
 
 def challenge(answer: httpx2.Response, scheme: str = "bearer") -> dict[str, str]:
     """The challenge of an answer, as a client reads it."""
-    return dict(challenges(", ".join(answer.headers.get_list("www-authenticate")))[scheme])
+    return dict(parse_challenges(", ".join(answer.headers.get_list("www-authenticate")))[scheme])
 
 
 def proof(

@@ -15,11 +15,11 @@ from world import METADATA, REDIRECT, RESOURCE, Reply, World, ask, looks, reach,
 
 from mcp_generated import connect
 from mcp_runtime.auth import asking
-from mcp_runtime.auth.asking import Asking
+from mcp_runtime.auth.asking import AuthHTTPClient
 from mcp_runtime.auth.grants import AuthorizationCode
-from mcp_runtime.auth.oauth import OAuth
-from mcp_runtime.auth.policy import UrlPolicy
-from mcp_runtime.errors import McpError, NotAuthorized
+from mcp_runtime.auth.oauth import OAuthClientProvider
+from mcp_runtime.auth.policy import URLPolicy
+from mcp_runtime.errors import MCPError, AuthorizationError
 
 
 @pytest.fixture
@@ -41,8 +41,8 @@ def other() -> Iterator[World]:
 @pytest.mark.parametrize("host", ["2130706433", "0x7f000001", "0x7f.1", "127.1", "0177.0.0.1", "①②⑦.⓪.⓪.①", "0"])
 @pytest.mark.parametrize("method", ["get", "post_json"])
 async def test_an_address_in_disguise_is_the_address_it_is(host: str, method: str) -> None:
-    call = getattr(Asking(UrlPolicy()), method)
-    with pytest.raises(NotAuthorized):
+    call = getattr(AuthHTTPClient(URLPolicy()), method)
+    with pytest.raises(AuthorizationError):
         await (call(f"https://{host}/token") if method == "get" else call(f"https://{host}/token", {"code": "s3cret"}))
 
 
@@ -59,10 +59,10 @@ async def test_a_name_is_looked_up_once_and_what_was_judged_is_connected_to(monk
 
         monkeypatch.setattr(type(asyncio.get_running_loop()), "getaddrinfo", look_up)
         monkeypatch.setattr(asking, "_TIMEOUT", 0.5)
-        for policy in (UrlPolicy(), UrlPolicy(private=frozenset({f"https://rebind.example:{port}"}))):
+        for policy in (URLPolicy(), URLPolicy(private=frozenset({f"https://rebind.example:{port}"}))):
             looked.clear()
-            with pytest.raises(NotAuthorized):
-                await Asking(policy).get(f"https://rebind.example:{port}/")
+            with pytest.raises(AuthorizationError):
+                await AuthHTTPClient(policy).get(f"https://rebind.example:{port}/")
             assert [host for host in looked if host == "rebind.example"] == ["rebind.example"]
         inner.settimeout(0)
         with pytest.raises(BlockingIOError):
@@ -73,21 +73,21 @@ async def test_a_name_is_looked_up_once_and_what_was_judged_is_connected_to(monk
 @pytest.mark.parametrize("path", ["/token", "/register", METADATA, RESOURCE])
 def test_no_redirect_takes_a_code_or_a_secret_elsewhere(path: str, status: int, world: World, other: World) -> None:
     world.replies[path] = (status, {"location": f"{other.origin}{path}"}, "")
-    with pytest.raises(NotAuthorized):
+    with pytest.raises(AuthorizationError):
         ask(world)
     assert not other.seen
 
 
 async def test_a_token_does_not_follow_the_endpoint_to_another_origin(other: World) -> None:
     async with town() as world:
-        async with connect(world.url, reach=reach(world)) as client:
+        async with connect(world.url, http=reach(world)) as client:
             await looks(client)
             for status in (301, 302, 303, 307, 308):
                 world.replies["/mcp"] = (status, {"location": other.url}, "")
-                with pytest.raises(McpError):
+                with pytest.raises(MCPError):
                     await looks(client)
             world.replies["/mcp"] = (307, {"location": world.url}, "")  # A redirect to itself ends.
-            with pytest.raises(McpError, match="more than 5 redirects"):
+            with pytest.raises(MCPError, match="more than 5 redirects"):
                 await looks(client)
             del world.replies["/mcp"]
     assert not other.seen
@@ -101,7 +101,7 @@ INNER += ["http://evil.example/token", "https://10.0.0.1/token", "file:///etc/pa
 @pytest.mark.parametrize("url", INNER)
 def test_metadata_that_names_an_unsafe_endpoint_is_not_used_at_all(endpoint: str, url: str, world: World) -> None:
     world.replies[METADATA] = (200, {}, {**world.metadata, endpoint: url})
-    with pytest.raises(NotAuthorized):
+    with pytest.raises(AuthorizationError):
         ask(world)
     assert not world.asked("/register") and not world.asked("/authorize") and not world.asked("/token")
 
@@ -122,7 +122,7 @@ def test_metadata_that_names_an_unsafe_endpoint_is_not_used_at_all(endpoint: str
 )
 def test_nothing_is_redeemed_at_a_server_that_could_not_keep_it_safe(change: dict[str, Any], world: World) -> None:
     world.replies[METADATA] = (200, {}, {**world.metadata, **change})
-    with pytest.raises(NotAuthorized):
+    with pytest.raises(AuthorizationError):
         ask(world)
     assert not world.asked("/token")
 
@@ -135,7 +135,7 @@ def test_a_code_that_another_issuer_sent_is_not_redeemed(iss: str, world: World)
         state = httpx2.URL(url).params["state"]
         return f"{REDIRECT}?code=code&state={state}&iss={said}"
 
-    with pytest.raises(NotAuthorized):
+    with pytest.raises(AuthorizationError):
         ask(world, grant=AuthorizationCode(mixed_up, REDIRECT))
     assert not world.asked("/token")
 
@@ -172,8 +172,8 @@ async def test_a_server_that_never_finishes_is_waited_for_no_longer_than_allowed
 
     async with await asyncio.start_server(hold, "127.0.0.1", 0) as server:
         origin = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-        with pytest.raises(NotAuthorized, match=f"GET {origin}/: .*(Timeout|TimeoutError)"):
-            await Asking(UrlPolicy(local=True)).get(f"{origin}/")
+        with pytest.raises(AuthorizationError, match=f"GET {origin}/: .*(Timeout|TimeoutError)"):
+            await AuthHTTPClient(URLPolicy(local=True)).get(f"{origin}/")
         over.set()
 
 
@@ -201,7 +201,7 @@ KINDS = ["a packed one", "UTF-16", "NaN", "half a character", "a number without 
 def test_what_is_no_plain_json_is_refused(kind: str, path: str, world: World) -> None:
     headers, body = body_of(kind)
     world.replies[path] = (200, headers, body)
-    with pytest.raises(NotAuthorized):
+    with pytest.raises(AuthorizationError):
         ask(world)
 
 
@@ -233,7 +233,7 @@ def test_a_server_that_wants_ever_more_scopes_gets_a_few_logins_and_no_more() ->
 
 def test_a_server_that_asks_again_for_what_it_was_given_gets_one_login(world: World) -> None:
     async def run() -> list[int]:
-        auth = OAuth(world.url, AuthorizationCode(visit, REDIRECT))
+        auth = OAuthClientProvider(world.url, AuthorizationCode(visit, REDIRECT))
         async with httpx2.AsyncClient(auth=auth, verify=False) as web:
             answers = [await web.get(world.url)]
             world.replies["/mcp"] = (403, {"www-authenticate": 'Bearer error="insufficient_scope", scope="a"'}, "")
@@ -259,7 +259,7 @@ def test_a_server_that_wants_ever_new_nonces_is_asked_a_few_times(where: str) ->
 
     with served(Nonces()) as nonces:
         if where == "/token":
-            with pytest.raises(NotAuthorized, match="use_dpop_nonce"):
+            with pytest.raises(AuthorizationError, match="use_dpop_nonce"):
                 ask(nonces)
         else:
             assert ask(nonces) == [401]

@@ -12,9 +12,9 @@ from conftest import ROOT
 from world import METADATA, RESOURCE, World, looks, reach, served, town
 
 from mcp_generated import connect, v2025_03_26, v2025_06_18, v2025_11_25, v2026_07_28
-from mcp_runtime.auth.metadata import Discovery
-from mcp_runtime.auth.store import InMemory
-from mcp_runtime.errors import NotAuthorized
+from mcp_runtime.auth.metadata import DiscoveryMethod
+from mcp_runtime.auth.store import InMemoryTokenStorage
+from mcp_runtime.errors import AuthorizationError
 
 FIRST = "2025-03-26"
 CLIENTS: dict[str, Any] = {
@@ -37,7 +37,7 @@ def asked_of(world: World, *paths: str) -> list[str]:
 @pytest.mark.clause(f"{FIRST}/authorization/18", f"{FIRST}/authorization/19", f"{FIRST}/authorization/36")
 async def test_a_client_of_the_first_revision_with_authorization_asks_the_origin_of_the_server() -> None:
     async with town(FIRST) as world:
-        async with v2025_03_26.Client.http(world.url, reach=reach(world)) as client:
+        async with v2025_03_26.Client.http(world.url, http=reach(world)) as client:
             assert await looks(client) == ["look"]
         assert asked_of(world, *DISCOVERY, "/register", "/authorize", "/token") == [
             METADATA,
@@ -57,7 +57,7 @@ async def test_where_the_first_such_server_has_no_metadata_the_usual_endpoints_a
 ):
     async with town(FIRST) as world:
         world.replies[METADATA] = (404, {}, "")
-        async with v2025_03_26.Client.http(world.url, reach=reach(world)) as client:
+        async with v2025_03_26.Client.http(world.url, http=reach(world)) as client:
             assert await looks(client) == ["look"]
         assert asked_of(world, METADATA, "/register", "/authorize", "/token") == [
             METADATA,
@@ -76,7 +76,7 @@ async def test_a_later_client_asks_the_resource_who_authorizes(later: str) -> No
         said = f'Bearer resource_metadata="{world.origin}/who"'
         world.refusal = (401, {"www-authenticate": said}, "")
         world.replies["/who"] = (200, {}, {"resource": world.url, "authorization_servers": [world.origin]})
-        async with CLIENTS[later].http(world.url, reach=reach(world)) as client:
+        async with CLIENTS[later].http(world.url, http=reach(world)) as client:
             assert await looks(client) == ["look"]
         assert asked_of(world, "/who", *DISCOVERY) == ["/who", METADATA]
         assert {each.headers["mcp-protocol-version"] for each in world.seen if each.path == "/who"} == {later}
@@ -89,45 +89,45 @@ async def test_a_later_client_asks_the_resource_who_authorizes(later: str) -> No
 async def test_a_later_client_guesses_no_endpoints(later: str) -> None:
     async with town(later) as world:
         world.replies[METADATA] = (404, {}, "")
-        with pytest.raises(NotAuthorized, match="has no metadata"):
-            async with CLIENTS[later].http(world.url, reach=reach(world)):
+        with pytest.raises(AuthorizationError, match="has no metadata"):
+            async with CLIENTS[later].http(world.url, http=reach(world)):
                 pass
         world.protects = False
-        with pytest.raises(NotAuthorized, match="does not say which authorization server"):
-            async with CLIENTS[later].http(world.url, reach=reach(world)):
+        with pytest.raises(AuthorizationError, match="does not say which authorization server"):
+            async with CLIENTS[later].http(world.url, http=reach(world)):
                 pass
         assert not asked_of(world, "/register", "/authorize", "/token")
 
 
 async def test_a_client_of_all_revisions_asks_an_older_server_itself_and_no_other() -> None:
     async with town(FIRST, protects=False) as world:
-        async with connect(world.url, reach=reach(world)) as client:
+        async with connect(world.url, http=reach(world)) as client:
             assert await looks(client) == ["look"]
         assert asked_of(world, RESOURCE)[:1] == [RESOURCE] and asked_of(world, "/authorize") == ["/authorize"]
     async with town(protects=False) as world:
         world.refusal = (401, {"www-authenticate": f'Bearer resource_metadata="{world.origin}/gone"'}, "")
-        with pytest.raises(NotAuthorized, match="does not say"):
-            async with connect(world.url, reach=reach(world)):
+        with pytest.raises(AuthorizationError, match="does not say"):
+            async with connect(world.url, http=reach(world)):
                 pass
         assert not asked_of(world, METADATA, "/authorize")
 
 
 async def test_once_a_later_revision_is_agreed_a_server_cannot_turn_to_older_ways() -> None:
     async with town(protects=False) as world:
-        async with connect(world.url, reach=reach(world)) as client:
+        async with connect(world.url, http=reach(world)) as client:
             assert await looks(client) == ["look"]
             world.valid, world.replies["/token"] = "another", (400, {}, {"error": "invalid_grant"})
-            with pytest.raises(NotAuthorized, match="does not say which authorization server"):
+            with pytest.raises(AuthorizationError, match="does not say which authorization server"):
                 await looks(client)
 
 
 async def test_a_way_that_was_chosen_by_hand_is_the_only_one() -> None:
     async with town(FIRST, protects=False) as world:
-        with pytest.raises(NotAuthorized, match="does not say which authorization server"):
-            async with connect(world.url, reach=reach(world, discovery=Discovery.BY_RESOURCE)):
+        with pytest.raises(AuthorizationError, match="does not say which authorization server"):
+            async with connect(world.url, http=reach(world, discovery=DiscoveryMethod.BY_RESOURCE)):
                 pass
     async with town() as world:
-        async with connect(world.url, reach=reach(world, discovery=Discovery.AT_SERVER)) as client:
+        async with connect(world.url, http=reach(world, discovery=DiscoveryMethod.AT_SERVER)) as client:
             assert await looks(client) == ["look"]
         assert not asked_of(world, RESOURCE)
 
@@ -137,7 +137,7 @@ async def test_a_way_that_was_chosen_by_hand_is_the_only_one() -> None:
 @pytest.mark.parametrize("spoken", CLIENTS)
 async def test_every_request_has_the_token_in_its_header_and_none_in_its_query(spoken: str) -> None:
     async with town(spoken) as world:
-        async with CLIENTS[spoken].http(world.url, reach=reach(world)) as client:
+        async with CLIENTS[spoken].http(world.url, http=reach(world)) as client:
             await looks(client)
         later = [each for each in world.seen if each.path == "/mcp"][1:]
         assert len(later) >= 2 and {each.headers["authorization"] for each in later} == {f"Bearer {world.valid}"}
@@ -148,11 +148,11 @@ async def test_every_request_has_the_token_in_its_header_and_none_in_its_query(s
 
 @pytest.mark.clause("draft/authorization/23")
 async def test_a_token_of_one_server_is_not_sent_to_another_that_shares_the_storage() -> None:
-    storage = InMemory()
+    storage = InMemoryTokenStorage()
     async with town() as one, town() as other:
         one.given, other.given = 10, 20
         for world in (one, other):
-            async with connect(world.url, reach=reach(world, storage=storage)) as client:
+            async with connect(world.url, http=reach(world, storage=storage)) as client:
                 await looks(client)
         for world, strange in ((one, other.valid), (other, one.valid)):
             assert not any(strange in str(each) for each in world.seen)
@@ -162,7 +162,7 @@ async def test_a_token_of_one_server_is_not_sent_to_another_that_shares_the_stor
 async def test_a_token_of_an_issuer_that_the_server_left_is_not_sent_to_its_new_one() -> None:
     with served(World()) as new:
         async with town() as world:
-            async with connect(world.url, reach=reach(world)) as client:
+            async with connect(world.url, http=reach(world)) as client:
                 await looks(client)
                 old, world.valid = world.valid, "nothing"
                 world.replies[RESOURCE] = (200, {}, {"resource": world.url, "authorization_servers": [new.origin]})

@@ -15,12 +15,12 @@ import httpx2
 import pytest
 from world import METADATA, REDIRECT, RESOURCE, Reply, World, served, visit
 
-from mcp_runtime.auth.browser import Browser
+from mcp_runtime.auth.browser import LoopbackBrowser
 from mcp_runtime.auth.grants import AuthorizationCode, ClientCredentials, with_query
-from mcp_runtime.auth.oauth import OAuth
-from mcp_runtime.auth.keeping import InFile
-from mcp_runtime.auth.store import InMemory, Kept, Registered, Token
-from mcp_runtime.errors import NotAuthorized, Unreachable
+from mcp_runtime.auth.oauth import OAuthClientProvider
+from mcp_runtime.auth.keeping import FileTokenStorage
+from mcp_runtime.auth.store import InMemoryTokenStorage, StoredCredentials, OAuthClientInformation, OAuthToken
+from mcp_runtime.errors import AuthorizationError, AuthorizationServerUnavailableError
 
 
 @pytest.fixture
@@ -29,7 +29,7 @@ def world() -> Iterator[World]:
         yield found
 
 
-def get(world: World, auth: OAuth, times: int = 1, at: str = "") -> list[int]:
+def get(world: World, auth: OAuthClientProvider, times: int = 1, at: str = "") -> list[int]:
     async def run() -> list[int]:
         async with httpx2.AsyncClient(auth=auth, verify=False) as client:
             return [(await client.get(at or world.url)).status_code for _ in range(times)]
@@ -37,8 +37,8 @@ def get(world: World, auth: OAuth, times: int = 1, at: str = "") -> list[int]:
     return asyncio.run(run())
 
 
-def person(world: World, by: Callable[[str], Awaitable[str]] = visit, **settings: Any) -> OAuth:
-    return OAuth(world.url, AuthorizationCode(by, REDIRECT), **settings)
+def person(world: World, by: Callable[[str], Awaitable[str]] = visit, **settings: Any) -> OAuthClientProvider:
+    return OAuthClientProvider(world.url, AuthorizationCode(by, REDIRECT), **settings)
 
 
 def test_a_person_agrees_once_and_the_token_is_used_from_then_on(world: World) -> None:
@@ -58,17 +58,17 @@ def test_a_token_that_ends_is_refreshed_and_the_refresh_token_rotates(world: Wor
 
 def test_a_token_is_kept_for_a_later_process_and_only_its_owner_reads_it(world: World, tmp_path: Path) -> None:
     path = tmp_path / "tokens.json"
-    assert get(world, person(world, storage=InFile(path))) == [200]
+    assert get(world, person(world, storage=FileTokenStorage(path))) == [200]
     assert stat.S_IMODE(os.stat(path).st_mode) == 0o600
-    assert get(world, person(world, storage=InFile(path))) == [200]
+    assert get(world, person(world, storage=FileTokenStorage(path))) == [200]
     assert len(world.asked("/authorize")) == len(world.asked("/register")) == 1
     assert [name for name in os.listdir(tmp_path) if not name.endswith(".lock")] == ["tokens.json"]
 
 
 def test_a_browser_comes_back_to_this_machine(world: World) -> None:
-    browser = Browser(open_url=lambda url: urlopen(url, timeout=30).read())
+    browser = LoopbackBrowser(open_url=lambda url: urlopen(url, timeout=30).read())
     try:
-        assert get(world, OAuth(world.url, AuthorizationCode(browser, browser.redirect))) == [200]
+        assert get(world, OAuthClientProvider(world.url, AuthorizationCode(browser, browser.redirect))) == [200]
     finally:
         browser.close()
 
@@ -106,7 +106,7 @@ HOSTILE: dict[str, tuple[str, Reply]] = {
 @pytest.mark.parametrize(("path", "reply"), HOSTILE.values(), ids=HOSTILE)
 def test_nobody_is_sent_anywhere_by_what_a_hostile_server_says(world: World, path: str, reply: Reply) -> None:
     world.replies[path] = reply
-    with pytest.raises(NotAuthorized):
+    with pytest.raises(AuthorizationError):
         get(world, person(world))
     assert not world.asked("/authorize") and not world.asked("/token")
 
@@ -124,14 +124,14 @@ def test_nobody_is_sent_anywhere_by_what_a_hostile_server_says(world: World, pat
 )
 def test_a_token_that_is_none_is_not_used_nor_told(world: World, token: Any) -> None:
     world.replies["/token"] = (200, {}, token)
-    with pytest.raises(NotAuthorized) as caught:
+    with pytest.raises(AuthorizationError) as caught:
         get(world, person(world))
     assert "secret" not in str(caught.value)
 
 
 def test_a_server_that_wants_a_bound_token_gets_no_other(world: World) -> None:
-    with pytest.raises(NotAuthorized, match="another type"):
-        get(world, person(world, bound=True))
+    with pytest.raises(AuthorizationError, match="another type"):
+        get(world, person(world, dpop=True))
 
 
 @pytest.mark.clause("draft/authorization/39")
@@ -139,20 +139,20 @@ def test_an_answer_to_another_request_is_not_redeemed(world: World) -> None:
     async def injected(url: str) -> str:
         return f"{REDIRECT}?code=stolen&state=guessed"
 
-    with pytest.raises(NotAuthorized, match="state"):
+    with pytest.raises(AuthorizationError, match="state"):
         get(world, person(world, injected))
     assert not world.asked("/token")
 
 
 def test_a_client_that_is_known_elsewhere_is_not_shown_to_another_issuer(world: World) -> None:
-    known = Registered("id", "secret", issuer="https://as.example")
-    with pytest.raises(NotAuthorized, match="another issuer"):
-        get(world, OAuth(world.url, ClientCredentials(known)))
+    known = OAuthClientInformation("id", "secret", issuer="https://as.example")
+    with pytest.raises(AuthorizationError, match="another issuer"):
+        get(world, OAuthClientProvider(world.url, ClientCredentials(known)))
     assert not world.asked("/token")
 
 
 def test_an_issuer_that_is_not_in_the_list_is_not_asked(world: World) -> None:
-    with pytest.raises(NotAuthorized, match="trusted"):
+    with pytest.raises(AuthorizationError, match="trusted"):
         get(world, person(world, issuers=["https://as.example"]))
     assert not world.asked(METADATA)
 
@@ -165,23 +165,27 @@ def test_a_token_that_is_never_taken_is_not_asked_for_without_end(world: World) 
 
 def test_an_endpoint_does_not_say_what_is_the_client_s_to_say() -> None:
     assert parse_qs(urlsplit(with_query("https://a.example/x?tenant=1", {"state": "s"})).query)["tenant"] == ["1"]
-    with pytest.raises(NotAuthorized):
+    with pytest.raises(AuthorizationError):
         with_query("https://a.example/x?redirect_uri=https://evil.example", {"redirect_uri": "mine"})
 
 
 def test_a_repr_has_no_secret() -> None:
-    kept = Kept("https://as.example", Registered("id", "secret", key="secret"), Token("secret", refresh="secret"))
+    kept = StoredCredentials(
+        "https://as.example",
+        OAuthClientInformation("id", "secret", key="secret"),
+        OAuthToken("secret", refresh="secret"),
+    )
     assert "'secret'" not in repr(kept)
-    with pytest.raises(NotAuthorized):
-        OAuth("http://mcp.example/mcp", ClientCredentials(Registered("id", "secret")))
+    with pytest.raises(AuthorizationError):
+        OAuthClientProvider("http://mcp.example/mcp", ClientCredentials(OAuthClientInformation("id", "secret")))
 
 
 @pytest.mark.parametrize("status", [429, 500, 503])
 def test_a_refresh_token_and_a_client_outlive_an_authorization_server_that_is_down(status: int, world: World) -> None:
-    storage, world.lasts = InMemory(), 1
+    storage, world.lasts = InMemoryTokenStorage(), 1
     assert get(world, person(world, storage=storage)) == [200]
     world.replies["/token"] = (status, {}, "")
-    with pytest.raises(Unreachable, match=f"status {status}"):
+    with pytest.raises(AuthorizationServerUnavailableError, match=f"status {status}"):
         get(world, person(world, storage=storage))
     del world.replies["/token"]
     assert get(world, person(world, storage=storage)) == [200]

@@ -18,12 +18,22 @@ from keyring.backends.fail import Keyring as Missing
 from world import World, ask, served
 
 from mcp_runtime.auth.grants import ClientCredentials
-from mcp_runtime.auth.keeping import InFile, InKeyring
-from mcp_runtime.auth.store import InMemory, Kept, Registered, Storage, Token
-from mcp_runtime.errors import LocalError, McpError
+from mcp_runtime.auth.keeping import FileTokenStorage, KeyringTokenStorage
+from mcp_runtime.auth.store import (
+    InMemoryTokenStorage,
+    StoredCredentials,
+    OAuthClientInformation,
+    TokenStorage,
+    OAuthToken,
+)
+from mcp_runtime.errors import LocalError, MCPError
 
 SERVER = "https://mcp.example/mcp"
-KEPT = Kept("https://as.example", Registered("id", "s3cret"), Token("t0ken", "Bearer", ("a", "b"), 1.5, "r3fresh"))
+KEPT = StoredCredentials(
+    "https://as.example",
+    OAuthClientInformation("id", "s3cret"),
+    OAuthToken("t0ken", "Bearer", ("a", "b"), 1.5, "r3fresh"),
+)
 posix = pytest.mark.skipif(os.name != "posix", reason="permissions are those of POSIX")
 
 
@@ -65,13 +75,17 @@ def world() -> Iterator[World]:
 @pytest.mark.parametrize("kind", ["memory", "file", "keyring"])
 async def test_what_was_kept_comes_back_and_can_be_forgotten(kind: str, tmp_path: Path, drawer: Drawer) -> None:
     path = tmp_path / "new" / "tokens.json"
-    stores: dict[str, Any] = {"memory": InMemory(), "file": InFile(path), "keyring": InKeyring("test", tmp_path)}
-    store: Storage = stores[kind]
+    stores: dict[str, Any] = {
+        "memory": InMemoryTokenStorage(),
+        "file": FileTokenStorage(path),
+        "keyring": KeyringTokenStorage("test", tmp_path),
+    }
+    store: TokenStorage = stores[kind]
     assert await store.load(SERVER) is None
     await store.save(SERVER, None)
     await store.save(SERVER, KEPT)
-    await store.save(f"{SERVER}/other", Kept("https://other.example", Registered("other")))
-    async with store.turn(SERVER):
+    await store.save(f"{SERVER}/other", StoredCredentials("https://other.example", OAuthClientInformation("other")))
+    async with store.lock(SERVER):
         assert await store.load(SERVER) == KEPT
     await store.save(SERVER, None)
     assert await store.load(SERVER) is None and await store.load(f"{SERVER}/other") is not None
@@ -80,15 +94,15 @@ async def test_what_was_kept_comes_back_and_can_be_forgotten(kind: str, tmp_path
 @posix
 async def test_a_file_that_others_could_read_or_wrote_is_not_used(tmp_path: Path) -> None:
     path = tmp_path / "tokens.json"
-    await InFile(path).save(SERVER, KEPT)
+    await FileTokenStorage(path).save(SERVER, KEPT)
     for mode in (0o640, 0o604, 0o620, 0o666):
         path.chmod(mode)
         with pytest.raises(LocalError, match="chmod 600"):
-            await InFile(path).load(SERVER)
+            await FileTokenStorage(path).load(SERVER)
         with pytest.raises(LocalError, match="chmod 600"):
-            await InFile(path).save(SERVER, KEPT)
+            await FileTokenStorage(path).save(SERVER, KEPT)
     path.chmod(0o600)
-    assert await InFile(path).load(SERVER) == KEPT
+    assert await FileTokenStorage(path).load(SERVER) == KEPT
     assert {each.stat().st_mode & 0o777 for each in tmp_path.iterdir()} == {0o600}
 
 
@@ -96,10 +110,10 @@ async def test_a_file_that_others_could_read_or_wrote_is_not_used(tmp_path: Path
 @pytest.mark.skipif(os.name == "posix" and os.geteuid() != 0, reason="only root gives files away")
 async def test_a_file_of_another_user_is_not_used(tmp_path: Path) -> None:
     path = tmp_path / "tokens.json"
-    await InFile(path).save(SERVER, KEPT)
+    await FileTokenStorage(path).save(SERVER, KEPT)
     os.chown(path, 65534, 65534)
     with pytest.raises(LocalError, match="another user"):
-        await InFile(path).load(SERVER)
+        await FileTokenStorage(path).load(SERVER)
 
 
 @posix
@@ -114,9 +128,9 @@ async def test_a_link_a_pipe_or_a_folder_in_the_place_of_the_file_is_neither_rea
     (tmp_path / "folder").mkdir(0o700)
     for name in ("link", "pipe", "folder"):
         with pytest.raises(LocalError):
-            await InFile(tmp_path / name).load(SERVER)
+            await FileTokenStorage(tmp_path / name).load(SERVER)
         with pytest.raises(LocalError):
-            await InFile(tmp_path / name).save(SERVER, KEPT)
+            await FileTokenStorage(tmp_path / name).save(SERVER, KEPT)
     assert target.read_text() == "{}"
 
 
@@ -126,42 +140,42 @@ async def test_a_damaged_file_is_told_and_left_as_it_is(text: str, tmp_path: Pat
     path.write_text(text.replace("SERVER", SERVER))
     path.chmod(0o600)
     with pytest.raises(LocalError, match="remove it to log in anew") as caught:
-        await InFile(path).load(SERVER)
+        await FileTokenStorage(path).load(SERVER)
     assert "s3cret" not in str(caught.value) and path.read_text() == text.replace("SERVER", SERVER)
 
 
 async def test_a_keyring_that_is_missing_or_fails_is_told_without_what_was_to_be_kept(
     tmp_path: Path, drawer: Drawer
 ) -> None:
-    long = Kept("https://as.example", Registered("id"), Token("t0ken" * 2000))
+    long = StoredCredentials("https://as.example", OAuthClientInformation("id"), OAuthToken("t0ken" * 2000))
     with pytest.raises(LocalError, match="PasswordSetError") as caught:
-        await InKeyring(locks=tmp_path).save(SERVER, long)
+        await KeyringTokenStorage(locks=tmp_path).save(SERVER, long)
     assert "t0ken" not in str(caught.value)
     drawer.entries["mcp-codegen", SERVER] = "what is this"
     with pytest.raises(LocalError, match="remove it"):
-        await InKeyring(locks=tmp_path).load(SERVER)
+        await KeyringTokenStorage(locks=tmp_path).load(SERVER)
     keyring.set_keyring(Missing())
     with pytest.raises(LocalError, match="NoKeyringError"):
-        await InKeyring(locks=tmp_path).load(SERVER)
+        await KeyringTokenStorage(locks=tmp_path).load(SERVER)
 
 
 WRITES = """
 import asyncio, sys
-from mcp_runtime.auth.keeping import InFile
+from mcp_runtime.auth.keeping import FileTokenStorage
 from mcp_runtime.auth.store import Kept, Registered
 async def write():
     for number in range(30):
-        await InFile(sys.argv[1]).save(f"https://{sys.argv[2]}.example/{number}", Kept("i", Registered("c")))
+        await FileTokenStorage(sys.argv[1]).save(f"https://{sys.argv[2]}.example/{number}", Kept("i", Registered("c")))
 asyncio.run(write())
 """
 ASKS = """
 import asyncio, sys, httpx2
 from mcp_runtime.auth.grants import AuthorizationCode
-from mcp_runtime.auth.keeping import InFile
-from mcp_runtime.auth.oauth import OAuth
+from mcp_runtime.auth.keeping import FileTokenStorage
+from mcp_runtime.auth.oauth import OAuthClientProvider
 async def visit(url): raise SystemExit("a login")
 async def ask():
-    auth = OAuth(sys.argv[2], AuthorizationCode(visit, "http://127.0.0.1:7/callback"), storage=InFile(sys.argv[1]))
+    auth = OAuthClientProvider(sys.argv[2], AuthorizationCode(visit, "http://127.0.0.1:7/callback"), storage=FileTokenStorage(sys.argv[1]))
     async with httpx2.AsyncClient(auth=auth, verify=False) as client:
         for _ in range(8):
             assert (await client.get(sys.argv[2])).status_code in (200, 401)
@@ -184,7 +198,7 @@ def test_two_processes_that_write_at_once_lose_nothing(tmp_path: Path) -> None:
 
 def test_two_processes_never_use_the_same_refresh_token(world: World, tmp_path: Path) -> None:
     path, world.lasts = tmp_path / "tokens.json", 1  # So every request needs a new token.
-    assert ask(world, storage=InFile(path)) == [200]
+    assert ask(world, storage=FileTokenStorage(path)) == [200]
     run_both(ASKS, (str(path), world.url), (str(path), world.url))
     used = [each["refresh_token"] for each in world.asked("/token") if each["grant_type"] == "refresh_token"]
     assert len(used) >= 8 and len(set(used)) == len(used)
@@ -193,7 +207,7 @@ def test_two_processes_never_use_the_same_refresh_token(world: World, tmp_path: 
 
 @pytest.mark.parametrize("kind", ["memory", "file"])
 def test_requests_that_wait_for_a_token_share_one_login(kind: str, world: World, tmp_path: Path) -> None:
-    storage = InMemory() if kind == "memory" else InFile(tmp_path / "tokens.json")
+    storage = InMemoryTokenStorage() if kind == "memory" else FileTokenStorage(tmp_path / "tokens.json")
     assert ask(world, times=5, storage=storage) == [200] * 5
     assert len(world.asked("/register")) == len(world.asked("/authorize")) == len(world.asked("/token")) == 1
 
@@ -202,7 +216,9 @@ def test_what_a_program_knows_by_itself_is_not_written_beside_its_tokens(world: 
     path = tmp_path / "tokens.json"
     world.replies["/token"] = (200, {}, {"access_token": "t0ken", "token_type": "bearer"})
     world.valid = "t0ken"
-    assert ask(world, grant=ClientCredentials(Registered("id", "s3cret")), storage=InFile(path)) == [200]
+    assert ask(
+        world, grant=ClientCredentials(OAuthClientInformation("id", "s3cret")), storage=FileTokenStorage(path)
+    ) == [200]
     assert "t0ken" in path.read_text() and "s3cret" not in path.read_text()
 
 
@@ -210,7 +226,7 @@ def test_a_login_that_fails_leaves_the_file_free_for_the_next(world: World, tmp_
     path = tmp_path / "tokens.json"
     world.replies["/token"] = (400, {}, {"error": "invalid_grant"})
     for _ in range(2):
-        with pytest.raises(McpError, match="invalid_grant"):
-            ask(world, storage=InFile(path))
+        with pytest.raises(MCPError, match="invalid_grant"):
+            ask(world, storage=FileTokenStorage(path))
     del world.replies["/token"]
-    assert ask(world, storage=InFile(path)) == [200]
+    assert ask(world, storage=FileTokenStorage(path)) == [200]

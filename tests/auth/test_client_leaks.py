@@ -19,11 +19,11 @@ from joserfc.jwk import ECKey
 from world import REDIRECT, Reply, World, ask, served
 
 from mcp_runtime.auth.grants import AuthorizationCode, ClientCredentials
-from mcp_runtime.auth.oauth import OAuth
-from mcp_runtime.auth.policy import UrlPolicy
-from mcp_runtime.auth.rules import challenges
-from mcp_runtime.auth.store import InMemory, Registered
-from mcp_runtime.errors import NotAuthorized
+from mcp_runtime.auth.oauth import OAuthClientProvider
+from mcp_runtime.auth.policy import URLPolicy
+from mcp_runtime.auth.rules import parse_challenges
+from mcp_runtime.auth.store import InMemoryTokenStorage, OAuthClientInformation
+from mcp_runtime.errors import AuthorizationError
 
 
 @pytest.fixture
@@ -39,7 +39,7 @@ PARAMETERS = st.dictionaries(TOKENS.map(str.lower), st.text(st.characters(codec=
 @given(st.text(max_size=200) | st.binary(max_size=200).map(lambda raw: raw.decode("latin-1")))
 @settings(max_examples=80)
 def test_any_challenge_at_all_is_read(header: str) -> None:
-    for scheme, said in challenges(header).items():
+    for scheme, said in parse_challenges(header).items():
         assert scheme == scheme.lower() and all(name == name.lower() for name in said)
 
 
@@ -52,14 +52,14 @@ def test_challenges_come_back_as_they_were_written(every: dict[str, dict[str, st
     written = (f"{s.title()} " + ", ".join(f"{n} = {quoted(v)}" for n, v in said.items()) for s, said in every.items())
     header = ", ".join(written)
     if not any(character in header for character in "\n\x85"):
-        assert challenges(header) == every
+        assert parse_challenges(header) == every
 
 
 @pytest.mark.parametrize(
     "header", ['a="' * 5000, "a" + " " * 16000, 'Bearer a="' + "\\" * 16000, "a=" * 8000, "," * 16000]
 )
 def test_a_challenge_that_is_made_to_take_long_is_read(header: str) -> None:
-    challenges(header * 20)
+    parse_challenges(header * 20)
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_a_challenge_that_is_made_to_take_long_is_read(header: str) -> None:
 def test_a_challenge_of_rubbish_sends_nobody_elsewhere(said: str, world: World) -> None:
     world.protects = False
     world.refusal = (401, {"www-authenticate": said.replace("\x00", "")}, "")
-    with pytest.raises(NotAuthorized):
+    with pytest.raises(AuthorizationError):
         ask(world)
     assert not world.asked("/authorize")
 
@@ -88,7 +88,7 @@ def test_no_secret_of_a_login_is_in_a_log_a_repr_or_an_error(world: World, caplo
     caplog.set_level(logging.DEBUG)
     said: list[str] = []
     key = ECKey.generate_key("P-256").as_pem(private=True).decode()
-    storage = InMemory()
+    storage = InMemoryTokenStorage()
 
     async def agree(url: str) -> str:  # Without a client of HTTP, which would log what it reads.
         world.hear("GET", url, {}, "")
@@ -98,9 +98,9 @@ def test_no_secret_of_a_login_is_in_a_log_a_repr_or_an_error(world: World, caplo
     world.lasts = 1
     grants: list[Any] = [
         AuthorizationCode(agree, REDIRECT),
-        AuthorizationCode(agree, REDIRECT, registered=Registered("id", "known-s3cret")),
-        ClientCredentials(Registered("id", "known-s3cret")),
-        ClientCredentials(Registered("id", key=key)),
+        AuthorizationCode(agree, REDIRECT, client_information=OAuthClientInformation("id", "known-s3cret")),
+        ClientCredentials(OAuthClientInformation("id", "known-s3cret")),
+        ClientCredentials(OAuthClientInformation("id", key=key)),
     ]
     answers: list[Reply | None] = [
         None,
@@ -119,10 +119,10 @@ def test_no_secret_of_a_login_is_in_a_log_a_repr_or_an_error(world: World, caplo
             for _ in range(2 if answer is None else 1):
                 try:
                     said.append(str(ask(world, grant=grant, storage=storage)))
-                except NotAuthorized as fault:
+                except AuthorizationError as fault:
                     said += [repr(fault), *traceback.format_exception(fault)]
             said += [repr(grant), repr(asyncio.run(storage.load(world.url)))]
-        said += [repr(OAuth(world.url, grant, storage=storage)), repr(vars(storage))]
+        said += [repr(OAuthClientProvider(world.url, grant, storage=storage)), repr(vars(storage))]
     text = "\n".join([*said, *(repr(vars(record)) for record in caplog.records), caplog.text])
     sent = {each.said.get(name) for each in world.seen for name in ("code_verifier", "state", "client_assertion")}
     body = "".join(key.splitlines()[1:-1])
@@ -135,10 +135,10 @@ def test_a_url_reaches_the_browser_as_one_argument_and_no_shell(tmp_path: Path) 
     script = tmp_path / "browser.py"
     script.write_text(f"import sys; open({str(tmp_path / 'said')!r}, 'w').write(repr(sys.argv[1:]))")
     url = f"https://as.example/a;touch$IFS{tmp_path}/pwned&calc|x?$(id)&a=b"
-    UrlPolicy().check(url.replace("|", ""))
-    with pytest.raises(NotAuthorized):
-        UrlPolicy().check(url)
-    command = "import sys; from mcp_runtime.auth.browser import Browser; Browser()._open(sys.argv[1])"
+    URLPolicy().check(url.replace("|", ""))
+    with pytest.raises(AuthorizationError):
+        URLPolicy().check(url)
+    command = "import sys; from mcp_runtime.auth.browser import LoopbackBrowser; LoopbackBrowser()._open(sys.argv[1])"
     env = {"BROWSER": f"{sys.executable} {script} %s", "PATH": "/usr/bin:/bin"}
     subprocess.run([sys.executable, "-c", command, url.replace("|", "")], check=True, timeout=60, env=env)
     assert (tmp_path / "said").read_text() == repr([url.replace("|", "")]) and not (tmp_path / "pwned").exists()

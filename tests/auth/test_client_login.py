@@ -23,12 +23,12 @@ from world import REDIRECT, World, town, visit
 from mcp_codegen.cli import main
 from mcp_generated import connect
 from mcp_generated.v2025_11_25 import SyncClient
-from mcp_runtime.auth.browser import Browser
+from mcp_runtime.auth.browser import LoopbackBrowser
 from mcp_runtime.auth.grants import AuthorizationCode
-from mcp_runtime.auth.oauth import OAuth
-from mcp_runtime.auth.store import InMemory
-from mcp_runtime.errors import NotAuthorized, Rejected
-from mcp_runtime.transports.http_client.channel import Reach
+from mcp_runtime.auth.oauth import OAuthClientProvider
+from mcp_runtime.auth.store import InMemoryTokenStorage
+from mcp_runtime.errors import AuthorizationError, HTTPStatusError
+from mcp_runtime.transports.http_client.channel import HTTPOptions
 
 # What `webbrowser` starts for a person: somebody who agrees at once.
 AGREES = f'{sys.executable} -c "import sys; from urllib.request import urlopen; urlopen(sys.argv[1]).read()" %s'
@@ -64,17 +64,17 @@ def codegen(*words: str, **env: str) -> subprocess.CompletedProcess[str]:
 
 def test_synchronous_clients_log_in_and_share_what_they_got() -> None:
     with in_thread() as world:
-        storage = InMemory()
+        storage = InMemoryTokenStorage()
         for _ in range(2):
-            auth = OAuth(world.url, AuthorizationCode(visit, REDIRECT), storage=storage)
-            with SyncClient.http(world.url, reach=Reach(auth=auth)) as client:
+            auth = OAuthClientProvider(world.url, AuthorizationCode(visit, REDIRECT), storage=storage)
+            with SyncClient.http(world.url, http=HTTPOptions(auth=auth)) as client:
                 assert [tool.name for tool in client.list_tools().tools] == ["look"]
         assert len(world.asked("/authorize")) == 1
-        with pytest.raises(Rejected, match="it wants to know who asks"), SyncClient.http(world.url):
+        with pytest.raises(HTTPStatusError, match="it wants to know who asks"), SyncClient.http(world.url):
             pass
         with (
-            pytest.raises(Rejected, match="does not take this login"),
-            SyncClient.http(world.url, reach=Reach(headers={"Authorization": "Bearer s3cret"})),
+            pytest.raises(HTTPStatusError, match="does not take this login"),
+            SyncClient.http(world.url, http=HTTPOptions(headers={"Authorization": "Bearer s3cret"})),
         ):
             pass
 
@@ -140,7 +140,7 @@ def test_a_browser_answers_strangers_without_ending_the_login() -> None:
                     said.append((0, ""))
             idle.close()
 
-    with closing(Browser(open_url=person)) as browser:
+    with closing(LoopbackBrowser(open_url=person)) as browser:
         url = f"https://as.example/authorize?state=right&redirect_uri={browser.redirect}"
         assert asyncio.run(browser(url)) == f"{browser.redirect}?code=first&state=right"
     assert [status for status, _ in said[:8]] == [404, 404, 400, 400, 400, 400, 404, 200]
@@ -163,7 +163,7 @@ def test_the_way_back_is_on_this_machine_and_closed_when_nobody_is_awaited() -> 
 
     seen: list[bool] = []
     opened = threading.Event()
-    with closing(Browser(open_url=lambda url: (seen.append(reachable()), opened.set()))) as browser:
+    with closing(LoopbackBrowser(open_url=lambda url: (seen.append(reachable()), opened.set()))) as browser:
         assert browser.redirect.startswith("http://127.0.0.1:") and not reachable()
         for times in (1, 2):  # The same port, a second time.
             asyncio.run(wait())
@@ -177,13 +177,13 @@ async def test_a_person_who_does_not_come_back_is_waited_for_as_long_as_was_said
         return ""
 
     async with town() as world:
-        auth = OAuth(world.url, AuthorizationCode(nobody, REDIRECT, patience=0.05))
-        with pytest.raises(NotAuthorized, match="nobody agreed within 0.05 seconds"):
-            async with connect(world.url, reach=Reach(auth=auth)):
+        auth = OAuthClientProvider(world.url, AuthorizationCode(nobody, REDIRECT, timeout=0.05))
+        with pytest.raises(AuthorizationError, match="nobody agreed within 0.05 seconds"):
+            async with connect(world.url, http=HTTPOptions(auth=auth)):
                 pass
-        auth = OAuth(world.url, AuthorizationCode(visit, REDIRECT, patience=1000))
-        client = connect(world.url, reach=Reach(auth=auth))
-        assert client._opening.timeout == 1060
+        auth = OAuthClientProvider(world.url, AuthorizationCode(visit, REDIRECT, timeout=1000))
+        client = connect(world.url, http=HTTPOptions(auth=auth))
+        assert client._connect_options.timeout == 1060
         assert not world.asked("/token")
 
 
@@ -194,26 +194,26 @@ def test_an_open_connection_does_not_hold_up_the_end_of_a_login() -> None:
         idle.append(socket.create_connection(("127.0.0.1", urlsplit(browser.redirect).port or 0)))
         urlopen(f"{browser.redirect}?code=c&state=s", timeout=30).read()
 
-    with closing(Browser(open_url=person)) as browser:
+    with closing(LoopbackBrowser(open_url=person)) as browser:
         assert asyncio.run(browser("https://as.example/authorize?state=s")).endswith("code=c&state=s")
     assert idle[0].recv(1) == b""
     idle[0].close()
 
 
 def test_a_port_that_is_taken_is_told() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken, pytest.raises(NotAuthorized, match="cannot be used"):
-        Browser(port=taken.getsockname()[1])
+    with socket.create_server(("127.0.0.1", 0)) as taken, pytest.raises(AuthorizationError, match="cannot be used"):
+        LoopbackBrowser(port=taken.getsockname()[1])
 
 
 def test_a_client_that_comes_back_elsewhere_registers_anew() -> None:
-    storage = InMemory()
+    storage = InMemoryTokenStorage()
 
     async def log_in(world: World, redirect: str) -> None:
-        auth = OAuth(world.url, AuthorizationCode(visit, redirect), storage=storage)
+        auth = OAuthClientProvider(world.url, AuthorizationCode(visit, redirect), storage=storage)
         async with httpx2.AsyncClient(auth=auth, verify=False) as web:
             await web.get(world.url)
         kept = await storage.load(world.url)
-        assert kept is not None and kept.client.redirect == redirect
+        assert kept is not None and kept.client.redirect_uri == redirect
         world.valid = "another"
 
     with in_thread() as world:

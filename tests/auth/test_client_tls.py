@@ -15,9 +15,9 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from mcp_runtime.auth.asking import Asking
-from mcp_runtime.auth.policy import UrlPolicy
-from mcp_runtime.errors import NotAuthorized, Unreachable
+from mcp_runtime.auth.asking import AuthHTTPClient
+from mcp_runtime.auth.policy import URLPolicy
+from mcp_runtime.errors import AuthorizationError, AuthorizationServerUnavailableError
 
 ANSWER = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\nconnection: close\r\n\r\n{}"
 
@@ -59,18 +59,18 @@ async def certified(name: str, folder: Path) -> AsyncIterator[tuple[int, ssl.SSL
 async def test_a_server_is_asked_by_its_name_over_tls(tmp_path: Path) -> None:
     async with certified("localhost", tmp_path) as (port, trust, hosts):
         origin = f"https://localhost:{port}"
-        policy = UrlPolicy(private=frozenset({origin}))
-        assert (await Asking(policy, trust).get(f"{origin}/metadata")).body == {}
+        policy = URLPolicy(private=frozenset({origin}))
+        assert (await AuthHTTPClient(policy, trust).get(f"{origin}/metadata")).body == {}
         assert hosts == [f"localhost:{port}"]
-        with pytest.raises(NotAuthorized, match="may not name this machine"):
-            await Asking(UrlPolicy(), trust).get(f"{origin}/metadata")
+        with pytest.raises(AuthorizationError, match="may not name this machine"):
+            await AuthHTTPClient(URLPolicy(), trust).get(f"{origin}/metadata")
 
 
 async def test_a_certificate_of_another_name_or_authority_is_refused(tmp_path: Path) -> None:
     async with certified("other.example", tmp_path) as (port, trust, hosts):
         origin = f"https://localhost:{port}"
-        policy = UrlPolicy(private=frozenset({origin}))
+        policy = URLPolicy(private=frozenset({origin}))
         for tls in (trust, None):
-            with pytest.raises(Unreachable, match="ConnectError"):
-                await Asking(policy, tls).post_form(f"{origin}/token", {"code": "s3cret"}, {})
+            with pytest.raises(AuthorizationServerUnavailableError, match="ConnectError"):
+                await AuthHTTPClient(policy, tls).post_form(f"{origin}/token", {"code": "s3cret"}, {})
         assert hosts == []

@@ -17,11 +17,11 @@ from peers import driven, node_peer, python_peer
 
 from mcp_generated import connect
 from mcp_generated.v2025_03_26 import Client
-from mcp_runtime.auth.browser import Browser
+from mcp_runtime.auth.browser import LoopbackBrowser
 from mcp_runtime.auth.grants import AuthorizationCode
-from mcp_runtime.auth.oauth import OAuth
-from mcp_runtime.errors import NotAuthorized
-from mcp_runtime.transports.http_client.channel import Reach
+from mcp_runtime.auth.oauth import OAuthClientProvider
+from mcp_runtime.errors import AuthorizationError
+from mcp_runtime.transports.http_client.channel import HTTPOptions
 
 DEADLINE = 60.0
 
@@ -57,7 +57,7 @@ def test_a_client_logs_in_once_and_its_calls_are_those_of_the_person(
 
 
 def test_a_person_who_does_not_agree_gives_the_client_nothing(served: tuple[str, str], tmp_path: Path) -> None:
-    with pytest.raises(NotAuthorized, match="access_denied"):
+    with pytest.raises(AuthorizationError, match="access_denied"):
         run = example.client().main(served[1], str(tmp_path / "tokens"), open_url=lambda at: example.agree(at, "deny"))
         asyncio.run(asyncio.wait_for(run, DEADLINE))
 
@@ -66,10 +66,10 @@ def test_a_tool_acts_at_a_third_party_for_whoever_signed_in_there(served: tuple[
     third, _ = served
 
     async def run(url: str) -> None:
-        browser = Browser(open_url=example.agree)
-        auth = OAuth(url, AuthorizationCode(browser, browser.redirect))
+        browser = LoopbackBrowser(open_url=example.agree)
+        auth = OAuthClientProvider(url, AuthorizationCode(browser, browser.redirect))
         try:
-            async with connect(url, reach=Reach(auth=auth)) as client:
+            async with connect(url, http=HTTPOptions(auth=auth)) as client:
                 result = await client.call_tool(name="my_account", arguments={})
                 assert getattr(result.content[0], "text") == "ada may notes:read there"
         finally:
@@ -96,11 +96,11 @@ def test_who_signed_in_is_sent_to_no_other_site(served: tuple[str, str]) -> None
 @pytest.mark.clause("2025-03-26/authorization/01", "2025-03-26/authorization/20")
 def test_one_process_is_server_and_authorization_server_for_clients_of_the_revision_that_wants_it_so() -> None:
     async def run(url: str) -> None:
-        browser = Browser(open_url=example.agree)
+        browser = LoopbackBrowser(open_url=example.agree)
         grant = AuthorizationCode(browser, browser.redirect)
-        auth = OAuth(url, grant)  # The revision of the client says where the authorization server is.
+        auth = OAuthClientProvider(url, grant)  # The revision of the client says where the authorization server is.
         try:
-            async with Client.http(url, reach=Reach(auth=auth)) as client:
+            async with Client.http(url, http=HTTPOptions(auth=auth)) as client:
                 result = await client.call_tool(name="add_note", arguments={"text": "tea"})
                 assert getattr(result.content[0], "text") == "ada has 1 notes"
         finally:

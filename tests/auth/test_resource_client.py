@@ -14,14 +14,14 @@ from hypothesis import strategies as st
 from resource_world import Authority, Endpoint, endpoint
 
 from mcp_runtime.auth.grants import ClientCredentials
-from mcp_runtime.auth.oauth import OAuth
-from mcp_runtime.auth.resource.caller import Caller, User
-from mcp_runtime.auth.resource.challenge import Denied
-from mcp_runtime.auth.resource.proofs import Possession
-from mcp_runtime.auth.resource.protection import Protection
-from mcp_runtime.auth.store import Registered
-from mcp_runtime.errors import ErrorResponse
-from mcp_runtime.transports.http_client.channel import Reach
+from mcp_runtime.auth.oauth import OAuthClientProvider
+from mcp_runtime.auth.resource.caller import RequestAuth, AuthenticatedUser
+from mcp_runtime.auth.resource.challenge import AuthChallenge
+from mcp_runtime.auth.resource.proofs import DPoPVerifier
+from mcp_runtime.auth.resource.protection import ResourceServer
+from mcp_runtime.auth.store import OAuthClientInformation
+from mcp_runtime.errors import RemoteJSONRPCError
+from mcp_runtime.transports.http_client.channel import HTTPOptions
 
 KNOWN = since("2025-06-18", EVERY)
 
@@ -35,14 +35,14 @@ def issuer() -> Iterator[Authority]:
 
 @asynccontextmanager
 async def connected(at: Endpoint, **more: Any) -> AsyncIterator[Any]:
-    auth = OAuth(at.url, ClientCredentials(Registered("resource", "s&cret")), **more)
-    async with at.rev.package.Client.http(at.url, reach=Reach(auth=auth)) as client:
+    auth = OAuthClientProvider(at.url, ClientCredentials(OAuthClientInformation("resource", "s&cret")), **more)
+    async with at.rev.package.Client.http(at.url, http=HTTPOptions(auth=auth)) as client:
         yield client
 
 
 @among(KNOWN)
 async def test_a_client_finds_the_issuer_and_steps_up_to_what_a_tool_needs(rev: Rev, issuer: Authority) -> None:
-    async with endpoint(rev, lambda url: Protection(url, [issuer.name], scopes=["read"])) as at:
+    async with endpoint(rev, lambda url: ResourceServer(url, [issuer.name], scopes=["read"])) as at:
         async with connected(at) as client:
             for name in ("read", "write", "read", "write"):
                 assert not (await client.call_tool(name=name, arguments={})).is_error
@@ -55,24 +55,24 @@ async def test_a_client_finds_the_issuer_and_steps_up_to_what_a_tool_needs(rev: 
 async def test_a_client_proves_to_hold_its_key_with_the_nonces_it_is_told(
     rev: Rev, chosen: bool, issuer: Authority
 ) -> None:
-    def made(url: str) -> Protection:
-        return Protection(url, [issuer.name], possession=Possession(required=not chosen, nonces=True))
+    def made(url: str) -> ResourceServer:
+        return ResourceServer(url, [issuer.name], dpop=DPoPVerifier(required=not chosen, nonces=True))
 
     async with endpoint(rev, made) as at:
-        async with connected(at, bound=chosen) as client:
+        async with connected(at, dpop=chosen) as client:
             for _ in range(3):
                 await client.call_tool(name="read", arguments={})
-    assert len({ctx.user.bound for ctx in at.ran}) == 1 and at.ran[0].user.bound
+    assert len({ctx.user.dpop_thumbprint for ctx in at.ran}) == 1 and at.ran[0].user.dpop_thumbprint
 
 
 async def test_what_a_client_cannot_get_it_does_not_ask_for_without_end(issuer: Authority) -> None:
     async def verify(token: str) -> Any:
-        return User("alice", scopes=frozenset({"read"}))
+        return AuthenticatedUser("alice", scopes=frozenset({"read"}))
 
     verifier = type("Stingy", (), {"verify": staticmethod(verify)})()
-    async with endpoint(KNOWN[-1], lambda url: Protection(url, [issuer.name], verifier=verifier)) as at:
+    async with endpoint(KNOWN[-1], lambda url: ResourceServer(url, [issuer.name], verifier=verifier)) as at:
         async with connected(at) as client:
-            with pytest.raises(ErrorResponse, match="write") as raised:
+            with pytest.raises(RemoteJSONRPCError, match="write") as raised:
                 await client.call_tool(name="write", arguments={})
             assert raised.value.status == 403 and len(issuer.wanted) <= 3
 
@@ -85,10 +85,10 @@ class Nobody:
 
 
 GATES = [
-    Protection("https://a.example/mcp", ["https://b.example"], verifier=Nobody(), possession=possession).gate(
+    ResourceServer("https://a.example/mcp", ["https://b.example"], verifier=Nobody(), dpop=possession).authenticator(
         False, True
     )
-    for possession in (None, Possession(), Possession(required=True))
+    for possession in (None, DPoPVerifier(), DPoPVerifier(required=True))
 ]
 TEXT = st.text(st.characters(max_codepoint=255), max_size=60)
 
@@ -104,6 +104,6 @@ def test_no_head_of_a_request_lets_anybody_in_or_breaks_anything(
     authorization: str, proof: str | None, query: bytes, gate: Any
 ) -> None:
     headers = {"authorization": authorization, **({} if proof is None else {"dpop": proof})}
-    judged: Caller | Denied = asyncio.run(gate.judge(headers, "POST", None, query))
-    assert isinstance(judged, Denied) and judged.status in (400, 401) and judged.headers
+    judged: RequestAuth | AuthChallenge = asyncio.run(gate.authenticate(headers, "POST", None, query))
+    assert isinstance(judged, AuthChallenge) and judged.status in (400, 401) and judged.headers
     assert all(b"\r" not in value and b"\n" not in value for _, value in judged.headers)

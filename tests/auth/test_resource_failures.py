@@ -10,9 +10,9 @@ import pytest
 from behaviour.support import Rev, among, clause
 from resource_world import PROTECTED, Authority, challenge, endpoint
 
-from mcp_runtime.auth.resource.caller import User
-from mcp_runtime.auth.resource.protection import Protection
-from mcp_runtime.auth.resource.tokens import Introspection
+from mcp_runtime.auth.resource.caller import AuthenticatedUser
+from mcp_runtime.auth.resource.protection import ResourceServer
+from mcp_runtime.auth.resource.tokens import IntrospectionVerifier
 
 
 @pytest.fixture
@@ -25,16 +25,16 @@ def issuer() -> Iterator[Authority]:
 class Own:
     """Knows one token; for another it raises with all it knows, as careless ones do."""
 
-    async def verify(self, token: str) -> User | None:
+    async def verify(self, token: str) -> AuthenticatedUser | None:
         if token == "breaks":
             raise RuntimeError(f"cannot check {token}: password hunter2")
         if token == "hangs":
             await asyncio.Event().wait()
-        return User("bob", scopes=frozenset({"a"})) if token == "good" else None
+        return AuthenticatedUser("bob", scopes=frozenset({"a"})) if token == "good" else None
 
 
-def own(url: str) -> Protection:
-    return Protection(url, ["https://issuer.example"], verifier=Own())
+def own(url: str) -> ResourceServer:
+    return ResourceServer(url, ["https://issuer.example"], verifier=Own())
 
 
 @among(PROTECTED)
@@ -51,7 +51,7 @@ async def test_a_verifier_of_ones_own_decides(rev: Rev) -> None:
 async def test_a_verifier_that_fails_lets_nobody_in_and_tells_nobody_why(
     token: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mcp_runtime.auth.resource.protection._PATIENCE", 0.05)
+    monkeypatch.setattr("mcp_runtime.auth.resource.protection._VERIFY_TIMEOUT", 0.05)
     with caplog.at_level(logging.DEBUG):
         async with endpoint(PROTECTED[-1], own) as at:
             answer = await at.call(token)
@@ -64,9 +64,11 @@ async def test_a_verifier_that_fails_lets_nobody_in_and_tells_nobody_why(
 async def test_an_issuer_that_is_down_is_no_reason_to_let_anybody_in_or_to_log_in_again(issuer: Authority) -> None:
     issuer.down = True
     at_issuer = f"{issuer.name}/introspect"
-    asking = lambda url: Introspection(at_issuer, client_id="resource", secret="s&cret", audience=url)  # noqa: E731
-    introspecting = lambda url: Protection(url, [issuer.name], verifier=asking(url))  # noqa: E731
-    for made in (lambda url: Protection(url, [issuer.name]), introspecting):
+    asking = lambda url: IntrospectionVerifier(
+        at_issuer, client_id="resource", secret="s&cret", audience=url
+    )  # noqa: E731
+    introspecting = lambda url: ResourceServer(url, [issuer.name], verifier=asking(url))  # noqa: E731
+    for made in (lambda url: ResourceServer(url, [issuer.name]), introspecting):
         async with endpoint(PROTECTED[-1], made) as at:
             answer = await at.call(issuer.token(at.url))
             assert answer.status_code == 503 and "www-authenticate" not in answer.headers and not at.ran
@@ -77,7 +79,7 @@ def kept_secret(issuer: Authority, url: str) -> list[str]:
 
 
 async def test_no_token_reaches_a_log_or_a_handler(issuer: Authority, caplog: pytest.LogCaptureFixture) -> None:
-    made: Callable[[str], Protection] = lambda url: Protection(url, [issuer.name], scopes=["x"])  # noqa: E731
+    made: Callable[[str], ResourceServer] = lambda url: ResourceServer(url, [issuer.name], scopes=["x"])  # noqa: E731
     with caplog.at_level(logging.DEBUG):
         async with endpoint(PROTECTED[-1], made) as at:
             tokens = [*kept_secret(issuer, at.url), issuer.token(at.url, scope="x")]
@@ -88,7 +90,7 @@ async def test_no_token_reaches_a_log_or_a_handler(issuer: Authority, caplog: py
     assert "token is refused" in caplog.text
     signatures = [token.rpartition(".")[2] for token in tokens]
     seen = "".join(
-        str(vars(each)) for each in (ctx, ctx._session, ctx._message, ctx.conversation) if hasattr(each, "__dict__")
+        str(vars(each)) for each in (ctx, ctx._channel, ctx._message, ctx.dispatcher) if hasattr(each, "__dict__")
     )
     seen += repr(ctx.user) + str(ctx.user.claims) + caplog.text + "".join(answer.text for answer in answers)
     assert not [each for each in signatures if each in seen]

@@ -12,10 +12,10 @@ from behaviour.support import EVERY, Rev, among, before, clause, since
 from resource_world import PROTECTED, Authority, challenge, endpoint
 
 from mcp_generated import App
-from mcp_runtime.auth.metadata import read_resource, resource_urls
-from mcp_runtime.auth.policy import UrlPolicy
-from mcp_runtime.auth.resource.proofs import Possession
-from mcp_runtime.auth.resource.protection import Protection
+from mcp_runtime.auth.metadata import read_protected_resource_metadata, protected_resource_metadata_urls
+from mcp_runtime.auth.policy import URLPolicy
+from mcp_runtime.auth.resource.proofs import DPoPVerifier
+from mcp_runtime.auth.resource.protection import ResourceServer
 from mcp_runtime.errors import LocalError
 
 KNOWN = since("2025-06-18", EVERY)
@@ -34,14 +34,16 @@ def issuer() -> Iterator[Authority]:
 async def test_the_metadata_is_where_the_challenge_and_the_path_say_and_is_what_a_client_reads(
     rev: Rev, issuer: Authority
 ) -> None:
-    async with endpoint(rev, lambda url: Protection(url, [issuer.name], scopes=["read"], name="Notes")) as at:
+    async with endpoint(rev, lambda url: ResourceServer(url, [issuer.name], scopes=["read"], name="Notes")) as at:
         said = challenge(await at.first(None))
-        assert said["resource_metadata"] == resource_urls(at.url, None)[0]
-        for url in resource_urls(at.url, said["resource_metadata"]) + resource_urls(at.url, None):
+        assert said["resource_metadata"] == protected_resource_metadata_urls(at.url, None)[0]
+        for url in protected_resource_metadata_urls(
+            at.url, said["resource_metadata"]
+        ) + protected_resource_metadata_urls(at.url, None):
             answer = await at.http.get(url)
             assert answer.status_code == 200 and answer.headers["content-type"] == "application/json"
             assert answer.headers["access-control-allow-origin"] == "*"
-            found = read_resource(json.loads(answer.content), at.url, UrlPolicy(local=True))
+            found = read_protected_resource_metadata(json.loads(answer.content), at.url, URLPolicy(local=True))
             assert (found.name, found.issuers, found.scopes) == (at.url, (issuer.name,), ("read",))
             assert json.loads(answer.content)["bearer_methods_supported"] == ["header"]
         assert (await at.http.post(url, json={})).status_code == 405
@@ -51,23 +53,25 @@ async def test_the_metadata_is_where_the_challenge_and_the_path_say_and_is_what_
 
 @among(before("2025-06-18", PROTECTED))
 async def test_a_revision_without_the_metadata_has_none_and_does_not_speak_of_it(rev: Rev, issuer: Authority) -> None:
-    async with endpoint(rev, lambda url: Protection(url, [issuer.name])) as at:
+    async with endpoint(rev, lambda url: ResourceServer(url, [issuer.name])) as at:
         answer = await at.first(None)
         assert answer.status_code == 401 and "resource_metadata" not in challenge(answer)
-        for url in resource_urls(at.url, None):
+        for url in protected_resource_metadata_urls(at.url, None):
             assert (await at.http.get(url)).status_code == 404
 
 
 @among(KNOWN)
 async def test_each_refusal_says_where_the_metadata_is(rev: Rev, issuer: Authority) -> None:
-    async with endpoint(rev, lambda url: Protection(url, [issuer.name], scopes=["read"])) as at:
+    async with endpoint(rev, lambda url: ResourceServer(url, [issuer.name], scopes=["read"])) as at:
         bad = [
             await at.first("garbage"),
             await at.first(None, authorization="Bearer"),
             await at.first(issuer.token(at.url)),
         ]
         assert [answer.status_code for answer in bad] == [401, 400, 403]
-        assert {challenge(answer)["resource_metadata"] for answer in bad} == {resource_urls(at.url, None)[0]}
+        assert {challenge(answer)["resource_metadata"] for answer in bad} == {
+            protected_resource_metadata_urls(at.url, None)[0]
+        }
 
 
 async def test_an_endpoint_inside_another_application_has_its_metadata_below_itself(issuer: Authority) -> None:
@@ -75,7 +79,7 @@ async def test_an_endpoint_inside_another_application_has_its_metadata_below_its
     from starlette.routing import Mount
 
     resource = "https://example.com/apps/mcp"
-    app: Any = App("x").asgi(auth=Protection(resource, [issuer.name]), hosts=["example.com"])
+    app: Any = App("x").asgi(auth=ResourceServer(resource, [issuer.name]), hosts=["example.com"])
     web = Starlette(routes=[Mount("/apps/mcp", app)])
     async with httpx2.AsyncClient(transport=httpx2.ASGITransport(web), base_url="https://example.com") as http:
         where = challenge(await http.post("/apps/mcp/", json={}))["resource_metadata"]
@@ -85,14 +89,14 @@ async def test_an_endpoint_inside_another_application_has_its_metadata_below_its
 
 
 async def test_a_stranger_reads_no_metadata(issuer: Authority) -> None:
-    async with endpoint(KNOWN[-1], lambda url: Protection(url, [issuer.name])) as at:
-        answer = await at.http.get(resource_urls(at.url, None)[0], headers={"host": "evil.example"})
+    async with endpoint(KNOWN[-1], lambda url: ResourceServer(url, [issuer.name])) as at:
+        answer = await at.http.get(protected_resource_metadata_urls(at.url, None)[0], headers={"host": "evil.example"})
         assert answer.status_code in (400, 403, 421) and issuer.name not in answer.text
 
 
 def test_proofs_of_possession_are_announced() -> None:
     said = json.loads(
-        Protection("https://a.example/mcp", ["https://b.example"], possession=Possession(required=True)).document()
+        ResourceServer("https://a.example/mcp", ["https://b.example"], dpop=DPoPVerifier(required=True)).document()
     )
     assert said["dpop_bound_access_tokens_required"] is True and "ES256" in said["dpop_signing_alg_values_supported"]
 
@@ -113,4 +117,4 @@ def test_proofs_of_possession_are_announced() -> None:
 @clause("draft/authorization/11")
 def test_what_cannot_be_announced_is_refused_at_once(resource: str, issuers: list[str]) -> None:
     with pytest.raises(LocalError):
-        Protection(resource, issuers)
+        ResourceServer(resource, issuers)

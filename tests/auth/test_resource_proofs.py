@@ -14,9 +14,9 @@ from behaviour.support import Rev, among
 from joserfc.jwk import ECKey, OctKey
 from resource_world import PROTECTED, Authority, Endpoint, challenge, endpoint, proof, unsigned
 
-from mcp_runtime.auth.dpop import Proofs
-from mcp_runtime.auth.resource.proofs import BadProof, InMemory, Possession
-from mcp_runtime.auth.resource.protection import Protection
+from mcp_runtime.auth.dpop import DPoPProver
+from mcp_runtime.auth.resource.proofs import InvalidDPoPProofError, InMemoryReplayCache, DPoPVerifier
+from mcp_runtime.auth.resource.protection import ResourceServer
 from mcp_runtime.errors import LocalError
 
 KEY, STOLEN_BY = (ECKey.generate_key("P-256", private=True) for _ in range(2))
@@ -30,8 +30,8 @@ def issuer() -> Iterator[Authority]:
     found.close()
 
 
-def protected(issuer: Authority, **more: Any) -> Callable[[str], Protection]:
-    return lambda url: Protection(url, [issuer.name], possession=Possession(**more))
+def protected(issuer: Authority, **more: Any) -> Callable[[str], ResourceServer]:
+    return lambda url: ResourceServer(url, [issuer.name], dpop=DPoPVerifier(**more))
 
 
 def bound(issuer: Authority, url: str, key: ECKey = KEY) -> str:
@@ -59,7 +59,7 @@ async def test_who_holds_the_key_is_let_in_with_each_request(rev: Rev, issuer: A
         await at.open(None)
         for _ in range(2):
             assert "alice" in (await at.call(None)).text
-        assert at.ran[0].user.bound == KEY.thumbprint()
+        assert at.ran[0].user.dpop_thumbprint == KEY.thumbprint()
         if not rev.stateless:
             assert (await at.http.delete(at.url, headers=at.session)).status_code == 204
 
@@ -160,7 +160,7 @@ async def test_where_keys_are_required_a_token_without_one_is_refused(issuer: Au
 
 
 async def test_where_proofs_are_not_checked_a_bound_token_is_refused(issuer: Authority) -> None:
-    async with endpoint(NEWEST, lambda url: Protection(url, [issuer.name])) as at:
+    async with endpoint(NEWEST, lambda url: ResourceServer(url, [issuer.name])) as at:
         token = bound(issuer, at.url)
         assert (await show(at, token, proof(KEY, "POST", at.url, token))).status_code == 401
         assert (await at.call(token)).status_code == 401 and not at.ran
@@ -183,14 +183,14 @@ async def test_a_nonce_of_the_server_has_to_be_in_the_proof(issuer: Authority) -
 
 
 async def test_the_clients_own_proofs_are_taken_with_the_nonce_it_was_told(issuer: Authority) -> None:
-    proofs = Proofs()
+    proofs = DPoPProver()
     key = ECKey.import_key(_head(proofs.header("POST", "https://a.example"))["jwk"])
     async with endpoint(NEWEST, protected(issuer, nonces=True)) as at:
         token = bound(issuer, at.url, key)
         for status in (401, 200):
             answer = await show(at, token, proofs.header("POST", at.url, token))
             assert answer.status_code == status
-            proofs.heed(at.url, answer.headers.get("dpop-nonce"))
+            proofs.update_nonce(at.url, answer.headers.get("dpop-nonce"))
 
 
 def _head(text: str) -> dict[str, Any]:
@@ -200,13 +200,13 @@ def _head(text: str) -> dict[str, Any]:
 
 
 def test_a_proof_is_for_a_url_without_its_query() -> None:
-    possession = Possession()
+    possession = DPoPVerifier()
     shown = proof(KEY, "POST", "HTTPS://A.example:443/mcp?x=1#y", "t")
     possession.check(shown, "POST", "https://a.example/mcp", "t", KEY.thumbprint())
 
 
 def test_another_clients_proof_with_the_same_id_is_no_replay() -> None:
-    possession = Possession()
+    possession = DPoPVerifier()
     for key in (KEY, STOLEN_BY):
         possession.check(
             proof(key, "POST", "https://a.example/mcp", "t", jti="1"),
@@ -219,30 +219,30 @@ def test_another_clients_proof_with_the_same_id_is_no_replay() -> None:
 
 def test_a_proof_is_remembered_for_as_long_as_it_could_be_shown_again() -> None:
     now = [time.time()]
-    possession = Possession(clock=lambda: now[0], window=60)
+    possession = DPoPVerifier(clock=lambda: now[0], window=60)
     for made in (-59, 0, 59):
         shown = proof(KEY, "POST", "https://a.example/mcp", "t", iat=int(now[0]) + made)
         start = now[0]
         possession.check(shown, "POST", "https://a.example/mcp", "t", KEY.thumbprint())
         for later in (1, 30, 58, 60, 90, 117, 119, 500):
             now[0] = start + later
-            with pytest.raises(BadProof):
+            with pytest.raises(InvalidDPoPProofError):
                 possession.check(shown, "POST", "https://a.example/mcp", "t", KEY.thumbprint())
         now[0] = start
 
 
 def test_what_is_remembered_has_a_limit_beyond_which_proofs_are_refused() -> None:
     now = [0.0]
-    seen = InMemory(most=3, clock=lambda: now[0])
-    assert [seen.first(str(each), until=10) for each in range(5)] == [True, True, True, False, False]
+    seen = InMemoryReplayCache(max_entries=3, clock=lambda: now[0])
+    assert [seen.add(str(each), expires=10) for each in range(5)] == [True, True, True, False, False]
     now[0] = 11
-    assert seen.first("5", until=20) and not seen.first("5", until=20)
+    assert seen.add("5", expires=20) and not seen.add("5", expires=20)
 
 
 def test_no_proof_is_forgotten_while_it_could_be_shown_again_however_many_there_are() -> None:
     now = [time.time()]
     clock = lambda: now[0]  # noqa: E731
-    possession = Possession(clock=clock, window=60, seen=InMemory(most=1, clock=clock))
+    possession = DPoPVerifier(clock=clock, window=60, replay_cache=InMemoryReplayCache(max_entries=1, clock=clock))
     start, url = int(now[0]), "https://a.example/mcp"
 
     def shown(later: float) -> None:
@@ -251,7 +251,7 @@ def test_no_proof_is_forgotten_while_it_could_be_shown_again_however_many_there_
 
     shown(0)
     for later in (1, 30, 59):
-        with pytest.raises(BadProof, match="before"):
+        with pytest.raises(InvalidDPoPProofError, match="before"):
             shown(later)
     shown(121)
 
@@ -259,4 +259,4 @@ def test_no_proof_is_forgotten_while_it_could_be_shown_again_however_many_there_
 @pytest.mark.parametrize("algorithms", [(), ("none",), ("ES256", "HS256")])
 def test_proofs_are_never_signed_with_a_shared_secret(algorithms: tuple[str, ...]) -> None:
     with pytest.raises(LocalError):
-        Possession(algorithms=algorithms)
+        DPoPVerifier(algorithms=algorithms)

@@ -12,9 +12,9 @@ from resource_world import PROTECTED, Authority, Endpoint, challenge, endpoint
 
 from mcp_generated import App, Context
 from mcp_generated.app import tool
-from mcp_runtime.auth.resource.caller import User
-from mcp_runtime.auth.resource.protection import Protection
-from mcp_runtime.errors import ErrorResponse, LocalError
+from mcp_runtime.auth.resource.caller import AuthenticatedUser
+from mcp_runtime.auth.resource.protection import ResourceServer
+from mcp_runtime.errors import RemoteJSONRPCError, LocalError
 
 LACKING = {"error": "insufficient_scope", "scope": "write"}
 
@@ -26,8 +26,8 @@ def issuer() -> Iterator[Authority]:
     found.close()
 
 
-def protected(issuer: Authority, *scopes: str) -> Callable[[str], Protection]:
-    return lambda url: Protection(url, [issuer.name], scopes=scopes, offered=["read"])
+def protected(issuer: Authority, *scopes: str) -> Callable[[str], ResourceServer]:
+    return lambda url: ResourceServer(url, [issuer.name], scopes=scopes, scopes_supported=["read"])
 
 
 @among(PROTECTED)
@@ -66,7 +66,7 @@ async def test_a_tool_that_needs_more_is_forbidden_with_all_that_it_needs(rev: R
 async def test_once_an_answer_has_begun_the_missing_scope_is_an_error_in_it(rev: Rev, issuer: Authority) -> None:
     async def call_tool(ctx: Any, params: Any) -> Any:
         await ctx.progress(1)
-        ctx.needs("write")
+        ctx.require_scopes("write")
 
     async with endpoint(rev, protected(issuer), server_of(rev, call_tool=call_tool)) as at:
         token = issuer.token(at.url, scope="read")
@@ -238,7 +238,7 @@ async def test_stdio_has_no_authorization(rev: Rev) -> None:
     users: list[object] = []
 
     async def call_tool(ctx: Any, params: Any) -> Any:
-        ctx.needs("anything")
+        ctx.require_scopes("anything")
         users.append(ctx.user)
         return rev.text("done")
 
@@ -271,31 +271,31 @@ def test_what_is_no_name_of_a_scope_is_refused_where_it_is_declared(scope: str) 
     with pytest.raises(LocalError, match="no name of a scope"):
         App("x").tool("x", scopes=[scope])(lambda: None)
     with pytest.raises(LocalError, match="no name of a scope"):
-        Protection("https://a.example/mcp", ["https://b.example"], scopes=[scope])
+        ResourceServer("https://a.example/mcp", ["https://b.example"], scopes=[scope])
 
 
 def test_a_user_is_somebody() -> None:
     with pytest.raises(LocalError, match="subject"):
-        User(None)
+        AuthenticatedUser(None)
     keys = [
-        User("a", "b").key,
-        User("a", None).key,
-        User("a", "b", issuer="c").key,
-        User("ab").key,
-        User(None, "a").key,
+        AuthenticatedUser("a", "b").key,
+        AuthenticatedUser("a", None).key,
+        AuthenticatedUser("a", "b", issuer="c").key,
+        AuthenticatedUser("ab").key,
+        AuthenticatedUser(None, "a").key,
     ]
     assert len(set(keys)) == len(keys)
 
 
 async def test_a_client_hears_from_a_refused_tool_what_it_lacks(issuer: Authority) -> None:
-    from mcp_runtime.transports.http_client.channel import Reach
+    from mcp_runtime.transports.http_client.channel import HTTPOptions
 
     async with endpoint(PROTECTED[-1], protected(issuer), notes()) as at:
         import httpx2
 
         headers = {"authorization": f"Bearer {issuer.token(at.url)}"}
         async with httpx2.AsyncClient(headers=headers) as http:
-            async with App.client_class.http(at.url, reach=Reach(client=http)) as client:
-                with pytest.raises(ErrorResponse, match="write") as raised:
+            async with App.client_class.http(at.url, http=HTTPOptions(client=http)) as client:
+                with pytest.raises(RemoteJSONRPCError, match="write") as raised:
                     await client.call_tool(name="write")
                 assert raised.value.status == 403

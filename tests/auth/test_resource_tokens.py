@@ -14,8 +14,8 @@ from behaviour.support import Rev, among, clause
 from joserfc.jwk import ECKey, RSAKey
 from resource_world import PROTECTED, Authority, challenge, endpoint, unsigned
 
-from mcp_runtime.auth.resource.protection import Protection
-from mcp_runtime.auth.resource.tokens import Jwt
+from mcp_runtime.auth.resource.protection import ResourceServer
+from mcp_runtime.auth.resource.tokens import JWTVerifier
 
 NOW = int(time.time())
 RSA = RSAKey.generate_key(2048, {"kid": "rsa"})
@@ -30,8 +30,8 @@ def issuer() -> Iterator[Authority]:
     found.close()
 
 
-def protected(issuer: Authority, **more: Any) -> Callable[[str], Protection]:
-    return lambda url: Protection(url, [issuer.name], **more)
+def protected(issuer: Authority, **more: Any) -> Callable[[str], ResourceServer]:
+    return lambda url: ResourceServer(url, [issuer.name], **more)
 
 
 @among(PROTECTED)
@@ -190,4 +190,4 @@ def test_no_algorithm_with_a_shared_secret_can_be_allowed() -> None:
 
     for alg in ("none", "HS256", "HS512", "XX1"):
         with pytest.raises(LocalError, match=alg):
-            Jwt("https://a.example", audience="https://b.example", algorithms=["ES256", alg])
+            JWTVerifier("https://a.example", audience="https://b.example", algorithms=["ES256", alg])

@@ -14,8 +14,8 @@ from behaviour.support import HANDSHAKE, STATELESS, Rev, among, clause, server_o
 from resource_world import BOTH, Authority, Endpoint, endpoint
 
 from mcp_generated import App, Context
-from mcp_runtime.auth.resource.protection import Protection
-from mcp_runtime.sse import Events
+from mcp_runtime.auth.resource.protection import ResourceServer
+from mcp_runtime.sse import SSEDecoder
 
 SESSIONS = since("2025-03-26", HANDSHAKE)
 NEWEST = SESSIONS[-1]
@@ -43,7 +43,7 @@ def others(issuer: Authority, url: str) -> dict[str, tuple[str | None, int]]:
 @among(SESSIONS)
 @clause("2025-03-26/transports/09", "draft/transports/09")
 async def test_a_session_is_found_by_its_user_alone(rev: Rev, issuer: Authority) -> None:
-    async with endpoint(rev, lambda url: Protection(url, [issuer.name])) as at:
+    async with endpoint(rev, lambda url: ResourceServer(url, [issuer.name])) as at:
         await at.open(issuer.token(at.url))
         for who, (token, status) in others(issuer, at.url).items():
             assert (await at.call(token)).status_code == status, who
@@ -64,7 +64,7 @@ async def test_a_stream_is_resumed_by_its_user_alone_and_answers_come_from_nobod
         return rev.text("secret of alice")
 
     server = server_of(rev, call_tool=call_tool)
-    async with endpoint(rev, lambda url: Protection(url, [issuer.name]), server) as at:
+    async with endpoint(rev, lambda url: ResourceServer(url, [issuer.name]), server) as at:
         alice, bob = issuer.token(at.url), issuer.token(at.url, sub="bob")
         hello = {"protocolVersion": rev.id, "capabilities": {"roots": {}}, "clientInfo": {"name": "a", "version": "1"}}
         opened = await at.post(rev.request(0, "initialize", hello), alice)
@@ -73,7 +73,7 @@ async def test_a_stream_is_resumed_by_its_user_alone_and_answers_come_from_nobod
         head = {"accept": BOTH, **at.session, "authorization": f"Bearer {alice}"}
         call = rev.request(1, "tools/call", {"name": "x", "arguments": {}})
         async with at.http.stream("POST", at.url, json=call, headers=head) as stream:
-            parts, read = Events(), stream.aiter_raw()
+            parts, read = SSEDecoder(), stream.aiter_raw()
             events: list[Any] = []
             while not any(each.data for each in events):
                 events += parts.feed(await anext(read))
@@ -96,7 +96,7 @@ async def test_state_that_was_sealed_for_a_user_is_refused_from_another(rev: Rev
         return rev.text(f"{ctx.user.subject}: {roots.roots[0].uri}")
 
     server = server_of(rev, call_tool=call_tool)
-    async with endpoint(rev, lambda url: Protection(url, [issuer.name]), server) as at:
+    async with endpoint(rev, lambda url: ResourceServer(url, [issuer.name]), server) as at:
         meta = {**rev.meta(), "io.modelcontextprotocol/clientCapabilities": {"roots": {}}}
         said: dict[str, Any] = {"name": "x", "arguments": {}, "_meta": meta}
         first = await at.post(rev.request(1, "tools/call", said), issuer.token(at.url))
@@ -114,7 +114,7 @@ async def test_state_that_was_sealed_for_a_user_is_refused_from_another(rev: Rev
 @among(SESSIONS)
 async def test_who_listens_is_let_go_when_the_token_ends(rev: Rev, issuer: Authority) -> None:
     """A token within the leeway of clocks is taken, and has ended: the stream does, too, before anything is on it."""
-    async with endpoint(rev, lambda url: Protection(url, [issuer.name])) as at:
+    async with endpoint(rev, lambda url: ResourceServer(url, [issuer.name])) as at:
         lasting, ended = issuer.token(at.url), issuer.token(at.url, exp=int(time.time()) - 5)
         await at.open(lasting)
         head = {**at.session, "accept": "text/event-stream"}
@@ -127,7 +127,7 @@ async def test_who_listens_is_let_go_when_the_token_ends(rev: Rev, issuer: Autho
 
 @among(STATELESS)
 async def test_who_listens_without_a_session_is_told_when_the_token_has_ended(rev: Rev, issuer: Authority) -> None:
-    async with endpoint(rev, lambda url: Protection(url, [issuer.name]), server_of(rev)) as at:
+    async with endpoint(rev, lambda url: ResourceServer(url, [issuer.name]), server_of(rev)) as at:
         ended = issuer.token(at.url, exp=int(time.time()) - 5)
         answer = await at.post(rev.request(1, "subscriptions/listen", {"notifications": {}}), ended)
         said = [json.loads(line[6:]) for line in answer.text.splitlines() if line.startswith("data: {")]
@@ -144,7 +144,7 @@ async def test_requests_that_run_together_know_their_own_user(issuer: Authority)
         seen.append((params.name, ctx.user.subject))
         return rev.text(ctx.user.subject)
 
-    async with endpoint(rev, lambda url: Protection(url, [issuer.name]), server_of(rev, call_tool=call_tool)) as at:
+    async with endpoint(rev, lambda url: ResourceServer(url, [issuer.name]), server_of(rev, call_tool=call_tool)) as at:
         names = ["a", "b", "c", "d"]
         asked = [at.call(issuer.token(at.url, sub=name), name) for name in names]
         answers = await asyncio.gather(*asked)
@@ -163,14 +163,14 @@ async def opened_pair(at: Endpoint, token: str | None) -> httpx2.Response:
 
 async def test_the_older_pair_is_protected_as_well_and_bound_to_who_listens(issuer: Authority) -> None:
     rev = HANDSHAKE[0]
-    async with endpoint(rev, lambda url: Protection(url, [issuer.name], scopes=["read"]), legacy_sse=True) as at:
+    async with endpoint(rev, lambda url: ResourceServer(url, [issuer.name], scopes=["read"]), legacy_sse=True) as at:
         alice = issuer.token(at.url, scope="read")
         for token, status in ((None, 401), ("garbage", 401), (issuer.token(at.url), 403)):
             refused = await opened_pair(at, token)
             assert refused.status_code == status
             await refused.aclose()
         stream = await opened_pair(at, alice)
-        parts, read = Events(), stream.aiter_raw()
+        parts, read = SSEDecoder(), stream.aiter_raw()
 
         async def event() -> Any:
             while not (found := list(parts.feed(await anext(read)))):
@@ -213,7 +213,7 @@ async def test_a_task_is_its_users_alone_and_begins_with_the_scopes_it_needs(rev
         assert ctx.user is not None
         return f"secret of {ctx.user.subject}"
 
-    async with endpoint(rev, lambda url: Protection(url, [issuer.name]), app) as at:
+    async with endpoint(rev, lambda url: ResourceServer(url, [issuer.name]), app) as at:
         knows = {"extensions": {"io.modelcontextprotocol/tasks": {}}}
         meta = {**rev.meta(), "io.modelcontextprotocol/clientCapabilities": knows}
         call = rev.request(1, "tools/call", {"name": "slow", "arguments": {}, "_meta": meta})

@@ -15,12 +15,12 @@ from joserfc.errors import SecurityWarning
 from joserfc.jwk import OctKey, RSAKey
 from resource_world import Authority
 
-from mcp_runtime.auth.policy import UrlPolicy
-from mcp_runtime.auth.resource.claims import Unacceptable, Wanted, read_user
+from mcp_runtime.auth.policy import URLPolicy
+from mcp_runtime.auth.resource.claims import InvalidClaimsError, ClaimRequirements, read_user
 from mcp_runtime.auth.resource.keys import read_key
-from mcp_runtime.auth.resource.protection import Protection
-from mcp_runtime.auth.resource.tokens import AnyOf, Introspection, Jwt
-from mcp_runtime.errors import LocalError, NotAuthorized
+from mcp_runtime.auth.resource.protection import ResourceServer
+from mcp_runtime.auth.resource.tokens import AnyVerifier, IntrospectionVerifier, JWTVerifier
+from mcp_runtime.errors import LocalError, AuthorizationError
 
 HERE = "https://here.example/mcp"
 
@@ -42,8 +42,8 @@ def issuer() -> Iterator[Authority]:
     found.close()
 
 
-def jwt(issuer: Authority, **more: Any) -> Jwt:
-    return Jwt(issuer.name, audience=HERE, **more)
+def jwt(issuer: Authority, **more: Any) -> JWTVerifier:
+    return JWTVerifier(issuer.name, audience=HERE, **more)
 
 
 # ---- key sets --------------------------------------------------------------------------------------------------------
@@ -79,7 +79,7 @@ async def test_tokens_with_made_up_keys_cause_no_flood_of_requests(issuer: Autho
 
 async def test_a_token_of_somebody_else_causes_no_request(issuer: Authority) -> None:
     other = Authority()
-    both = Protection(HERE, [issuer.name, other.name]).verifier
+    both = ResourceServer(HERE, [issuer.name, other.name]).verifier
     assert await both.verify(other.token(HERE)) and not issuer.asked
     assert await both.verify(issuer.token(HERE)) and len(other.asked) == 2
     assert await both.verify(issuer.token(HERE, iss="https://third.example")) is None
@@ -101,7 +101,7 @@ async def test_keys_that_cannot_be_had_again_are_used_for_a_while(issuer: Author
     clock.now += 2 * 3600
     assert await verifier.verify(issuer.token(HERE, exp=clock.now + 60))
     clock.now += 25 * 3600
-    with pytest.raises(NotAuthorized):
+    with pytest.raises(AuthorizationError):
         await verifier.verify(issuer.token(HERE, exp=clock.now + 60))
     issuer.down = False
     clock.now += 60
@@ -121,8 +121,8 @@ async def test_clocks_may_differ_a_little(issuer: Authority) -> None:
 async def test_metadata_of_another_issuer_gives_no_keys(issuer: Authority) -> None:
     other = Authority()
     try:
-        with pytest.raises(NotAuthorized):
-            await Jwt(f"{issuer.name}/tenant", audience=HERE).verify(
+        with pytest.raises(AuthorizationError):
+            await JWTVerifier(f"{issuer.name}/tenant", audience=HERE).verify(
                 issuer.token(HERE, iss=f"{issuer.name}/tenant"),
             )
         assert "/keys" not in issuer.asked
@@ -131,8 +131,8 @@ async def test_metadata_of_another_issuer_gives_no_keys(issuer: Authority) -> No
 
 
 async def test_keys_are_not_fetched_from_where_the_policy_does_not_reach(issuer: Authority) -> None:
-    verifier = Jwt("https://issuer.example", audience=HERE, keys=f"{issuer.name}/keys", policy=UrlPolicy())
-    with pytest.raises(NotAuthorized, match="this machine"):
+    verifier = JWTVerifier("https://issuer.example", audience=HERE, keys=f"{issuer.name}/keys", policy=URLPolicy())
+    with pytest.raises(AuthorizationError, match="this machine"):
         await verifier.verify(issuer.token(HERE, iss="https://issuer.example"))
     assert not issuer.asked
 
@@ -215,10 +215,10 @@ SOUND = {"iss": "https://a.example", "aud": HERE, "exp": 2000, "sub": "alice"}
 @given(st.dictionaries(st.sampled_from(NAMES), ODD, max_size=4), st.booleans())
 def test_whatever_a_token_says_it_is_taken_only_by_the_rules(said: dict[str, Any], complete: bool) -> None:
     claims = {**SOUND, **said}
-    wanted = Wanted("https://a.example", frozenset({HERE}), 10.0, complete)
+    wanted = ClaimRequirements("https://a.example", frozenset({HERE}), 10.0, complete)
     try:
         user = read_user(claims, wanted, 1000.0, "token")
-    except Unacceptable:
+    except InvalidClaimsError:
         return
     audience = claims["aud"]
     assert HERE == audience or HERE in audience
@@ -226,20 +226,20 @@ def test_whatever_a_token_says_it_is_taken_only_by_the_rules(said: dict[str, Any
     assert claims["exp"] is None and not complete or claims["exp"] > 990
     assert all(claims.get(name) is None or claims[name] <= 1010 for name in ("nbf", "iat"))
     assert user.subject or user.client
-    assert user.bound is None if claims.get("cnf") is None else user.bound == claims["cnf"]["jkt"]
+    assert user.dpop_thumbprint is None if claims.get("cnf") is None else user.dpop_thumbprint == claims["cnf"]["jkt"]
 
 
 # ---- introspection ---------------------------------------------------------------------------------------------------
 
 
-def asking(authority: Authority, **more: Any) -> Introspection:
+def asking(authority: Authority, **more: Any) -> IntrospectionVerifier:
     said = {"client_id": "resource", "secret": "s&cret", "audience": HERE, **more}
-    return Introspection(f"{authority.name}/introspect", **said)
+    return IntrospectionVerifier(f"{authority.name}/introspect", **said)
 
 
 async def test_an_issuer_is_asked_about_a_token_and_the_answer_is_kept_shortly(issuer: Authority) -> None:
     clock = Clock()
-    verifier = asking(issuer, clock=clock, kept=30)
+    verifier = asking(issuer, clock=clock, cache_seconds=30)
     issuer.active["t"] = {"active": True, "sub": "alice", "client_id": "app", "scope": "a b", "aud": [HERE, "x"]}
     for _ in range(3):
         user = await verifier.verify("t")
@@ -253,7 +253,7 @@ async def test_an_issuer_is_asked_about_a_token_and_the_answer_is_kept_shortly(i
 
 async def test_an_answer_is_not_kept_for_longer_than_the_token_lasts(issuer: Authority) -> None:
     clock = Clock()
-    verifier = asking(issuer, clock=clock, kept=3600, leeway=0)
+    verifier = asking(issuer, clock=clock, cache_seconds=3600, leeway=0)
     issuer.active["t"] = {"active": True, "sub": "alice", "aud": HERE, "exp": clock.now + 10}
     assert await verifier.verify("t")
     clock.now += 11
@@ -294,11 +294,11 @@ async def test_claims_never_hold_the_token_itself(issuer: Authority) -> None:
 
 async def test_one_of_several_verifiers_is_enough(issuer: Authority) -> None:
     issuer.active["opaque"] = GOOD
-    both = AnyOf(jwt(issuer), asking(issuer))
+    both = AnyVerifier(jwt(issuer), asking(issuer))
     assert await both.verify("opaque") and await both.verify(issuer.token(HERE))
     assert await both.verify("nothing") is None
 
 
 def test_tokens_are_for_somebody() -> None:
     with pytest.raises(LocalError, match="audience"):
-        Jwt("https://a.example", audience=[])
+        JWTVerifier("https://a.example", audience=[])

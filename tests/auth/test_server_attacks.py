@@ -21,7 +21,7 @@ from granting import (
     on_a_server,
 )
 
-from mcp_runtime.authserver.records import Client
+from mcp_runtime.authserver.records import OAuthClient
 from mcp_runtime.authserver.server import AuthorizationServer
 
 OTHER = "https://other.example/callback"
@@ -35,7 +35,7 @@ def test_a_code_that_is_used_twice_ends_what_it_was_used_for() -> None:
         stolen = await code(server, program)
         got = (await program.redeems(stolen)).json()
         assert error_of(await program.redeems(stolen)) == (400, "invalid_grant")
-        assert await server.worth(got["access_token"]) is None
+        assert await server.introspect(got["access_token"]) is None
         assert error_of(await program.refreshes(got["refresh_token"])) == (400, "invalid_grant")
 
     on_a_server(attack)
@@ -47,7 +47,7 @@ def test_of_many_who_use_a_code_at_the_same_time_none_keeps_a_token() -> None:
         answers = await asyncio.gather(*(program.redeems(stolen) for _ in range(8)))
         given = [each.json()["access_token"] for each in answers if each.status_code == 200]
         assert len(given) <= 1
-        assert [await server.worth(each) for each in given] == [None] * len(given)
+        assert [await server.introspect(each) for each in given] == [None] * len(given)
 
     on_a_server(attack)
 
@@ -100,12 +100,12 @@ def test_a_code_is_good_for_a_minute() -> None:
 def test_a_code_is_no_token_and_a_token_no_code() -> None:
     async def attack(server: AuthorizationServer, program: Program) -> None:
         stolen = await code(server, program)
-        assert await server.worth(stolen) is None
+        assert await server.introspect(stolen) is None
         assert error_of(await program.refreshes(stolen)) == (400, "invalid_grant")
         got = (await program.redeems(stolen)).json()
         for each in ("access_token", "refresh_token"):
             assert error_of(await program.redeems(got[each])) == (400, "invalid_grant")
-        assert await server.worth(got["refresh_token"]) is None
+        assert await server.introspect(got["refresh_token"]) is None
         assert error_of(await program.refreshes(got["access_token"])) == (400, "invalid_grant")
 
     on_a_server(attack)
@@ -148,7 +148,7 @@ def test_a_request_that_breaks_a_rule_is_shown_to_the_person_and_to_no_stranger(
 @pytest.mark.clause("draft/authorization/41")
 def test_the_error_of_a_client_that_is_known_goes_back_to_it_with_state_and_issuer() -> None:
     async def run() -> None:
-        server = house(clients=[Client.known("known", (REDIRECT,))])
+        server = house(clients=[OAuthClient.static("known", (REDIRECT,))])
         program = Program(server, "known")
         answer = await Person(server).asks(**program.wish(scope="admin"))
         assert answer.status_code == 303 and answer.headers["location"].startswith(f"{REDIRECT}?")

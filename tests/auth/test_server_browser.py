@@ -19,12 +19,12 @@ import pytest
 from browsers import DEADLINE, Browser, chromium
 from granting import VERIFIER, challenge_of, serving
 
-from mcp_runtime.auth.policy import UrlPolicy
-from mcp_runtime.auth.store import Registered, Token
-from mcp_runtime.authserver.records import Client
+from mcp_runtime.auth.policy import URLPolicy
+from mcp_runtime.auth.store import OAuthClientInformation, OAuthToken
+from mcp_runtime.authserver.records import OAuthClient
 from mcp_runtime.authserver.server import AuthorizationServer
-from mcp_runtime.authserver.upstream import ThirdParty
-from mcp_runtime.authserver.web import Incoming
+from mcp_runtime.authserver.upstream import UpstreamProvider
+from mcp_runtime.authserver.web import Request
 
 RESOURCE = "http://127.0.0.1:8000/mcp"
 HOSTILE = "<img src=x onerror=\"document.title='stolen'\">"
@@ -239,11 +239,11 @@ def test_another_site_cannot_press_the_button(browser: Browser, issuer: str, sit
 class Somebody:
     """A sign-in of one person, who is always there."""
 
-    async def who(self, request: Incoming) -> str | None:
+    async def current_user(self, request: Request) -> str | None:
         return "ada"
 
-    def page(self, back: str) -> str:
-        return back
+    def login_url(self, return_to: str) -> str:
+        return return_to
 
 
 @asynccontextmanager
@@ -251,22 +251,22 @@ async def proxied() -> AsyncIterator[str]:
     """A server whose people sign in with a third party, which to browsers is another site."""
     made: list[AuthorizationServer] = []
 
-    async def who(token: Token) -> str:
-        worth = await made[0].worth(token.access)
+    async def who(token: OAuthToken) -> str:
+        worth = await made[0].introspect(token.access)
         assert worth is not None
         return worth.grant.user
 
     def third(origin: str) -> AuthorizationServer:
-        proxy = Client.known("proxy", ("http://127.0.0.1/callback",), secret="the secret of the proxy")
+        proxy = OAuthClient.static("proxy", ("http://127.0.0.1/callback",), secret="the secret of the proxy")
         at = origin.replace("127.0.0.1", "localhost")
         made.append(AuthorizationServer(at, resources=["https://api.example"], login=Somebody(), clients=[proxy]))
         return made[0]
 
     def ours(origin: str) -> AuthorizationServer:
-        known = Registered("proxy", "the secret of the proxy")
-        policy = UrlPolicy(local=True)
-        party = ThirdParty(issuer=made[0].issuer, client=known, who=who, name="Third & Co", policy=policy)
-        return AuthorizationServer(origin, resources=[RESOURCE], scopes=("notes:read",), third_party=party)
+        known = OAuthClientInformation("proxy", "the secret of the proxy")
+        policy = URLPolicy(local=True)
+        party = UpstreamProvider(issuer=made[0].issuer, client=known, identify=who, name="Third & Co", policy=policy)
+        return AuthorizationServer(origin, resources=[RESOURCE], scopes=("notes:read",), upstream=party)
 
     async with serving(third), serving(ours) as origin:
         yield origin

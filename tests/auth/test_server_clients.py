@@ -11,8 +11,8 @@ import pytest
 from granting import ISSUER, REDIRECT, VERIFIER, Clock, Person, Program, code, error_of, house, on_a_server, tokens
 
 from mcp_runtime.authserver import requests
-from mcp_runtime.authserver.records import Client
-from mcp_runtime.authserver.server import AuthorizationServer, Limits
+from mcp_runtime.authserver.records import OAuthClient
+from mcp_runtime.authserver.server import AuthorizationServer, AuthorizationServerLimits
 from mcp_runtime.errors import LocalError
 
 # ---- clients ----------------------------------------------------------------------------------------------------------
@@ -83,7 +83,7 @@ def test_a_flood_of_registrations_is_stopped_by_address_and_altogether() -> None
             assert (await program.registers(redirect_uris=[REDIRECT])).status_code == 201
         await tokens(server, used)
 
-    on_a_server(attack, clock=clock, limits=Limits(registrations=3, clients=4))
+    on_a_server(attack, clock=clock, limits=AuthorizationServerLimits(max_registrations=3, max_clients=4))
 
 
 def test_a_client_shows_itself_as_it_registered_and_in_one_way() -> None:
@@ -148,9 +148,9 @@ def test_a_refresh_token_that_is_used_twice_ends_its_family() -> None:
         unrelated = await tokens(server, program)
         assert error_of(await program.refreshes(first["refresh_token"])) == (400, "invalid_grant")
         for each in (first, second, third):
-            assert await server.worth(each["access_token"]) is None
+            assert await server.introspect(each["access_token"]) is None
             assert error_of(await program.refreshes(each["refresh_token"])) == (400, "invalid_grant")
-        assert await server.worth(unrelated["access_token"]) is not None
+        assert await server.introspect(unrelated["access_token"]) is not None
 
     on_a_server(attack)
 
@@ -174,7 +174,7 @@ def test_a_client_cannot_end_the_tokens_of_another() -> None:
         got = await tokens(server, program)
         for each in ("access_token", "refresh_token"):
             assert error_of(await thief.posts("/revoke", token=got[each])) == (400, "invalid_grant")
-        assert await server.worth(got["access_token"]) is not None
+        assert await server.introspect(got["access_token"]) is not None
 
     on_a_server(attack)
 
@@ -206,10 +206,10 @@ def test_a_field_that_is_there_twice_is_taken_for_neither() -> None:
 
 def test_an_error_has_nothing_of_what_was_sent_and_nothing_of_ours(caplog: pytest.LogCaptureFixture) -> None:
     class Broken:
-        async def who(self, request: object) -> str | None:
+        async def current_user(self, request: object) -> str | None:
             raise RuntimeError("a secret of the house")
 
-        def page(self, back: str) -> str:
+        def login_url(self, return_to: str) -> str:
             return "/login"
 
     async def run() -> None:
@@ -275,7 +275,7 @@ def test_an_issuer_is_https_or_on_this_machine(issuer: str) -> None:
 
 def test_a_client_that_is_given_with_an_unsafe_redirect_is_an_error_at_once() -> None:
     with pytest.raises(LocalError, match="evil: a redirect URI is https"):
-        house(clients=[Client.known("evil", ("http://client.example/callback",))])
+        house(clients=[OAuthClient.static("evil", ("http://client.example/callback",))])
 
 
 def test_a_name_that_was_bent_to_this_machine_is_not_served() -> None:

@@ -8,36 +8,36 @@ from typing import Any
 import pytest
 from granting import REDIRECT, Clock, Person, Program, house, tokens
 
-from mcp_runtime.auth.asking import Asking, Said
-from mcp_runtime.auth.policy import UrlPolicy
-from mcp_runtime.authserver.clients import Clients
-from mcp_runtime.authserver.storage import SQLite
-from mcp_runtime.errors import Unreachable
+from mcp_runtime.auth.asking import AuthHTTPClient, AuthResponse
+from mcp_runtime.auth.policy import URLPolicy
+from mcp_runtime.authserver.clients import ClientRegistry
+from mcp_runtime.authserver.storage import SQLiteStorage
+from mcp_runtime.errors import AuthorizationServerUnavailableError
 
 ID = "https://client.example/metadata.json"
 DOCUMENT = {"client_id": ID, "client_name": "A program", "redirect_uris": [REDIRECT]}
 
 
-class Web(Asking):
+class Web(AuthHTTPClient):
     """What the web says, where it is asked for: certificates for names of tests are not to be had."""
 
-    def __init__(self, said: Said) -> None:
-        super().__init__(UrlPolicy())
+    def __init__(self, said: AuthResponse) -> None:
+        super().__init__(URLPolicy())
         self.said = said
         self.asked: list[str] = []
 
-    async def get(self, url: str) -> Said:
+    async def get(self, url: str) -> AuthResponse:
         self.asked.append(self.policy.check(url))
         if self.said.status == 0:
-            raise Unreachable("nobody is there")
+            raise AuthorizationServerUnavailableError("nobody is there")
         return self.said
 
 
-def found(said: Said, id: str = ID, times: int = 1, clock: Clock | None = None) -> tuple[Any, Web]:
+def found(said: AuthResponse, id: str = ID, times: int = 1, clock: Clock | None = None) -> tuple[Any, Web]:
     web = Web(said)
 
     async def run() -> Any:
-        clients = Clients(SQLite(), (), ("read",), web, 10, clock or Clock())
+        clients = ClientRegistry(SQLiteStorage(), (), ("read",), web, 10, clock or Clock())
         for _ in range(times):
             client = await clients.find(id)
         return client
@@ -46,8 +46,8 @@ def found(said: Said, id: str = ID, times: int = 1, clock: Clock | None = None) 
 
 
 def test_a_document_that_is_about_itself_is_a_client_and_is_asked_for_once_in_a_while() -> None:
-    client, web = found(Said(200, DOCUMENT), times=3)
-    assert client is not None and (client.id, client.redirects, client.secret) == (ID, (REDIRECT,), None)
+    client, web = found(AuthResponse(200, DOCUMENT), times=3)
+    assert client is not None and (client.id, client.redirect_uris, client.secret) == (ID, (REDIRECT,), None)
     assert web.asked == [ID]
 
 
@@ -67,13 +67,20 @@ def test_a_document_that_is_about_itself_is_a_client_and_is_asked_for_once_in_a_
     ids=str,
 )
 def test_a_document_that_breaks_a_rule_is_no_client(change: dict[str, Any]) -> None:
-    assert found(Said(200, {**DOCUMENT, **change}))[0] is None
+    assert found(AuthResponse(200, {**DOCUMENT, **change}))[0] is None
 
 
 @pytest.mark.parametrize(
-    "said", [Said(404, DOCUMENT), Said(302, None), Said(200, None), Said(200, [DOCUMENT]), Said(0, None)]
+    "said",
+    [
+        AuthResponse(404, DOCUMENT),
+        AuthResponse(302, None),
+        AuthResponse(200, None),
+        AuthResponse(200, [DOCUMENT]),
+        AuthResponse(0, None),
+    ],
 )
-def test_where_there_is_no_document_there_is_no_client_and_nobody_asks_again_at_once(said: Said) -> None:
+def test_where_there_is_no_document_there_is_no_client_and_nobody_asks_again_at_once(said: AuthResponse) -> None:
     client, web = found(said, times=3)
     assert client is None and len(web.asked) == 1
 
@@ -100,7 +107,7 @@ def test_where_there_is_no_document_there_is_no_client_and_nobody_asks_again_at_
     ],
 )
 def test_nothing_is_asked_for_that_may_be_inside_or_is_not_plain(id: str) -> None:
-    client, web = found(Said(200, {**DOCUMENT, "client_id": id}), id)
+    client, web = found(AuthResponse(200, {**DOCUMENT, "client_id": id}), id)
     assert client is None and web.asked == []
 
 
@@ -111,7 +118,7 @@ def test_a_server_does_not_connect_to_itself_for_a_stranger() -> None:
         port = inside.sockets[0].getsockname()[1]
         async with inside:
             for host in ("127.0.0.1", "localhost"):
-                server = house(documents=True)
+                server = house(client_id_metadata_documents=True)
                 program = Program(server, f"https://{host}:{port}/metadata.json")
                 assert (await Person(server).asks(**program.wish())).status_code == 400
         assert connections == []
@@ -122,17 +129,17 @@ def test_a_server_does_not_connect_to_itself_for_a_stranger() -> None:
 def test_a_client_of_a_document_gets_tokens_and_the_person_sees_where_it_is_from(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    async def get(self: Asking, url: str) -> Said:
-        return Said(200, DOCUMENT)
+    async def get(self: AuthHTTPClient, url: str) -> AuthResponse:
+        return AuthResponse(200, DOCUMENT)
 
-    monkeypatch.setattr(Asking, "get", get)
+    monkeypatch.setattr(AuthHTTPClient, "get", get)
 
     async def run() -> None:
-        server = house(documents=True)
+        server = house(client_id_metadata_documents=True)
         program = Program(server, ID)
         page = await Person(server).asks(**program.wish())
         assert ID in page.text and "nobody else has checked its name" in page.text
-        worth = await server.worth((await tokens(server, program))["access_token"])
+        worth = await server.introspect((await tokens(server, program))["access_token"])
         assert worth is not None and worth.grant.client == ID
 
     asyncio.run(run())

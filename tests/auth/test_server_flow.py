@@ -11,15 +11,15 @@ import pytest
 from authlib.oauth2.rfc8414 import AuthorizationServerMetadata
 from granting import ISSUER, REDIRECT, RESOURCE, Clock, Person, Program, answer_of, error_of, house, onward, tokens
 
-from mcp_runtime.authserver.records import Client
-from mcp_runtime.authserver.storage import SQLite
-from mcp_runtime.authserver.tokens import Lifetimes
+from mcp_runtime.authserver.records import OAuthClient
+from mcp_runtime.authserver.storage import SQLiteStorage
+from mcp_runtime.authserver.tokens import TokenLifetimes
 
 METADATA = "/.well-known/oauth-authorization-server"
 
 
 async def works(server: Any, token: str) -> bool:
-    return await server.worth(token) is not None
+    return await server.introspect(token) is not None
 
 
 @pytest.mark.clause("2025-03-26/authorization/06", "2025-03-26/authorization/12", "2025-03-26/authorization/16")
@@ -54,7 +54,7 @@ def test_a_client_that_registered_gets_tokens_once_a_person_agreed(method: str) 
         got = answer.json()
         assert answer.headers["cache-control"] == "no-store"
         assert (got["token_type"], got["scope"], got["expires_in"]) == ("Bearer", "read", 900)
-        worth = await server.worth(got["access_token"])
+        worth = await server.introspect(got["access_token"])
         assert worth is not None and worth.grant.user == "ada" and worth.grant.resource == RESOURCE
         assert worth.grant.client == program.id and worth.scopes == ("read",)
 
@@ -89,7 +89,7 @@ def test_a_person_who_has_not_signed_in_does_so_first_and_comes_back() -> None:
 def test_tokens_are_renewed_and_each_refresh_token_is_another() -> None:
     async def run() -> None:
         clock = Clock()
-        server = house(clock=clock, lifetimes=Lifetimes(access=100.0))
+        server = house(clock=clock, lifetimes=TokenLifetimes(access_token=100.0))
         program = await Program.registered(server)
         first = await tokens(server, program)
         clock.now += 101
@@ -108,7 +108,7 @@ def test_tokens_are_renewed_and_each_refresh_token_is_another() -> None:
 def test_nothing_lasts_longer_than_what_the_person_agreed_to() -> None:
     async def run() -> None:
         clock = Clock()
-        server = house(clock=clock, lifetimes=Lifetimes(access=100.0, grant=150.0))
+        server = house(clock=clock, lifetimes=TokenLifetimes(access_token=100.0, grant=150.0))
         program = await Program.registered(server)
         first = await tokens(server, program)
         clock.now += 100
@@ -123,11 +123,11 @@ def test_nothing_lasts_longer_than_what_the_person_agreed_to() -> None:
 
 def test_a_program_without_a_person_gets_tokens_for_itself() -> None:
     async def run() -> None:
-        known = Client.known("worker", secret="s" * 40, grants=("client_credentials",), scopes=("read",))
+        known = OAuthClient.static("worker", secret="s" * 40, grants=("client_credentials",), scopes=("read",))
         server = house(clients=[known])
         worker = Program(server, "worker", "s" * 40)
         got = (await worker.posts("/token", grant_type="client_credentials")).json()
-        worth = await server.worth(got["access_token"])
+        worth = await server.introspect(got["access_token"])
         assert worth is not None and worth.scopes == ("read",) and "refresh_token" not in got
         assert error_of(await worker.posts("/token", grant_type="client_credentials", scope="write")) == (
             400,
@@ -156,7 +156,7 @@ def test_a_token_that_is_revoked_ends_with_all_of_its_grant() -> None:
 
 def test_a_resource_server_asks_what_a_token_is_worth_and_nobody_else_may() -> None:
     async def run() -> None:
-        known = Client.known("the resource", secret="r" * 40, introspects=True)
+        known = OAuthClient.static("the resource", secret="r" * 40, may_introspect=True)
         server = house(clients=[known])
         program, resource = await Program.registered(server), Program(server, "the resource", "r" * 40)
         got = await tokens(server, program)
@@ -186,7 +186,7 @@ def test_what_is_kept_in_a_file_is_there_in_the_next_process_for_its_owner_alone
 ) -> None:
     async def run() -> None:
         path = tmp_path / "house.db"
-        storage = SQLite(path)
+        storage = SQLiteStorage(path)
         server = house(storage=storage)
         program = await Program.registered(server, token_endpoint_auth_method="client_secret_post")
         got = await tokens(server, program)
@@ -197,7 +197,7 @@ def test_what_is_kept_in_a_file_is_there_in_the_next_process_for_its_owner_alone
             for secret in (got["access_token"], got["refresh_token"], said["code"], str(program.secret)):
                 assert secret.encode() not in kept
         storage.close()
-        again = house(storage=SQLite(path))
+        again = house(storage=SQLiteStorage(path))
         assert await works(again, got["access_token"])
         program.web = Program(again).web
         assert (await program.redeems(said["code"])).status_code == 200
@@ -207,14 +207,14 @@ def test_what_is_kept_in_a_file_is_there_in_the_next_process_for_its_owner_alone
 
 def test_what_expired_and_who_never_came_back_is_forgotten() -> None:
     async def run() -> None:
-        clock, storage = Clock(), SQLite()
-        server = house(clock=clock, storage=storage, lifetimes=Lifetimes(grant=1000.0, unused=500.0))
+        clock, storage = Clock(), SQLiteStorage()
+        server = house(clock=clock, storage=storage, lifetimes=TokenLifetimes(grant=1000.0, unused_client=500.0))
         used, unused = await Program.registered(server), await Program.registered(server)
         got = await tokens(server, used)
         clock.now += 600
         await used.web.get(METADATA)
         assert await storage.client(used.id) is not None and await storage.client(unused.id) is None
-        worth = await server.worth(got["access_token"])
+        worth = await server.introspect(got["access_token"])
         assert worth is not None
         clock.now += 600
         await used.web.get(METADATA)
@@ -226,7 +226,7 @@ def test_what_expired_and_who_never_came_back_is_forgotten() -> None:
 def test_of_two_processes_that_share_a_file_one_takes_a_code(tmp_path: Path) -> None:
     async def run() -> None:
         path = tmp_path / "house.db"
-        storages = SQLite(path), SQLite(path)
+        storages = SQLiteStorage(path), SQLiteStorage(path)
         first, second = (house(storage=each) for each in storages)
         program = await Program.registered(first)
         for _ in range(5):
@@ -250,7 +250,7 @@ def test_an_issuer_may_have_a_path_and_other_applications_beside_it() -> None:
             await send({"type": "http.response.body"})
 
         server = house(issuer=issuer)
-        web = Program(server.beside(other)).web
+        web = Program(server.wrap(other)).web
         assert (await web.get(f"{METADATA}/tenant")).json()["token_endpoint"] == f"{issuer}/token"
         assert (await web.get("/tenant/authorize")).status_code == 400
         for path in (METADATA, "/token", "/mcp", "/"):

@@ -25,28 +25,28 @@ from granting import (
     ticket_of,
 )
 
-from mcp_runtime.auth.policy import UrlPolicy
-from mcp_runtime.auth.store import Registered, Token
-from mcp_runtime.authserver.records import Client
+from mcp_runtime.auth.policy import URLPolicy
+from mcp_runtime.auth.store import OAuthClientInformation, OAuthToken
+from mcp_runtime.authserver.records import OAuthClient
 from mcp_runtime.authserver.server import AuthorizationServer
-from mcp_runtime.authserver.storage import SQLite
-from mcp_runtime.authserver.tokens import Lifetimes
-from mcp_runtime.authserver.upstream import ThirdParty
-from mcp_runtime.errors import NotAuthorized
+from mcp_runtime.authserver.storage import SQLiteStorage
+from mcp_runtime.authserver.tokens import TokenLifetimes
+from mcp_runtime.authserver.upstream import UpstreamProvider
+from mcp_runtime.errors import AuthorizationError
 from mcp_runtime.faces.sealing import KeyRing
 
 SECRET = "the secret of the proxy at the third party"
 API = "https://api.third.example"
 
 
-class Counting(SQLite):
+class Counting(SQLiteStorage):
     """Counts how often what a third party gave was renewed."""
 
     renewals = 0
 
-    async def renew(self, id: str, upstream: str) -> None:
+    async def update_upstream(self, id: str, upstream: str) -> None:
         self.renewals += 1
-        await super().renew(id, upstream)
+        await super().update_upstream(id, upstream)
 
 
 class World:
@@ -58,22 +58,22 @@ class World:
         self.asked = 0
         self.users: dict[str, str] = {}
         self.storage = Counting()
-        party = ThirdParty(
+        party = UpstreamProvider(
             issuer=third.issuer,
-            client=Registered("proxy", SECRET),
-            who=self.who,
+            client=OAuthClientInformation("proxy", SECRET),
+            identify=self.who,
             name="Third & Co",
             scopes=("profile",),
-            policy=UrlPolicy(local=True),
+            policy=URLPolicy(local=True),
         )
-        self.server = house(login=None, third_party=party, clock=clock, storage=self.storage, keys=[keys])
+        self.server = house(login=None, upstream=party, clock=clock, storage=self.storage, keys=[keys])
         self.browser = httpx2.AsyncClient(headers={"x-user": "ada"})
 
-    async def who(self, token: Token) -> str:
+    async def who(self, token: OAuthToken) -> str:
         self.asked += 1
-        worth = await self.third.worth(token.access)
+        worth = await self.third.introspect(token.access)
         if worth is None:
-            raise NotAuthorized("the third party does not know the token any more")
+            raise AuthorizationError("the third party does not know the token any more")
         return self.users.get(worth.grant.user, f"third:{worth.grant.user}")
 
     async def onward(self, person: Person, program: Program, redirect: str = REDIRECT) -> str:
@@ -98,7 +98,7 @@ class World:
 @asynccontextmanager
 async def worlds(**third_party: Any) -> AsyncIterator[World]:
     clock = Clock()
-    proxy = Client.known("proxy", (f"{ISSUER}/callback",), secret=SECRET)
+    proxy = OAuthClient.static("proxy", (f"{ISSUER}/callback",), secret=SECRET)
     made: list[AuthorizationServer] = []
 
     def third(origin: str) -> AuthorizationServer:
@@ -125,14 +125,14 @@ def told(story: Story, **third_party: Any) -> None:
 def test_a_token_of_ours_stands_for_one_of_the_third_partys_which_nobody_sees() -> None:
     async def story(world: World, program: Program) -> None:
         got = await world.signs_in(program)
-        worth = await world.server.worth(got["access_token"])
+        worth = await world.server.introspect(got["access_token"])
         assert worth is not None and worth.grant.user == "third:ada" and worth.grant.resource == RESOURCE
-        theirs = await world.server.of_third_party(worth.grant.id)
+        theirs = await world.server.upstream_token(worth.grant.id)
         assert theirs is not None and theirs.access not in str(got)
-        assert await world.third.worth(theirs.access) is not None
+        assert await world.third.introspect(theirs.access) is not None
         # Neither is good where the other is.
-        assert await world.third.worth(got["access_token"]) is None
-        assert await world.server.worth(theirs.access) is None
+        assert await world.third.introspect(got["access_token"]) is None
+        assert await world.server.introspect(theirs.access) is None
         assert worth.grant.upstream is not None and theirs.access not in worth.grant.upstream
 
     told(story)
@@ -142,16 +142,16 @@ def test_a_token_of_ours_stands_for_one_of_the_third_partys_which_nobody_sees() 
 def test_a_token_of_ours_ends_when_the_third_party_takes_its_own_back() -> None:
     async def story(world: World, program: Program) -> None:
         got = await world.signs_in(program)
-        worth = await world.server.worth(got["access_token"])
+        worth = await world.server.introspect(got["access_token"])
         assert worth is not None and world.asked == 2
-        assert await world.server.worth(got["access_token"]) is not None
+        assert await world.server.introspect(got["access_token"]) is not None
         assert world.asked == 2  # Not for every request, but every minute.
-        theirs = await world.server.of_third_party(worth.grant.id)
+        theirs = await world.server.upstream_token(worth.grant.id)
         assert theirs is not None
         form = {"client_id": "proxy", "client_secret": SECRET, "token": theirs.access}
         await world.browser.post(f"{world.third.issuer}/revoke", data=form)
         world.clock.now += 60
-        assert await world.server.worth(got["access_token"]) is None
+        assert await world.server.introspect(got["access_token"]) is None
         assert error_of(await program.refreshes(got["refresh_token"])) == (400, "invalid_grant")
 
     told(story)
@@ -161,28 +161,28 @@ def test_a_token_of_ours_ends_when_the_third_party_takes_its_own_back() -> None:
 def test_what_the_third_party_gave_is_renewed_before_it_expires_once_for_all_who_wait() -> None:
     async def story(world: World, program: Program) -> None:
         got = await world.signs_in(program)
-        worth = await world.server.worth(got["access_token"])
+        worth = await world.server.introspect(got["access_token"])
         assert worth is not None
-        before = await world.server.of_third_party(worth.grant.id)
+        before = await world.server.upstream_token(worth.grant.id)
         world.clock.now += 80
-        many = await asyncio.gather(*(world.server.worth(got["access_token"]) for _ in range(5)))
-        after = await world.server.of_third_party(worth.grant.id)
+        many = await asyncio.gather(*(world.server.introspect(got["access_token"]) for _ in range(5)))
+        after = await world.server.upstream_token(worth.grant.id)
         assert all(many) and before is not None and after is not None and before.access != after.access
         # Had two renewed it with the same, the third party would have ended the family.
         assert world.storage.renewals == 1
 
-    told(story, lifetimes=Lifetimes(access=100.0))
+    told(story, lifetimes=TokenLifetimes(access_token=100.0))
 
 
 def test_a_third_party_that_renews_nothing_ends_the_grant() -> None:
     async def story(world: World, program: Program) -> None:
         got = await world.signs_in(program)
         world.clock.now += 80
-        assert await world.server.worth(got["access_token"]) is None
+        assert await world.server.introspect(got["access_token"]) is None
         assert error_of(await program.refreshes(got["refresh_token"])) == (400, "invalid_grant")
 
-    proxy = Client.known("proxy", (f"{ISSUER}/callback",), secret=SECRET, grants=("authorization_code",))
-    told(story, lifetimes=Lifetimes(access=100.0), clients=[proxy])
+    proxy = OAuthClient.static("proxy", (f"{ISSUER}/callback",), secret=SECRET, grants=("authorization_code",))
+    told(story, lifetimes=TokenLifetimes(access_token=100.0), clients=[proxy])
 
 
 def test_a_third_party_that_says_another_person_ends_the_grant() -> None:
@@ -190,7 +190,7 @@ def test_a_third_party_that_says_another_person_ends_the_grant() -> None:
         got = await world.signs_in(program)
         world.users["ada"] = "third:eve"
         world.clock.now += 60
-        assert await world.server.worth(got["access_token"]) is None
+        assert await world.server.introspect(got["access_token"]) is None
 
     told(story)
 
@@ -268,13 +268,13 @@ def test_a_code_of_the_third_partys_is_used_once_however_often_it_comes_back() -
 
 def test_a_third_party_that_is_away_is_no_reason_to_forget_and_none_to_trust() -> None:
     async def run() -> None:
-        async with worlds(lifetimes=Lifetimes(access=100.0)) as world:
+        async with worlds(lifetimes=TokenLifetimes(access_token=100.0)) as world:
             program = await Program.registered(world.server)
             got = await world.signs_in(program)
-            worth = await world.server.worth(got["access_token"])
+            worth = await world.server.introspect(got["access_token"])
         world.clock.now += 80
-        with pytest.raises(NotAuthorized, match="ConnectError"):
-            await world.server.worth(got["access_token"])
+        with pytest.raises(AuthorizationError, match="ConnectError"):
+            await world.server.introspect(got["access_token"])
         assert worth is not None and await world.storage.grant(worth.grant.id) is not None
         person = Person(world.server)
         answer = await person.decides(await person.asks(**program.wish()))
@@ -304,10 +304,12 @@ def test_with_other_keys_nothing_of_the_third_partys_can_be_read() -> None:
         again = World(world.third, world.clock, KeyRing.new_key())
         other = house(
             login=None,
-            third_party=ThirdParty(issuer=world.third.issuer, client=Registered("proxy", SECRET), who=again.who),
+            upstream=UpstreamProvider(
+                issuer=world.third.issuer, client=OAuthClientInformation("proxy", SECRET), identify=again.who
+            ),
             clock=world.clock,
             storage=world.storage,
         )
-        assert await other.worth(got["access_token"]) is None
+        assert await other.introspect(got["access_token"]) is None
 
     told(story)

@@ -13,7 +13,7 @@ from tasks.jobs import Seen, jobs
 from tasks.support import KNOWN
 from test_resource_users import others
 
-from mcp_runtime.auth.resource.protection import Protection
+from mcp_runtime.auth.resource.protection import ResourceServer
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +26,7 @@ def issuer() -> Iterator[Authority]:
 @among(STATELESS)
 async def test_a_task_is_found_answered_and_cancelled_by_its_user_alone(rev: Rev, issuer: Authority) -> None:
     seen = Seen()
-    async with endpoint(rev, lambda url: Protection(url, [issuer.name]), jobs(seen).server) as at:
+    async with endpoint(rev, lambda url: ResourceServer(url, [issuer.name]), jobs(seen).server) as at:
         meta = {**rev.meta(), "io.modelcontextprotocol/clientCapabilities": KNOWN}
 
         async def ask(token: str | None, method: str, named: str, **params: Any) -> tuple[int, dict[str, Any]]:

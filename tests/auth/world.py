@@ -20,8 +20,8 @@ from over_http.sockets import listening
 
 from mcp_generated import v2025_11_25
 from mcp_runtime.auth.grants import AuthorizationCode
-from mcp_runtime.auth.oauth import OAuth
-from mcp_runtime.transports.http_client.channel import Reach
+from mcp_runtime.auth.oauth import OAuthClientProvider
+from mcp_runtime.transports.http_client.channel import HTTPOptions
 
 Reply = tuple[int, dict[str, str], Any]
 REVISIONS = ("2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28")  # Those that have authorization.
@@ -223,8 +223,8 @@ async def town(*revisions: str, **settings: Any) -> AsyncIterator[World]:
         yield world
 
 
-def reach(world: World, **settings: Any) -> Reach:
-    return Reach(auth=OAuth(world.url, AuthorizationCode(visit, REDIRECT), **settings))
+def reach(world: World, **settings: Any) -> HTTPOptions:
+    return HTTPOptions(auth=OAuthClientProvider(world.url, AuthorizationCode(visit, REDIRECT), **settings))
 
 
 async def looks(client: Any) -> list[str]:
@@ -235,7 +235,7 @@ def ask(world: World, times: int = 1, grant: Any = None, **settings: Any) -> lis
     """The answers to so many requests at once."""
 
     async def run() -> list[int]:
-        auth = OAuth(world.url, grant or AuthorizationCode(visit, REDIRECT), **settings)
+        auth = OAuthClientProvider(world.url, grant or AuthorizationCode(visit, REDIRECT), **settings)
         async with httpx2.AsyncClient(auth=auth, verify=False) as client:
             answers = await asyncio.gather(*(client.get(world.url) for _ in range(times)))
             return [each.status_code for each in answers]

@@ -16,12 +16,12 @@ from typing import Any
 import pytest
 
 from mcp_generated import REVISIONS
-from mcp_runtime.errors import NotConnected
+from mcp_runtime.errors import ConnectionClosedError
 from mcp_runtime.faces import memory
 from mcp_runtime.faces.server import serve
 from mcp_runtime.seams import Transport
 from mcp_runtime.spec import Revision
-from mcp_runtime.transports.memory import MemoryTransport, linked
+from mcp_runtime.transports.memory import MemoryTransport, linked_transports
 
 PARSE_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, INVALID_PARAMS, INTERNAL_ERROR = -32700, -32600, -32601, -32602, -32603
 
@@ -116,7 +116,7 @@ def server_of(rev: Rev, capabilities: dict[str, Any] | None = None, instructions
     rates = has.pop("rates", None)
     members = {name: staticmethod(value) if callable(value) else value for name, value in has.items()}
     kind = type("Served", (rev.package.Server,), members)
-    return kind(name="served", version="1", instructions=instructions, capabilities=capabilities, rates=rates)
+    return kind(name="served", version="1", instructions=instructions, capabilities=capabilities, rate_limits=rates)
 
 
 def client_of(rev: Rev, to: Any, **given: Any) -> Any:
@@ -129,7 +129,7 @@ def client_of(rev: Rev, to: Any, **given: Any) -> Any:
 def way(server: Any, rev: Rev) -> Callable[[], Awaitable[Transport]]:
     """What connects a client to a server: in memory, or over HTTP in process or on a socket."""
     if over == "memory":
-        return memory.connect((server,))
+        return memory.connect_in_memory((server,))
     from over_http.in_process import connecting, connecting_by_socket
 
     return (connecting if over == "http" else connecting_by_socket)(server, rev.revision)
@@ -191,7 +191,7 @@ def hello(version: str, capabilities: dict[str, Any] | None = None, id: Any = "h
 @asynccontextmanager
 async def wire_to(*servers: Any, opened: Rev | None = None) -> AsyncIterator[Wire]:
     """A raw client of these servers, which has shaken hands already where `opened` is given."""
-    ours, theirs = linked(MemoryTransport)
+    ours, theirs = linked_transports(MemoryTransport)
     serving = asyncio.create_task(serve(servers, theirs))
     wire = Wire(ours)
     try:
@@ -205,7 +205,7 @@ async def wire_to(*servers: Any, opened: Rev | None = None) -> AsyncIterator[Wir
 
 def raw_server() -> tuple[Wire, Callable[[], Awaitable[Transport]]]:
     """A raw server's end of the wire, and what connects a client to it."""
-    ours, theirs = linked(MemoryTransport)
+    ours, theirs = linked_transports(MemoryTransport)
 
     async def connect() -> Transport:
         return theirs
@@ -222,7 +222,7 @@ class Tap:
     received: list[Any] = field(default_factory=list)
 
     async def __call__(self) -> Transport:
-        inner: Any = await memory.connect((self.server,))()
+        inner: Any = await memory.connect_in_memory((self.server,))()
         send, receive = inner.send, inner.receive
 
         def keeping_send(message: bytes, **how: Any) -> None:
@@ -246,17 +246,17 @@ class Tap:
 class Prefixed:
     """A transport that is none of the runtime's: over a socket, each message with its length before it."""
 
-    ending = "the socket was closed"
+    close_reason = "the socket was closed"
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader, self._writer = reader, writer
 
     def send(self, message: bytes, more: bool = False) -> None:
         if self._writer.is_closing():
-            raise NotConnected(self.ending)
+            raise ConnectionClosedError(self.close_reason)
         self._writer.write(struct.pack(">I", len(message)) + message)
 
-    async def drained(self) -> None:
+    async def drain(self) -> None:
         await self._writer.drain()
 
     async def receive(self) -> bytes | None:

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 from behaviour.support import EVERY, HANDSHAKE, Rev, Tap, among, clause, client_of, raw_server, server_of, since
 
-from mcp_runtime.errors import InvalidMessage, InvalidResponse, NotConnected
+from mcp_runtime.errors import InvalidMessageError, InvalidResponseError, ConnectionClosedError
 from mcp_runtime.faces.hints import choose_model
-from mcp_runtime.faces.roots import KnownRoots, is_within, root_of
-from mcp_runtime.faces.suggest import Suggestions
-from mcp_runtime.faces.tools import Tools
+from mcp_runtime.faces.roots import RootsCache, is_within, path_to_root
+from mcp_runtime.faces.suggest import CompletionSession
+from mcp_runtime.faces.tools import ApprovedTools
 
 MORE: dict[str, Any] = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
 
@@ -38,18 +38,18 @@ def test_a_server_can_tell_whether_a_path_is_inside_of_a_root(tmp_path: Path) ->
 
 @clause("2024-11-05/roots/15", "2025-03-26/roots/15", "draft/roots/15")
 def test_a_path_becomes_a_root_only_where_it_can_be_read(tmp_path: Path) -> None:
-    assert root_of(str(tmp_path)) == tmp_path.resolve().as_uri()
-    with pytest.raises(InvalidMessage, match="cannot be a root"):
-        root_of(str(tmp_path / "gone"))
+    assert path_to_root(str(tmp_path)) == tmp_path.resolve().as_uri()
+    with pytest.raises(InvalidMessageError, match="cannot be a root"):
+        path_to_root(str(tmp_path / "gone"))
 
 
 @clause("2024-11-05/roots/20", "2025-03-26/roots/20", "draft/roots/20")
 @among(HANDSHAKE)
 async def test_a_server_keeps_the_roots_until_they_change(rev: Rev) -> None:
-    known, forgotten, roots = KnownRoots(), asyncio.Event(), ["file:///a"]
+    known, forgotten, roots = RootsCache(), asyncio.Event(), ["file:///a"]
 
     async def call_tool(ctx: Any, params: Any) -> Any:
-        return rev.text(" ".join(each.uri for each in await known.of(ctx)))
+        return rev.text(" ".join(each.uri for each in await known.get(ctx)))
 
     async def on_roots_list_changed(ctx: Any, params: Any) -> None:
         known.forget(ctx)
@@ -101,10 +101,10 @@ async def test_suggestions_are_asked_for_when_the_user_pauses_and_once_for_the_s
 
     ref = rev.t.PromptReference(name="p")
     async with client_of(rev, server_of(rev, complete=complete)) as client:
-        suggestions = Suggestions(client, pause=0.01)
+        suggestions = CompletionSession(client, debounce=0.01)
 
         async def typed(text: str) -> Any:
-            found = await suggestions.ask(ref, rev.t.CompletionArgument(name="a", value=text))
+            found = await suggestions.complete(ref, rev.t.CompletionArgument(name="a", value=text))
             return found and found.values
 
         assert await asyncio.gather(typed("w"), typed("wo"), typed("wor")) == [None, None, ["wor!"]]
@@ -136,10 +136,10 @@ async def test_structured_content_that_does_not_fit_is_not_taken(rev: Rev) -> No
     given: Any = {"count": 1}
     listings: list[Any] = []
     async with client_of(rev, counting(rev, lambda: given, listings)) as client:
-        tools = Tools(client)
+        tools = ApprovedTools(client)
         assert (await tools.call("count")).structured_content is not None
         for given in ({}, {"count": "1"}, None):
-            with pytest.raises(InvalidResponse, match="output schema"):
+            with pytest.raises(InvalidResponseError, match="output schema"):
                 await tools.call("count")
         given = {"count": "failed"}  # An error need not fit.
         assert (await tools.call("count")).is_error
@@ -162,7 +162,7 @@ async def test_each_use_of_a_tool_is_written_down(rev: Rev, caplog: pytest.LogCa
 
     caplog.set_level(logging.INFO, "mcp_runtime.audit")
     async with client_of(rev, server_of(rev, list_tools=list_tools, call_tool=call_tool)) as client:
-        tools = Tools(client)
+        tools = ApprovedTools(client)
         for name in ("right", "wrong"):
             await tools.call(name, {"password": "secret"})
         with pytest.raises(Exception, match="internal error"):
@@ -175,10 +175,10 @@ async def test_each_use_of_a_tool_is_written_down(rev: Rev, caplog: pytest.LogCa
 @among(HANDSHAKE)
 async def test_a_ping_that_fails_is_written_down(rev: Rev, caplog: pytest.LogCaptureFixture) -> None:
     wire, connect = raw_server()
-    opening = asyncio.create_task(client_of(rev, connect, keep_alive=0.02).__aenter__())
+    opening = asyncio.create_task(client_of(rev, connect, ping_interval=0.02).__aenter__())
     await wire.welcome(rev, {"tools": {}})
     client = await opening
-    with pytest.raises(NotConnected):
+    with pytest.raises(ConnectionClosedError):
         await client.call_tool(name="never answered")
     await client.close()
     said = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]

@@ -11,7 +11,7 @@ from behaviour.support import INVALID_PARAMS
 from mcp_generated import v2025_06_18, v2026_07_28
 from mcp_generated.app import App
 from mcp_generated.v2026_07_28 import types as t
-from mcp_runtime.errors import ErrorResponse, LocalError
+from mcp_runtime.errors import RemoteJSONRPCError, LocalError
 from mcp_runtime.faces.sealing import KeyRing
 
 FORM: dict[str, Any] = {
@@ -82,9 +82,9 @@ EITHER = pytest.mark.parametrize("package", [v2025_06_18, v2026_07_28], ids=["ha
 
 
 def served(package: Any, server: Greeter) -> list[Any]:
-    from mcp_runtime.faces.revisions import servers_of
+    from mcp_runtime.faces.revisions import server_candidates
 
-    return [each.face() for each in servers_of(server, [package.methods.REVISION.id])]
+    return [each.get() for each in server_candidates(server, [package.methods.REVISION.id])]
 
 
 @EITHER
@@ -119,9 +119,9 @@ async def test_a_handler_of_an_older_revision_asks_a_client_without_a_handshake(
             text = {"type": "text", "text": str(said.content)}
             return old.CallToolResult.model_validate({"content": [text]})
 
-    from mcp_runtime.faces.revisions import servers_of
+    from mcp_runtime.faces.revisions import server_candidates
 
-    faces = [each.face() for each in servers_of(Old(name="old", version="1"), ["2026-07-28"])]
+    faces = [each.get() for each in server_candidates(Old(name="old", version="1"), ["2026-07-28"])]
     async with answers(v2026_07_28, name="Ada").memory(*faces) as client:
         result = await client.call_tool(name="greet")
     assert result.content[0].text == "{'name': 'Ada'}"
@@ -155,7 +155,7 @@ async def test_two_servers_that_share_a_key_ring_serve_one_request_together() ->
 
 
 async def refusal(server: Greeter, params: dict[str, Any]) -> str:
-    with pytest.raises(ErrorResponse) as refused:
+    with pytest.raises(RemoteJSONRPCError) as refused:
         await second_round(server, params)
     assert refused.value.code == INVALID_PARAMS
     return refused.value.message
@@ -205,13 +205,13 @@ async def test_a_form_that_is_filled_in_wrongly_is_no_answer() -> None:
     server = greeter()
     params = await first_round(server)
     wrong = {key: t.ElicitResult(action="accept", content={"name": ""}) for key in params["input_responses"]}
-    with pytest.raises(ErrorResponse):
+    with pytest.raises(RemoteJSONRPCError):
         await second_round(server, {**params, "input_responses": wrong})
 
 
 async def test_a_client_that_did_not_declare_it_is_told_what_is_missing() -> None:
     async with v2026_07_28.Client.memory(greeter()) as client:
-        with pytest.raises(ErrorResponse) as refused:
+        with pytest.raises(RemoteJSONRPCError) as refused:
             await client.call_tool(name="greet")
     assert refused.value.code == v2026_07_28.methods.REVISION.constants["MISSING_REQUIRED_CLIENT_CAPABILITY"]
     assert refused.value.data == {"requiredCapabilities": {"elicitation": {"form": {}}}}

@@ -14,7 +14,7 @@ import pytest
 
 from mcp_generated import v2025_06_18, v2026_07_28
 from mcp_generated.v2026_07_28 import types as t
-from mcp_runtime.errors import ErrorResponse
+from mcp_runtime.errors import RemoteJSONRPCError
 from mcp_runtime.faces.sealing import KeyRing
 
 SERVER = str(Path(__file__).with_name("asking_server.py"))
@@ -66,5 +66,5 @@ async def test_a_request_begun_at_one_process_is_ended_by_another_that_has_the_k
         result: Any = await client.call_tool(name="ask", input_responses=said, request_state=state)
         assert result.content[0].text == "accept Ada"
     async with by_stdio(v2026_07_28.Client, other_key, capabilities=CAPABILITIES) as client:
-        with pytest.raises(ErrorResponse, match="no key of this server opens it"):
+        with pytest.raises(RemoteJSONRPCError, match="no key of this server opens it"):
             await client.call_tool(name="ask", input_responses=said, request_state=state)

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from mcp_generated import App, v2026_07_28
-from mcp_runtime.errors import ErrorResponse, LocalError, Refusal
-from mcp_runtime.faces.caching import Shelf
-from mcp_runtime.faces.calls import Options
-from mcp_runtime.faces.freshness import Hint
+from mcp_runtime.errors import RemoteJSONRPCError, LocalError, JSONRPCError
+from mcp_runtime.faces.caching import ResponseCache
+from mcp_runtime.faces.calls import RequestOptions
+from mcp_runtime.faces.freshness import CacheHint
 
 from .support import HANDSHAKE, Rev, Tap, among, raw_server
 
@@ -37,7 +37,7 @@ class Counting(v2026_07_28.Server):
     async def read_resource(self, ctx: Any, params: Any) -> t.ReadResourceResult:
         self.asked += 1
         if params.uri == "test://none":
-            raise Refusal(-32602, "there is none")
+            raise JSONRPCError(-32602, "there is none")
         contents = [t.TextResourceContents(uri=params.uri, text=str(self.asked))]
         if params.uri == "test://never":
             return t.ReadResourceResult(contents=contents, ttl_ms=0, cache_scope="private")
@@ -52,15 +52,15 @@ class Clock:
 
 
 def counting(ttl: float = 60, scope: Any = "private") -> Counting:
-    hints = {name: Hint(ttl, scope) for name in ("list_tools", "list_resources", "read_resource", "discover")}
-    return Counting(name="counting", version="1", capabilities=WATCHING, hints=hints)
+    hints = {name: CacheHint(ttl, scope) for name in ("list_tools", "list_resources", "read_resource", "discover")}
+    return Counting(name="counting", version="1", capabilities=WATCHING, cache_hints=hints)
 
 
 def client_of(server: Any, **settings: Any) -> v2026_07_28.Client:
     return v2026_07_28.Client.memory(server, **settings)
 
 
-async def text(client: v2026_07_28.Client, uri: str = "test://a", options: Options | None = None) -> str:
+async def text(client: v2026_07_28.Client, uri: str = "test://a", options: RequestOptions | None = None) -> str:
     (content,) = (await client.read_resource(uri=uri, options=options)).contents
     assert isinstance(content, t.TextResourceContents)
     return content.text
@@ -68,7 +68,7 @@ async def text(client: v2026_07_28.Client, uri: str = "test://a", options: Optio
 
 async def test_an_answer_is_asked_for_once_as_long_as_it_holds() -> None:
     clock, server = Clock(), counting(ttl=60)
-    async with client_of(server, cache=Shelf(clock=clock).of("counting", "ann")) as client:
+    async with client_of(server, cache=ResponseCache(clock=clock).for_user("counting", "ann")) as client:
         first = await client.list_tools()
         assert (first.ttl_ms, first.cache_scope, first.tools[0].title) == (60_000, "private", "1, None")
         clock.now = 59.999
@@ -84,13 +84,13 @@ async def test_each_page_and_each_resource_is_an_answer_of_its_own() -> None:
         for _ in range(2):
             assert [each.title async for each in client.iter_tools()] == ["1, None", "2, 2"]
         assert [await text(client, f"test://{name}") for name in "abab"] == ["3", "4", "3", "4"]
-        assert await text(client, options=Options(meta={"com.example/of": 1})) == "5"
+        assert await text(client, options=RequestOptions(meta={"com.example/of": 1})) == "5"
 
 
 async def test_who_wants_a_fresh_answer_gets_one_and_so_does_a_client_that_keeps_nothing() -> None:
     server = counting()
     async with client_of(server) as client:
-        fresh = Options(fresh=True)
+        fresh = RequestOptions(bypass_cache=True)
         assert [await text(client), await text(client, options=fresh), await text(client)] == ["1", "2", "2"]
     async with client_of(server, cache=False) as client:
         assert [await text(client), await text(client)] == ["3", "4"]
@@ -114,20 +114,20 @@ async def test_errors_are_not_kept() -> None:
     server = counting()
     async with client_of(server) as client:
         for _ in range(2):
-            with pytest.raises(ErrorResponse, match="there is none"):
+            with pytest.raises(RemoteJSONRPCError, match="there is none"):
                 await text(client, "test://none")
     assert server.asked == 2
 
 
 async def test_only_what_is_public_is_shared_between_users() -> None:
-    shelf = Shelf()
+    shelf = ResponseCache()
     for scope, texts in (("private", ["1", "2", "1"]), ("public", ["1", "1", "1"])):
         server, found = counting(scope=scope), list[str]()
         for user in ("ann", "bob", "ann"):
-            async with client_of(server, cache=shelf.of(scope, user)) as client:
+            async with client_of(server, cache=shelf.for_user(scope, user)) as client:
                 found.append(await text(client))
         assert found == texts
-    async with client_of(counting(), cache=shelf.of("another", "ann")) as client:
+    async with client_of(counting(), cache=shelf.for_user("another", "ann")) as client:
         assert await text(client) == "1"
 
 
@@ -168,7 +168,7 @@ async def test_an_answer_that_was_under_way_when_it_changed_is_not_kept() -> Non
             await go_on.wait()
             return result
 
-    server = Slow(name="slow", version="1", capabilities=WATCHING, hints={"list_tools": Hint(60)})
+    server = Slow(name="slow", version="1", capabilities=WATCHING, cache_hints={"list_tools": CacheHint(60)})
     async with client_of(server) as client, client.listen() as told:
         listing = asyncio.create_task(client.list_tools())
         await began.wait()
@@ -183,12 +183,12 @@ async def test_pages_of_a_list_whose_cursor_is_refused_are_dropped() -> None:
     class Shrinking(Counting):
         async def list_tools(self, ctx: Any, params: Any) -> t.ListToolsResult:
             if params.cursor == "9":
-                raise Refusal(-32602, "no such page")
+                raise JSONRPCError(-32602, "no such page")
             return await super().list_tools(ctx, params)
 
-    async with client_of(Shrinking(name="s", version="1", hints={"list_tools": Hint(60)})) as client:
+    async with client_of(Shrinking(name="s", version="1", cache_hints={"list_tools": CacheHint(60)})) as client:
         await client.list_tools()
-        with pytest.raises(ErrorResponse, match="no such page"):
+        with pytest.raises(RemoteJSONRPCError, match="no such page"):
             await client.list_tools(cursor="9")
         assert (await client.list_tools()).tools[0].title == "2, None"
 
@@ -204,7 +204,7 @@ async def test_what_asks_something_first_is_not_kept_nor_what_comes_after_it() -
         async def on_elicit(self, ctx: Any, params: Any) -> t.ElicitResult:
             return t.ElicitResult(action="accept", content={})
 
-    server = Asking(name="asking", version="1", hints={"read_resource": Hint(60)})
+    server = Asking(name="asking", version="1", cache_hints={"read_resource": CacheHint(60)})
     tap = Tap(server)
     async with Answering(tap) as client:
         assert [await text(client), await text(client)] == ["1", "2"]
@@ -213,12 +213,12 @@ async def test_what_asks_something_first_is_not_kept_nor_what_comes_after_it() -
 
 async def test_no_more_is_kept_than_there_is_room_for() -> None:
     server = counting()
-    async with client_of(server, cache=Shelf(most=2).of("s", "u")) as client:
+    async with client_of(server, cache=ResponseCache(max_entries=2).for_user("s", "u")) as client:
         assert [await text(client, f"test://{name}") for name in "abaca"] == ["1", "2", "1", "3", "1"]
         assert await text(client, "test://b") == "4"
     one = len((await served(counting())).model_dump_json())
     for size, texts in ((one - 1, ["1", "2"]), (one, ["1", "1"])):
-        async with client_of(counting(), cache=Shelf(size=size).of("s", "u")) as client:
+        async with client_of(counting(), cache=ResponseCache(max_bytes=size).for_user("s", "u")) as client:
             assert [await text(client), await text(client)] == texts
 
 
@@ -231,7 +231,9 @@ async def served(server: Counting) -> t.ReadResourceResult:
 async def test_a_time_below_zero_means_not_to_keep_it_and_no_time_is_for_ever(ttl: int | None, again: bool) -> None:
     wire, connect = raw_server()
     clock = Clock()
-    client = v2026_07_28.Client(connect, cache=Shelf(clock=clock).of("raw", "u"), opening=Options(timeout=None))
+    client = v2026_07_28.Client(
+        connect, cache=ResponseCache(clock=clock).for_user("raw", "u"), connect_options=RequestOptions(timeout=None)
+    )
 
     async def answer(**result: Any) -> None:
         asked = await wire.receive()
@@ -266,7 +268,7 @@ async def test_older_clients_are_served_as_before_and_keep_nothing(rev: Rev) -> 
 
 
 async def test_an_app_has_hints_as_well_and_wrong_ones_are_refused() -> None:
-    app = App("kept", hints={"list_tools": Hint(1.5, "public")})
+    app = App("kept", cache_hints={"list_tools": CacheHint(1.5, "public")})
 
     @app.tool()
     def add(a: int, b: int) -> int:
@@ -277,9 +279,9 @@ async def test_an_app_has_hints_as_well_and_wrong_ones_are_refused() -> None:
         result = await client.list_tools()
     assert (result.ttl_ms, result.cache_scope) == (1500, "public")
     with pytest.raises(LocalError, match="no result of 'call_tool' can be kept"):
-        App("kept", hints={"call_tool": Hint(1)}).server
+        App("kept", cache_hints={"call_tool": CacheHint(1)}).server
     for wrong in (-1, float("nan"), float("inf")):
         with pytest.raises(LocalError, match="0 seconds or more"):
-            Hint(wrong)
+            CacheHint(wrong)
     with pytest.raises(LocalError, match="'private' or 'public'"):
-        Hint(1, "secret")  # type: ignore[arg-type]
+        CacheHint(1, "secret")  # type: ignore[arg-type]

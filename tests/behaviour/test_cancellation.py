@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from behaviour.support import EVERY, HANDSHAKE, Rev, Tap, among, clause, client_of, raw_server, server_of, wire_to
 
-from mcp_runtime.errors import ErrorResponse, TimedOut
-from mcp_runtime.faces.calls import Options
+from mcp_runtime.errors import RemoteJSONRPCError, RequestTimeoutError
+from mcp_runtime.faces.calls import RequestOptions
 
 
 class Worker:
@@ -91,12 +91,12 @@ async def test_a_call_that_has_its_answer_is_not_cancelled(rev: Rev) -> None:
 @pytest.mark.parametrize("way", ["cancel", "timeout"])
 async def test_the_client_never_cancels_the_opening_request(rev: Rev, way: str) -> None:
     wire, connect = raw_server()
-    opening = Options(timeout=0.01 if way == "timeout" else 60)
-    task = asyncio.create_task(client_of(rev, connect, opening=opening).__aenter__())
+    opening = RequestOptions(timeout=0.01 if way == "timeout" else 60)
+    task = asyncio.create_task(client_of(rev, connect, connect_options=opening).__aenter__())
     assert (await wire.receive())["method"] == "initialize"
     if way == "cancel":
         task.cancel()
-    with pytest.raises(TimedOut if way == "timeout" else asyncio.CancelledError):
+    with pytest.raises(RequestTimeoutError if way == "timeout" else asyncio.CancelledError):
         await task
     assert await wire.receive() is None
 
@@ -218,7 +218,7 @@ async def test_a_handler_that_waits_for_what_was_cancelled_has_failed(rev: Rev, 
         return await given_up
 
     async with client_of(rev, server_of(rev, call_tool=call_tool)) as client:
-        with pytest.raises(ErrorResponse, match="internal error"):
+        with pytest.raises(RemoteJSONRPCError, match="internal error"):
             await client.call_tool(name="x")
         assert (await client.call_tool(name="quick")).content[0].text == "quick"
 

@@ -19,7 +19,7 @@ from behaviour.support import (
     wire_to,
 )
 
-from mcp_runtime.errors import NotAllowed
+from mcp_runtime.errors import ProtocolViolationError
 
 # What a client asks, the capability it needs, the call that asks it, and its params on the wire.
 Gate = tuple[str, str, str, dict[str, Any]]
@@ -48,7 +48,9 @@ CASES = [(rev, gate) for rev in EVERY for gate in GATES + ([] if rev.stateless e
 async def test_what_a_server_did_not_declare_is_neither_asked_nor_served(rev: Rev, gate: Gate) -> None:
     method, capability, call, params = gate
     async with client_of(rev, server_of(rev)) as client:
-        with pytest.raises(NotAllowed, match=f"'{method}' in {rev} needs the capability 'server.{capability}'"):
+        with pytest.raises(
+            ProtocolViolationError, match=f"'{method}' in {rev} needs the capability 'server.{capability}'"
+        ):
             await getattr(client, call)(**params)
     async with wire_to(server_of(rev), opened=rev) as wire:
         answer = await wire.ask(rev.request(1, method, params))

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from behaviour.support import HANDSHAKE, METHOD_NOT_FOUND, STATELESS, Rev, among, clause, client_of, server_of, wire_to
 
-from mcp_runtime.errors import NotAllowed
+from mcp_runtime.errors import ProtocolViolationError
 
 FEATURES = ["tools", "prompts", "resources"]
 each_feature = pytest.mark.parametrize("feature", FEATURES)
@@ -47,7 +47,7 @@ async def test_a_server_that_declares_it_tells_that_a_list_has_changed(rev: Rev,
 @among(HANDSHAKE)
 async def test_a_server_that_does_not_declare_it_cannot_tell(rev: Rev, feature: str) -> None:
     async def call_tool(ctx: Any, params: Any) -> Any:
-        with pytest.raises(NotAllowed, match=rf"needs the capability 'server.{feature}.listChanged'"):
+        with pytest.raises(ProtocolViolationError, match=rf"needs the capability 'server.{feature}.listChanged'"):
             await getattr(ctx, f"notify_{feature[:-1]}_list_changed")()
         return rev.text("refused")
 
@@ -104,13 +104,13 @@ async def test_a_client_hears_of_a_resource_from_subscribing_to_unsubscribing(re
 @among(HANDSHAKE)
 async def test_without_the_capability_nothing_is_watched(rev: Rev) -> None:
     async def read_resource(ctx: Any, params: Any) -> Any:
-        with pytest.raises(NotAllowed, match="needs the capability 'server.resources.subscribe'"):
+        with pytest.raises(ProtocolViolationError, match="needs the capability 'server.resources.subscribe'"):
             await ctx.notify_resource_updated(uri=params.uri)
         return rev.t.ReadResourceResult(contents=[])
 
     server = server_of(rev, read_resource=read_resource)
     async with client_of(rev, server) as client:
-        with pytest.raises(NotAllowed, match="needs the capability 'server.resources.subscribe'"):
+        with pytest.raises(ProtocolViolationError, match="needs the capability 'server.resources.subscribe'"):
             await client.subscribe(uri="test://a")
         assert await client.read_resource(uri="test://a")
     async with wire_to(server, opened=rev) as wire:

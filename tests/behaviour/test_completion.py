@@ -20,7 +20,7 @@ from behaviour.support import (
     wire_to,
 )
 
-from mcp_runtime.errors import ErrorResponse, NotAllowed
+from mcp_runtime.errors import RemoteJSONRPCError, ProtocolViolationError
 
 REF = {"type": "ref/prompt", "name": "greet"}
 ARGUMENT = {"name": "who", "value": "w"}
@@ -120,7 +120,7 @@ async def test_a_handler_that_fails_is_an_internal_error(rev: Rev) -> None:
         raise KeyError("a secret")
 
     async with client_of(rev, server_of(rev, complete=complete)) as client:
-        with pytest.raises(ErrorResponse) as caught:
+        with pytest.raises(RemoteJSONRPCError) as caught:
             await ask(rev, client)
     assert (caught.value.code, caught.value.message) == (INTERNAL_ERROR, "internal error")
 
@@ -132,7 +132,7 @@ async def test_without_the_capability_there_is_no_completion(rev: Rev) -> None:
         assert client.server.capabilities.completions == {}
     async with client_of(rev, server_of(rev)) as client:
         assert client.server.capabilities.completions is None
-        with pytest.raises(NotAllowed, match="needs the capability 'server.completions'"):
+        with pytest.raises(ProtocolViolationError, match="needs the capability 'server.completions'"):
             await ask(rev, client)
     async with wire_to(server_of(rev), opened=rev) as wire:
         answer = await wire.ask(rev.request(1, "completion/complete", {"ref": REF, "argument": ARGUMENT}))

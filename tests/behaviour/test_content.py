@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from behaviour.support import EVERY, HANDSHAKE, Rev, among, clause, client_of, raw_server, server_of
 
-from mcp_runtime.errors import InvalidResponse
+from mcp_runtime.errors import InvalidResponseError
 
 BYTES = bytes(range(256))
 BLOB = base64.b64encode(BYTES).decode()
@@ -58,6 +58,6 @@ async def test_an_embedded_resource_without_text_and_bytes_is_no_answer(rev: Rev
         asked = await wire.receive()
         result = {"messages": [{"role": "user", "content": content}]}
         wire.send({"jsonrpc": "2.0", "id": asked["id"], "result": result})
-        with pytest.raises(InvalidResponse, match="'prompts/get' .*messages.0.content"):
+        with pytest.raises(InvalidResponseError, match="'prompts/get' .*messages.0.content"):
             await task
     await client.close()

@@ -21,8 +21,8 @@ from behaviour.support import (
     since,
 )
 
-from mcp_runtime.errors import NotAllowed
-from mcp_runtime.faces.calls import Options
+from mcp_runtime.errors import ProtocolViolationError
+from mcp_runtime.faces.calls import RequestOptions
 from mcp_runtime.spec import InputRequest
 
 WITH_FORM = [rev for rev in since("2025-06-18") if not rev.stateless]
@@ -41,7 +41,7 @@ FORM: dict[str, Any] = {
 }
 
 
-async def elicit(rev: Rev, ctx: Any, options: Options | None = None) -> Any:
+async def elicit(rev: Rev, ctx: Any, options: RequestOptions | None = None) -> Any:
     """Ask for a form, as each revision takes it."""
     if rev.id == "2025-06-18":
         schema = rev.t.RequestedSchema.model_validate(FORM)
@@ -107,7 +107,7 @@ async def test_a_form_holds_only_the_flat_fields_of_the_specification(rev: Rev) 
 @among(WITH_FORM)
 async def test_a_client_that_cannot_ask_is_not_asked(rev: Rev) -> None:
     async def call_tool(ctx: Any, params: Any) -> Any:
-        with pytest.raises(NotAllowed, match="needs the capability 'client.elicitation'"):
+        with pytest.raises(ProtocolViolationError, match="needs the capability 'client.elicitation'"):
             await elicit(rev, ctx)
         return rev.text("refused")
 

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from mcp_generated import v2025_11_25, v2026_07_28
-from mcp_runtime.errors import NotConvertible
+from mcp_runtime.errors import ConversionError
 from mcp_runtime.faces import memory
-from mcp_runtime.faces.calls import Options
-from mcp_runtime.faces.revisions import servers_of
+from mcp_runtime.faces.calls import RequestOptions
+from mcp_runtime.faces.revisions import server_candidates
 
 from .support import EVERY, HANDSHAKE, Rev, among, client_of, server_of
 
@@ -26,7 +26,7 @@ def newest(**handlers: Any) -> Any:
 
 def to(server: Any) -> Any:
     """What connects a client to a server object that serves all revisions."""
-    return memory.connect(servers_of(server))
+    return memory.connect_in_memory(server_candidates(server))
 
 
 @among(EVERY)
@@ -66,7 +66,9 @@ async def test_progress_and_log_reach_every_client(rev: Rev) -> None:
     meta = {} if not rev.stateless else {"io.modelcontextprotocol/logLevel": "debug"}
     server = newest(call_tool=call_tool)
     async with client_of(rev, to(server), on_logging_message=on_logging_message) as client:
-        await client.call_tool(name="x", options=Options(on_progress=lambda p: said.append(p.message), meta=meta))
+        await client.call_tool(
+            name="x", options=RequestOptions(on_progress=lambda p: said.append(p.message), meta=meta)
+        )
     assert said == ["half" if rev.id > "2024-11-05" else None, "working"]
 
 
@@ -114,7 +116,7 @@ async def test_what_cannot_be_said_in_the_other_revision_is_refused_with_its_rul
         ours = TASKS.t
         tool = ours.Tool(name="t", input_schema=ours.ToolInputSchema())
         text = ours.SamplingMessage(role="user", content=ours.TextContent(text="x"))
-        with pytest.raises(NotConvertible, match="CreateMessageRequestParams.tools: A model that cannot call"):
+        with pytest.raises(ConversionError, match="CreateMessageRequestParams.tools: A model that cannot call"):
             await ctx.create_message(messages=[text], max_tokens=1, tools=[tool])
         return ours.CallToolResult(content=[])
 
@@ -195,4 +197,4 @@ async def test_a_chosen_list_of_revisions_is_served_over_stdio(rev: Rev, tmp_pat
 def test_a_revision_that_is_not_there_cannot_be_served() -> None:
     server = v2025_11_25.Server(name="x", version="1")
     with pytest.raises(Exception, match="there is no revision '1999' beside 2025-11-25"):
-        servers_of(server, ["1999"])
+        server_candidates(server, ["1999"])

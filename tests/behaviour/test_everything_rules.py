@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from behaviour.support import HANDSHAKE, INVALID_PARAMS, Rev, among, clause, since
 
-from mcp_runtime.errors import ErrorResponse
+from mcp_runtime.errors import RemoteJSONRPCError
 
 SERVER = str(Path(__file__).parents[2] / "examples" / "everything" / "server.py")
 NOT_FOUND = -32002
@@ -27,7 +27,7 @@ async def everything(rev: Rev, **handlers: Any) -> AsyncIterator[Any]:
 
 
 async def code_of(call: Any) -> tuple[int, Any]:
-    with pytest.raises(ErrorResponse) as caught:
+    with pytest.raises(RemoteJSONRPCError) as caught:
         await call
     return caught.value.code, caught.value.data
 
@@ -61,7 +61,7 @@ async def test_arguments_that_do_not_fit_are_never_executed(rev: Rev) -> None:
         for arguments in wrong:
             try:
                 assert (await client.call_tool(name="write_note", arguments=arguments)).is_error
-            except ErrorResponse as fault:
+            except RemoteJSONRPCError as fault:
                 assert fault.code == INVALID_PARAMS
         listed = [resource.uri async for resource in client.iter_resources()]
         assert not [uri for uri in listed if uri.startswith("note:")]

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from mcp_runtime.errors import LocalError
-from mcp_runtime.faces.folders import Folders
+from mcp_runtime.faces.folders import FileRoots
 
 from .support import EVERY, HANDSHAKE, STATELESS, Rev, Tap, among, clause, client_of, server_of
 
@@ -49,7 +49,7 @@ class Hearing:
 async def test_a_server_is_told_when_a_folder_comes_is_renamed_and_goes(rev: Rev, tmp_path: Path) -> None:
     hearing, one, two = Hearing(rev), tmp_path / "one", tmp_path / "two"
     one.mkdir()
-    async with client_of(rev, hearing.server, roots=Folders(one, two, every=SOON)):
+    async with client_of(rev, hearing.server, roots=FileRoots(one, two, poll_interval=SOON)):
         two.mkdir()
         await hearing.until("one", "two")
         one.rename(tmp_path / "other")
@@ -67,7 +67,7 @@ async def test_a_server_is_told_when_a_link_leads_elsewhere_or_to_itself(rev: Re
     for each in ("one", "two"):
         (tmp_path / each).mkdir()
     link.symlink_to(tmp_path / "one")
-    async with client_of(rev, hearing.server, roots=Folders(link, every=SOON)):
+    async with client_of(rev, hearing.server, roots=FileRoots(link, poll_interval=SOON)):
         link.unlink()
         link.symlink_to(tmp_path / "two")
         await hearing.until("two")
@@ -81,7 +81,7 @@ async def test_a_server_is_told_when_a_link_leads_elsewhere_or_to_itself(rev: Re
 async def test_a_server_is_told_when_a_folder_can_no_longer_be_read(rev: Rev, tmp_path: Path) -> None:
     hearing, folder = Hearing(rev), tmp_path / "folder"
     folder.mkdir()
-    async with client_of(rev, hearing.server, roots=Folders(folder, every=SOON)):
+    async with client_of(rev, hearing.server, roots=FileRoots(folder, poll_interval=SOON)):
         folder.chmod(0)
         if os.access(folder, os.R_OK):
             pytest.skip("whoever runs this may read everything")
@@ -95,7 +95,7 @@ async def test_a_server_is_told_when_a_folder_can_no_longer_be_read(rev: Rev, tm
 async def test_without_news_of_changes_each_question_is_answered_anew(rev: Rev, tmp_path: Path) -> None:
     one, two = tmp_path / "one", tmp_path / "two"
     one.mkdir()
-    folders = Folders(one)
+    folders = FileRoots(one)
     async with client_of(rev, Hearing(rev).server, roots=folders) as client:
 
         async def said() -> str:
@@ -115,7 +115,7 @@ async def test_without_news_of_changes_each_question_is_answered_anew(rev: Rev, 
 async def test_a_client_of_the_newest_revision_tells_servers_of_older_ones(rev: Rev, tmp_path: Path) -> None:
     hearing, folder = Hearing(rev), tmp_path / "folder"
     newest = EVERY[-1].package.Client
-    async with newest.memory(hearing.server, revisions="all", roots=Folders(folder, every=SOON)) as client:
+    async with newest.memory(hearing.server, revisions="all", roots=FileRoots(folder, poll_interval=SOON)) as client:
         folder.mkdir()
         await hearing.until("folder")
         assert (await client.call_tool(name="x")).content[0].text == "folder"
@@ -126,7 +126,7 @@ async def test_what_is_declared_is_what_the_revision_has_and_nothing_looks_on_af
     rev: Rev, tmp_path: Path
 ) -> None:
     tap = Tap(Hearing(rev).server)
-    async with client_of(rev, tap, roots=Folders(tmp_path, every=SOON)) as client:
+    async with client_of(rev, tap, roots=FileRoots(tmp_path, poll_interval=SOON)) as client:
         assert (await client.call_tool(name="x")).content[0].text == tmp_path.name
         assert client.capabilities == {"roots": {} if rev.stateless else {"listChanged": True}}
     assert not [task for task in asyncio.all_tasks() if "Folders.watch" in repr(task.get_coro())]
@@ -138,6 +138,6 @@ def test_folders_that_cannot_be_watched_are_refused(tmp_path: Path) -> None:
         raise AssertionError("nobody asks")
 
     with pytest.raises(LocalError, match="every 0 seconds"):
-        Folders(tmp_path, every=0)
+        FileRoots(tmp_path, poll_interval=0)
     with pytest.raises(LocalError, match="told by its on_list_roots"):
-        client_of(EVERY[0], lambda: None, on_list_roots=on_list_roots, roots=Folders(tmp_path))
+        client_of(EVERY[0], lambda: None, on_list_roots=on_list_roots, roots=FileRoots(tmp_path))

@@ -19,7 +19,7 @@ from behaviour.support import (
     wire_to,
 )
 
-from mcp_runtime.errors import NotAllowed
+from mcp_runtime.errors import ProtocolViolationError
 
 FORM = {"message": "?", "requestedSchema": {"type": "object", "properties": {"a": {"type": "string"}}}}
 URL = {"mode": "url", "message": "?", "url": "https://example.com/in", "elicitationId": "e1"}
@@ -80,8 +80,8 @@ def asking(rev: Rev, method: str, asked: dict[str, Any]) -> Any:
     async def call_tool(ctx: Any, params: Any) -> Any:
         row = rev.revision.table("server_to_client")[method]
         try:
-            return rev.text(type(await ctx._ask(row, asked, None)).__name__)
-        except NotAllowed as fault:
+            return rev.text(type(await ctx._send_request(row, asked, None)).__name__)
+        except ProtocolViolationError as fault:
             return rev.text(str(fault))
 
     return server_of(rev, call_tool=call_tool)
@@ -145,7 +145,7 @@ async def test_a_result_asks_only_for_what_the_client_can_do(rev: Rev, case: Cas
 @pytest.mark.parametrize("context", ["none", "thisServer", "allServers"])
 @among(FREE)
 async def test_revisions_without_these_capabilities_have_no_gates(rev: Rev, context: str) -> None:
-    assert not [row for row in rev.revision.rows if row.gates]
+    assert not [row for row in rev.revision.rows if row.requirements]
     asks = {SAMPLE: sample(includeContext=context), ELICIT: FORM}
     for method in asks.keys() & rev.revision.table("server_to_client").keys():
         capabilities = {"elicitation": {"url": {}}}

@@ -21,7 +21,7 @@ from behaviour.support import (
     wire_to,
 )
 
-from mcp_runtime.errors import ErrorResponse, InvalidResponse
+from mcp_runtime.errors import RemoteJSONRPCError, InvalidResponseError
 from mcp_runtime.faces import guards
 
 GOOD, BAD = "iVBORw0KGgo=", ["iVBORw0KGgo", "not base64!", "AA=A"]
@@ -44,7 +44,7 @@ async def is_refused(rev: Rev, content: Any) -> bool:
     async with client_of(rev, prompting(rev, content)) as client:
         try:
             await client.get_prompt(name="x")
-        except ErrorResponse as fault:
+        except RemoteJSONRPCError as fault:
             assert fault.code == INTERNAL_ERROR
             return True
     return False
@@ -112,7 +112,7 @@ async def test_binary_contents_are_base64(rev: Rev) -> None:
     async with client_of(rev, server_of(rev, read_resource=read_resource)) as client:
         assert (await client.read_resource(uri=f"x:{GOOD}")).contents[0].blob == GOOD
         for blob in ("AAA", "A=AA", "A!AA"):
-            with pytest.raises(ErrorResponse) as caught:
+            with pytest.raises(RemoteJSONRPCError) as caught:
                 await client.read_resource(uri=f"x:{blob}")
             assert caught.value.code == INTERNAL_ERROR
 
@@ -132,7 +132,7 @@ async def test_every_scheme_of_a_listed_resource_is_one(rev: Rev) -> None:
             assert [each.uri for each in (await client.list_resources()).resources] == [uri]
         for uri in ("no scheme", "2my:x", "my_own:x", ":x"):
             listed[:] = [uri]
-            with pytest.raises(ErrorResponse):
+            with pytest.raises(RemoteJSONRPCError):
                 await client.list_resources()
 
 
@@ -154,7 +154,7 @@ async def test_a_root_that_is_no_local_file_or_leads_elsewhere_is_not_told(rev: 
     async def call_tool(ctx: Any, params: Any) -> Any:
         try:
             return rev.text(" ".join(root.uri for root in (await ctx.list_roots()).roots))
-        except ErrorResponse as fault:
+        except RemoteJSONRPCError as fault:
             return rev.text(str(fault.code))
 
     async with client_of(rev, server_of(rev, call_tool=call_tool), on_list_roots=on_list_roots) as client:
@@ -192,14 +192,14 @@ async def test_what_a_user_fills_in_is_checked_on_both_sides(rev: Rev) -> None:
     async def call_tool(ctx: Any, params: Any) -> Any:
         try:
             return rev.text(str((await elicit(rev, ctx)).content))
-        except (ErrorResponse, InvalidResponse) as fault:
+        except (RemoteJSONRPCError, InvalidResponseError) as fault:
             return rev.text(type(fault).__name__)
 
     server = server_of(rev, call_tool=call_tool)
     async with client_of(rev, server, on_elicit=on_elicit) as client:
         for misfit in MISFITS:  # The client does not send it.
             content = misfit
-            assert (await client.call_tool(name="x")).content[0].text == "ErrorResponse"
+            assert (await client.call_tool(name="x")).content[0].text == "RemoteJSONRPCError"
         content = {"name": "Ada", "age": 36}
         assert (await client.call_tool(name="x")).content[0].text == str(content)
     async with wire_to(server, opened=None) as wire:  # And the server does not take it.
@@ -209,7 +209,7 @@ async def test_what_a_user_fills_in_is_checked_on_both_sides(rev: Rev) -> None:
             asked = await wire.receive()
             result = {"action": "accept", "content": misfit}
             wire.send({"jsonrpc": "2.0", "id": asked["id"], "result": result})
-            assert (await wire.receive())["result"]["content"][0]["text"] == "InvalidResponse"
+            assert (await wire.receive())["result"]["content"][0]["text"] == "InvalidResponseError"
 
 
 def test_where_forms_cannot_be_checked_that_is_said_once(
@@ -220,6 +220,6 @@ def test_where_forms_cannot_be_checked_that_is_said_once(
     rev = since("2025-06-18")[0]
     for number in range(3):
         asked = {"requestedSchema": {"type": "object", "properties": {f"absent{number}": {"type": "string"}}}}
-        guards.check_form(asked, rev.t.ElicitResult(action="accept", content={}))
+        guards.check_form_answer(asked, rev.t.ElicitResult(action="accept", content={}))
     warnings = [each.getMessage() for each in caplog.records if each.levelno == logging.WARNING]
     assert len(warnings) == 1 and "forms are not checked" in warnings[0] and "jsonschema-rs" in warnings[0]

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 from behaviour.support import EVERY, HANDSHAKE, INTERNAL_ERROR, Rev, among, clause, client_of, server_of, wire_to
 
-from mcp_runtime.errors import ErrorResponse, InvalidResponse, Refusal
-from mcp_runtime.faces.calls import Options
-from mcp_runtime.faces.threads import Workers
+from mcp_runtime.errors import RemoteJSONRPCError, InvalidResponseError, JSONRPCError
+from mcp_runtime.faces.calls import RequestOptions
+from mcp_runtime.faces.threads import WorkerThreads
 
 
 @among(EVERY)
@@ -70,7 +70,7 @@ async def test_a_handler_that_fails_is_an_internal_error_without_its_secrets(
 
     async with client_of(rev, server_of(rev, **{handler: failing if plain else failing_later})) as client:
         for _ in range(2):
-            with pytest.raises(ErrorResponse) as caught:
+            with pytest.raises(RemoteJSONRPCError) as caught:
                 await getattr(client, handler)(**params)
             assert caught.value.code == INTERNAL_ERROR and caught.value.data is None
             assert caught.value.message == "internal error"
@@ -80,10 +80,10 @@ async def test_a_handler_that_fails_is_an_internal_error_without_its_secrets(
 @among(EVERY)
 async def test_a_refusal_reaches_the_caller_as_it_was_raised(rev: Rev) -> None:
     async def call_tool(ctx: Any, params: Any) -> Any:
-        raise Refusal(-32000, "not today", {"open": ["tomorrow"]})
+        raise JSONRPCError(-32000, "not today", {"open": ["tomorrow"]})
 
     async with client_of(rev, server_of(rev, call_tool=call_tool)) as client:
-        with pytest.raises(ErrorResponse) as caught:
+        with pytest.raises(RemoteJSONRPCError) as caught:
             await client.call_tool(name="x")
     assert (caught.value.code, caught.value.message) == (-32000, "not today")
     assert caught.value.data == {"open": ["tomorrow"]}
@@ -95,7 +95,7 @@ async def test_an_answer_of_the_wrong_type_is_an_internal_error(rev: Rev) -> Non
         return {"content": []}
 
     async with client_of(rev, server_of(rev, call_tool=call_tool)) as client:
-        with pytest.raises(ErrorResponse, match="internal error"):
+        with pytest.raises(RemoteJSONRPCError, match="internal error"):
             await client.call_tool(name="x")
 
 
@@ -108,7 +108,7 @@ async def test_a_result_that_does_not_fit_the_schema_never_reaches_the_caller(re
         return rev.t.CallToolResult(content=[]).model_copy(update={"content": content})
 
     async with client_of(rev, server_of(rev, call_tool=call_tool)) as client:
-        with pytest.raises(InvalidResponse, match="'tools/call' in .*content"):
+        with pytest.raises(InvalidResponseError, match="'tools/call' in .*content"):
             await client.call_tool(name="x")
 
 
@@ -145,7 +145,7 @@ async def test_a_handler_sees_the_metadata_and_the_id_of_its_request(rev: Rev) -
         return rev.text("x")
 
     async with client_of(rev, server_of(rev, call_tool=call_tool)) as client:
-        await client.call_tool(name="x", options=Options(meta={"com.example/trace": {"id": 7}}))
+        await client.call_tool(name="x", options=RequestOptions(meta={"com.example/trace": {"id": 7}}))
         await client.call_tool(name="x")
     async with wire_to(server_of(rev, call_tool=call_tool), opened=rev) as wire:
         meta = {"progressToken": "t", "com.example/trace": None}
@@ -172,7 +172,7 @@ async def test_when_the_client_leaves_its_handlers_are_cancelled(rev: Rev) -> No
 
 
 async def test_what_comes_together_does_not_queue_for_the_one_thread_that_is_idle() -> None:
-    workers, met = Workers(), threading.Barrier(3)
+    workers, met = WorkerThreads(), threading.Barrier(3)
     await workers.run(threading.current_thread)
     await asyncio.gather(*(workers.run(met.wait, 10) for _ in range(3)))
 
@@ -194,10 +194,10 @@ async def test_a_code_that_the_specification_keeps_for_itself_is_not_sent(rev: R
     """Without sessions; 2025-11-25 and before leave all of them to servers."""
 
     def call_tool(ctx: Any, params: Any) -> Any:
-        raise Refusal(code, "why", {"more": 1})
+        raise JSONRPCError(code, "why", {"more": 1})
 
     async with client_of(rev, server_of(rev, call_tool=call_tool)) as client:
-        with pytest.raises(ErrorResponse) as refused:
+        with pytest.raises(RemoteJSONRPCError) as refused:
             await client.call_tool(name="x")
     assert refused.value.code == (stateless if rev.stateless else code)
     assert (refused.value.message, refused.value.data) == ("why", {"more": 1})

@@ -23,8 +23,8 @@ from behaviour.support import (
     wire_to,
 )
 
-from mcp_runtime.errors import ErrorResponse, InvalidResponse, NotAllowed
-from mcp_runtime.peer import Peer
+from mcp_runtime.errors import RemoteJSONRPCError, InvalidResponseError, ProtocolViolationError
+from mcp_runtime.peer import Connection
 
 INITIALIZED = {"jsonrpc": "2.0", "method": "notifications/initialized"}
 
@@ -124,35 +124,35 @@ async def test_a_bad_opening_is_refused_and_a_good_one_may_follow(rev: Rev) -> N
 @among(HANDSHAKE)
 def test_a_client_sends_only_pings_before_the_answer_to_its_opening(rev: Rev) -> None:
     rows = rev.package.methods.FromClient
-    peer = Peer(rev.revision, "client", own={})
-    peer.ask(peer.next_id(), rows.INITIALIZE, hello(rev.id)["params"])
-    assert peer.ask(peer.next_id(), rows.PING, {})
+    peer = Connection(rev.revision, "client", local_capabilities={})
+    peer.send_request(peer.next_id(), rows.INITIALIZE, hello(rev.id)["params"])
+    assert peer.send_request(peer.next_id(), rows.PING, {})
     for row in vars(rows).values():
         method = getattr(row, "method", "ping")
         if method in ("ping", "initialize", "notifications/cancelled"):
             continue
-        with pytest.raises(NotAllowed):
-            peer.ask(peer.next_id(), row, {}) if hasattr(row, "result") else peer.tell(row, {})
+        with pytest.raises(ProtocolViolationError):
+            peer.send_request(peer.next_id(), row, {}) if hasattr(row, "result") else peer.send_notification(row, {})
 
 
 @clause("2024-11-05/lifecycle/06", "2025-03-26/lifecycle/07", "draft/lifecycle/06")
 @among(HANDSHAKE)
 def test_a_server_sends_only_pings_and_log_messages_before_initialized(rev: Rev) -> None:
     rows = rev.package.methods.FromServer
-    peer = Peer(rev.revision, "server", own={"logging": {}, "tools": {"listChanged": True}})
+    peer = Connection(rev.revision, "server", local_capabilities={"logging": {}, "tools": {"listChanged": True}})
     peer.receive(b'{"jsonrpc":"2.0","id":1,"method":"ping"}')
     asked: Any = peer.receive(json.dumps(hello(rev.id)).encode())
-    peer.agree(rev.revision, {"roots": {}, "sampling": {}, "elicitation": {}})
-    peer.answer(asked, rev.t.InitializeResult.model_validate(_result(rev)))
-    assert peer.ask(1, rows.PING, {})
-    assert peer.tell(rows.LOGGING_MESSAGE, {"level": "info", "data": "hello"})
+    peer.negotiated(rev.revision, {"roots": {}, "sampling": {}, "elicitation": {}})
+    peer.send_result(asked, rev.t.InitializeResult.model_validate(_result(rev)))
+    assert peer.send_request(1, rows.PING, {})
+    assert peer.send_notification(rows.LOGGING_MESSAGE, {"level": "info", "data": "hello"})
     for row in (rows.LIST_ROOTS, rows.CREATE_MESSAGE):
-        with pytest.raises(NotAllowed, match="cannot be sent during the handshake"):
-            peer.ask(2, row, {})
-    with pytest.raises(NotAllowed, match="cannot be sent during the handshake"):
-        peer.tell(rows.TOOL_LIST_CHANGED, {})
+        with pytest.raises(ProtocolViolationError, match="cannot be sent during the handshake"):
+            peer.send_request(2, row, {})
+    with pytest.raises(ProtocolViolationError, match="cannot be sent during the handshake"):
+        peer.send_notification(rows.TOOL_LIST_CHANGED, {})
     peer.receive(b'{"jsonrpc":"2.0","method":"notifications/initialized"}')
-    assert peer.ask(3, rows.LIST_ROOTS, {}) and peer.tell(rows.TOOL_LIST_CHANGED, {})
+    assert peer.send_request(3, rows.LIST_ROOTS, {}) and peer.send_notification(rows.TOOL_LIST_CHANGED, {})
 
 
 def _result(rev: Rev) -> dict[str, Any]:
@@ -168,7 +168,7 @@ async def test_after_a_failed_opening_the_client_says_nothing_and_leaves(rev: Re
     asked = await wire.receive()
     error = {"error": {"code": -32603, "message": "out of order"}}
     wire.send({"jsonrpc": "2.0", "id": asked["id"]} | (error if answer == "error" else {"result": {}}))
-    with pytest.raises(ErrorResponse if answer == "error" else InvalidResponse):
+    with pytest.raises(RemoteJSONRPCError if answer == "error" else InvalidResponseError):
         await opening
     assert await wire.receive() is None
 

@@ -11,8 +11,8 @@ import pytest
 
 import mcp_generated
 from mcp_generated import v2026_07_28
-from mcp_runtime.errors import ErrorResponse, LocalError, NotConnected
-from mcp_runtime.faces.calls import Options
+from mcp_runtime.errors import RemoteJSONRPCError, LocalError, ConnectionClosedError
+from mcp_runtime.faces.calls import RequestOptions
 
 from .support import EVERY, HANDSHAKE, STATELESS, Rev, among, client_of, raw_server, server_of
 
@@ -43,7 +43,7 @@ async def test_a_client_hears_what_it_has_chosen_and_nothing_else(rev: Rev) -> N
     server = changing(rev)
     async with client_of(rev, server) as client:
         async with client.listen(tool_list_changed=True, resource_updated=["test://b"]) as stream:
-            assert stream.honoured == {"tool_list_changed": True, "resource_updated": ["test://b"]}
+            assert stream.acknowledged == {"tool_list_changed": True, "resource_updated": ["test://b"]}
             await change(server)
             tools, resource = await taken(stream, 2)
             assert isinstance(tools, rev.t.ToolListChangedNotification)
@@ -56,7 +56,7 @@ async def test_a_client_hears_what_it_has_chosen_and_nothing_else(rev: Rev) -> N
 async def test_the_newest_client_hears_the_same_of_servers_of_every_revision(rev: Rev) -> None:
     server = changing(rev)
     async with mcp_generated.connect(server) as client, client.listen(resource_updated=["test://a"]) as stream:
-        assert stream.honoured == {"resource_updated": ["test://a"]}
+        assert stream.acknowledged == {"resource_updated": ["test://a"]}
         await change(server)
         async for resource in stream:
             assert isinstance(resource, t.ResourceUpdatedNotification) and resource.params.uri == "test://a"
@@ -85,7 +85,7 @@ async def test_what_a_server_does_not_declare_is_not_honoured(rev: Rev) -> None:
     server = changing(rev, {"tools": {"listChanged": True}, "resources": {}, "prompts": {}})
     async with client_of(rev, server) as client:
         async with client.listen(tool_list_changed=True, prompt_list_changed=True, resource_updated=["x:y"]) as stream:
-            assert stream.honoured == {"tool_list_changed": True}
+            assert stream.acknowledged == {"tool_list_changed": True}
 
 
 @among(EVERY)
@@ -129,14 +129,14 @@ async def test_the_iteration_ends_with_an_error_where_the_conversation_does(rev:
         waiting = asyncio.create_task(anext(stream))
         await asyncio.sleep(0)
         await client.close()
-        with pytest.raises(NotConnected):
+        with pytest.raises(ConnectionClosedError):
             await waiting
 
 
 @among(EVERY)
 async def test_listening_needs_a_conversation_and_can_be_done_once(rev: Rev) -> None:
     client = client_of(rev, changing(rev))
-    with pytest.raises(NotConnected):
+    with pytest.raises(ConnectionClosedError):
         await client.listen().__aenter__()
     with pytest.raises(LocalError, match="async with"):
         await anext(client.listen())
@@ -153,8 +153,8 @@ async def test_listening_needs_a_conversation_and_can_be_done_once(rev: Rev) -> 
 def test_the_synchronous_twin_hears_the_same(rev: Rev) -> None:
     server = changing(rev)
     with rev.package.SyncClient.memory(server) as client, client.listen(tool_list_changed=True) as stream:
-        assert stream.honoured == {"tool_list_changed": True}
-        client._wait(server.notify_tool_list_changed())
+        assert stream.acknowledged == {"tool_list_changed": True}
+        client._run(server.notify_tool_list_changed())
         for each in stream:
             assert isinstance(each, rev.t.ToolListChangedNotification)
             break
@@ -167,7 +167,7 @@ def test_the_synchronous_twin_hears_the_same(rev: Rev) -> None:
 async def open_to_a_raw_server(rev: Rev) -> AsyncIterator[tuple[Any, Any]]:
     """A client without sessions, and the end of the wire on which its server is played."""
     wire, connect = raw_server()
-    client = client_of(rev, connect, opening=Options(timeout=None))
+    client = client_of(rev, connect, connect_options=RequestOptions(timeout=None))
     opening = asyncio.create_task(client.__aenter__())
     asked = await wire.receive()
     said = {"resultType": "complete", "supportedVersions": [rev.id], "capabilities": ALL, "ttlMs": 0}
@@ -196,7 +196,7 @@ async def test_what_is_of_another_subscription_or_was_not_chosen_is_not_heard(re
         wire.send(notice("tools/list_changed", id))  # Too early: nothing comes before it was acknowledged.
         wire.send(notice("subscriptions/acknowledged", id, notifications={k: True for k in ("toolsListChanged", "x")}))
         stream = await entering
-        assert stream.honoured == {"tool_list_changed": True}
+        assert stream.acknowledged == {"tool_list_changed": True}
         wire.send(notice("tools/list_changed", str(id)), notice("prompts/list_changed", id))
         wire.send(notice("tools/list_changed", id, of="mine"))
         assert (await anext(stream)).params.model_extra == {"of": "mine"}
@@ -218,5 +218,5 @@ async def test_who_listens_no_longer_says_so_and_a_refusal_is_an_error(rev: Rev)
         entering = asyncio.create_task(client.listen().__aenter__())
         id = (await wire.receive())["id"]
         wire.send({"jsonrpc": "2.0", "id": id, "error": {"code": -32601, "message": "no"}})
-        with pytest.raises(ErrorResponse, match="no"):
+        with pytest.raises(RemoteJSONRPCError, match="no"):
             await entering

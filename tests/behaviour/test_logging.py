@@ -22,8 +22,8 @@ from behaviour.support import (
     wire_to,
 )
 
-from mcp_runtime.errors import ErrorResponse, InvalidMessage, NotAllowed
-from mcp_runtime.faces.calls import Options
+from mcp_runtime.errors import RemoteJSONRPCError, InvalidMessageError, ProtocolViolationError
+from mcp_runtime.faces.calls import RequestOptions
 
 LEVELS = ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"]
 LOGGING: dict[str, Any] = {"logging": {}}
@@ -58,11 +58,13 @@ class Heard:
 @among(EVERY)
 async def test_a_server_that_did_not_declare_it_cannot_log(rev: Rev) -> None:
     async def call_tool(ctx: Any, params: Any) -> Any:
-        with pytest.raises(NotAllowed, match="'notifications/message' .* needs the capability 'server.logging'"):
+        with pytest.raises(
+            ProtocolViolationError, match="'notifications/message' .* needs the capability 'server.logging'"
+        ):
             await ctx.log("error", "text")
         return rev.text("refused")
 
-    wants = Options(meta={"io.modelcontextprotocol/logLevel": "debug"} if rev.stateless else {})
+    wants = RequestOptions(meta={"io.modelcontextprotocol/logLevel": "debug"} if rev.stateless else {})
     async with client_of(rev, server_of(rev, call_tool=call_tool)) as client:
         assert (await client.call_tool(name="x", options=wants)).content[0].text == "refused"
 
@@ -72,11 +74,11 @@ async def test_a_server_that_did_not_declare_it_cannot_log(rev: Rev) -> None:
 async def test_what_json_cannot_say_is_not_logged(rev: Rev) -> None:
     async def call_tool(ctx: Any, params: Any) -> Any:
         for data in (object(), {"deep": [object()]}, "half a pair: \ud800"):
-            with pytest.raises(InvalidMessage, match="'notifications/message'"):
+            with pytest.raises(InvalidMessageError, match="'notifications/message'"):
                 await ctx.log("error", data)
         return rev.text("refused")
 
-    wants = Options(meta={"io.modelcontextprotocol/logLevel": "debug"} if rev.stateless else {})
+    wants = RequestOptions(meta={"io.modelcontextprotocol/logLevel": "debug"} if rev.stateless else {})
     heard = Heard()
     server = server_of(rev, LOGGING, call_tool=call_tool)
     async with client_of(rev, server, on_logging_message=heard.on_logging_message) as client:
@@ -140,7 +142,7 @@ async def test_a_server_that_cannot_set_the_level_says_internal_error(rev: Rev) 
         raise OSError("the configuration is read-only")
 
     async with client_of(rev, logging_server(rev, None, set_level=set_level)) as client:
-        with pytest.raises(ErrorResponse) as caught:
+        with pytest.raises(RemoteJSONRPCError) as caught:
             await client.set_level(level="info")
     assert caught.value.code == INTERNAL_ERROR and "read-only" not in caught.value.message
 
@@ -148,7 +150,7 @@ async def test_a_server_that_cannot_set_the_level_says_internal_error(rev: Rev) 
 @among(STATELESS)
 async def test_without_sessions_each_request_says_which_messages_it_wants(rev: Rev) -> None:
     heard = Heard()
-    wanted = Options(meta={"io.modelcontextprotocol/logLevel": "alert"})
+    wanted = RequestOptions(meta={"io.modelcontextprotocol/logLevel": "alert"})
     tap = Tap(logging_server(rev))
     async with client_of(rev, tap, on_logging_message=heard.on_logging_message) as client:
         await client.call_tool(name="x", options=wanted)

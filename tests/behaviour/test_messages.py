@@ -25,8 +25,15 @@ from behaviour.support import (
     wire_to,
 )
 
-from mcp_runtime.errors import ErrorResponse, InvalidResponse
-from mcp_runtime.jsonrpc import ErrorMessage, Malformed, NotificationMessage, RequestMessage, ResultMessage, decode
+from mcp_runtime.errors import RemoteJSONRPCError, InvalidResponseError
+from mcp_runtime.jsonrpc import (
+    ErrorMessage,
+    MalformedMessage,
+    NotificationMessage,
+    RequestMessage,
+    ResultMessage,
+    decode,
+)
 
 BATCHING = [rev for rev in EVERY if rev.id == "2025-03-26"]
 
@@ -51,17 +58,17 @@ def call(rev: Rev, id: Any, name: str) -> dict[str, Any]:
         ({"jsonrpc": "2.0", "method": "m"}, NotificationMessage),
         ({"jsonrpc": "2.0", "id": 1, "result": {}}, ResultMessage),
         ({"jsonrpc": "2.0", "id": 1, "error": {"code": -1, "message": ""}}, ErrorMessage),
-        ({"jsonrpc": "1.0", "id": 1, "method": "m"}, Malformed),
-        ({"id": 1, "method": "m"}, Malformed),
-        ({"jsonrpc": 2.0, "id": 1, "method": "m"}, Malformed),
-        ({"jsonrpc": "2.0", "id": 1}, Malformed),
-        ({"jsonrpc": "2.0"}, Malformed),
-        ({"jsonrpc": "2.0", "id": 1, "method": 5}, Malformed),
-        ({"jsonrpc": "2.0", "id": 1, "method": "m", "params": 5}, Malformed),
-        ({"jsonrpc": "2.0", "id": 1, "method": "m", "params": None}, Malformed),
-        ("text", Malformed),
-        (5, Malformed),
-        (None, Malformed),
+        ({"jsonrpc": "1.0", "id": 1, "method": "m"}, MalformedMessage),
+        ({"id": 1, "method": "m"}, MalformedMessage),
+        ({"jsonrpc": 2.0, "id": 1, "method": "m"}, MalformedMessage),
+        ({"jsonrpc": "2.0", "id": 1}, MalformedMessage),
+        ({"jsonrpc": "2.0"}, MalformedMessage),
+        ({"jsonrpc": "2.0", "id": 1, "method": 5}, MalformedMessage),
+        ({"jsonrpc": "2.0", "id": 1, "method": "m", "params": 5}, MalformedMessage),
+        ({"jsonrpc": "2.0", "id": 1, "method": "m", "params": None}, MalformedMessage),
+        ("text", MalformedMessage),
+        (5, MalformedMessage),
+        (None, MalformedMessage),
     ],
     ids=str,
 )
@@ -145,11 +152,11 @@ async def test_an_answer_is_a_result_or_an_error_with_a_code_and_a_message(rev: 
         task = asyncio.create_task(client.call_tool(name="x"))
         asked = await wire.receive()
         wire.send({"jsonrpc": "2.0", "id": asked["id"]} | answer)
-        with pytest.raises(InvalidResponse):
+        with pytest.raises(InvalidResponseError):
             await task
     task = asyncio.create_task(client.call_tool(name="x"))
     wire.send({"jsonrpc": "2.0", "id": (await wire.receive())["id"], "error": error})
-    with pytest.raises(ErrorResponse, match="no"):
+    with pytest.raises(RemoteJSONRPCError, match="no"):
         await task
     await client.close()
 

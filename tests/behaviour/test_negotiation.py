@@ -22,7 +22,7 @@ from behaviour.support import (
     wire_to,
 )
 
-from mcp_runtime.errors import ErrorResponse, LocalError, NotAllowed
+from mcp_runtime.errors import RemoteJSONRPCError, LocalError, ProtocolViolationError
 from mcp_runtime.faces import memory
 from mcp_runtime.faces.client import negotiate
 
@@ -37,7 +37,7 @@ def named(rev: Rev) -> Any:
 
 
 def clients(revs: list[Rev], *servers: Any) -> list[Any]:
-    return [client_of(rev, memory.connect(servers)) for rev in revs]
+    return [client_of(rev, memory.connect_in_memory(servers)) for rev in revs]
 
 
 @clause("2024-11-05/lifecycle/09", "2025-03-26/lifecycle/10", "draft/lifecycle/09", "versioning/01")
@@ -82,7 +82,7 @@ async def test_a_server_that_refuses_the_offer_with_an_error_is_an_error_with_it
     data = {"supported": ["1999-01-01"], "requested": rev.id}
     error = {"code": INVALID_PARAMS, "message": "Unsupported protocol version", "data": data}
     wire.send({"jsonrpc": "2.0", "id": asked["id"], "error": error})
-    with pytest.raises(ErrorResponse) as caught:
+    with pytest.raises(RemoteJSONRPCError) as caught:
         await opening
     assert (caught.value.code, caught.value.data) == (INVALID_PARAMS, data)
     assert await wire.receive() is None
@@ -140,6 +140,6 @@ async def test_after_an_older_revision_was_agreed_nothing_newer_is_said() -> Non
     assert asked["params"]["protocolVersion"] == newest.id and client.revision.id == oldest.id
     answer = await wire.ask(newest.request(1, "elicitation/create", {"message": "?", "requestedSchema": {}}))
     assert answer["error"]["code"] == METHOD_NOT_FOUND
-    with pytest.raises(NotAllowed, match="is not sent by the client"):
-        await client._ask(newest.package.methods.FromClient.LIST_TASKS, {}, None)
+    with pytest.raises(ProtocolViolationError, match="is not sent by the client"):
+        await client._send_request(newest.package.methods.FromClient.LIST_TASKS, {}, None)
     await client.close()

@@ -10,8 +10,8 @@ import pytest
 
 import mcp_generated
 from mcp_generated import v2026_07_28
-from mcp_runtime.errors import ErrorResponse, LocalError, NotAllowed, Refusal
-from mcp_runtime.faces.calls import Options
+from mcp_runtime.errors import RemoteJSONRPCError, LocalError, ProtocolViolationError, JSONRPCError
+from mcp_runtime.faces.calls import RequestOptions
 from mcp_runtime.faces.sync import BaseSyncClient
 
 from .support import EVERY, HANDSHAKE, Rev, among, server_of, since
@@ -56,11 +56,11 @@ async def test_it_calls_a_tool_with_progress_and_log(rev: Rev) -> None:
         client.said = []
         assert isinstance(client.server, t.DiscoverResult) and client.server.instructions == "Ask."
         assert client.server.supported_versions == [rev.id] and client.server.capabilities.tools is not None
-        options = Options(on_progress=lambda progress: client.said.append(progress.progress), meta=meta)
+        options = RequestOptions(on_progress=lambda progress: client.said.append(progress.progress), meta=meta)
         result = await client.call_tool(name="hello", options=options)
         assert isinstance(result, t.CallToolResult) and result.content == [t.TextContent(text="hello")]
         assert client.said == [0.5, "working"]
-        with pytest.raises(NotAllowed, match="server.prompts"):
+        with pytest.raises(ProtocolViolationError, match="server.prompts"):
             await client.list_prompts()
 
 
@@ -138,12 +138,12 @@ async def test_the_code_of_a_missing_resource_is_that_of_the_client(rev: Rev, co
     """Only of a resource: what else has this code keeps it."""
 
     def refuse(ctx: Any, params: Any) -> Any:
-        raise Refusal(code, "why", {"uri": "test://x"})
+        raise JSONRPCError(code, "why", {"uri": "test://x"})
 
     async with mcp_generated.connect(server_of(rev, read_resource=refuse, call_tool=refuse)) as client:
-        with pytest.raises(ErrorResponse) as missing:
+        with pytest.raises(RemoteJSONRPCError) as missing:
             await client.read_resource(uri="test://x")
-        with pytest.raises(ErrorResponse) as other:
+        with pytest.raises(RemoteJSONRPCError) as other:
             await client.call_tool(name="x")
     assert (missing.value.code, missing.value.data) == (heard, {"uri": "test://x"})
     assert other.value.code == code

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from mcp_runtime.errors import ErrorResponse
-from mcp_runtime.wire import reader
+from mcp_runtime.errors import RemoteJSONRPCError
+from mcp_runtime.wire import validator
 
 from .support import HANDSHAKE, STATELESS, Rev, Tap, among, server_of, since
 
@@ -32,7 +32,9 @@ def asking(*questions: str) -> Any:
             if question == "roots":
                 said += [root.uri for root in (await ctx.list_roots()).roots]
             elif question == "sample":
-                message = reader(NEWEST.t.SamplingMessage)({"role": "user", "content": {"type": "text", "text": "?"}})
+                message = validator(NEWEST.t.SamplingMessage)(
+                    {"role": "user", "content": {"type": "text", "text": "?"}}
+                )
                 answer = await ctx.create_message(messages=[message], max_tokens=10)
                 content = answer.content[0] if isinstance(answer.content, list) else answer.content
                 said.append(content.text)
@@ -85,7 +87,7 @@ async def test_an_older_client_fills_in_forms(rev: Rev) -> None:
 @among(HANDSHAKE)
 async def test_an_older_client_is_not_asked_what_it_has_not_declared(rev: Rev) -> None:
     async with rev.package.Client.memory(asking("roots"), revisions="all") as client:
-        with pytest.raises(ErrorResponse, match="client.roots"):
+        with pytest.raises(RemoteJSONRPCError, match="client.roots"):
             await client.call_tool(name="x")
 
 

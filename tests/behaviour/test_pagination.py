@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from behaviour.support import EVERY, INVALID_PARAMS, Rev, Tap, among, clause, client_of, server_of, since, wire_to
 
-from mcp_runtime.errors import ErrorResponse, Refusal, RemoteError
-from mcp_runtime.faces.paging import page
+from mcp_runtime.errors import RemoteJSONRPCError, JSONRPCError, RemoteError
+from mcp_runtime.faces.paging import paginate
 
 # Of one revision: the handler, the iterator, the result type, its list, and how an item is made.
 Kind = tuple[str, str, str, str, Any]
@@ -54,7 +54,7 @@ def paged(rev: Rev, kind: Kind, pages: dict[str | None, tuple[list[str], str | N
 
     async def handle(ctx: Any, params: Any) -> Any:
         if params.cursor not in pages:
-            raise Refusal(INVALID_PARAMS, "no page is there")
+            raise JSONRPCError(INVALID_PARAMS, "no page is there")
         names, following = pages[params.cursor]
         found = {items: [make(rev, name) for name in names], "next_cursor": following}
         return getattr(rev.t, result)(**found)
@@ -100,12 +100,12 @@ async def test_a_bad_cursor_is_refused_and_ends_nothing(rev: Rev, kind: Kind) ->
     items = [kind[4](rev, str(number)) for number in range(5)]
 
     async def handle(ctx: Any, params: Any) -> Any:
-        found, following = page(items, params.cursor, 2)
+        found, following = paginate(items, params.cursor, 2)
         return getattr(rev.t, kind[2])(**{kind[3]: found, "next_cursor": following})
 
     async with client_of(rev, server_of(rev, **{kind[0]: handle})) as client:
         for cursor in [*CURSORS, "MTA=", "ZnJvbSA5OQ=="]:
-            with pytest.raises(ErrorResponse) as caught:
+            with pytest.raises(RemoteJSONRPCError) as caught:
                 await getattr(client, kind[0])(cursor=cursor)
             assert caught.value.code == INVALID_PARAMS
         assert [item.name async for item in getattr(client, kind[1])()] == ["0", "1", "2", "3", "4"]
@@ -126,7 +126,7 @@ async def test_a_cursor_stays_good_when_the_list_grows(rev: Rev) -> None:
     items = [tool(rev, str(number)) for number in range(4)]
 
     async def list_tools(ctx: Any, params: Any) -> Any:
-        found, following = page(items, params.cursor, 2)
+        found, following = paginate(items, params.cursor, 2)
         return rev.t.ListToolsResult(tools=found, next_cursor=following)
 
     async with client_of(rev, server_of(rev, list_tools=list_tools)) as client:

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from mcp_runtime.errors import McpError, NotAllowed, Refusal
-from mcp_runtime.faces.rates import Allowance, Rate
-from mcp_runtime.faces.revisions import servers_of
-from mcp_runtime.faces.roots import is_within, readable
-from mcp_runtime.faces.tools import Tools
-from mcp_runtime.wire import reader
+from mcp_runtime.errors import MCPError, ProtocolViolationError, JSONRPCError
+from mcp_runtime.faces.rates import TokenBucket, RateLimit
+from mcp_runtime.faces.revisions import server_candidates
+from mcp_runtime.faces.roots import is_within, readable_roots
+from mcp_runtime.faces.tools import ApprovedTools
+from mcp_runtime.wire import validator
 
 from .support import EVERY, Rev, among, both, clause, client_of, server_of, since, text_of
 
@@ -27,7 +27,7 @@ def of_draft(page: str, *numbers: int) -> pytest.MarkDecorator:
 
 def sampling_server(rev: Rev, heard: list[str]) -> Any:
     async def call_tool(ctx: Any, params: Any) -> Any:
-        message = reader(rev.t.SamplingMessage)({"role": "user", "content": {"type": "text", "text": SECRET}})
+        message = validator(rev.t.SamplingMessage)({"role": "user", "content": {"type": "text", "text": SECRET}})
         answer = await ctx.create_message(messages=[message], max_tokens=5)
         heard.append(text_of(answer.content))
         return rev.text("done")
@@ -37,7 +37,7 @@ def sampling_server(rev: Rev, heard: list[str]) -> Any:
 
 def said(rev: Rev, text: str) -> Any:
     content = {"type": "text", "text": text}
-    return reader(rev.t.CreateMessageResult)({"role": "assistant", "model": "m", "content": content})
+    return validator(rev.t.CreateMessageResult)({"role": "assistant", "model": "m", "content": content})
 
 
 @both("sampling", (1, 1, 1), (7, 7, 7))
@@ -46,10 +46,10 @@ async def test_a_person_can_deny_each_request_for_sampling(rev: Rev) -> None:
     heard: list[str] = []
 
     async def on_create_message(ctx: Any, params: Any) -> Any:
-        raise Refusal(-1, "User rejected sampling request")
+        raise JSONRPCError(-1, "User rejected sampling request")
 
     async with client_of(rev, sampling_server(rev, heard), on_create_message=on_create_message) as client:
-        with pytest.raises(McpError):
+        with pytest.raises(MCPError):
             await client.call_tool(name="x")
     assert heard == []
 
@@ -78,17 +78,17 @@ async def test_a_person_sees_and_changes_what_the_model_and_the_server_get_and_n
 @among(EVERY)
 async def test_a_client_limits_how_often_it_samples(rev: Rev) -> None:
     heard: list[str] = []
-    allowance = Allowance(Rate(per_second=0.001, burst=2))
+    allowance = TokenBucket(RateLimit(per_second=0.001, burst=2))
 
     async def on_create_message(ctx: Any, params: Any) -> Any:
-        if allowance.take():
-            raise Refusal(-1, "too many requests")
+        if allowance.acquire():
+            raise JSONRPCError(-1, "too many requests")
         return said(rev, "yes")
 
     async with client_of(rev, sampling_server(rev, heard), on_create_message=on_create_message) as client:
         for _ in range(2):
             await client.call_tool(name="x")
-        with pytest.raises(McpError):
+        with pytest.raises(MCPError):
             await client.call_tool(name="x")
     assert heard == ["yes", "yes"]
 
@@ -98,7 +98,7 @@ async def test_a_client_limits_how_often_it_samples(rev: Rev) -> None:
 async def test_a_person_knows_which_server_asks_and_declines_or_cancels(rev: Rev) -> None:
     answers = iter(["decline", "cancel", "accept"])
     servers: list[str] = []
-    allowance = Allowance(Rate(per_second=0.001, burst=2))
+    allowance = TokenBucket(RateLimit(per_second=0.001, burst=2))
 
     async def call_tool(ctx: Any, params: Any) -> Any:
         answer = await elicit(rev, ctx, FORM)
@@ -107,7 +107,7 @@ async def test_a_person_knows_which_server_asks_and_declines_or_cancels(rev: Rev
     async def on_elicit(ctx: Any, params: Any) -> Any:
         info = ctx.state.server.model_dump()
         servers.append((info.get("serverInfo") or info["_meta"]["io.modelcontextprotocol/serverInfo"])["name"])
-        action = "cancel" if allowance.take() else next(answers)
+        action = "cancel" if allowance.acquire() else next(answers)
         return rev.t.ElicitResult(action=action)
 
     async with client_of(rev, server_of(rev, call_tool=call_tool), on_elicit=on_elicit) as client:
@@ -153,14 +153,14 @@ async def test_so_is_one_that_a_handler_puts_into_its_result_itself(rev: Rev, ca
     asks = {"resultType": "input_required", "inputRequests": {"q": {"method": "elicitation/create", "params": form}}}
 
     async def call_tool(ctx: Any, params: Any) -> Any:
-        return newest.text("done") if params.input_responses else reader(newest.t.InputRequiredResult)(asks)
+        return newest.text("done") if params.input_responses else validator(newest.t.InputRequiredResult)(asks)
 
     async def on_elicit(ctx: Any, params: Any) -> Any:
         return rev.t.ElicitResult(action="decline")
 
     client = type("Asked", (rev.package.Client,), {"on_elicit": staticmethod(on_elicit)})
     with caplog.at_level(logging.WARNING, "mcp_runtime"):
-        async with client.memory(*servers_of(server_of(newest, call_tool=call_tool), "all")) as opened:
+        async with client.memory(*server_candidates(server_of(newest, call_tool=call_tool), "all")) as opened:
             assert text_of((await opened.call_tool(name="x")).content) == "done"
     assert caplog.messages == [f"a form asks for {name!r}; what is secret is never asked for by a form"]
 
@@ -180,8 +180,8 @@ async def test_a_client_tells_the_roots_it_permits_that_are_there_and_a_server_s
         return rev.text(f"{len(roots)} {inside}")
 
     async def on_list_roots(ctx: Any, params: Any) -> Any:
-        found = readable(str(path) for path in permitted)
-        return reader(rev.t.ListRootsResult)({"roots": [{"uri": uri} for uri in found]})
+        found = readable_roots(str(path) for path in permitted)
+        return validator(rev.t.ListRootsResult)({"roots": [{"uri": uri} for uri in found]})
 
     async with client_of(rev, server_of(rev, call_tool=call_tool), on_list_roots=on_list_roots) as client:
         assert text_of((await client.call_tool(name="x")).content) == "2 [True, True, False]"
@@ -207,8 +207,8 @@ async def test_a_person_approves_each_call_of_a_tool_whatever_it_says_of_itself(
         return name == "wipe" and arguments["disk"] == "b"
 
     async with client_of(rev, server_of(rev, list_tools=list_tools, call_tool=call_tool)) as client:
-        tools = Tools(client, approve)
-        with pytest.raises(NotAllowed, match="the call of the tool 'wipe' was not approved"):
+        tools = ApprovedTools(client, approve)
+        with pytest.raises(ProtocolViolationError, match="the call of the tool 'wipe' was not approved"):
             await tools.call("wipe", {"disk": "a"})
         await tools.call("wipe", {"disk": "b"})
     assert called == ["b"]

@@ -8,9 +8,9 @@ import pytest
 
 from mcp_generated import App
 from mcp_generated.v2026_07_28.types import ImageContent
-from mcp_runtime.errors import ErrorResponse, LocalError, Refusal
-from mcp_runtime.faces.suggest import rank
-from mcp_runtime.faces.web import is_on_web
+from mcp_runtime.errors import RemoteJSONRPCError, LocalError, JSONRPCError
+from mcp_runtime.faces.suggest import rank_completions
+from mcp_runtime.faces.web import is_https_url
 
 from .support import EVERY, INVALID_PARAMS, Rev, among, both, text_of
 
@@ -40,7 +40,7 @@ def guarded_app(ran: list[str]) -> App:
     @app.completion()
     async def complete(ref: Any, argument: Any) -> list[str]:
         ran.append("complete")
-        return rank(["Berlin", "Bern", "Oberhausen", "Hamburg", "Brelin"], argument.value)
+        return rank_completions(["Berlin", "Bern", "Oberhausen", "Hamburg", "Brelin"], argument.value)
 
     return app
 
@@ -56,7 +56,7 @@ async def test_who_may_not_use_it_is_refused_before_anything_runs(rev: Rev) -> N
     @app.middleware
     async def only_listing(name: str, ctx: Any, params: Any, go: Any) -> Any:
         if not name.startswith("list_"):
-            raise Refusal(INVALID_PARAMS, "not for you")
+            raise JSONRPCError(INVALID_PARAMS, "not for you")
         return await go(ctx, params)
 
     async with rev.package.Client.memory(app.server, revisions="all") as client:
@@ -66,7 +66,7 @@ async def test_who_may_not_use_it_is_refused_before_anything_runs(rev: Rev) -> N
             client.read_resource(uri="secret://x"),
             client.complete(ref=ref(rev, "brief"), argument=rev.t.CompletionArgument(name="city", value="b")),
         ):
-            with pytest.raises(ErrorResponse, match="not for you"):
+            with pytest.raises(RemoteJSONRPCError, match="not for you"):
                 await asking
     assert ran == []
 
@@ -104,14 +104,14 @@ async def test_an_https_resource_is_one_that_clients_can_fetch_and_others_have_a
 
     async with rev.package.Client.memory(app.server, revisions="all") as client:
         uris = [each.uri for each in (await client.list_resources()).resources]
-        assert [uri for uri in uris if is_on_web(uri)] == ["https://example.com/press/1"]
+        assert [uri for uri in uris if is_https_url(uri)] == ["https://example.com/press/1"]
         said = {uri: (await client.read_resource(uri=uri)).contents[0].text for uri in uris}  # Who cannot, may ask.
         assert said == {"press://index": "1, 2", "https://example.com/press/1": "release 1"}
 
 
 @pytest.mark.parametrize("uri", ["http://example.com/a", "https:///a", "https:a", "https://[a", "file:///https://a"])
 def test_no_other_uri_is_fetched_from_the_web(uri: str) -> None:
-    assert not is_on_web(uri)
+    assert not is_https_url(uri)
 
 
 def ref(rev: Rev, name: str) -> Any:
@@ -132,7 +132,7 @@ async def test_suggestions_are_ranked_forgiving_and_only_of_what_is_known(rev: R
         assert await suggested("brief", "ber") == ["Berlin", "Bern", "Oberhausen"]
         assert await suggested("brief", "Berln") == ["Berlin", "Bern", "Brelin"]
         assert await suggested("brief", "xyz") == []
-        with pytest.raises(ErrorResponse, match="nothing to complete for"):
+        with pytest.raises(RemoteJSONRPCError, match="nothing to complete for"):
             await suggested("unknown", "ber")
 
 
@@ -160,12 +160,12 @@ async def test_no_exception_is_shown_to_a_model_and_what_a_prompt_needs_and_give
 
     async with rev.package.Client.memory(app.server, revisions="all") as client:
         assert text_of((await client.call_tool(name="report")).content) == "all is well, and ***"
-        with pytest.raises(ErrorResponse, match="internal error"):
+        with pytest.raises(RemoteJSONRPCError, match="internal error"):
             await client.get_prompt(name="picture")
         result = await client.call_tool(name="launch")
         assert (
             result.is_error and "4711" not in result.model_dump_json() and "Traceback" not in result.model_dump_json()
         )
-        with pytest.raises(ErrorResponse, match="city"):
+        with pytest.raises(RemoteJSONRPCError, match="city"):
             await client.get_prompt(name="brief", arguments={})
     assert ran == ["launch"]

@@ -20,7 +20,7 @@ from behaviour.support import (
     wire_to,
 )
 
-from mcp_runtime.errors import NotConnected
+from mcp_runtime.errors import ConnectionClosedError
 
 
 @clause("2024-11-05/basic/02", "2025-03-26/basic/01", "draft/basic/01")
@@ -67,7 +67,7 @@ async def test_a_ping_is_answered_while_handlers_are_at_work(rev: Rev) -> None:
 @among(HANDSHAKE)
 async def test_a_client_that_keeps_alive_asks_again_and_again(rev: Rev) -> None:
     wire, connect = raw_server()
-    opening = asyncio.create_task(client_of(rev, connect, keep_alive=0.2).__aenter__())
+    opening = asyncio.create_task(client_of(rev, connect, ping_interval=0.2).__aenter__())
     await wire.welcome(rev)
     client = await opening
     for _ in range(3):
@@ -81,12 +81,12 @@ async def test_a_client_that_keeps_alive_asks_again_and_again(rev: Rev) -> None:
 @among(HANDSHAKE)
 async def test_a_server_that_no_longer_answers_is_a_connection_that_ended(rev: Rev) -> None:
     wire, connect = raw_server()
-    opening = asyncio.create_task(client_of(rev, connect, keep_alive=0.02).__aenter__())
+    opening = asyncio.create_task(client_of(rev, connect, ping_interval=0.02).__aenter__())
     await wire.welcome(rev, {"tools": {}})
     client = await opening
-    with pytest.raises(NotConnected):
+    with pytest.raises(ConnectionClosedError):
         await client.call_tool(name="never answered")
-    with pytest.raises(NotConnected):
+    with pytest.raises(ConnectionClosedError):
         await client.ping()
     await client.close()
 

@@ -22,9 +22,9 @@ from behaviour.support import (
     wire_to,
 )
 
-from mcp_runtime.errors import TimedOut
+from mcp_runtime.errors import RequestTimeoutError
 from mcp_runtime.exchange import Progress
-from mcp_runtime.faces.calls import Options
+from mcp_runtime.faces.calls import RequestOptions
 
 
 def told(token: Any, progress: float) -> dict[str, Any]:
@@ -49,7 +49,7 @@ async def test_the_callback_of_a_call_gets_its_progress(rev: Rev) -> None:
     seen: list[Progress] = []
     tap = Tap(steps(rev, 1, 2.5))
     async with client_of(rev, tap) as client:
-        assert await client.call_tool(name="x", options=Options(on_progress=seen.append))
+        assert await client.call_tool(name="x", options=RequestOptions(on_progress=seen.append))
     assert seen == [Progress(1, 3, "step 1"), Progress(2.5, 3, "step 2.5")]
     token = tap.sent[-1]["params"]["_meta"]["progressToken"]
     tokens = [m["params"]["progressToken"] for m in tap.received if m.get("method") == "notifications/progress"]
@@ -60,7 +60,7 @@ async def test_the_callback_of_a_call_gets_its_progress(rev: Rev) -> None:
 async def test_the_first_revision_has_progress_without_a_message(rev: Rev) -> None:
     seen: list[Progress] = []
     async with client_of(rev, steps(rev, 1)) as client:
-        await client.call_tool(name="x", options=Options(on_progress=seen.append))
+        await client.call_tool(name="x", options=RequestOptions(on_progress=seen.append))
     assert seen == [Progress(1, 3, None)]
     assert "message" not in rev.t.ProgressNotificationParams.model_fields
 
@@ -111,8 +111,8 @@ async def test_calls_that_are_open_together_have_different_tokens(rev: Rev) -> N
     seen: dict[int, list[float]] = {n: [] for n in range(5)}
     tap = Tap(server_of(rev, call_tool=call_tool))
 
-    def watching(n: int) -> Options:
-        return Options(on_progress=lambda progress: seen[n].append(progress.progress))
+    def watching(n: int) -> RequestOptions:
+        return RequestOptions(on_progress=lambda progress: seen[n].append(progress.progress))
 
     async with client_of(rev, tap) as client:
         await asyncio.gather(*(client.call_tool(name="x", arguments={"n": n}, options=watching(n)) for n in range(5)))
@@ -121,7 +121,7 @@ async def test_calls_that_are_open_together_have_different_tokens(rev: Rev) -> N
     assert seen == {n: [n] for n in range(5)}
 
 
-async def calling(rev: Rev, options: Options) -> tuple[Any, Any, asyncio.Task[Any], Any]:
+async def calling(rev: Rev, options: RequestOptions) -> tuple[Any, Any, asyncio.Task[Any], Any]:
     """A raw server, a client with an open call of it, the call, and the request as it came."""
     wire, connect = raw_server()
     opening = asyncio.create_task(client_of(rev, connect).__aenter__())
@@ -134,7 +134,7 @@ async def calling(rev: Rev, options: Options) -> tuple[Any, Any, asyncio.Task[An
 @among(HANDSHAKE)
 async def test_progress_that_does_not_grow_is_dropped(rev: Rev) -> None:
     seen: list[float] = []
-    wire, client, task, asked = await calling(rev, Options(on_progress=lambda p: seen.append(p.progress)))
+    wire, client, task, asked = await calling(rev, RequestOptions(on_progress=lambda p: seen.append(p.progress)))
     token = asked["params"]["_meta"]["progressToken"]
     wire.send(*(told(token, value) for value in (1, 1, 0.5, 2, -3, 2.5)))
     wire.send({"jsonrpc": "2.0", "id": asked["id"], "result": {"content": []}})
@@ -147,7 +147,7 @@ async def test_progress_that_does_not_grow_is_dropped(rev: Rev) -> None:
 @among(HANDSHAKE)
 async def test_progress_of_an_unknown_or_answered_call_is_dropped(rev: Rev) -> None:
     seen: list[float] = []
-    wire, client, task, asked = await calling(rev, Options(on_progress=lambda p: seen.append(p.progress)))
+    wire, client, task, asked = await calling(rev, RequestOptions(on_progress=lambda p: seen.append(p.progress)))
     token = asked["params"]["_meta"]["progressToken"]
     wire.send(told("unknown", 1), told(str(token), 2), told(token, 3))
     wire.send({"jsonrpc": "2.0", "id": asked["id"], "result": {"content": []}}, told(token, 4))
@@ -165,7 +165,7 @@ async def test_a_callback_that_fails_ends_nothing(rev: Rev) -> None:
         raise ValueError("a bug of the caller")
 
     async with client_of(rev, steps(rev, 1, 2)) as client:
-        assert await client.call_tool(name="x", options=Options(on_progress=failing))
+        assert await client.call_tool(name="x", options=RequestOptions(on_progress=failing))
 
 
 @among(HANDSHAKE)
@@ -177,7 +177,7 @@ async def test_the_client_reports_progress_of_what_the_server_asks(rev: Rev) -> 
         return rev.t.ListRootsResult(roots=[])
 
     async def call_tool(ctx: Any, params: Any) -> Any:
-        await ctx.list_roots(options=Options(on_progress=lambda progress: seen.append(progress.progress)))
+        await ctx.list_roots(options=RequestOptions(on_progress=lambda progress: seen.append(progress.progress)))
         return rev.text("done")
 
     async with client_of(rev, server_of(rev, call_tool=call_tool), on_list_roots=on_list_roots) as client:
@@ -204,9 +204,9 @@ async def test_progress_starts_the_timeout_again_only_under_a_ceiling(rev: Rev) 
     def ignore(progress: Progress) -> None: ...
 
     async with client_of(rev, lively(rev, 40)) as client:
-        with pytest.raises(TimedOut):
-            await client.call_tool(name="x", options=Options(timeout=0.5, on_progress=ignore))
-        options = Options(timeout=0.5, max_timeout=15, on_progress=ignore)
+        with pytest.raises(RequestTimeoutError):
+            await client.call_tool(name="x", options=RequestOptions(timeout=0.5, on_progress=ignore))
+        options = RequestOptions(timeout=0.5, max_timeout=15, on_progress=ignore)
         assert (await client.call_tool(name="x", options=options)).content[0].text == "done"
 
 
@@ -215,8 +215,8 @@ async def test_progress_starts_the_timeout_again_only_under_a_ceiling(rev: Rev) 
 async def test_a_ceiling_holds_however_much_progress_there_is(rev: Rev) -> None:
     seen: list[Progress] = []
     async with client_of(rev, lively(rev, None)) as client:
-        with pytest.raises(TimedOut):
-            options = Options(timeout=10, max_timeout=0.2, on_progress=seen.append)
+        with pytest.raises(RequestTimeoutError):
+            options = RequestOptions(timeout=10, max_timeout=0.2, on_progress=seen.append)
             await client.call_tool(name="x", options=options)
     assert seen
 
@@ -226,7 +226,7 @@ async def test_a_ceiling_holds_however_much_progress_there_is(rev: Rev) -> None:
 async def test_progress_that_does_not_grow_is_not_even_sent(rev: Rev) -> None:
     tap = Tap(steps(rev, 1, 1, 0.5, 2))
     async with client_of(rev, tap) as client:
-        await client.call_tool(name="x", options=Options(on_progress=lambda progress: None))
+        await client.call_tool(name="x", options=RequestOptions(on_progress=lambda progress: None))
     told = [m["params"]["progress"] for m in tap.received if m.get("method") == "notifications/progress"]
     assert told == [1, 2]
 

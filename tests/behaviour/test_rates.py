@@ -7,21 +7,21 @@ from typing import Any
 import pytest
 from behaviour.support import EVERY, HANDSHAKE, INTERNAL_ERROR, Rev, Tap, among, clause, client_of, server_of
 
-from mcp_runtime.errors import ErrorResponse
-from mcp_runtime.faces.calls import Options
-from mcp_runtime.faces.rates import Allowance, Rate
+from mcp_runtime.errors import RemoteJSONRPCError
+from mcp_runtime.faces.calls import RequestOptions
+from mcp_runtime.faces.rates import TokenBucket, RateLimit
 
-SLOW = Rate(per_second=0.001, burst=3)
+SLOW = RateLimit(per_second=0.001, burst=3)
 
 
 def test_an_allowance_fills_up_again_as_time_goes_by() -> None:
     now = [0.0]
-    allowance = Allowance(Rate(per_second=2, burst=3), lambda: now[0])
-    assert [allowance.take() for _ in range(4)] == [0, 0, 0, 0.5]
+    allowance = TokenBucket(RateLimit(per_second=2, burst=3), lambda: now[0])
+    assert [allowance.acquire() for _ in range(4)] == [0, 0, 0, 0.5]
     now[0] = 0.5
-    assert [allowance.take() for _ in range(2)] == [0, 0.5]
+    assert [allowance.acquire() for _ in range(2)] == [0, 0.5]
     now[0] = 100.0
-    assert [allowance.take() > 0 for _ in range(4)] == [False, False, False, True]
+    assert [allowance.acquire() > 0 for _ in range(4)] == [False, False, False, True]
 
 
 @clause("2024-11-05/tools/09", "2025-03-26/tools/10", "draft/tools/14")
@@ -36,7 +36,7 @@ async def test_tools_can_be_called_as_often_as_the_server_says(rev: Rev) -> None
     async with client_of(rev, server_of(rev, call_tool=call_tool, rates={"call_tool": SLOW})) as client:
         for _ in range(3):
             await client.call_tool(name="x")
-        with pytest.raises(ErrorResponse, match="too many 'tools/call' requests") as caught:
+        with pytest.raises(RemoteJSONRPCError, match="too many 'tools/call' requests") as caught:
             await client.call_tool(name="x")
     assert (caught.value.code, len(called)) == (INTERNAL_ERROR, 3)
     assert isinstance(caught.value.data, dict) and caught.value.data["retryAfter"] > 100
@@ -47,11 +47,11 @@ async def test_one_client_that_calls_too_often_keeps_no_other_from_it(rev: Rev) 
     async def call_tool(ctx: Any, params: Any) -> Any:
         return rev.text("done")
 
-    server = server_of(rev, call_tool=call_tool, rates={"call_tool": Rate(0.001, burst=1)})
+    server = server_of(rev, call_tool=call_tool, rates={"call_tool": RateLimit(0.001, burst=1)})
     async with client_of(rev, server) as one, client_of(rev, server) as other:
         await one.call_tool(name="x")
         await other.call_tool(name="x")
-        with pytest.raises(ErrorResponse, match="too many"):
+        with pytest.raises(RemoteJSONRPCError, match="too many"):
             await one.call_tool(name="x")
 
 
@@ -64,7 +64,7 @@ async def test_completions_have_a_rate_without_being_told(rev: Rev) -> None:
 
     asked = {"ref": rev.t.PromptReference(name="p"), "argument": rev.t.CompletionArgument(name="a", value="")}
     async with client_of(rev, server_of(rev, complete=complete)) as client:
-        with pytest.raises(ErrorResponse, match="too many"):
+        with pytest.raises(RemoteJSONRPCError, match="too many"):
             for _ in range(20_000):
                 await client.complete(**asked)
 
@@ -74,12 +74,12 @@ async def test_completions_have_a_rate_without_being_told(rev: Rev) -> None:
 @among(EVERY)
 async def test_a_flood_of_log_messages_is_thinned_out(rev: Rev) -> None:
     async def call_tool(ctx: Any, params: Any) -> Any:
-        ctx.conversation.log_pace = Allowance(Rate(0.001, burst=5))
+        ctx.dispatcher.log_rate = TokenBucket(RateLimit(0.001, burst=5))
         for number in range(50):
             await ctx.log("info", number, "x")
         return rev.text("done")
 
-    wants = Options(meta={"io.modelcontextprotocol/logLevel": "debug"} if rev.stateless else {})
+    wants = RequestOptions(meta={"io.modelcontextprotocol/logLevel": "debug"} if rev.stateless else {})
     tap = Tap(server_of(rev, {"logging": {}}, call_tool=call_tool))
     async with client_of(rev, tap) as client:
         await client.call_tool(name="x", options=wants)
@@ -97,5 +97,5 @@ async def test_a_flood_of_progress_is_thinned_out_and_its_end_is_told(rev: Rev) 
 
     seen: list[float] = []
     async with client_of(rev, server_of(rev, call_tool=call_tool)) as client:
-        await client.call_tool(name="x", options=Options(on_progress=lambda told: seen.append(told.progress)))
+        await client.call_tool(name="x", options=RequestOptions(on_progress=lambda told: seen.append(told.progress)))
     assert seen[:200] == list(range(200)) and seen[-1] == 10_000 and len(seen) < 10_000

@@ -20,7 +20,7 @@ from behaviour.support import (
     server_of,
 )
 
-from mcp_runtime.errors import ErrorResponse, NotAllowed
+from mcp_runtime.errors import RemoteJSONRPCError, ProtocolViolationError
 from mcp_runtime.spec import InputRequest
 
 
@@ -37,7 +37,7 @@ def asking(rev: Rev, **more: Any) -> Any:
     async def call_tool(ctx: Any, params: Any) -> Any:
         try:
             return rev.text(" ".join(root.uri for root in (await ctx.list_roots()).roots))
-        except (ErrorResponse, NotAllowed) as fault:
+        except (RemoteJSONRPCError, ProtocolViolationError) as fault:
             return rev.text(f"{type(fault).__name__}: {fault}")
 
     return server_of(rev, call_tool=call_tool, **more)
@@ -59,7 +59,10 @@ async def test_a_client_that_lists_none_is_not_asked(rev: Rev) -> None:
     tap = Tap(asking(rev))
     async with client_of(rev, tap) as client:
         said = (await client.call_tool(name="x")).content[0].text
-    assert said == f"NotAllowed: 'roots/list' in {rev} needs the capability 'client.roots', which was not declared"
+    assert (
+        said
+        == f"ProtocolViolationError: 'roots/list' in {rev} needs the capability 'client.roots', which was not declared"
+    )
     assert not [message for message in tap.received if "method" in message]
 
 
@@ -82,7 +85,7 @@ async def test_a_client_that_fails_to_list_is_an_internal_error(rev: Rev) -> Non
 
     async with client_of(rev, asking(rev), on_list_roots=on_list_roots) as client:
         said = (await client.call_tool(name="x")).content[0].text
-    assert said == f"ErrorResponse: internal error (code {INTERNAL_ERROR})"
+    assert said == f"RemoteJSONRPCError: internal error (code {INTERNAL_ERROR})"
 
 
 @clause("2024-11-05/roots/02", "2025-03-26/roots/02", "draft/roots/02")
@@ -105,7 +108,7 @@ async def test_a_change_of_the_roots_reaches_the_server_which_asks_again(rev: Re
 @among(HANDSHAKE)
 async def test_a_change_that_was_not_declared_is_not_told(rev: Rev) -> None:
     async with client_of(rev, asking(rev), on_list_roots=listing(rev, [])) as client:
-        with pytest.raises(NotAllowed, match="needs the capability 'client.roots.listChanged'"):
+        with pytest.raises(ProtocolViolationError, match="needs the capability 'client.roots.listChanged'"):
             await client.notify_roots_list_changed()
 
 

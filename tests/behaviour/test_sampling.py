@@ -20,7 +20,7 @@ from behaviour.support import (
     server_of,
 )
 
-from mcp_runtime.errors import ErrorResponse, InvalidMessage, NotAllowed, Refusal
+from mcp_runtime.errors import RemoteJSONRPCError, InvalidMessageError, ProtocolViolationError, JSONRPCError
 from mcp_runtime.spec import InputRequest
 
 
@@ -35,7 +35,7 @@ def borrowing(rev: Rev) -> Any:
     async def call_tool(ctx: Any, params: Any) -> Any:
         try:
             answer = await ctx.create_message(**question(rev), system_prompt="Be short.", temperature=0.5)
-        except (ErrorResponse, NotAllowed) as fault:
+        except (RemoteJSONRPCError, ProtocolViolationError) as fault:
             return rev.text(f"{type(fault).__name__}: {fault}")
         return rev.text(f"{answer.model}: {answer.content.text}")
 
@@ -65,18 +65,20 @@ async def test_a_client_with_a_model_declares_it_and_is_asked(rev: Rev) -> None:
 async def test_a_client_without_a_model_is_not_asked(rev: Rev) -> None:
     async with client_of(rev, borrowing(rev)) as client:
         said = (await client.call_tool(name="x")).content[0].text
-    assert said.startswith(f"NotAllowed: 'sampling/createMessage' in {rev} needs the capability 'client.sampling'")
+    assert said.startswith(
+        f"ProtocolViolationError: 'sampling/createMessage' in {rev} needs the capability 'client.sampling'"
+    )
 
 
 @clause("2024-11-05/sampling/06", "2025-03-26/sampling/06", "draft/sampling/06")
 @among(HANDSHAKE)
 async def test_a_user_who_says_no_is_an_error_for_the_server(rev: Rev) -> None:
     async def on_create_message(ctx: Any, params: Any) -> Any:
-        raise Refusal(-1, "User rejected sampling request")
+        raise JSONRPCError(-1, "User rejected sampling request")
 
     async with client_of(rev, borrowing(rev), on_create_message=on_create_message) as client:
         said = (await client.call_tool(name="x")).content[0].text
-    assert said == "ErrorResponse: User rejected sampling request (code -1)"
+    assert said == "RemoteJSONRPCError: User rejected sampling request (code -1)"
 
 
 @clause("2024-11-05/sampling/08", "2025-03-26/sampling/08", "draft/sampling/08")
@@ -97,7 +99,7 @@ async def test_content_that_is_no_content_is_refused_on_both_sides(rev: Rev) -> 
     await client.close()
 
     async def call_tool(ctx: Any, params: Any) -> Any:
-        with pytest.raises(InvalidMessage, match="content"):
+        with pytest.raises(InvalidMessageError, match="content"):
             await ctx.create_message(messages=[{"role": "user", "content": {"type": "smell"}}], max_tokens=1)
         return rev.text("refused")
 

@@ -19,7 +19,7 @@ from behaviour.support import (
     wire_to,
 )
 
-from mcp_runtime.errors import NotAllowed
+from mcp_runtime.errors import ProtocolViolationError
 
 META = "io.modelcontextprotocol/"
 
@@ -106,5 +106,5 @@ async def test_where_there_is_a_handshake_nothing_is_discovered(rev: Rev) -> Non
 @among(STATELESS)
 async def test_what_the_discovered_server_did_not_declare_is_not_asked(rev: Rev) -> None:
     async with client_of(rev, served(rev)) as client:
-        with pytest.raises(NotAllowed, match="needs the capability 'server.prompts'"):
+        with pytest.raises(ProtocolViolationError, match="needs the capability 'server.prompts'"):
             await client.list_prompts()

@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 from behaviour.support import EVERY, HANDSHAKE, Rev, among, client_of, raw_server, server_of
 
-from mcp_runtime.errors import ErrorResponse, NotConnected, Refusal, TimedOut
-from mcp_runtime.faces.calls import Options
+from mcp_runtime.errors import RemoteJSONRPCError, ConnectionClosedError, JSONRPCError, RequestTimeoutError
+from mcp_runtime.faces.calls import RequestOptions
 
 
 def served(rev: Rev) -> Any:
     async def call_tool(ctx: Any, params: Any) -> Any:
         if params.name == "refuse":
-            raise Refusal(-32000, "not today")
+            raise JSONRPCError(-32000, "not today")
         return rev.text(params.name)
 
     async def list_tools(ctx: Any, params: Any) -> Any:
@@ -35,7 +35,7 @@ def loops() -> list[str]:
 def test_it_calls_and_pages_and_leaves_no_thread(rev: Rev) -> None:
     with rev.package.SyncClient.memory(served(rev)) as client:
         assert loops() == ["mcp client"]
-        assert client.call_tool(name="x", options=Options(timeout=5)).content[0].text == "x"
+        assert client.call_tool(name="x", options=RequestOptions(timeout=5)).content[0].text == "x"
         assert [tool.name for tool in client.iter_tools()] == ["a", "b", "c"]
         assert [tool.name for tool in client.list_tools(cursor="more").tools] == ["c"]
     assert loops() == []
@@ -44,10 +44,10 @@ def test_it_calls_and_pages_and_leaves_no_thread(rev: Rev) -> None:
 @among(EVERY)
 def test_its_errors_are_those_of_the_asynchronous_one(rev: Rev) -> None:
     with rev.package.SyncClient.memory(served(rev)) as client:
-        with pytest.raises(ErrorResponse, match="not today"):
+        with pytest.raises(RemoteJSONRPCError, match="not today"):
             client.call_tool(name="refuse")
         assert client.call_tool(name="x")
-    with pytest.raises(NotConnected):
+    with pytest.raises(ConnectionClosedError):
         client.call_tool(name="x")
     assert loops() == []
 
@@ -57,8 +57,8 @@ def test_an_opening_that_fails_leaves_no_thread_either(rev: Rev) -> None:
     async def connect() -> Any:
         return await raw_server()[1]()
 
-    inner = client_of(rev, connect, opening=Options(timeout=0.01))
-    with pytest.raises(TimedOut):
+    inner = client_of(rev, connect, connect_options=RequestOptions(timeout=0.01))
+    with pytest.raises(RequestTimeoutError):
         rev.package.SyncClient(inner).__enter__()
     assert loops() == []
 

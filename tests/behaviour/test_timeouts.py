@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from behaviour.support import EVERY, HANDSHAKE, Rev, Tap, among, clause, client_of, raw_server, server_of
 
-from mcp_runtime.errors import TimedOut
-from mcp_runtime.faces.calls import Options
+from mcp_runtime.errors import RequestTimeoutError
+from mcp_runtime.faces.calls import RequestOptions
 from mcp_runtime.spec import Request
 
 
@@ -31,8 +31,8 @@ async def test_a_call_whose_time_is_over_cancels_the_handler_and_the_next_one_wo
 
     tap = Tap(server_of(rev, call_tool=call_tool))
     async with client_of(rev, tap) as client:
-        with pytest.raises(TimedOut, match="'tools/call': no answer within 0.05 s"):
-            await client.call_tool(name="hangs", options=Options(timeout=0.05))
+        with pytest.raises(RequestTimeoutError, match="'tools/call': no answer within 0.05 s"):
+            await client.call_tool(name="hangs", options=RequestOptions(timeout=0.05))
         await ended.wait()
         assert (await client.call_tool(name="quick")).content[0].text == "quick"
     cancelled = [m["params"]["requestId"] for m in tap.sent if m["method"] == "notifications/cancelled"]
@@ -47,15 +47,15 @@ async def test_calls_in_flight_together_each_end_at_their_own_time(rev: Rev) -> 
     ended: list[str] = []
     async with client_of(rev, server_of(rev, call_tool=call_tool)) as client:
 
-        async def call(name: str, options: Options) -> None:
-            with pytest.raises(TimedOut):
+        async def call(name: str, options: RequestOptions) -> None:
+            with pytest.raises(RequestTimeoutError):
                 await client.call_tool(name=name, options=options)
             ended.append(name)
 
         waits = {
-            "second": Options(timeout=0.1),
-            "first": Options(timeout=0.02),
-            "third": Options(timeout=None, max_timeout=0.3),
+            "second": RequestOptions(timeout=0.1),
+            "first": RequestOptions(timeout=0.02),
+            "third": RequestOptions(timeout=None, max_timeout=0.3),
         }
         await asyncio.gather(*(call(name, options) for name, options in waits.items()))
     assert ended == ["first", "second", "third"]
@@ -72,8 +72,8 @@ async def test_a_handler_that_asks_the_client_has_timeouts_too(rev: Rev) -> None
             ended.set()
 
     async def call_tool(ctx: Any, params: Any) -> Any:
-        with pytest.raises(TimedOut):
-            await ctx.list_roots(options=Options(timeout=0.05))
+        with pytest.raises(RequestTimeoutError):
+            await ctx.list_roots(options=RequestOptions(timeout=0.05))
         await ended.wait()
         return rev.text("timed out")
 
@@ -85,8 +85,8 @@ async def test_a_handler_that_asks_the_client_has_timeouts_too(rev: Rev) -> None
 @among(HANDSHAKE)
 async def test_a_server_that_never_answers_the_opening_is_left(rev: Rev) -> None:
     wire, connect = raw_server()
-    with pytest.raises(TimedOut, match="'initialize': no answer within 0.05 s"):
-        async with client_of(rev, connect, opening=Options(timeout=0.05)):
+    with pytest.raises(RequestTimeoutError, match="'initialize': no answer within 0.05 s"):
+        async with client_of(rev, connect, connect_options=RequestOptions(timeout=0.05)):
             pass
     assert (await wire.receive())["method"] == "initialize"
     assert await wire.receive() is None
@@ -122,7 +122,7 @@ def test_a_call_without_options_ends_after_a_minute(rev: Rev) -> None:
             await asyncio.wait([task], timeout=0)
             assert not task.done()
             ahead = 61.0
-            with pytest.raises(TimedOut, match="no answer within 60 s"):
+            with pytest.raises(RequestTimeoutError, match="no answer within 60 s"):
                 await task
 
     asyncio.run(asyncio.wait_for(conversation(), 600))

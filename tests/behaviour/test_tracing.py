@@ -11,7 +11,7 @@ import pytest
 pytest.importorskip("opentelemetry.sdk", reason="opentelemetry-sdk is not there")
 
 import mcp_generated
-from mcp_runtime.faces.calls import Options
+from mcp_runtime.faces.calls import RequestOptions
 from opentelemetry import baggage, context, trace
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.trace import TraceState
@@ -117,7 +117,7 @@ async def test_it_is_on_the_wire_as_w3c_has_it_and_what_a_caller_gives_goes_firs
         token = context.attach(trace.set_span_in_context(trace.NonRecordingSpan(span)))
         try:
             await text(client)
-            await text(client, options=Options(meta={"traceparent": f"00-{TRACE}-{SPAN[::-1]}-00"}))
+            await text(client, options=RequestOptions(meta={"traceparent": f"00-{TRACE}-{SPAN[::-1]}-00"}))
         finally:
             context.detach(token)
     metas = [each["params"].get("_meta", {}) for each in tap.sent if each.get("method") == "tools/call"]

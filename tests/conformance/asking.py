@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from mcp_generated import Context
 from mcp_generated.v2026_07_28 import types as t
-from mcp_runtime.errors import InvalidResponse
+from mcp_runtime.errors import InvalidResponseError
 
 _NAME: Final = {"name": {"type": "string", "title": "Your name"}}
 _CHOICES: Final = ("option1", "option2", "option3")
@@ -71,7 +71,7 @@ async def test_elicitation_sep1330_enums(ctx: Context) -> str:
     }
     try:
         return await filled(ctx, "Please choose.", fields)
-    except InvalidResponse as fault:  # The suite chooses what is not there to choose from.
+    except InvalidResponseError as fault:  # The suite chooses what is not there to choose from.
         return f"The client answered, but {fault}"
 
 

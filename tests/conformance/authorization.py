@@ -13,9 +13,9 @@ from typing import Final
 import httpx2
 import uvicorn
 
-from mcp_runtime.authserver.records import Client
+from mcp_runtime.authserver.records import OAuthClient
 from mcp_runtime.authserver.server import AuthorizationServer
-from mcp_runtime.authserver.web import Incoming
+from mcp_runtime.authserver.web import Request
 
 CLIENT: Final = "conformance"
 
@@ -23,11 +23,11 @@ CLIENT: Final = "conformance"
 class Somebody:
     """A sign-in of one person, who is always there."""
 
-    async def who(self, request: Incoming) -> str | None:
+    async def current_user(self, request: Request) -> str | None:
         return "somebody"
 
-    def page(self, back: str) -> str:
-        return back
+    def login_url(self, return_to: str) -> str:
+        return return_to
 
 
 async def agree(url: str) -> None:
@@ -50,7 +50,7 @@ def main() -> None:
     arguments.add_argument("--port", type=int, default=9000)
     port: int = arguments.parse_args().port
     issuer = f"http://127.0.0.1:{port}"
-    known = Client.known(CLIENT, ("http://127.0.0.1/callback",), name="The conformance suite")
+    known = OAuthClient.static(CLIENT, ("http://127.0.0.1/callback",), name="The conformance suite")
     server = AuthorizationServer(issuer, resources=[f"{issuer}/mcp"], login=Somebody(), clients=[known])
     uvicorn.run(server, port=port, log_level="warning")
 

@@ -18,9 +18,9 @@ from client_auth import authorization
 from mcp_generated.extensions.skills import Client as SkillsClient
 from mcp_generated.extensions.skills.types import Skill
 from mcp_generated.v2026_07_28 import Client, types as t
-from mcp_runtime.errors import Unverified
-from mcp_runtime.skills import HeldSkill
-from mcp_runtime.transports.http_client.channel import Reach
+from mcp_runtime.errors import SkillVerificationError
+from mcp_runtime.skills import VerifiedSkill
+from mcp_runtime.transports.http_client.channel import HTTPOptions
 
 Context = Mapping[str, Any]
 
@@ -109,11 +109,11 @@ async def read_skills(client: SkillsClient) -> None:
     """Load every skill that is what its entry says, and read all its files."""
     for skill in await list_skills(client):
         try:
-            held = HeldSkill(client, skill)
+            held = VerifiedSkill(client, skill)
             await held.load()
             for path in held.paths:
                 await held.read(path)
-        except Unverified as fault:
+        except SkillVerificationError as fault:
             print(f"not loaded: {fault}")
 
 
@@ -156,8 +156,8 @@ async def main(url: str) -> None:
     act = call_all if protected else SCENARIOS[scenario]
     revision = os.environ["MCP_CONFORMANCE_PROTOCOL_VERSION"]
     context = json.loads(os.environ.get("MCP_CONFORMANCE_CONTEXT") or "{}")
-    reach = Reach(auth=authorization(scenario, url, context)) if protected else Reach()
-    async with Fixture.http(url, reach=reach, revisions=[revision]) as client:
+    reach = HTTPOptions(auth=authorization(scenario, url, context)) if protected else HTTPOptions()
+    async with Fixture.http(url, http=reach, revisions=[revision]) as client:
         await act(client, context)
 
 

@@ -7,10 +7,17 @@ from typing import Any, Final
 
 import httpx2
 
-from mcp_runtime.auth.asking import Asking
-from mcp_runtime.auth.grants import Assertion, AuthorizationCode, ClientCredentials, Enterprise, Grant, Wanted
-from mcp_runtime.auth.oauth import OAuth
-from mcp_runtime.auth.store import Registered
+from mcp_runtime.auth.asking import AuthHTTPClient
+from mcp_runtime.auth.grants import (
+    JWTAssertion,
+    AuthorizationCode,
+    ClientCredentials,
+    IdentityAssertion,
+    Grant,
+    TokenRequest,
+)
+from mcp_runtime.auth.oauth import OAuthClientProvider
+from mcp_runtime.auth.store import OAuthClientInformation
 
 _REDIRECT: Final = "http://localhost:3000/callback"
 _DOCUMENT: Final = "https://conformance-test.local/client-metadata.json"
@@ -22,33 +29,33 @@ async def visit(url: str) -> str:
         return (await browser.get(url, follow_redirects=False)).headers["location"]
 
 
-def authorization(scenario: str, url: str, context: Mapping[str, Any]) -> OAuth:
-    return OAuth(url, grant_of(scenario, context))
+def authorization(scenario: str, url: str, context: Mapping[str, Any]) -> OAuthClientProvider:
+    return OAuthClientProvider(url, grant_of(scenario, context))
 
 
 def grant_of(scenario: str, context: Mapping[str, Any]) -> Grant:
     match scenario:
         case "auth/client-credentials-jwt":
             key, signs = context["private_key_pem"], context["signing_algorithm"]
-            return ClientCredentials(Registered(context["client_id"], key=key, signs=signs))
+            return ClientCredentials(OAuthClientInformation(context["client_id"], key=key, signing_algorithm=signs))
         case "auth/client-credentials-basic":
-            return ClientCredentials(Registered(context["client_id"], context["client_secret"]))
+            return ClientCredentials(OAuthClientInformation(context["client_id"], context["client_secret"]))
         case "auth/enterprise-managed-authorization":
 
             async def id_token() -> str:
                 return context["idp_id_token"]
 
-            own = Registered(context["idp_client_id"], method="none")
-            vouch = Enterprise(context["idp_issuer"], context["idp_token_endpoint"], own, id_token)
-            return Assertion(Registered(context["client_id"], context["client_secret"]), vouch)
+            own = OAuthClientInformation(context["idp_client_id"], method="none")
+            vouch = IdentityAssertion(context["idp_issuer"], context["idp_token_endpoint"], own, id_token)
+            return JWTAssertion(OAuthClientInformation(context["client_id"], context["client_secret"]), vouch)
         case "auth/wif-jwt-bearer":
 
-            async def vouched(asking: Asking, wanted: Wanted) -> str:
+            async def vouched(asking: AuthHTTPClient, wanted: TokenRequest) -> str:
                 return context["valid_jwt"]
 
-            return Assertion(Registered(context["client_id"], method="none"), vouched)
+            return JWTAssertion(OAuthClientInformation(context["client_id"], method="none"), vouched)
         case "auth/pre-registration":
-            known = Registered(context["client_id"], context["client_secret"])
-            return AuthorizationCode(visit, _REDIRECT, registered=known)
+            known = OAuthClientInformation(context["client_id"], context["client_secret"])
+            return AuthorizationCode(visit, _REDIRECT, client_information=known)
         case _:
-            return AuthorizationCode(visit, _REDIRECT, document=_DOCUMENT)
+            return AuthorizationCode(visit, _REDIRECT, client_metadata_url=_DOCUMENT)

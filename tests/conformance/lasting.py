@@ -8,10 +8,10 @@ from typing import Final
 
 from asking import form
 
-from mcp_generated import App, Context, Task, ToolError
-from mcp_runtime.errors import Refusal
+from mcp_generated import App, Context, TaskOptions, ToolError
+from mcp_runtime.errors import JSONRPCError
 
-SOON: Final = Task(ttl=60, poll=0.1)
+SOON: Final = TaskOptions(ttl=60, poll_interval=0.1)
 
 
 async def greet(name: str) -> str:
@@ -32,7 +32,7 @@ async def failing_job() -> str:
 
 async def protocol_error_job() -> str:
     """Fail as a request does."""
-    raise Refusal(-32603, "The job cannot be done.")
+    raise JSONRPCError(-32603, "The job cannot be done.")
 
 
 async def confirm_delete(ctx: Context, filename: str = "a file") -> str:
@@ -61,8 +61,8 @@ async def test_tool_with_task(ctx: Context) -> str:
 def offer(app: App) -> None:
     """Add them to an app."""
     app.add_tool(greet)
-    app.add_tool(failing_job, task=Task(ttl=60, poll=0.1, needed=True))
-    app.add_tool(test_tool_with_task, task=Task(ttl=60, poll=0.1, at_once=False))
+    app.add_tool(failing_job, task=TaskOptions(ttl=60, poll_interval=0.1, required=True))
+    app.add_tool(test_tool_with_task, task=TaskOptions(ttl=60, poll_interval=0.1, immediately=False))
     lasting: list[Callable[..., Awaitable[str]]] = [slow_compute, protocol_error_job, confirm_delete, multi_input]
     for each in lasting:
         app.add_tool(each, task=SOON)

@@ -131,7 +131,7 @@ async def test_logging_tool(ctx: Context) -> str:
 @app.tool()
 async def test_reconnection(ctx: Context) -> str:
     """End the stream before there is an answer, so that the client comes back for it."""
-    ctx.part()
+    ctx.close_sse_stream()
     await asyncio.sleep(0.1)
     return "You came back."
 

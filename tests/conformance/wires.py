@@ -298,7 +298,7 @@ def judge(rev: Rev, message: dict[str, Any], method: str = "") -> None:
 
 def _answer(row: Request[Any], result: Any) -> str:
     """The type that a result claims to be of."""
-    if "task" in result and any(each.__name__ == "CreateTaskResult" for each in row.answers):
+    if "task" in result and any(each.__name__ == "CreateTaskResult" for each in row.result_types):
         return "CreateTaskResult"
     return "InputRequiredResult" if result.get("resultType") == "input_required" else row.result.__name__
 

@@ -18,8 +18,14 @@ from faults.raw import SERVER
 
 from mcp_generated.v2025_06_18 import Client
 from mcp_generated.v2025_06_18 import types as t
-from mcp_runtime.errors import ErrorResponse, InvalidResponse, McpError, NotConnected, TimedOut
-from mcp_runtime.faces.calls import Options
+from mcp_runtime.errors import (
+    RemoteJSONRPCError,
+    InvalidResponseError,
+    MCPError,
+    ConnectionClosedError,
+    RequestTimeoutError,
+)
+from mcp_runtime.faces.calls import RequestOptions
 
 QUIET: list[str] = []
 DEADLINE = 30.0
@@ -58,10 +64,10 @@ def test_a_server_that_dies_in_a_call_fails_the_call_at_once(tool: str) -> None:
         async with connected() as client:
             waiting = [asyncio.create_task(client.call_tool(name="hang")) for _ in range(20)]
             start = time.monotonic()
-            with pytest.raises(NotConnected) as caught:
+            with pytest.raises(ConnectionClosedError) as caught:
                 await client.call_tool(name=tool)
             outcomes = await asyncio.gather(*waiting, return_exceptions=True)
-            assert all(isinstance(outcome, NotConnected) for outcome in outcomes)
+            assert all(isinstance(outcome, ConnectionClosedError) for outcome in outcomes)
             assert time.monotonic() - start < 2.0
             if tool == "last words":
                 assert "ended with exit code 1" in str(caught.value)
@@ -86,7 +92,7 @@ def test_a_server_that_dies_while_opening_is_one_clear_error(step: str) -> None:
     )
 
     async def conversation() -> None:
-        with pytest.raises(NotConnected, match="no luck"):
+        with pytest.raises(ConnectionClosedError, match="no luck"):
             async with Client.stdio(sys.executable, "-c", script, stderr=QUIET.append):
                 pass
 
@@ -97,7 +103,7 @@ def test_a_server_that_dies_while_opening_is_one_clear_error(step: str) -> None:
 def test_a_server_that_dies_after_the_opening_fails_what_waits(step: str) -> None:
     async def conversation() -> None:
         async with Client.stdio(*scripted(step), stderr=QUIET.append) as client:
-            with pytest.raises(NotConnected):
+            with pytest.raises(ConnectionClosedError):
                 await client.list_tools()
 
     within_deadline(conversation())
@@ -106,15 +112,15 @@ def test_a_server_that_dies_after_the_opening_fails_what_waits(step: str) -> Non
 @pytest.mark.parametrize(
     ("answer", "error"),
     [
-        ('{"jsonrpc":"2.0","id":2,"result":{"tools":3}}', InvalidResponse),
-        ('{"jsonrpc":"2.0","id":2,"result":null}', InvalidResponse),
-        ('{"jsonrpc":"2.0","id":2,"error":{"code":"x"}}', InvalidResponse),
-        ('{"jsonrpc":"2.0","id":2,"result":{},"error":{"code":1,"message":"m"}}', InvalidResponse),
-        ('{"jsonrpc":"1.0","id":2,"result":{"tools":[]}}', InvalidResponse),
-        ('{"jsonrpc":"2.0","id":2,"error":{"code":-1,"message":"no"}}', ErrorResponse),
+        ('{"jsonrpc":"2.0","id":2,"result":{"tools":3}}', InvalidResponseError),
+        ('{"jsonrpc":"2.0","id":2,"result":null}', InvalidResponseError),
+        ('{"jsonrpc":"2.0","id":2,"error":{"code":"x"}}', InvalidResponseError),
+        ('{"jsonrpc":"2.0","id":2,"result":{},"error":{"code":1,"message":"m"}}', InvalidResponseError),
+        ('{"jsonrpc":"1.0","id":2,"result":{"tools":[]}}', InvalidResponseError),
+        ('{"jsonrpc":"2.0","id":2,"error":{"code":-1,"message":"no"}}', RemoteJSONRPCError),
     ],
 )
-def test_a_malformed_answer_whose_id_can_be_read_fails_that_call_at_once(answer: str, error: type[McpError]) -> None:
+def test_a_malformed_answer_whose_id_can_be_read_fails_that_call_at_once(answer: str, error: type[MCPError]) -> None:
     async def conversation() -> None:
         steps = ["read()", f"say({answer!r})", "read()", """say('{"jsonrpc":"2.0","id":3,"result":{}}')""", "read()"]
         async with Client.stdio(*scripted(*steps), stderr=QUIET.append) as client:
@@ -132,8 +138,8 @@ def test_a_call_ends_within_its_timeout_and_a_quarter_of_a_second() -> None:
         async with connected() as client:
             for _ in range(3):
                 start = time.monotonic()
-                with pytest.raises(TimedOut):
-                    await client.call_tool(name="hang", options=Options(timeout=0.2))
+                with pytest.raises(RequestTimeoutError):
+                    await client.call_tool(name="hang", options=RequestOptions(timeout=0.2))
                 assert time.monotonic() - start < 0.45
             assert await client.ping()
 
@@ -186,7 +192,7 @@ def test_nothing_is_left_of_a_server_and_what_it_started() -> None:
                 children.append(int(result.content[0].text))
                 hanging = asyncio.create_task(client.call_tool(name=tool))
                 await client.ping()
-            with pytest.raises(NotConnected):
+            with pytest.raises(ConnectionClosedError):
                 await hanging
 
     within_deadline(conversation())
@@ -236,10 +242,10 @@ def test_only_a_small_environment_is_inherited(monkeypatch: pytest.MonkeyPatch) 
 def test_with_keep_alive_a_server_that_falls_silent_ends_the_conversation() -> None:
     async def conversation() -> None:
         silent = scripted("time.sleep(3600)")
-        async with Client.stdio(*silent, stderr=QUIET.append, keep_alive=0.1) as client:
+        async with Client.stdio(*silent, stderr=QUIET.append, ping_interval=0.1) as client:
             start = time.monotonic()
-            with pytest.raises(NotConnected):
-                await client.list_tools(options=Options(timeout=None))
+            with pytest.raises(ConnectionClosedError):
+                await client.list_tools(options=RequestOptions(timeout=None))
             assert time.monotonic() - start < 5.0
 
     within_deadline(conversation())
@@ -247,7 +253,7 @@ def test_with_keep_alive_a_server_that_falls_silent_ends_the_conversation() -> N
 
 def test_with_keep_alive_a_server_that_answers_is_left_alone() -> None:
     async def conversation() -> None:
-        async with Client.stdio(*SERVER, stderr=QUIET.append, keep_alive=0.05) as client:
+        async with Client.stdio(*SERVER, stderr=QUIET.append, ping_interval=0.05) as client:
             for _ in range(50):
                 assert await client.ping()
 

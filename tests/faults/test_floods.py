@@ -9,7 +9,7 @@ import pytest
 from conftest import package
 from faults.raw import RawServer
 
-from mcp_runtime.peer import Answered, Asked, Peer, Refused
+from mcp_runtime.peer import ResponseReceived, RequestReceived, Connection, MessageRejected
 
 MIB = 1 << 20
 WORD = (1 << 61) - 1  # Integers that differ by this have the same hash.
@@ -61,10 +61,10 @@ def test_two_hundred_thousand_notifications_leave_nothing_behind() -> None:
 # ---- without a process, for each revision -------------------------------------------------------------------------------
 
 
-def opened(revision: str, side: str) -> Peer:
+def opened(revision: str, side: str) -> Connection:
     row = package(revision, "methods").REVISION
-    peer = Peer(row, side, own={})  # type: ignore[arg-type]
-    peer.agree(row, {})
+    peer = Connection(row, side, local_capabilities={})  # type: ignore[arg-type]
+    peer.negotiated(row, {})
     return peer
 
 
@@ -80,12 +80,12 @@ def test_keys_that_only_look_right_are_not_those_of_the_envelope(revision: str) 
     params = {"_meta": meta(revision)}
     for wrong in ("Method", "METHOD", "metho\u0501", "method\u0000"):
         event = peer.receive(json.dumps({"jsonrpc": "2.0", "id": 1, wrong: method, "params": params}).encode())
-        assert isinstance(event, Refused), wrong
+        assert isinstance(event, MessageRejected), wrong
     for wrong in ("Id", "ID"):
         said = {"jsonrpc": "2.0", wrong: 1, "method": method, "params": params}
-        assert not isinstance(peer.receive(json.dumps(said).encode()), Asked), wrong
+        assert not isinstance(peer.receive(json.dumps(said).encode()), RequestReceived), wrong
     folded = {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "param\u017f": {"name": "x", **params}}
-    assert isinstance(peer.receive(json.dumps(folded).encode()), Refused)
+    assert isinstance(peer.receive(json.dumps(folded).encode()), MessageRejected)
 
 
 def test_a_key_that_stands_twice_has_one_reading(revision: str) -> None:
@@ -94,7 +94,9 @@ def test_a_key_that_stands_twice_has_one_reading(revision: str) -> None:
     tail = json.dumps({"_meta": meta(revision)})
     line = f'{{"jsonrpc":"2.0","id":1,"id":2,"method":"nonsense","method":"{method}","params":{tail}}}'
     event = peer.receive(line.encode())
-    assert isinstance(event, Refused) or (isinstance(event, Asked) and (event.id, event.row.method) == (2, method))
+    assert isinstance(event, MessageRejected) or (
+        isinstance(event, RequestReceived) and (event.id, event.row.method) == (2, method)
+    )
 
 
 @pytest.mark.parametrize("digits", [5_000, 1_000_000])
@@ -108,7 +110,7 @@ def test_integers_of_any_length_raise_nothing_and_cost_little(revision: str, dig
         f'{{"jsonrpc":"2.0","id":{number},"method":"{method}"}}',
         f'{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{head},"x":{number}}}}}',
     ):
-        assert isinstance(peer.receive(line.encode()), (Asked, Refused))
+        assert isinstance(peer.receive(line.encode()), (RequestReceived, MessageRejected))
     assert time.process_time() - start < 2
 
 
@@ -116,5 +118,5 @@ def test_answers_to_nothing_leave_nothing_behind(revision: str) -> None:
     peer = opened(revision, "client")
     for number in range(20_000):
         event = peer.receive(b'{"jsonrpc":"2.0","id":%d,"result":{}}' % number)
-        assert not isinstance(event, Answered)
+        assert not isinstance(event, ResponseReceived)
     assert not peer.in_flight

@@ -14,8 +14,8 @@ import pytest
 from behaviour.support import EVERY, HANDSHAKE, STATELESS, Rev, among, client_of, raw_server, server_of, wire_to
 
 import mcp_runtime
-from mcp_runtime.errors import InvalidResponse, McpError
-from mcp_runtime.peer import Answered, Asked, Peer, Refused
+from mcp_runtime.errors import InvalidResponseError, MCPError
+from mcp_runtime.peer import ResponseReceived, RequestReceived, Connection, MessageRejected
 
 AT_ONCE = 1024  # As runtime/mcp_runtime/session.py has it.
 WORD = (1 << 61) - 1  # Integers that differ by this have the same hash.
@@ -62,10 +62,10 @@ async def test_twenty_thousand_requests_of_a_server_are_worked_on_a_few_at_a_tim
 
 @among(STATELESS)
 async def test_requests_of_a_server_where_there_are_none_begin_nothing(rev: Rev) -> None:
-    peer = Peer(rev.revision, "client", own={"roots": {}})
+    peer = Connection(rev.revision, "client", local_capabilities={"roots": {}})
     for number in range(20_000):
         event = peer.receive(b'{"jsonrpc":"2.0","id":%d,"method":"roots/list"}' % number)
-        assert isinstance(event, Refused)
+        assert isinstance(event, MessageRejected)
     assert not peer.in_flight
 
 
@@ -96,8 +96,8 @@ async def test_two_hundred_thousand_notifications_leave_nothing_in_memory(rev: R
 
 @among(EVERY)
 def test_a_hundred_thousand_keys_and_values_that_collide_take_time_in_proportion(rev: Rev) -> None:
-    peer = Peer(rev.revision, "server", own={})
-    peer.agree(rev.revision, {})
+    peer = Connection(rev.revision, "server", local_capabilities={})
+    peer.negotiated(rev.revision, {})
     many: list[dict[str, Any]] = [
         {f"k{number}": number for number in range(100_000)},
         {str(WORD * number): number for number in range(100_000)},
@@ -108,7 +108,7 @@ def test_a_hundred_thousand_keys_and_values_that_collide_take_time_in_proportion
         asked["params"] = {"_meta": {**keys, **(rev.meta() if rev.stateless else {})}}
         line = json.dumps(asked).encode()
         before = time.process_time()
-        assert isinstance(peer.receive(line), Asked)
+        assert isinstance(peer.receive(line), RequestReceived)
         assert time.process_time() - before < 4
 
 
@@ -117,20 +117,24 @@ def test_a_hundred_thousand_keys_and_values_that_collide_take_time_in_proportion
 
 @among(EVERY)
 def test_an_answer_counts_once_and_only_for_who_asked(rev: Rev) -> None:
-    peer = Peer(rev.revision, "client", own={})
-    peer.agree(rev.revision, {"tools": {}})
+    peer = Connection(rev.revision, "client", local_capabilities={})
+    peer.negotiated(rev.revision, {"tools": {}})
     row: Any = rev.revision.table("client_to_server")["tools/list"]
     if not rev.stateless:
         opening: Any = rev.revision.table("client_to_server")["notifications/initialized"]
-        peer.tell(opening, None) if peer.phase.value == "during the handshake" else peer.enter(_open())
-    peer.ask(7, row, {"_meta": rev.meta()} if rev.stateless else {})
+        (
+            peer.send_notification(opening, None)
+            if peer.phase.value == "during the handshake"
+            else peer.enter_phase(_open())
+        )
+    peer.send_request(7, row, {"_meta": rev.meta()} if rev.stateless else {})
     more = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"} if rev.stateless else {}
     for id in (8, "7", 7.5, None):
         event = peer.receive(json.dumps({"jsonrpc": "2.0", "id": id, "result": {"tools": [], **more}}).encode())
-        assert isinstance(event, Refused) and event.reply is None
+        assert isinstance(event, MessageRejected) and event.reply is None
     line = json.dumps({"jsonrpc": "2.0", "id": 7, "result": {"tools": [], **more}}).encode()
-    assert isinstance(event := peer.receive(line), Answered) and not isinstance(event.outcome, McpError)
-    assert isinstance(event := peer.receive(line), Refused) and event.reply is None
+    assert isinstance(event := peer.receive(line), ResponseReceived) and not isinstance(event.outcome, MCPError)
+    assert isinstance(event := peer.receive(line), MessageRejected) and event.reply is None
 
 
 def _open() -> Any:
@@ -160,13 +164,13 @@ async def test_metadata_that_a_request_has_to_carry_is_asked_for(rev: Rev, missi
 @pytest.mark.parametrize(("type", "fine"), [("complete", True), (None, True), ("nobody_knows", False), (5, False)])
 @among(STATELESS)
 def test_a_result_without_a_type_is_complete_and_of_an_unknown_one_invalid(rev: Rev, type: Any, fine: bool) -> None:
-    peer = Peer(rev.revision, "client", own={})
-    peer.agree(rev.revision, {"tools": {}})
+    peer = Connection(rev.revision, "client", local_capabilities={})
+    peer.negotiated(rev.revision, {"tools": {}})
     row: Any = rev.revision.table("client_to_server")["tools/call"]
-    peer.ask(1, row, {"name": "x", "_meta": rev.meta()})
+    peer.send_request(1, row, {"name": "x", "_meta": rev.meta()})
     result = {"content": []} | ({} if type is None else {"resultType": type})
     event = peer.receive(json.dumps({"jsonrpc": "2.0", "id": 1, "result": result}).encode())
-    assert isinstance(event, Answered) and isinstance(event.outcome, InvalidResponse) is not fine
+    assert isinstance(event, ResponseReceived) and isinstance(event.outcome, InvalidResponseError) is not fine
 
 
 # ---- codes ----------------------------------------------------------------------------------------------------------------

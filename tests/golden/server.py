@@ -11,7 +11,7 @@ from types import ModuleType
 from typing import Any
 
 from mcp_generated import v2024_11_05, v2025_03_26, v2025_06_18, v2025_11_25, v2026_07_28
-from mcp_runtime.errors import Refusal
+from mcp_runtime.errors import JSONRPCError
 from mcp_runtime.faces.server import run
 
 EVERY = (v2024_11_05, v2025_03_26, v2025_06_18, v2025_11_25, v2026_07_28)
@@ -55,9 +55,9 @@ async def answer(name: str, arguments: dict[str, Any]) -> str:
             sys.stdout.write(text + "\n")
             return "printed"
         case "refuse", _:
-            raise Refusal(-1, "not today", {"why": "closed"})
+            raise JSONRPCError(-1, "not today", {"why": "closed"})
         case _:
-            raise Refusal(INVALID_PARAMS, f"no tool takes this: {name} with {sorted(arguments)}")
+            raise JSONRPCError(INVALID_PARAMS, f"no tool takes this: {name} with {sorted(arguments)}")
 
 
 def golden(revision: ModuleType) -> Any:
@@ -77,7 +77,7 @@ def golden(revision: ModuleType) -> Any:
 
         async def read_resource(self, ctx: Any, params: Any) -> Any:
             if params.uri != "golden://story":
-                raise Refusal(INVALID_PARAMS, "no such resource", {"uri": params.uri})
+                raise JSONRPCError(INVALID_PARAMS, "no such resource", {"uri": params.uri})
             return t.ReadResourceResult(contents=[t.TextResourceContents(uri=params.uri, text="Once upon a time.")])
 
     return Golden(name="golden", version="1.0")

@@ -13,7 +13,7 @@ from itertools import count
 from typing import Any
 
 from mcp_generated import REVISIONS
-from mcp_runtime.faces.asgi import Limits
+from mcp_runtime.faces.asgi import HTTPLimits
 from mcp_runtime.faces.server import run
 
 CAPABILITIES = {"tools": {"listChanged": True}, "resources": {"subscribe": True, "listChanged": True}}
@@ -108,6 +108,6 @@ if __name__ == "__main__":
         transport="http",
         port=int(sys.argv[2]) if len(sys.argv) > 2 else 0,
         legacy_sse=True,
-        limits=Limits(arrival=2.0),
+        limits=HTTPLimits(body_timeout=2.0),
         uvicorn={"http": sys.argv[1]},
     )

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from mcp_runtime.faces.http import run_http
-from mcp_runtime.sse import Events
+from mcp_runtime.faces.http import serve_with_uvicorn
+from mcp_runtime.sse import SSEDecoder
 
 from .wire import PARSERS, SESSIONS, Socket, Way, address, call, opened, posted, request
 
@@ -100,14 +100,14 @@ async def without_a_version_the_one_that_was_agreed_holds(way: Way) -> None:
 
 
 async def only_this_machine_is_listened_to(way: Way) -> None:
-    assert inspect.signature(run_http).parameters["host"].default == "127.0.0.1"
+    assert inspect.signature(serve_with_uvicorn).parameters["host"].default == "127.0.0.1"
 
 
 async def the_older_pair_tells_first_where_to_post(way: Way) -> None:
     listening = await Socket.to(way.where)
     await listening.write(posted(way.where, b"", {":path": "/sse", "accept": "text/event-stream"}, "GET"))
     assert (await listening.head())[0] == 200
-    (first,) = Events().feed(await listening.chunk())
+    (first,) = SSEDecoder().feed(await listening.chunk())
     assert first.kind == "endpoint"
     path = first.data.decode()
     assert path.startswith("/messages?")

@@ -12,7 +12,7 @@ from over_http.raw_server import STREAM, Got, Raw, Write, reply, result, said, s
 
 from mcp_generated import v2025_11_25
 from mcp_generated.v2025_11_25 import types as t
-from mcp_runtime.faces.calls import Options
+from mcp_runtime.faces.calls import RequestOptions
 from mcp_runtime.sse import encode
 
 from .wire import PARSERS, Socket, address, opened
@@ -114,5 +114,5 @@ async def test_twenty_thousand_requests_of_a_server_are_worked_on_and_answered_a
         await enough.wait()
         assert begun < answered + AT_ONCE + 300 and most <= 32
         raw.answers.pop("GET")
-        assert text(await client.call_tool(name="x", options=Options(timeout=30))) == "usual"
+        assert text(await client.call_tool(name="x", options=RequestOptions(timeout=30))) == "usual"
     assert not raw.asked("answer")[0].body.get("error")

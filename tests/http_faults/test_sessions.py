@@ -13,9 +13,9 @@ from over_http.sockets import listening
 from over_http.test_clauses_stateless import REFUSED, TAKEN
 
 from mcp_generated import v2025_11_25, v2026_07_28
-from mcp_runtime.errors import TimedOut
-from mcp_runtime.faces.asgi import HttpServer, Limits
-from mcp_runtime.faces.calls import Options
+from mcp_runtime.errors import RequestTimeoutError
+from mcp_runtime.faces.asgi import MCPASGIApp, HTTPLimits
+from mcp_runtime.faces.calls import RequestOptions
 
 from .server import Counts, served
 from .test_streams import Reader
@@ -31,7 +31,7 @@ HELLO = {"protocolVersion": SESSIONS, "capabilities": {}, "clientInfo": {"name":
 
 async def test_neither_session_nor_stream_of_a_user_serves_another(parser: str) -> None:
     """GHSA-jpw9-pfvf-9f58, CVE-2026-33946: whoever knows the ids of somebody else has nothing of it."""
-    app = HttpServer(
+    app = MCPASGIApp(
         [served(SESSIONS, Counts())], path="/mcp", owner=lambda scope: dict(scope["headers"]).get(b"x-user")
     )
     async with listening(app, http=parser) as port:
@@ -51,7 +51,7 @@ async def test_neither_session_nor_stream_of_a_user_serves_another(parser: str) 
 
 async def test_sessions_are_limited_in_number(parser: str) -> None:
     most = 5
-    app = server_of(EVERY[-1]).asgi(path="/mcp", limits=Limits(sessions=most))
+    app = server_of(EVERY[-1]).asgi(path="/mcp", limits=HTTPLimits(max_sessions=most))
     async with listening(app, http=parser) as port:
         where = f"127.0.0.1:{port}"
         for _ in range(3 * most):  # An opening that is refused takes no place.
@@ -64,7 +64,7 @@ async def test_sessions_are_limited_in_number(parser: str) -> None:
 
 
 async def test_sessions_that_nobody_uses_end(parser: str) -> None:
-    app = server_of(EVERY[-1]).asgi(path="/mcp", limits=Limits(idle=0.3))
+    app = server_of(EVERY[-1]).asgi(path="/mcp", limits=HTTPLimits(session_idle_timeout=0.3))
     async with listening(app, http=parser) as port:
         where = f"127.0.0.1:{port}"
         opening = await answered(where, posted(where, request(0, "initialize", HELLO)))
@@ -127,8 +127,8 @@ async def test_progress_without_end_does_not_put_the_end_of_a_call_off(parser: s
     way = Way(where, None)
     cancelled, heard = (await way.status())["cancelled"], list[float]()
     async with package.Client.http(f"http://{where}/mcp") as client:
-        options = Options(timeout=10, max_timeout=1.0, on_progress=lambda each: heard.append(each.progress))
-        with pytest.raises(TimedOut):
+        options = RequestOptions(timeout=10, max_timeout=1.0, on_progress=lambda each: heard.append(each.progress))
+        with pytest.raises(RequestTimeoutError):
             await client.call_tool(name="endless", options=options)
         assert len(heard) > 1
         await way.until(cancelled=cancelled + 1)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from mcp_runtime.sse import Events
+from mcp_runtime.sse import SSEDecoder
 
 from .wire import ALONE, PARSERS, SESSIONS, Answer, Socket, Way, address, call, entered, launched, opened, request
 
@@ -34,7 +34,7 @@ class Reader:
         await connection.write(data)
         status, _ = await connection.head()
         assert status == 200
-        decoder, left, whole = Events(), cut_at, False
+        decoder, left, whole = SSEDecoder(), cut_at, False
         while (left is None or left > 0) and len(self.said) != enough:
             part = await connection.chunk()
             if not part:

@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 
 from peers import Started, started
 
-from mcp_runtime.sse import Event, Events
+from mcp_runtime.sse import ServerSentEvent, SSEDecoder
 
 SERVER = Path(__file__).with_name("server.py")
 PARSERS = ("h11", "httptools")
@@ -61,8 +61,8 @@ class Answer:
         return json.loads(self.body)
 
     @property
-    def events(self) -> list[Event]:
-        return list(Events().feed(self.body))
+    def events(self) -> list[ServerSentEvent]:
+        return list(SSEDecoder().feed(self.body))
 
     @property
     def said(self) -> list[Any]:
@@ -102,7 +102,7 @@ class Socket:
 
     async def messages(self, number: int) -> list[Any]:
         """The next so many messages of a stream whose head was read."""
-        decoder, found = Events(), list[Any]()
+        decoder, found = SSEDecoder(), list[Any]()
         async with asyncio.timeout(CEILING):
             while len(found) < number:
                 found += [json.loads(event.data) for event in decoder.feed(await self.chunk()) if event.data]

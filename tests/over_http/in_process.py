@@ -13,8 +13,8 @@ from uvicorn.server import ServerState
 
 from mcp_runtime.seams import Transport
 from mcp_runtime.spec import Revision
-from mcp_runtime.transports.http_client.channel import Reach
-from mcp_runtime.transports.http_client.transport import HttpTransport
+from mcp_runtime.transports.http_client.channel import HTTPOptions
+from mcp_runtime.transports.http_client.transport import HTTPClientTransport
 
 
 class _Stream(httpx2.AsyncByteStream):
@@ -92,8 +92,8 @@ def connecting(server: Any, revision: Revision) -> Callable[[], Awaitable[Transp
     """What connects a client of this revision to a server, over HTTP in process."""
 
     @asynccontextmanager
-    async def reached(app: Any) -> AsyncIterator[tuple[str, Reach]]:
-        yield "http://localhost", Reach(client=asking(app))
+    async def reached(app: Any) -> AsyncIterator[tuple[str, HTTPOptions]]:
+        yield "http://localhost", HTTPOptions(client=asking(app))
 
     return _connecting(server, revision, reached)
 
@@ -102,14 +102,14 @@ def connecting_by_socket(server: Any, revision: Revision) -> Callable[[], Awaita
     """What connects a client of this revision to a server, over HTTP on a real socket."""
 
     @asynccontextmanager
-    async def reached(app: Any) -> AsyncIterator[tuple[str, Reach]]:
+    async def reached(app: Any) -> AsyncIterator[tuple[str, HTTPOptions]]:
         async with spoken(app) as port:
-            yield f"http://127.0.0.1:{port}", Reach()
+            yield f"http://127.0.0.1:{port}", HTTPOptions()
 
     return _connecting(server, revision, reached)
 
 
-Reached = Callable[[Any], AbstractAsyncContextManager[tuple[str, Reach]]]
+Reached = Callable[[Any], AbstractAsyncContextManager[tuple[str, HTTPOptions]]]
 
 
 def _connecting(server: Any, revision: Revision, reached: Reached) -> Callable[[], Awaitable[Transport]]:
@@ -118,7 +118,7 @@ def _connecting(server: Any, revision: Revision, reached: Reached) -> Callable[[
         stack = AsyncExitStack()
         url, reach = await stack.enter_async_context(reached(app))
         path = "/mcp" if revision.http.streamable else "/sse"
-        transport: Any = HttpTransport(url + path, revision, reach)
+        transport: Any = HTTPClientTransport(url + path, revision, reach)
         close = transport.close
 
         async def closing() -> None:

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mcp_generated import v2025_11_25
-from mcp_runtime.faces.calls import Options
-from mcp_runtime.transports.http_client.channel import Reach
+from mcp_runtime.faces.calls import RequestOptions
+from mcp_runtime.transports.http_client.channel import HTTPOptions
 
 DEADLINE = 30.0  # Seconds for one test; a ceiling.
 NEWEST_WITH_SESSIONS = "2025-11-25"
@@ -140,9 +140,9 @@ def text(result: Any) -> str:
     return str(result.content[0].text)
 
 
-async def call(raw: Raw, options: Options | None = None, reach: Reach | None = None) -> str:
+async def call(raw: Raw, options: RequestOptions | None = None, reach: HTTPOptions | None = None) -> str:
     """Open, call a tool, close."""
-    async with serving(raw), v2025_11_25.Client.http(raw.url, reach=reach) as client:
+    async with serving(raw), v2025_11_25.Client.http(raw.url, http=reach) as client:
         return text(await client.call_tool(name="x", options=options))
 
 

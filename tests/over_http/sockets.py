@@ -15,7 +15,7 @@ import uvicorn
 from behaviour.support import Rev
 
 from mcp_runtime.faces.http import listen
-from mcp_runtime.sse import Event, Events
+from mcp_runtime.sse import ServerSentEvent, SSEDecoder
 
 from .support import BOTH
 
@@ -152,11 +152,11 @@ class Caller:
         named = {} if self.session is None else {"mcp-session-id": self.session}
         return {"accept": BOTH, "mcp-protocol-version": self.rev.id, "connection": "close", **named}
 
-    async def follow(self, method: str, url: str, after: str = "", body: Any = None) -> list[Event]:
+    async def follow(self, method: str, url: str, after: str = "", body: Any = None) -> list[ServerSentEvent]:
         """The events of one connection, until its end or until it is cut; `after` is where to resume."""
         last = {"last-event-id": after} if after else {}
-        events = Events()
-        heard: list[Event] = []
+        events = SSEDecoder()
+        heard: list[ServerSentEvent] = []
         try:
             async with self.http.stream(method, url, json=body, headers=self.headers | last) as answer:
                 assert answer.status_code == 200, await answer.aread()

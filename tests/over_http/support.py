@@ -11,7 +11,7 @@ from typing import Any
 
 from behaviour.support import Rev
 
-from mcp_runtime.sse import Event, Events
+from mcp_runtime.sse import ServerSentEvent, SSEDecoder
 
 BOTH = "application/json, text/event-stream"
 
@@ -26,12 +26,12 @@ class Answer:
     status: int = 0
     headers: dict[str, str] = field(default_factory=dict[str, str])
     content: bytes = b""
-    events: list[Event] = field(default_factory=list[Event])
+    events: list[ServerSentEvent] = field(default_factory=list[ServerSentEvent])
 
     def __post_init__(self) -> None:
         self._left = asyncio.Event()
         self._changed = asyncio.Condition()
-        self._decoder = Events()
+        self._decoder = SSEDecoder()
         self._given = False
         self.task = asyncio.create_task(self.app(self.scope, self._receive, self._send))
         self.task.add_done_callback(lambda _: asyncio.ensure_future(self._notify()))

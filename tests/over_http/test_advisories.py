@@ -16,9 +16,9 @@ import pytest
 from behaviour.support import EVERY, HANDSHAKE, STATELESS, Rev, among, server_of, since
 
 from mcp_generated import App
-from mcp_runtime.errors import LocalError, UnusableSchema
-from mcp_runtime.faces.asgi import HttpServer
-from mcp_runtime.faces.tools import Tools
+from mcp_runtime.errors import LocalError, InvalidSchemaError
+from mcp_runtime.faces.asgi import MCPASGIApp
+from mcp_runtime.faces.tools import ApprovedTools
 
 from .sockets import Caller, listening
 from .support import BOTH, Web, web
@@ -185,8 +185,8 @@ async def test_no_schema_of_a_server_makes_a_client_fetch_anything(rev: Rev, pla
         server = server_of(rev, list_tools=list_tools, call_tool=call_tool)
         async with listening(server.asgi(path="/mcp")) as port:
             async with rev.package.Client.http(f"http://127.0.0.1:{port}/mcp") as client:
-                with pytest.raises(UnusableSchema):
-                    await Tools(client).call("x", {"a": 1})
+                with pytest.raises(InvalidSchemaError):
+                    await ApprovedTools(client).call("x", {"a": 1})
                 assert (await client.call_tool(name="x", arguments={"a": 1})).structured_content == {"a": 1}
         with pytest.raises(LocalError):
             App("refers").tool(input_schema=schema)(lambda a: a)
@@ -216,7 +216,7 @@ async def test_a_key_in_another_case_is_not_taken_for_the_key(rev: Rev) -> None:
 @among(HANDSHAKE)
 async def test_neither_session_nor_stream_of_a_user_serves_another(rev: Rev) -> None:
     alice, bob = (SimpleNamespace(is_authenticated=True, display_name=name) for name in ("alice", "bob"))
-    app = HttpServer([echo(rev)])
+    app = MCPASGIApp([echo(rev)])
     hello = {"protocolVersion": rev.id, "capabilities": {}, "clientInfo": {"name": "raw", "version": "1"}}
     client, other = Web(app, rev), Web(app, rev)
     for each, user in ((client, alice), (other, bob)):

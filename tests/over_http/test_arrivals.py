@@ -8,22 +8,22 @@ from typing import Any
 
 import pytest
 
-from mcp_runtime.http.headers import Turned
-from mcp_runtime.transports.http.arrivals import Arrivals
-from mcp_runtime.transports.http.wire import Left
+from mcp_runtime.http.headers import HTTPError
+from mcp_runtime.transports.http.arrivals import BodyReader
+from mcp_runtime.transports.http.wire import ClientDisconnectError
 
 
 def part(body: bytes, more: bool = False) -> MutableMapping[str, Any]:
     return {"type": "http.request", "body": body, "more_body": more}
 
 
-def arrived(*messages: MutableMapping[str, Any]) -> bytes | Turned:
+def arrived(*messages: MutableMapping[str, Any]) -> bytes | HTTPError:
     coming = iter(messages)
 
     async def receive() -> MutableMapping[str, Any]:
         return next(coming)
 
-    return asyncio.run(Arrivals(largest=8, seconds=5).body(receive))
+    return asyncio.run(BodyReader(max_bytes=8, seconds=5).read(receive))
 
 
 @pytest.mark.parametrize(
@@ -46,12 +46,12 @@ def test_a_body_is_whole_however_it_comes(messages: list[MutableMapping[str, Any
 )
 def test_a_body_that_is_too_long_is_refused(messages: list[MutableMapping[str, Any]]) -> None:
     refused = arrived(*messages)
-    assert isinstance(refused, Turned) and refused.status == 413
+    assert isinstance(refused, HTTPError) and refused.status == 413
 
 
 @pytest.mark.parametrize("before", [[], [part(b"1234", more=True)]], ids=["at once", "in the middle"])
 def test_who_leaves_before_the_body_is_there_has_left(before: list[MutableMapping[str, Any]]) -> None:
-    with pytest.raises(Left):
+    with pytest.raises(ClientDisconnectError):
         arrived(*before, {"type": "http.disconnect"})
 
 
@@ -72,8 +72,8 @@ def test_a_length_tells_before_anything_is_read(length: bytes, status: int) -> N
     async def receive() -> MutableMapping[str, Any]:
         raise AssertionError("it was read")
 
-    refused = asyncio.run(Arrivals(largest=8, seconds=5).body(receive, length))
-    assert isinstance(refused, Turned) and refused.status == status
+    refused = asyncio.run(BodyReader(max_bytes=8, seconds=5).read(receive, length))
+    assert isinstance(refused, HTTPError) and refused.status == status
 
 
 @pytest.mark.parametrize("length", [b"", b"0", b"8", b"08"])
@@ -81,4 +81,4 @@ def test_a_length_that_may_be_is_read(length: bytes) -> None:
     async def receive() -> MutableMapping[str, Any]:
         return part(b"12345678")
 
-    assert asyncio.run(Arrivals(largest=8, seconds=5).body(receive, length)) == b"12345678"
+    assert asyncio.run(BodyReader(max_bytes=8, seconds=5).read(receive, length)) == b"12345678"

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from behaviour.support import HANDSHAKE, Rev, among, clause, server_of, since
 
-from mcp_runtime.errors import McpError
-from mcp_runtime.faces.calls import Options
+from mcp_runtime.errors import MCPError
+from mcp_runtime.faces.calls import RequestOptions
 
 from .raw_server import Got, Raw, reply, result, said, serving
 from .support import Answer, Web, web
@@ -268,8 +268,8 @@ async def test_what_a_client_sends(rev: Rev, holds: Seen) -> None:
     raw = Raw({"tools/call": slow})
     async with serving(raw), rev.package.Client.http(raw.url) as client:
         assert (await client.call_tool(name="quick")).content[0].text == "done"
-        with pytest.raises(McpError):
-            await client.call_tool(name="slow", options=Options(timeout=0.2))
+        with pytest.raises(MCPError):
+            await client.call_tool(name="slow", options=RequestOptions(timeout=0.2))
         async with asyncio.timeout(10):
             while not raw.asked("notifications/cancelled") or not raw.asked("GET"):
                 await asyncio.sleep(0.01)

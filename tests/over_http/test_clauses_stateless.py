@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 from behaviour.support import STATELESS, Rev, among, server_of
 
-from mcp_runtime.errors import McpError
-from mcp_runtime.faces.asgi import Limits
-from mcp_runtime.faces.calls import Options
-from mcp_runtime.http.heads import Heads
-from mcp_runtime.http.origins import Origins
-from mcp_runtime.http.rules import Spoken
-from mcp_runtime.sse import COMMENT
+from mcp_runtime.errors import MCPError
+from mcp_runtime.faces.asgi import HTTPLimits
+from mcp_runtime.faces.calls import RequestOptions
+from mcp_runtime.http.heads import CachedRequestHeadParser
+from mcp_runtime.http.origins import OriginPolicy
+from mcp_runtime.http.rules import ServedRevisions
+from mcp_runtime.sse import KEEP_ALIVE_COMMENT
 
 from .raw_server import Got, Raw, reply, result, said, serving
 from .support import BOTH, web
@@ -89,11 +89,11 @@ async def test_a_stream_holds_what_belongs_to_its_request_and_ends_with_its_answ
 
 @among(STATELESS)
 async def test_a_stranger_cannot_fill_the_memory_for_heads(rev: Rev) -> None:
-    heads = Heads(Origins.of(None, None), Spoken.of({rev.id: rev.revision}))
+    heads = CachedRequestHeadParser(OriginPolicy.create(None, None), ServedRevisions.create({rev.id: rev.revision}))
     for number in range(50):
         raw = [(b"host", b"localhost"), (b"accept", BOTH.encode()), (b"x-filler", b"%05d" % number * 1000)]
         assert heads.read("POST", raw)[0].headers["x-filler"]
-    assert not heads._seen
+    assert not heads._cache
 
 
 @among(STATELESS)
@@ -119,10 +119,10 @@ async def test_what_a_server_asks_is_in_a_result_and_never_a_request(rev: Rev) -
 async def test_who_listens_while_nothing_happens_gets_comments_and_the_end_is_said(rev: Rev) -> None:
     server = server_of(rev, capabilities={"tools": {"listChanged": True}})
     wanted = {"notifications": {"toolsListChanged": True}}
-    async with web(rev, server, limits=Limits(keep_alive=0.02)) as client:
+    async with web(rev, server, limits=HTTPLimits(keep_alive=0.02)) as client:
         listening = client.ask(body=rev.request("sub", "subscriptions/listen", wanted))
         await listening.messages(1)
-        await listening.until(lambda answer: answer.content.count(COMMENT) >= 3)
+        await listening.until(lambda answer: answer.content.count(KEEP_ALIVE_COMMENT) >= 3)
         assert len(listening.said) == 1, "comments are no events"
         await client.app.close()
         assert ids(await listening.whole()) == ["sub"]
@@ -166,10 +166,10 @@ async def test_what_a_client_sends(rev: Rev, holds: Callable[[Got, Rev], bool]) 
     raw = Raw({"server/discover": discover, "tools/call": slow, "resources/read": refuse, "tools/list": refuse})
     async with serving(raw), rev.package.Client.http(raw.url) as client:
         assert (await client.call_tool(name="quick")).content[0].text == "done"
-        with pytest.raises(McpError):
-            await client.call_tool(name="slow", options=Options(timeout=0.1))
+        with pytest.raises(MCPError):
+            await client.call_tool(name="slow", options=RequestOptions(timeout=0.1))
         for refused in (client.read_resource(uri="x:y"), client.list_tools()):
-            with pytest.raises(McpError):
+            with pytest.raises(MCPError):
                 await refused
     assert len(raw.seen) >= 4
     for got in raw.seen:

@@ -11,12 +11,19 @@ import pytest
 from over_http.raw_server import STREAM, Got, Raw, Write, always, call, reply, result, run, said, serving, text
 
 from mcp_generated import v2025_11_25
-from mcp_runtime.errors import ErrorResponse, InvalidResponse, McpError, NotConnected, Rejected, TimedOut
-from mcp_runtime.faces.calls import Options
-from mcp_runtime.sse import COMMENT, encode
-from mcp_runtime.transports.http_client.channel import Reach
+from mcp_runtime.errors import (
+    RemoteJSONRPCError,
+    InvalidResponseError,
+    MCPError,
+    ConnectionClosedError,
+    HTTPStatusError,
+    RequestTimeoutError,
+)
+from mcp_runtime.faces.calls import RequestOptions
+from mcp_runtime.sse import KEEP_ALIVE_COMMENT, encode
+from mcp_runtime.transports.http_client.channel import HTTPOptions
 
-SHORT = Options(timeout=0.3)
+SHORT = RequestOptions(timeout=0.3)
 
 
 def event(got: Got, value: Any, **more: Any) -> bytes:
@@ -41,7 +48,7 @@ def streams(*parts: Any) -> Raw:
         streams(b"\xef\xbb\xbf", lambda got: event(got, said("it"))),
         streams(lambda got: event(got, said("it")).replace(b"\n", b"\r")),
         streams(lambda got: event(got, said("it")).replace(b"\n", b"\r\n")),
-        streams(COMMENT * 100, lambda got: event(got, said("it"))),
+        streams(KEEP_ALIVE_COMMENT * 100, lambda got: event(got, said("it"))),
         streams(b"data: not JSON\n\n", lambda got: event(got, said("it"))),
         streams(b"data:\n\n", b"event: other\ndata: {}\n\n", lambda got: event(got, said("it"))),
         streams(lambda got: encode(b'{"jsonrpc":"2.0","id":99,"result":{}}'), lambda got: event(got, said("it"))),
@@ -59,34 +66,46 @@ def test_an_answer_is_found_in_a_stream(raw: Raw) -> None:
 @pytest.mark.parametrize(
     ("raw", "fault", "why"),
     [
-        (streams(), NotConnected, "the stream ended before the answer came"),
-        (streams(b"data: {"), NotConnected, "the stream ended before the answer came"),
-        (streams(b"data: " + b"x" * 70_000), NotConnected, "longer than 65536 bytes"),
-        (Raw({"tools/call": always(reply(b"{}", kind="text/html"))}), InvalidResponse, "no message and no stream"),
-        (Raw({"tools/call": always(reply(b"", 202))}), InvalidResponse, "status 202"),
-        (Raw({"tools/call": always(reply(b"[]"))}), InvalidResponse, "not one to this request"),
-        (Raw({"tools/call": always(reply(b'{"jsonrpc":"2.0","id":99,"result":{}}'))}), InvalidResponse, "not one to"),
-        (Raw({"tools/call": always(reply(b"x" * 70_000))}), InvalidResponse, "longer than 65536 bytes"),
-        (Raw({"tools/call": always(reply(b"x", headers={"content-encoding": "gzip"}))}), InvalidResponse, "coding"),
-        (Raw({"tools/call": always(reply(b"{}")[:-1])}), NotConnected, "broke off"),
-        (Raw({"tools/call": always(b"nonsense\r\n\r\n")}), NotConnected, "RemoteProtocolError"),
-        (Raw({"tools/call": always(b"")}), NotConnected, "RemoteProtocolError"),
-        (Raw({"tools/call": always(reply(b"oops", 500))}), Rejected, "status 500"),
-        (Raw({"tools/call": always(reply(b"", 401))}), Rejected, "status 401"),
+        (streams(), ConnectionClosedError, "the stream ended before the answer came"),
+        (streams(b"data: {"), ConnectionClosedError, "the stream ended before the answer came"),
+        (streams(b"data: " + b"x" * 70_000), ConnectionClosedError, "longer than 65536 bytes"),
+        (Raw({"tools/call": always(reply(b"{}", kind="text/html"))}), InvalidResponseError, "no message and no stream"),
+        (Raw({"tools/call": always(reply(b"", 202))}), InvalidResponseError, "status 202"),
+        (Raw({"tools/call": always(reply(b"[]"))}), InvalidResponseError, "not one to this request"),
+        (
+            Raw({"tools/call": always(reply(b'{"jsonrpc":"2.0","id":99,"result":{}}'))}),
+            InvalidResponseError,
+            "not one to",
+        ),
+        (Raw({"tools/call": always(reply(b"x" * 70_000))}), InvalidResponseError, "longer than 65536 bytes"),
+        (
+            Raw({"tools/call": always(reply(b"x", headers={"content-encoding": "gzip"}))}),
+            InvalidResponseError,
+            "coding",
+        ),
+        (Raw({"tools/call": always(reply(b"{}")[:-1])}), ConnectionClosedError, "broke off"),
+        (Raw({"tools/call": always(b"nonsense\r\n\r\n")}), ConnectionClosedError, "RemoteProtocolError"),
+        (Raw({"tools/call": always(b"")}), ConnectionClosedError, "RemoteProtocolError"),
+        (Raw({"tools/call": always(reply(b"oops", 500))}), HTTPStatusError, "status 500"),
+        (Raw({"tools/call": always(reply(b"", 401))}), HTTPStatusError, "status 401"),
         (
             Raw({"tools/call": always(reply(b"", 307, headers={"location": "http://evil.invalid/"}))}),
-            Rejected,
+            HTTPStatusError,
             "redirect",
         ),
-        (Raw({"tools/call": always(reply(b"", 302, headers={"location": "/other"}))}), Rejected, "redirect"),
-        (Raw({"tools/call": always(reply(b"", 307, headers={"location": "/mcp"}))}), Rejected, "more than 5 redirects"),
+        (Raw({"tools/call": always(reply(b"", 302, headers={"location": "/other"}))}), HTTPStatusError, "redirect"),
+        (
+            Raw({"tools/call": always(reply(b"", 307, headers={"location": "/mcp"}))}),
+            HTTPStatusError,
+            "more than 5 redirects",
+        ),
     ],
 )
-def test_a_call_that_gets_no_answer_fails_at_once_and_alone(raw: Raw, fault: type[McpError], why: str) -> None:
+def test_a_call_that_gets_no_answer_fails_at_once_and_alone(raw: Raw, fault: type[MCPError], why: str) -> None:
     async def test() -> None:
-        async with serving(raw), v2025_11_25.Client.http(raw.url, reach=Reach(limit=65536)) as client:
+        async with serving(raw), v2025_11_25.Client.http(raw.url, http=HTTPOptions(max_bytes=65536)) as client:
             with pytest.raises(fault, match=why):
-                await client.call_tool(name="x", options=Options(timeout=None))
+                await client.call_tool(name="x", options=RequestOptions(timeout=None))
             raw.answers.clear()
             assert text(await client.call_tool(name="x")) == "usual"
 
@@ -99,14 +118,14 @@ def test_an_error_of_json_rpc_is_one_whatever_its_status() -> None:
         await write(reply(json.dumps(error).encode(), 400))
 
     async def test() -> None:
-        with pytest.raises(ErrorResponse, match="no") as caught:
+        with pytest.raises(RemoteJSONRPCError, match="no") as caught:
             await call(Raw({"tools/call": refuse}))
         assert (caught.value.code, caught.value.data, caught.value.status) == (-32602, 7, 400)
 
     run(test())
 
 
-@pytest.mark.parametrize("silent", [b"", STREAM, STREAM + COMMENT])
+@pytest.mark.parametrize("silent", [b"", STREAM, STREAM + KEEP_ALIVE_COMMENT])
 @pytest.mark.clause("2025-03-26/transports/23")
 def test_a_slow_answer_ends_at_the_deadline_of_the_call_and_the_server_is_told(silent: bytes) -> None:
     async def test() -> None:
@@ -117,7 +136,7 @@ def test_a_slow_answer_ends_at_the_deadline_of_the_call_and_the_server_is_told(s
                 await write(silent)
                 while True:
                     await asyncio.wait_for(told.wait(), 20)
-                    await write(COMMENT)
+                    await write(KEEP_ALIVE_COMMENT)
             finally:
                 gone.set()
 
@@ -127,7 +146,7 @@ def test_a_slow_answer_ends_at_the_deadline_of_the_call_and_the_server_is_told(s
 
         raw = Raw({"tools/call": wait, "notifications/cancelled": cancelled})
         async with serving(raw), v2025_11_25.Client.http(raw.url) as client:
-            with pytest.raises(TimedOut):
+            with pytest.raises(RequestTimeoutError):
                 await client.call_tool(name="x", options=SHORT)
             await told.wait()
             await gone.wait()
@@ -178,7 +197,7 @@ def test_a_stream_cut_anywhere_is_resumed_without_loss_or_doubling() -> None:
 
             async def one(number: int) -> None:
                 heard: list[float] = []
-                options = Options(on_progress=lambda progress: heard.append(progress.progress))
+                options = RequestOptions(on_progress=lambda progress: heard.append(progress.progress))
                 outcome = text(await client.call_tool(name="x", arguments={"n": number}, options=options))
                 assert outcome in stored and heard == list(range(1, 9))
 
@@ -204,7 +223,7 @@ def test_a_stream_that_cannot_be_resumed_fails_its_call_and_no_other() -> None:
         async with serving(raw), v2025_11_25.Client.http(raw.url) as client:
             calls = [client.call_tool(name="cut" if number == 4 else "fine") for number in range(10)]
             outcomes = await asyncio.gather(*calls, return_exceptions=True)
-            assert isinstance(outcomes[4], NotConnected) and "status 405" in str(outcomes[4])
+            assert isinstance(outcomes[4], ConnectionClosedError) and "status 405" in str(outcomes[4])
             assert [text(each) for number, each in enumerate(outcomes) if number != 4] == ["fine"] * 9
 
     run(test())

@@ -15,7 +15,7 @@ from peers import clean, python_peer, started
 
 from mcp_generated import REVISIONS, v2025_11_25
 from mcp_runtime.exchange import Progress
-from mcp_runtime.faces.calls import Options
+from mcp_runtime.faces.calls import RequestOptions
 from mcp_runtime.faces.client import negotiate
 
 WAYS = {"stream": "/mcp", "json": "/mcp", "sse": "/sse"}
@@ -56,7 +56,7 @@ async def use(client: Any) -> None:
     heard: list[Progress] = []
     assert {tool.name async for tool in client.iter_tools()} == {"add", "steps", "fail", "big"}
     assert (await client.call_tool(name="add", arguments={"a": 1, "b": 2})).content[0].text == "3"
-    result = await client.call_tool(name="steps", options=Options(on_progress=heard.append))
+    result = await client.call_tool(name="steps", options=RequestOptions(on_progress=heard.append))
     assert result.content[0].text == "done" and heard in ([Progress(n, 3) for n in (1, 2, 3)], [])
     assert (await client.call_tool(name="fail")).is_error
     assert len((await client.call_tool(name="big")).content[0].text) == 3 << 20

@@ -13,10 +13,10 @@ import pytest
 from over_http.raw_server import STREAM, Got, Raw, Write, call, reply, result, run, said, serving, text
 
 from mcp_generated import v2025_11_25, v2026_07_28
-from mcp_runtime.errors import NotConnected, Rejected
-from mcp_runtime.faces.calls import Options
+from mcp_runtime.errors import ConnectionClosedError, HTTPStatusError
+from mcp_runtime.faces.calls import RequestOptions
 from mcp_runtime.sse import encode
-from mcp_runtime.transports.http_client.channel import Reach
+from mcp_runtime.transports.http_client.channel import HTTPOptions
 
 from .test_client_sessions import discover
 
@@ -28,7 +28,7 @@ def test_headers_are_sent_with_each_request_and_change_none_of_the_protocol() ->
     async def test() -> None:
         raw = Raw()
         own = {"X-Tenant": "t1", "Accept": "text/html", "Content-Type": "text/plain", "Mcp-Session-Id": "mine"}
-        assert await call(raw, reach=Reach(headers=own)) == "usual"
+        assert await call(raw, http=HTTPOptions(headers=own)) == "usual"
         assert {"POST", "DELETE"} <= {got.method for got in raw.seen}
         assert {got.headers["x-tenant"] for got in raw.seen} == {"t1"}
         for got in raw.seen[1:]:
@@ -42,7 +42,7 @@ def test_headers_are_sent_with_each_request_and_change_none_of_the_protocol() ->
 def test_credentials_are_sent_with_each_request() -> None:
     async def test() -> None:
         raw = Raw()
-        assert await call(raw, reach=Reach(auth=CREDENTIALS)) == "usual"
+        assert await call(raw, http=HTTPOptions(auth=CREDENTIALS)) == "usual"
         assert {got.headers["authorization"] for got in raw.seen} == {AS_ADA}
 
     run(test())
@@ -52,7 +52,7 @@ def test_a_client_that_is_given_is_used_and_not_closed() -> None:
     async def test() -> None:
         raw = Raw()
         async with httpx2.AsyncClient(headers={"x-own": "yes"}) as own:
-            assert await call(raw, reach=Reach(auth=CREDENTIALS, client=own)) == "usual"
+            assert await call(raw, http=HTTPOptions(auth=CREDENTIALS, client=own)) == "usual"
             assert not own.is_closed
         assert {(got.headers["authorization"], got.headers["x-own"]) for got in raw.seen} == {(AS_ADA, "yes")}
 
@@ -62,7 +62,7 @@ def test_a_client_that_is_given_is_used_and_not_closed() -> None:
 def test_a_proxy_is_asked_for_everything() -> None:
     async def test() -> None:
         async with serving(Raw()) as proxy:
-            far = v2025_11_25.Client.http("http://far.invalid/mcp", reach=Reach(proxy=proxy.url))
+            far = v2025_11_25.Client.http("http://far.invalid/mcp", http=HTTPOptions(proxy=proxy.url))
             async with far as client:
                 assert text(await client.call_tool(name="x")) == "usual"
             assert {got.path for got in proxy.seen} == {"http://far.invalid/mcp"}
@@ -103,11 +103,11 @@ def test_a_certificate_is_checked_against_those_that_were_given(tmp_path: Path) 
         raw = Raw()
         server = await asyncio.start_server(raw.connected, "127.0.0.1", 0, ssl=serving_with)
         url = f"https://localhost:{server.sockets[0].getsockname()[1]}/mcp"
-        trusting = Reach(tls=ssl.create_default_context(cafile=str(made)))
-        async with v2025_11_25.Client.http(url, reach=trusting) as client:
+        trusting = HTTPOptions(tls=ssl.create_default_context(cafile=str(made)))
+        async with v2025_11_25.Client.http(url, http=trusting) as client:
             assert text(await client.call_tool(name="x")) == "usual"
         seen = len(raw.seen)
-        with pytest.raises(NotConnected, match="(?i)certificate"):
+        with pytest.raises(ConnectionClosedError, match="(?i)certificate"):
             async with v2025_11_25.Client.http(url):
                 pass
         assert len(raw.seen) == seen, "nothing was said to a server that nobody vouches for"
@@ -132,12 +132,12 @@ def test_credentials_follow_a_redirect_to_their_own_origin_alone(status: int) ->
                 await raw.usual(got, write)
 
         raw = Raw({"tools/call": redirect})
-        reach = Reach(auth=CREDENTIALS)
-        async with serving(raw), serving(there), v2025_11_25.Client.http(raw.url, reach=reach) as client:
+        reach = HTTPOptions(auth=CREDENTIALS)
+        async with serving(raw), serving(there), v2025_11_25.Client.http(raw.url, http=reach) as client:
             assert text(await client.call_tool(name="near")) == "usual"
             again = [(got.method, got.headers["authorization"]) for got in raw.seen if got.path == "/moved"]
             assert again == [("POST", AS_ADA)]
-            with pytest.raises(Rejected, match="not followed"):
+            with pytest.raises(HTTPStatusError, match="not followed"):
                 await client.call_tool(name="far")
         assert there.seen == []
 
@@ -180,8 +180,8 @@ def test_a_server_that_does_not_say_whether_it_took_a_notification_is_not_waited
 
         raw = Raw({"notifications/initialized": never})
         async with serving(raw):
-            with pytest.raises(NotConnected):
-                async with v2025_11_25.Client.http(raw.url, reach=Reach(timeout=0.2)):
+            with pytest.raises(ConnectionClosedError):
+                async with v2025_11_25.Client.http(raw.url, http=HTTPOptions(timeout=0.2)):
                     pass
 
     run(test())
@@ -196,6 +196,6 @@ def test_a_client_without_sessions_takes_both_kinds_of_answer(kind: str) -> None
 
         raw = Raw({"server/discover": discover, "tools/call": answer})
         async with serving(raw), v2026_07_28.Client.http(raw.url) as client:
-            assert text(await client.call_tool(name="x", options=Options(timeout=20))) == kind
+            assert text(await client.call_tool(name="x", options=RequestOptions(timeout=20))) == kind
 
     run(test())

@@ -9,16 +9,16 @@ from conftest import package
 
 from mcp_generated import REVISIONS
 from mcp_runtime.http.asking import (
-    Answer,
-    delay,
-    follows,
+    ResponseKind,
+    reconnect_delay,
+    may_follow_redirect,
     headers_for,
-    is_older,
-    is_session,
-    judge,
-    plain,
-    read_tools,
-    speaks_otherwise,
+    may_be_legacy_sse,
+    is_session_id,
+    classify_response,
+    redact_url,
+    read_tool_headers,
+    may_know_other_lifecycle,
 )
 from mcp_runtime.jsonrpc import NotificationMessage, RequestMessage
 from mcp_runtime.spec import Revision
@@ -87,23 +87,23 @@ def test_a_name_or_an_address_is_repeated_where_the_method_has_one(method: str, 
 @pytest.mark.parametrize(
     ("status", "kind", "asked", "in_session", "answer"),
     [
-        (200, "application/json; charset=utf-8", True, True, Answer.JSON),
-        (200, "Text/Event-Stream", True, True, Answer.EVENTS),
-        (200, "text/html", True, False, Answer.WRONG),
-        (202, "", True, False, Answer.WRONG),
-        (202, "", False, True, Answer.TAKEN),
-        (204, "", False, True, Answer.TAKEN),
-        (404, "", True, True, Answer.LOST),
-        (404, "", True, False, Answer.REFUSED),
-        (400, "application/json", True, True, Answer.REFUSED),
-        (302, "", True, True, Answer.REFUSED),
-        (503, "", False, True, Answer.REFUSED),
+        (200, "application/json; charset=utf-8", True, True, ResponseKind.JSON),
+        (200, "Text/Event-Stream", True, True, ResponseKind.EVENTS),
+        (200, "text/html", True, False, ResponseKind.UNEXPECTED),
+        (202, "", True, False, ResponseKind.UNEXPECTED),
+        (202, "", False, True, ResponseKind.ACCEPTED),
+        (204, "", False, True, ResponseKind.ACCEPTED),
+        (404, "", True, True, ResponseKind.SESSION_LOST),
+        (404, "", True, False, ResponseKind.ERROR),
+        (400, "application/json", True, True, ResponseKind.ERROR),
+        (302, "", True, True, ResponseKind.ERROR),
+        (503, "", False, True, ResponseKind.ERROR),
     ],
 )
 def test_a_status_and_a_content_type_say_how_a_post_was_answered(
-    status: int, kind: str, asked: bool, in_session: bool, answer: Answer
+    status: int, kind: str, asked: bool, in_session: bool, answer: ResponseKind
 ) -> None:
-    assert judge(status, kind, asked, in_session) is answer
+    assert classify_response(status, kind, asked, in_session) is answer
 
 
 @pytest.mark.parametrize(
@@ -131,7 +131,7 @@ def test_a_status_and_a_content_type_say_how_a_post_was_answered(
     ],
 )
 def test_a_refusal_says_whether_the_server_may_know_another_lifecycle(status: Any, code: int, otherwise: bool) -> None:
-    assert speaks_otherwise(status, code, revision(STATELESS)) is otherwise
+    assert may_know_other_lifecycle(status, code, revision(STATELESS)) is otherwise
 
 
 @pytest.mark.parametrize(
@@ -140,8 +140,10 @@ def test_a_refusal_says_whether_the_server_may_know_another_lifecycle(status: An
     + [(status, False, False) for status in (401, 403, 408, 429, 500, 503, 200, 302)],
 )
 def test_a_refused_opening_may_be_that_of_an_older_server(status: int, first: bool, later: bool) -> None:
-    assert is_older(status, revision("2025-03-26")) is first
-    assert is_older(status, revision("2025-06-18")) is is_older(status, revision("2025-11-25")) is later
+    assert may_be_legacy_sse(status, revision("2025-03-26")) is first
+    assert (
+        may_be_legacy_sse(status, revision("2025-06-18")) is may_be_legacy_sse(status, revision("2025-11-25")) is later
+    )
 
 
 @pytest.mark.parametrize(
@@ -150,7 +152,7 @@ def test_a_refused_opening_may_be_that_of_an_older_server(status: int, first: bo
     + [("a\x7f", False), ("a\n", False)],
 )
 def test_a_session_id_has_visible_characters_alone(id: str, fine: bool) -> None:
-    assert is_session(id) is fine
+    assert is_session_id(id) is fine
 
 
 @pytest.mark.parametrize(
@@ -174,29 +176,32 @@ def test_a_session_id_has_visible_characters_alone(id: str, fine: bool) -> None:
 def test_a_redirect_is_followed_where_origin_and_method_stay(
     status: int, method: str, target: str, followed: bool
 ) -> None:
-    assert follows(status, method, "http://a/mcp", target) is followed
+    assert may_follow_redirect(status, method, "http://a/mcp", target) is followed
 
 
 def test_waiting_grows_within_bounds_and_what_the_server_says_is_the_least() -> None:
     for failures in range(20):
-        least, most = delay(failures, None, 0.0), delay(failures, None, 1.0)
+        least, most = reconnect_delay(failures, None, 0.0), reconnect_delay(failures, None, 1.0)
         assert 0.25 <= least <= most <= 30
         for retry in (0, 1, 1000, 10**9):
             assert (
-                max(0.01, min(retry / 1000, 300)) <= delay(failures, retry, 0.0) <= delay(failures, retry, 1.0) <= 360
+                max(0.01, min(retry / 1000, 300))
+                <= reconnect_delay(failures, retry, 0.0)
+                <= reconnect_delay(failures, retry, 1.0)
+                <= 360
             )
-    assert delay(0, 1000, 0.0) == 1.0
-    assert delay(3, None, 0.5) > delay(1, None, 0.5)
+    assert reconnect_delay(0, 1000, 0.0) == 1.0
+    assert reconnect_delay(3, None, 0.5) > reconnect_delay(1, None, 0.5)
 
 
 def test_a_url_is_shown_without_what_may_be_secret_in_it() -> None:
-    assert plain("https://user:secret@host:1/mcp?key=secret#secret") == "https://host:1/mcp"
+    assert redact_url("https://user:secret@host:1/mcp?key=secret#secret") == "https://host:1/mcp"
 
 
 def test_tools_whose_annotations_are_not_allowed_are_left_out() -> None:
     fine = {"type": "object", "properties": {"a": {"type": "object", "properties": {"b": {"type": "string"}}}}}
     fine["properties"]["a"]["properties"]["b"]["x-mcp-header"] = "B"  # type: ignore[index]
     bad = {"type": "object", "properties": {"a": {"type": "number", "x-mcp-header": "A"}}}
-    tools = read_tools([{"name": "fine", "inputSchema": fine}, {"name": "bad", "inputSchema": bad}, 7])
-    assert [each if each == 7 else each["name"] for each in tools.kept] == ["fine", 7]
-    assert dict(tools.paths) == {"fine": {"b": ("a", "b")}} and list(tools.left_out) == ["bad"]
+    tools = read_tool_headers([{"name": "fine", "inputSchema": fine}, {"name": "bad", "inputSchema": bad}, 7])
+    assert [each if each == 7 else each["name"] for each in tools.tools] == ["fine", 7]
+    assert dict(tools.paths) == {"fine": {"b": ("a", "b")}} and list(tools.rejected) == ["bad"]

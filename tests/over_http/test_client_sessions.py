@@ -26,13 +26,19 @@ from over_http.raw_server import (
 )
 
 from mcp_generated import v2025_11_25, v2026_07_28
-from mcp_runtime.errors import ErrorResponse, InvalidResponse, NotConnected, Rejected, TimedOut
-from mcp_runtime.faces.calls import Options
+from mcp_runtime.errors import (
+    RemoteJSONRPCError,
+    InvalidResponseError,
+    ConnectionClosedError,
+    HTTPStatusError,
+    RequestTimeoutError,
+)
+from mcp_runtime.faces.calls import RequestOptions
 from mcp_runtime.faces.client import negotiate
-from mcp_runtime.sse import COMMENT, encode
-from mcp_runtime.transports.http_client.channel import Reach
+from mcp_runtime.sse import KEEP_ALIVE_COMMENT, encode
+from mcp_runtime.transports.http_client.channel import HTTPOptions
 
-SHORT = Options(timeout=0.3)
+SHORT = RequestOptions(timeout=0.3)
 
 
 async def discover(got: Got, write: Write) -> None:
@@ -68,7 +74,7 @@ def test_a_lost_session_is_opened_again_once_without_the_old_id_and_the_calls_go
 
 def test_a_session_that_never_lasts_fails_the_call() -> None:
     async def test() -> None:
-        with pytest.raises(NotConnected, match="as soon as it was open"):
+        with pytest.raises(ConnectionClosedError, match="as soon as it was open"):
             await call(Raw({"tools/call": always(reply(b"", 404))}))
 
     run(test())
@@ -78,7 +84,7 @@ def test_a_session_that_never_lasts_fails_the_call() -> None:
 def test_a_hostile_session_id_is_refused(id: str) -> None:
     async def test() -> None:
         raw = Raw(session=id)
-        with pytest.raises(InvalidResponse, match="visible ASCII"):
+        with pytest.raises(InvalidResponseError, match="visible ASCII"):
             await call(raw)
         assert {got.rpc for got in raw.seen} == {"initialize"}
 
@@ -122,10 +128,10 @@ def test_who_may_not_ask_or_meets_a_broken_server_does_not_fall_back(status: int
         raw = Raw({rpc: always(reply(b"", status)) for rpc in ("server/discover", "initialize", "GET")})
         async with serving(raw):
             clients = [v2025_11_25.Client.http(raw.url), v2026_07_28.Client.http(raw.url)]
-            with pytest.raises(Rejected) as caught:
+            with pytest.raises(HTTPStatusError) as caught:
                 await negotiate(*clients)
             assert caught.value.status == status
-            with pytest.raises(Rejected):
+            with pytest.raises(HTTPStatusError):
                 async with v2025_11_25.Client.http(raw.url):
                     pass
         assert [got.rpc for got in raw.seen] == ["server/discover", "initialize"]
@@ -140,8 +146,8 @@ def test_a_slow_server_is_not_an_older_one() -> None:
     async def test() -> None:
         raw = Raw({"server/discover": wait})
         async with serving(raw):
-            clients = [v2025_11_25.Client.http(raw.url), v2026_07_28.Client.http(raw.url, opening=SHORT)]
-            with pytest.raises(TimedOut):
+            clients = [v2025_11_25.Client.http(raw.url), v2026_07_28.Client.http(raw.url, connect_options=SHORT)]
+            with pytest.raises(RequestTimeoutError):
                 await negotiate(*clients)
         assert len(raw.seen) == 1
 
@@ -189,7 +195,7 @@ def test_a_server_that_refuses_what_it_says_it_speaks_is_asked_once_more_and_no_
 
     async def test() -> None:
         async with serving(raw):
-            with nullcontext() if times == 1 else pytest.raises(ErrorResponse, match="no"):
+            with nullcontext() if times == 1 else pytest.raises(RemoteJSONRPCError, match="no"):
                 async with v2026_07_28.Client.http(raw.url):
                     pass
         assert len(raw.asked("server/discover")) == 2
@@ -201,7 +207,7 @@ def test_an_older_server_may_not_send_us_to_another_origin() -> None:
     async def test() -> None:
         raw = Raw({"initialize": always(reply(b"", 405))})
         raw.answers["GET"] = always(STREAM + encode(b"http://evil.invalid/messages", kind="endpoint"))
-        with pytest.raises(Rejected, match="status 405"):
+        with pytest.raises(HTTPStatusError, match="status 405"):
             await call(raw)
 
     run(test())
@@ -210,8 +216,8 @@ def test_an_older_server_may_not_send_us_to_another_origin() -> None:
 def test_no_secret_reaches_a_log_or_an_error(caplog: pytest.LogCaptureFixture) -> None:
     async def test() -> None:
         raw = Raw({"tools/call": always(reply(b"", 403))}, session="secret-session")
-        with pytest.raises(Rejected) as caught:
-            await call(raw, reach=Reach(headers={"Authorization": "Bearer secret-token"}))
+        with pytest.raises(HTTPStatusError) as caught:
+            await call(raw, http=HTTPOptions(headers={"Authorization": "Bearer secret-token"}))
         assert "secret" not in str(caught.value)
         assert raw.asked("tools/call")[0].headers["authorization"] == "Bearer secret-token"
 
@@ -228,14 +234,14 @@ def test_a_stateless_call_is_cancelled_by_closing_its_stream_and_by_nothing_else
             try:
                 await write(STREAM)
                 while True:
-                    await write(COMMENT)
+                    await write(KEEP_ALIVE_COMMENT)
                     await asyncio.sleep(0.01)
             finally:
                 gone.set()
 
         raw = Raw({"server/discover": discover, "tools/call": wait})
         async with serving(raw), v2026_07_28.Client.http(raw.url) as client:
-            with pytest.raises(TimedOut):
+            with pytest.raises(RequestTimeoutError):
                 await client.call_tool(name="x", options=SHORT)
             await gone.wait()
         assert [got.rpc for got in raw.seen] == ["server/discover", "tools/call"]
@@ -283,7 +289,7 @@ def test_a_client_is_closed_from_another_task_while_a_call_waits() -> None:
             call = asyncio.create_task(client.call_tool(name="x"))
             await arrived.wait()
             await asyncio.gather(asyncio.create_task(client.close()), asyncio.create_task(client.close()))
-            with pytest.raises(NotConnected):
+            with pytest.raises(ConnectionClosedError):
                 await call
         assert len(raw.asked("DELETE")) == 1
 
@@ -313,9 +319,9 @@ def test_the_calls_of_an_older_server_fail_when_its_stream_ends() -> None:
 
         raw = Raw({"GET": stream, "initialize": opened, "tools/call": end})
         async with serving(raw), v2025_11_25.Client.http(raw.url) as client:
-            with pytest.raises(NotConnected):
-                await client.call_tool(name="x", options=Options(timeout=None))
-            with pytest.raises(NotConnected):
+            with pytest.raises(ConnectionClosedError):
+                await client.call_tool(name="x", options=RequestOptions(timeout=None))
+            with pytest.raises(ConnectionClosedError):
                 await client.call_tool(name="x")
         assert raw.asked("tools/call")[0].path == "/messages?session=1"
 

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from behaviour.support import EVERY, HANDSHAKE, STATELESS, Rev, among, before, server_of, since
 
-from mcp_runtime.errors import Refusal
-from mcp_runtime.faces.asgi import HttpServer, Limits
+from mcp_runtime.errors import JSONRPCError
+from mcp_runtime.faces.asgi import MCPASGIApp, HTTPLimits
 
 from .support import Web, web
 
@@ -152,7 +152,7 @@ async def test_a_head_that_breaks_a_rule_is_turned_away_before_anything_runs(
 
 @among(EVERY)
 async def test_a_body_that_outgrows_the_limit_is_turned_away_while_it_is_read(rev: Rev) -> None:
-    async with web(rev, echo(rev), limits=Limits(body=1000)) as client:
+    async with web(rev, echo(rev), limits=HTTPLimits(max_body=1000)) as client:
         assert (await client.answered(body=call(rev, "x" * 2000))).status == 413
         assert (await client.answered(body=call(rev))).status == 200
 
@@ -309,7 +309,7 @@ async def test_a_batch_is_answered_in_one_body(rev: Rev) -> None:
 
 
 async def test_one_endpoint_serves_every_revision_at_once() -> None:
-    app = HttpServer([echo(rev) for rev in EVERY])
+    app = MCPASGIApp([echo(rev) for rev in EVERY])
     clients = [Web(app, rev) for rev in EVERY]
     for client in clients:
         if not client.rev.stateless:
@@ -323,7 +323,7 @@ async def test_one_endpoint_serves_every_revision_at_once() -> None:
 
 async def test_sessions_are_limited_in_number_and_end_when_they_are_idle() -> None:
     rev = HANDSHAKE[-1]
-    app = echo(rev).asgi(limits=Limits(sessions=2, idle=0.05))
+    app = echo(rev).asgi(limits=HTTPLimits(max_sessions=2, session_idle_timeout=0.05))
     first, second, third = (Web(app, rev) for _ in range(3))
     await first.open()
     await second.open()
@@ -339,7 +339,7 @@ async def test_sessions_are_limited_in_number_and_end_when_they_are_idle() -> No
 @among(EVERY)
 async def test_the_status_of_an_error_is_that_of_its_revision(rev: Rev) -> None:
     async def call_tool(ctx: Any, params: Any) -> Any:
-        raise Refusal(-32602, "no such tool")
+        raise JSONRPCError(-32602, "no such tool")
 
     async with web(rev, server_of(rev, call_tool=call_tool)) as client:
         answer = await client.answered(body=call(rev))

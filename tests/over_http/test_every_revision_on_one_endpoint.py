@@ -14,7 +14,7 @@ from behaviour.support import EVERY, Rev, server_of, since
 
 import mcp_generated
 from mcp_generated.v2026_07_28 import types as t
-from mcp_runtime.faces.calls import Options
+from mcp_runtime.faces.calls import RequestOptions
 
 
 @asynccontextmanager
@@ -43,7 +43,7 @@ def test_a_client_of_each_revision_is_served(rev: Rev) -> None:
     async def talk() -> None:
         steps: list[float] = []
         async with endpoint() as url, rev.package.Client.http(url) as client:
-            options = Options(on_progress=lambda progress: steps.append(progress.progress))
+            options = RequestOptions(on_progress=lambda progress: steps.append(progress.progress))
             text, link = (await client.call_tool(name="hi", options=options)).content
             assert text.text == "hi" and steps == [1]
             assert link.type == ("resource_link" if rev.id >= "2025-06-18" else "text")

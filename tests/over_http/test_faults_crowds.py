@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 from behaviour.support import HANDSHAKE, STATELESS, Rev, among, server_of, since
 
-from mcp_runtime.errors import NotConnected
-from mcp_runtime.faces.asgi import Limits
-from mcp_runtime.faces.calls import Options
+from mcp_runtime.errors import ConnectionClosedError
+from mcp_runtime.faces.asgi import HTTPLimits
+from mcp_runtime.faces.calls import RequestOptions
 from mcp_runtime.session import Session
-from mcp_runtime.transports.http.events import MemoryEvents
-from mcp_runtime.transports.http.sessions import HttpSession
-from mcp_runtime.transports.http.streams import Stream
+from mcp_runtime.transports.http.events import InMemoryEventStore
+from mcp_runtime.transports.http.sessions import HTTPSession
+from mcp_runtime.transports.http.streams import SSEStream
 
 from .sockets import Proxy, listening, proxied
 from .support import Web
@@ -42,16 +42,16 @@ def call(rev: Rev, id: Any = 1, **arguments: Any) -> dict[str, Any]:
 
 def alive() -> int:
     gc.collect()
-    return sum(isinstance(each, (HttpSession, Session, Stream)) for each in gc.get_objects())
+    return sum(isinstance(each, (HTTPSession, Session, SSEStream)) for each in gc.get_objects())
 
 
 @pytest.mark.deadline(600)  # By a clock that is put forward.
 @pytest.mark.clause("2025-03-26/transports/37", "draft/transports/37")
 async def test_sessions_that_nobody_comes_back_to_are_given_back_with_their_memory() -> None:
     rev = HANDSHAKE[-1]
-    events = MemoryEvents()
+    events = InMemoryEventStore()
     server = server_of(rev, call_tool=echo(rev).call_tool, capabilities={"tools": {"listChanged": True}})
-    app = server.asgi(limits=Limits(idle=IDLE), events=events)
+    app = server.asgi(limits=HTTPLimits(session_idle_timeout=IDLE), event_store=events)
     loop = asyncio.get_running_loop()
     told, forward = loop.time, 0.0
     loop.time = lambda: told() + forward  # type: ignore[method-assign]
@@ -78,7 +78,7 @@ async def test_sessions_that_nobody_comes_back_to_are_given_back_with_their_memo
     before = alive()
     tracemalloc.start()
     await crowd(1000)
-    app._heads._seen.clear()  # Of the heads of requests a number is remembered, whoever made them.
+    app._head_parser._cache.clear()  # Of the heads of requests a number is remembered, whoever made them.
     gc.collect()
     left, most = tracemalloc.get_traced_memory()
     tracemalloc.stop()
@@ -90,7 +90,7 @@ async def test_sessions_that_nobody_comes_back_to_are_given_back_with_their_memo
 
 async def test_a_body_that_does_not_come_is_not_waited_for() -> None:
     rev = STATELESS[-1]
-    async with listening(echo(rev).asgi(path="/mcp", limits=Limits(arrival=0.2))) as port:
+    async with listening(echo(rev).asgi(path="/mcp", limits=HTTPLimits(body_timeout=0.2))) as port:
         pairs = [await asyncio.open_connection("127.0.0.1", port) for _ in range(20)]
         for _, writer in pairs:
             writer.write(
@@ -121,7 +121,7 @@ async def test_a_connection_that_drops_harms_its_own_call_alone(rev: Rev) -> Non
             asked = [asyncio.create_task(client.call_tool(name=name)) for name in names]
             await all_begun.wait()
             assert proxy.cut(b'"victim"') == 1
-            with pytest.raises(NotConnected):
+            with pytest.raises(ConnectionClosedError):
                 await asked[0]
             go.set()
             assert [(await each).content[0].text for each in asked[1:]] == names[1:]
@@ -133,7 +133,7 @@ async def test_a_connection_that_drops_harms_its_own_call_alone(rev: Rev) -> Non
 async def test_three_mebibytes_pass_in_both_directions(rev: Rev, streamed: bool) -> None:
     async with listening(echo(rev).asgi(path="/mcp")) as port:
         heard: list[Any] = []
-        options = Options(on_progress=heard.append) if streamed else None
+        options = RequestOptions(on_progress=heard.append) if streamed else None
         async with rev.package.Client.http(f"http://127.0.0.1:{port}/mcp") as client:
             result = await client.call_tool(name="echo", arguments={"text": MUCH}, options=options)
             assert result.content[0].text == MUCH and len(heard) == streamed
@@ -197,8 +197,8 @@ async def test_a_stream_that_is_open_holds_one_task_and_shares_its_timer() -> No
 @pytest.mark.parametrize(("length", "kept"), [(1, 63), (1024 * 1024, 15)])
 async def test_answers_that_can_still_be_resumed_are_kept_for_a_session_within_limits(length: int, kept: int) -> None:
     rev = HANDSHAKE[-1]
-    events = MemoryEvents()
-    app = echo(rev).asgi(events=events)
+    events = InMemoryEventStore()
+    app = echo(rev).asgi(event_store=events)
     client = Web(app, rev)
     await client.open()
     named = {"name": "echo", "arguments": {"text": "x" * length}, "_meta": {"progressToken": "t"}}

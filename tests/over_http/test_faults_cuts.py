@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from behaviour.support import HANDSHAKE, Rev, among, server_of, since
 
-from mcp_runtime.faces.calls import Options
+from mcp_runtime.faces.calls import RequestOptions
 
 from .sockets import Proxy, listening, proxied
 
@@ -38,7 +38,7 @@ async def test_calls_cut_in_hundreds_of_places_are_heard_whole_and_once(rev: Rev
 
             async def one(number: int) -> None:
                 heard: list[float] = []
-                options = Options(on_progress=lambda progress: heard.append(progress.progress))
+                options = RequestOptions(on_progress=lambda progress: heard.append(progress.progress))
                 result = await client.call_tool(name=str(number), options=options)
                 assert result.content[0].text == str(number) and heard == list(range(1, STEPS + 1))
 

@@ -16,11 +16,11 @@ import httpx2
 import pytest
 from behaviour.support import EVERY, HANDSHAKE, STATELESS, Rev, among, server_of, since
 
-from mcp_runtime.errors import McpError
-from mcp_runtime.faces.asgi import Limits
-from mcp_runtime.faces.calls import Options
+from mcp_runtime.errors import MCPError
+from mcp_runtime.faces.asgi import HTTPLimits
+from mcp_runtime.faces.calls import RequestOptions
 from mcp_runtime.faces.http import listen
-from mcp_runtime.transports.http_client.channel import Reach
+from mcp_runtime.transports.http_client.channel import HTTPOptions
 
 from .sockets import Caller, Proxy, listening, proxied
 
@@ -88,7 +88,7 @@ async def test_a_client_goes_on_with_a_server_that_was_killed_and_started_again(
             first.kill()
             await first.wait()
             async with process(port):
-                with pytest.raises(McpError):
+                with pytest.raises(MCPError):
                     await stuck
                 assert (await client.call_tool(name="two")).content[0].text == "two"
                 await client.__aexit__(None, None, None)
@@ -166,12 +166,12 @@ async def test_a_client_that_goes_in_the_middle_of_a_stream_leaves_the_server_we
                 going = rev.package.Client.http(url)
                 await going.__aenter__()
                 heard = asyncio.Event()
-                options = Options(on_progress=lambda _: heard.set())
+                options = RequestOptions(on_progress=lambda _: heard.set())
                 asked = asyncio.create_task(going.call_tool(name="leave", options=options))
                 await asyncio.gather(begun.wait(), heard.wait())
                 await going.close()
                 proxy.cut()
-                with pytest.raises(McpError):
+                with pytest.raises(MCPError):
                     await asked
                 if rev.stateless:
                     await cancelled.wait()
@@ -196,13 +196,15 @@ async def test_a_proxy_that_drops_silent_connections_finds_none(rev: Rev, http: 
         await go.wait()
         return rev.text("late")
 
-    app = server_of(rev, call_tool=call_tool).asgi(path="/mcp", limits=Limits(keep_alive=0.05), legacy_sse=True)
+    app = server_of(rev, call_tool=call_tool).asgi(path="/mcp", limits=HTTPLimits(keep_alive=0.05), legacy_sse=True)
     async with listening(app, http=http) as port:
         proxy = Proxy(port)
         async with proxied(proxy) as url, rev.package.Client.http(at(url, rev)) as client:
             proxy.idle = 2.0
             heard = asyncio.Event()
-            asked = asyncio.create_task(client.call_tool(name="x", options=Options(on_progress=lambda _: heard.set())))
+            asked = asyncio.create_task(
+                client.call_tool(name="x", options=RequestOptions(on_progress=lambda _: heard.set()))
+            )
             await heard.wait()
             before = proxy.passed
             while proxy.passed < before + 60:
@@ -227,7 +229,7 @@ async def test_a_call_survives_a_proxy_that_drops_its_silent_stream(rev: Rev, ht
         async with proxied(proxy) as url, rev.package.Client.http(url) as client:
             heard = asyncio.Event()
             proxy.idle = 0.2
-            options = Options(on_progress=lambda _: heard.set())
+            options = RequestOptions(on_progress=lambda _: heard.set())
             asked = asyncio.create_task(client.call_tool(name="x", options=options))
             await heard.wait()
             while proxy.cuts < 2:
@@ -247,9 +249,9 @@ async def test_a_proxy_that_buffers_gives_all_of_an_answer_at_its_end(rev: Rev, 
 
     async with listening(server_of(rev, call_tool=call_tool).asgi(path="/mcp"), http=http) as port:
         proxy, heard = Proxy(port, buffers=True), list[float]()
-        reach = Reach(headers={"connection": "close"})  # This proxy knows the end of an answer by that alone.
-        async with proxied(proxy) as url, rev.package.Client.http(url, reach=reach) as client:
-            options = Options(on_progress=lambda progress: heard.append(progress.progress))
+        reach = HTTPOptions(headers={"connection": "close"})  # This proxy knows the end of an answer by that alone.
+        async with proxied(proxy) as url, rev.package.Client.http(url, http=reach) as client:
+            options = RequestOptions(on_progress=lambda progress: heard.append(progress.progress))
             assert (await client.call_tool(name="x", options=options)).content[0].text == "done"
             assert heard == [1, 2, 3]
 

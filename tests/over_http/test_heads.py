@@ -6,10 +6,10 @@ from __future__ import annotations
 import pytest
 from behaviour.support import HANDSHAKE, STATELESS
 
-from mcp_runtime.http.heads import Heads
-from mcp_runtime.http.origins import Origins
-from mcp_runtime.http.headers import Turned
-from mcp_runtime.http.rules import Spoken, Way, check_alone
+from mcp_runtime.http.heads import CachedRequestHeadParser
+from mcp_runtime.http.origins import OriginPolicy
+from mcp_runtime.http.headers import HTTPError
+from mcp_runtime.http.rules import ServedRevisions, RequestKind, check_stateless
 from mcp_runtime.jsonrpc import RequestMessage
 from mcp_runtime.spec import META
 
@@ -21,8 +21,8 @@ KIND = (b"content-type", b"application/json")
 NAMED = [(b"mcp-session-id", b"abc"), (b"mcp-protocol-version", REV.id.encode())]
 
 
-def heads() -> Heads:
-    return Heads(Origins.of(None, None), Spoken.of({REV.id: REV.revision}))
+def heads() -> CachedRequestHeadParser:
+    return CachedRequestHeadParser(OriginPolicy.create(None, None), ServedRevisions.create({REV.id: REV.revision}))
 
 
 def length(number: bytes) -> tuple[bytes, bytes]:
@@ -34,7 +34,7 @@ def test_a_head_is_known_again_with_another_length() -> None:
     one, first = known.read("POST", [HOST, KIND, length(b"10"), *NAMED])
     two, second = known.read("POST", [HOST, KIND, length(b"2000"), *NAMED])
     assert one is two and (first, second) == (b"10", b"2000")
-    assert "content-length" not in one.headers and one.way is Way.SESSION
+    assert "content-length" not in one.headers and one.kind is RequestKind.SESSION
 
 
 def test_the_length_may_stand_anywhere_and_be_absent() -> None:
@@ -55,15 +55,15 @@ def test_two_lengths_are_refused_also_the_second_time() -> None:
     known = heads()
     for _ in range(2):
         head, _ = known.read("POST", [HOST, KIND, length(b"1"), length(b"2")])
-        assert head.stranger is not None and head.stranger.status == 400
+        assert head.origin_error is not None and head.origin_error.status == 400
 
 
 def test_the_method_belongs_to_what_is_known() -> None:
     known = heads()
     get, _ = known.read("GET", [HOST, (b"accept", b"application/json")])
     post, _ = known.read("POST", [HOST, (b"accept", b"application/json")])
-    assert get.turned is not None and get.turned.status == 406
-    assert post.turned is not None and post.turned.status == 415
+    assert get.error is not None and get.error.status == 406
+    assert post.error is not None and post.error.status == 415
 
 
 def test_pairs_may_be_lists() -> None:
@@ -74,13 +74,13 @@ def test_pairs_may_be_lists() -> None:
 
 
 def test_the_method_is_that_of_the_body_also_where_no_name_is_repeated() -> None:
-    spoken = Spoken.of({ALONE.id: ALONE.revision})
+    spoken = ServedRevisions.create({ALONE.id: ALONE.revision})
     named = [(b"mcp-protocol-version", ALONE.id.encode()), (b"mcp-method", b"tools/list")]
-    head, _ = Heads(Origins.of(None, None), spoken).read("POST", [HOST, KIND, *named])
+    head, _ = CachedRequestHeadParser(OriginPolicy.create(None, None), spoken).read("POST", [HOST, KIND, *named])
     params = {"_meta": {f"{META}protocolVersion": ALONE.id}}
-    assert check_alone(head, RequestMessage(1, "tools/list", params), spoken) is ALONE.revision
-    refused = check_alone(head, RequestMessage(1, "prompts/list", params), spoken)
-    assert isinstance(refused, Turned) and (refused.status, refused.code) == (400, MISMATCH)
+    assert check_stateless(head, RequestMessage(1, "tools/list", params), spoken) is ALONE.revision
+    refused = check_stateless(head, RequestMessage(1, "prompts/list", params), spoken)
+    assert isinstance(refused, HTTPError) and (refused.status, refused.code) == (400, MISMATCH)
 
 
 @pytest.mark.parametrize("name", [b"authorization", b"cookie", b"dpop"])

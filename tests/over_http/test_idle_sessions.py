@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from mcp_runtime.transports.http.events import MemoryEvents
-from mcp_runtime.transports.http.sessions import Sessions
+from mcp_runtime.transports.http.events import InMemoryEventStore
+from mcp_runtime.transports.http.sessions import SessionStore
 
 IDLE = 100.0
 
@@ -54,7 +54,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 @pytest.mark.parametrize("step", [0.01, 0.5, 30.0, 99.0])
 def test_a_session_that_is_used_does_not_end_and_then_ends_in_its_time(clock: Clock, step: float) -> None:
-    sessions = Sessions(MemoryEvents(), 10, IDLE)
+    sessions = SessionStore(InMemoryEventStore(), 10, IDLE)
     used, other = sessions.open(None), sessions.open(None)
     assert used is not None and other is not None
     last = 0.0
@@ -71,7 +71,7 @@ def test_a_session_that_is_used_does_not_end_and_then_ends_in_its_time(clock: Cl
 
 
 def test_the_session_used_least_lately_ends_first(clock: Clock) -> None:
-    sessions = Sessions(MemoryEvents(), 10, IDLE)
+    sessions = SessionStore(InMemoryEventStore(), 10, IDLE)
     opened = [sessions.open(None) for _ in range(3)]
     for at, each in ((10.0, opened[2]), (20.0, opened[0]), (30.0, opened[1])):
         clock.go_to(at)

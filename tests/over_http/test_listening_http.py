@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from mcp_generated import v2026_07_28
-from mcp_runtime.errors import ErrorResponse, NotConnected
-from mcp_runtime.transports.http_client.channel import Reach
+from mcp_runtime.errors import RemoteJSONRPCError, ConnectionClosedError
+from mcp_runtime.transports.http_client.channel import HTTPOptions
 
 from .in_process import asking
 
@@ -54,7 +54,7 @@ class Broken:
 
 
 def client_of(app: Any) -> Any:
-    return v2026_07_28.Client.http("http://localhost/mcp", reach=Reach(client=asking(app)))
+    return v2026_07_28.Client.http("http://localhost/mcp", http=HTTPOptions(client=asking(app)))
 
 
 async def test_where_a_stream_breaks_off_the_client_listens_again_and_tells_what_may_have_been_missed() -> None:
@@ -73,7 +73,7 @@ async def test_where_a_stream_breaks_off_the_client_listens_again_and_tells_what
 async def test_a_server_that_refuses_the_second_time_ends_the_iteration_with_its_error() -> None:
     app = Broken(breaks=1, then=lambda: (400, {"code": -32602, "message": "not any more"}))
     async with client_of(app) as client, client.listen(tool_list_changed=True) as stream:
-        with pytest.raises(ErrorResponse, match="not any more"):
+        with pytest.raises(RemoteJSONRPCError, match="not any more"):
             await anext(stream)
 
 
@@ -114,5 +114,5 @@ async def test_a_stream_that_is_never_acknowledged_is_no_stream() -> None:
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
     async with client_of(silent) as client:
-        with pytest.raises(NotConnected, match="ended before the answer came"):
+        with pytest.raises(ConnectionClosedError, match="ended before the answer came"):
             await client.listen(tool_list_changed=True).__aenter__()

@@ -9,7 +9,7 @@ import pytest
 from behaviour.support import STATELESS, Rev, among, server_of
 from over_http.support import Answer, Web, web
 
-from mcp_runtime.errors import NotConnected
+from mcp_runtime.errors import ConnectionClosedError
 
 
 def call(client: Web, name: str) -> Answer:
@@ -154,12 +154,12 @@ async def test_a_notification_is_handled_behind_its_answer_and_nothing_can_be_sa
 
     async def on_cancelled(ctx: Any, params: Any) -> None:
         await go.wait()
-        with pytest.raises(NotConnected):
+        with pytest.raises(ConnectionClosedError):
             await ctx.notify_tool_list_changed()
         told.append(params.request_id)
         done.set()
 
-    row = rev.revision.lifecycle.cancel
+    row = rev.revision.lifecycle.cancelled
     async with web(rev, server_of(rev, **{row.name: on_cancelled})) as client:
         said = {"jsonrpc": "2.0", "method": row.method, "params": {"requestId": 7, "_meta": rev.meta()}}
         assert (await client.answered(body=said)).status == 202 and not told

@@ -6,11 +6,19 @@ from typing import Any
 
 import pytest
 
-from mcp_runtime.http.headers import Turned, accepts, decode_value, encode_value, is_visible, media_type, read_headers
-from mcp_runtime.http.origins import Origins
-from mcp_runtime.http.rules import check_repeated, repeated, resumes
+from mcp_runtime.http.headers import (
+    HTTPError,
+    accepts,
+    decode_value,
+    encode_value,
+    is_visible,
+    media_type,
+    read_headers,
+)
+from mcp_runtime.http.origins import OriginPolicy
+from mcp_runtime.http.rules import check_parameter_headers, parameter_headers, resume_position
 
-LOCAL = Origins.of(None, None)
+LOCAL = OriginPolicy.create(None, None)
 
 
 @pytest.mark.parametrize("host", ["localhost", "LOCALHOST:8000", "127.0.0.1", "127.0.0.1:1", "[::1]", "[::1]:8000"])
@@ -47,11 +55,11 @@ def test_other_pages_may_not(origin: str) -> None:
 
 
 def test_hosts_and_origins_can_be_named() -> None:
-    named = Origins.of(["api.example.com:8443"], ["https://app.example.com"])
+    named = OriginPolicy.create(["api.example.com:8443"], ["https://app.example.com"])
     assert named.check({"host": "api.example.com:8443", "origin": "https://app.example.com"}) is None
     assert named.check({"host": "api.example.com"}) is not None
     assert named.check({"host": "api.example.com:8443", "origin": "http://localhost"}) is not None
-    assert Origins.of(["*"], None).check({"host": "anything"}) is None
+    assert OriginPolicy.create(["*"], None).check({"host": "anything"}) is None
 
 
 @pytest.mark.parametrize(
@@ -80,13 +88,13 @@ def test_a_media_type_has_no_case_and_its_parameters_do_not_count() -> None:
 @pytest.mark.parametrize("name", ["Host", "Origin", "Mcp-Session-Id", "Mcp-Method", "Mcp-Param-Region", "Content-Type"])
 def test_a_header_that_may_come_once_comes_once(name: str) -> None:
     twice = read_headers([(name.encode(), b"a"), (name.lower().encode(), b"a")])
-    assert isinstance(twice, Turned) and twice.status == 400
+    assert isinstance(twice, HTTPError) and twice.status == 400
 
 
 @pytest.mark.parametrize("raw", [[(b"x", b"y")] * 201, [(b"x", b"y" * 70_000)]])
 def test_too_many_headers_and_too_long_ones_are_refused(raw: list[tuple[bytes, bytes]]) -> None:
     turned = read_headers(raw)
-    assert isinstance(turned, Turned) and turned.status == 431
+    assert isinstance(turned, HTTPError) and turned.status == 431
 
 
 @pytest.mark.parametrize(
@@ -125,7 +133,7 @@ TOOL: dict[str, Any] = {
 
 
 def test_a_schema_says_which_arguments_headers_repeat() -> None:
-    assert repeated(TOOL) == {"region": ("region",), "limit": ("query", "limit"), "dry": ("dry",)}
+    assert parameter_headers(TOOL) == {"region": ("region",), "limit": ("query", "limit"), "dry": ("dry",)}
 
 
 @pytest.mark.parametrize(
@@ -146,7 +154,7 @@ def test_a_schema_says_which_arguments_headers_repeat() -> None:
 )
 def test_a_schema_that_says_so_where_it_may_not_is_refused(schema: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="x-mcp-header"):
-        repeated(schema)
+        parameter_headers(schema)
 
 
 @pytest.mark.parametrize(
@@ -169,17 +177,17 @@ def test_a_schema_that_says_so_where_it_may_not_is_refused(schema: dict[str, Any
     ],
 )
 def test_headers_and_arguments_have_to_agree(arguments: Any, headers: dict[str, str], fits: bool) -> None:
-    assert (check_repeated(headers, arguments, repeated(TOOL)) is None) is fits
+    assert (check_parameter_headers(headers, arguments, parameter_headers(TOOL)) is None) is fits
 
 
 @pytest.mark.parametrize(("last", "found"), [("abc-7", ("abc", 7)), ("a_b-c-0", ("a_b-c", 0)), (None, None)])
 def test_an_event_id_names_its_stream_and_its_place(last: str | None, found: Any) -> None:
-    assert resumes({} if last is None else {"last-event-id": last}) == found
+    assert resume_position({} if last is None else {"last-event-id": last}) == found
 
 
 @pytest.mark.parametrize("last", ["", "abc", "abc-", "abc-x", "abc--1x", "abc-²", "-" + "9" * 16])
 def test_an_event_id_of_somebody_else_is_refused(last: str) -> None:
-    assert isinstance(resumes({"last-event-id": last}), Turned)
+    assert isinstance(resume_position({"last-event-id": last}), HTTPError)
 
 
 @pytest.mark.parametrize(

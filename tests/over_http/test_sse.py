@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_runtime.sse import COMMENT, Event, Events, Oversized, encode
+from mcp_runtime.sse import KEEP_ALIVE_COMMENT, ServerSentEvent, SSEDecoder, OversizedEventError, encode
 
 LINES = st.text(st.characters(exclude_characters="\0\r\n", exclude_categories=["Cs"]), max_size=20)
 EVENTS = st.lists(st.tuples(LINES.map(str.encode), LINES), max_size=5)
 
 
-def decode(*chunks: bytes) -> list[Event]:
-    events = Events()
+def decode(*chunks: bytes) -> list[ServerSentEvent]:
+    events = SSEDecoder()
     return [event for chunk in chunks for event in events.feed(chunk)]
 
 
@@ -35,12 +35,12 @@ def test_events_come_out_as_they_went_in_however_they_are_cut(said: list[tuple[b
 def test_each_of_the_three_line_ends_ends_a_line(end: bytes) -> None:
     stream = b"\xef\xbb\xbfdata: one" + end + b"data:two" + end + end + b"event: x" + end + b"data" + end + end
     bytewise = [stream[at : at + 1] for at in range(len(stream))]
-    assert decode(stream) == decode(*bytewise) == [Event(b"one\ntwo"), Event(b"", kind="x")]
+    assert decode(stream) == decode(*bytewise) == [ServerSentEvent(b"one\ntwo"), ServerSentEvent(b"", kind="x")]
 
 
 def test_other_separators_of_unicode_end_no_line() -> None:
     text = "a\u2028b\u2029c\u0085d\x0be".encode()
-    assert decode(encode(text)) == [Event(text)]
+    assert decode(encode(text)) == [ServerSentEvent(text)]
 
 
 def test_text_cannot_break_out_of_its_event() -> None:
@@ -49,21 +49,21 @@ def test_text_cannot_break_out_of_its_event() -> None:
 
 
 def test_comments_and_unknown_fields_say_nothing() -> None:
-    assert decode(COMMENT, b": hello\nfoo: bar\n\n") == []
+    assert decode(KEEP_ALIVE_COMMENT, b": hello\nfoo: bar\n\n") == []
 
 
 def test_an_event_without_data_tells_where_to_resume_and_when() -> None:
-    events = Events()
-    assert list(events.feed(b"id: 7\nretry: 250\ndata:\n\n")) == [Event(b"", "7", retry=250)]
+    events = SSEDecoder()
+    assert list(events.feed(b"id: 7\nretry: 250\ndata:\n\n")) == [ServerSentEvent(b"", "7", retry=250)]
     assert (events.last_id, events.retry) == ("7", 250)
 
 
 @pytest.mark.parametrize("line", [b"retry: -5", b"retry: 1e3", b"retry:", b"retry: 99999999999", b"id: a\0b"])
 def test_a_retry_that_is_no_number_and_an_id_with_a_nul_are_left_out(line: bytes) -> None:
-    assert decode(line + b"\ndata: x\n\n") == [Event(b"x")]
+    assert decode(line + b"\ndata: x\n\n") == [ServerSentEvent(b"x")]
 
 
 @pytest.mark.parametrize("stream", [b"data: " + b"x" * 64, b"data: xxxxxxxx\n" * 8, b": " + b"x" * 64])
 def test_what_is_longer_than_the_limit_is_refused(stream: bytes) -> None:
-    with pytest.raises(Oversized, match="longer than 32 bytes"):
-        list(Events(limit=32).feed(stream))
+    with pytest.raises(OversizedEventError, match="longer than 32 bytes"):
+        list(SSEDecoder(limit=32).feed(stream))

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from behaviour.support import HANDSHAKE, STATELESS, Rev, among, server_of, since
 
-from mcp_runtime.transports.http.events import MemoryEvents
-from mcp_runtime.transports.http.silence import Silence
-from mcp_runtime.transports.http.streams import Stream
+from mcp_runtime.transports.http.events import InMemoryEventStore
+from mcp_runtime.transports.http.silence import KeepAliveTimer
+from mcp_runtime.transports.http.streams import SSEStream
 
 from .support import Answer, web
 
@@ -86,7 +86,7 @@ async def test_a_server_may_end_a_connection_and_the_client_comes_back_for_the_a
     go = asyncio.Event()
 
     async def call_tool(ctx: Any, params: Any) -> Any:
-        ctx.part()
+        ctx.close_sse_stream()
         await go.wait()
         return rev.text("later")
 
@@ -140,7 +140,7 @@ async def test_a_handler_asks_the_client_on_its_own_stream(rev: Rev) -> None:
 
     async with web(rev, server_of(rev, call_tool=call_tool)) as client:
         app_session = client.app._sessions._open[client.session].session
-        app_session.peer.agree(rev.revision, {"roots": {}})
+        app_session.connection.agree(rev.revision, {"roots": {}})
         answer = client.ask(body=call(rev))
         (asked,) = await answer.messages(1)
         assert asked["method"] == "roots/list"
@@ -186,7 +186,7 @@ async def test_streams_of_requests_that_stand_alone_cannot_be_resumed(rev: Rev) 
 
 @pytest.mark.parametrize(("most", "largest", "kept"), [(3, 10**6, [8, 9, 10]), (100, 25, [9, 10]), (100, 1, [10])])
 def test_a_store_keeps_the_latest_messages_within_its_limits(most: int, largest: int, kept: list[int]) -> None:
-    store = MemoryEvents(most, largest)
+    store = InMemoryEventStore(most, largest)
     for number in range(1, 11):
         store.add("a", number, b"0123456789")
     assert [number for number, _ in store.after("a", 0)] == kept
@@ -197,7 +197,7 @@ def test_a_store_keeps_the_latest_messages_within_its_limits(most: int, largest:
 
 
 def test_a_store_keeps_so_much_as_a_whole_and_takes_what_is_too_much_from_who_was_silent_for_longest() -> None:
-    store = MemoryEvents(whole=50)
+    store = InMemoryEventStore(max_total_bytes=50)
     for stream in "abc":
         store.add(stream, 1, b"0123456789")
     store.add("a", 2, b"0123456789")
@@ -216,11 +216,11 @@ def test_a_store_keeps_so_much_as_a_whole_and_takes_what_is_too_much_from_who_wa
 
 @pytest.mark.parametrize(("resumable", "kept"), [(True, [1, 2, 3]), (False, [])])
 async def test_what_was_sent_is_kept_for_those_alone_who_can_come_back_for_it(resumable: bool, kept: list[int]) -> None:
-    store, sent, connection = MemoryEvents(), asyncio.Queue[bytes](), object()
-    stream = Stream(store, resumable)
+    store, sent, connection = InMemoryEventStore(), asyncio.Queue[bytes](), object()
+    stream = SSEStream(store, resumable)
     stream.put(b"1")
     stream.attach(connection)
-    sending = asyncio.create_task(stream.pump(connection, sent.put, Silence()))
+    sending = asyncio.create_task(stream.pump(connection, sent.put, KeepAliveTimer()))
     for number in (2, 3):
         await sent.get()
         stream.put(b"%d" % number)

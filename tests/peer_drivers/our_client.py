@@ -18,7 +18,7 @@ from peers import free_port, node_peer, started
 
 from mcp_generated import v2024_11_05, v2025_03_26, v2025_06_18, v2025_11_25, v2026_07_28
 from mcp_generated.v2025_11_25 import types as t
-from mcp_runtime.errors import Refusal
+from mcp_runtime.errors import JSONRPCError
 from mcp_runtime.faces.client import ClientContext, negotiate
 
 SERVER = "@modelcontextprotocol/server-everything@2026.8.31"
@@ -89,7 +89,7 @@ class Everything(v2025_11_25.Client):
 
     def _answer(self, task_id: str) -> Any:
         if task_id not in self._tasks:
-            raise Refusal(-32602, "there is no such task")
+            raise JSONRPCError(-32602, "there is no such task")
         return self._tasks[task_id]
 
     # ---- what it is told --------------------------------------------------------------------------------------------

@@ -6,11 +6,11 @@ import asyncio
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from mcp_generated import App, Context, Task, ToolError
+from mcp_generated import App, Context, TaskOptions, ToolError
 from mcp_generated.v2026_07_28 import types as t
-from mcp_runtime.errors import Refusal
+from mcp_runtime.errors import JSONRPCError
 
-SOON: Final = Task(ttl=600, poll=0.01)
+SOON: Final = TaskOptions(ttl=600, poll_interval=0.01)
 
 
 @dataclass
@@ -23,7 +23,7 @@ class Seen:
     answers: list[Any] = field(default_factory=list[Any])
 
 
-def jobs(seen: Seen, task: Task = SOON, **settings: Any) -> App:
+def jobs(seen: Seen, task: TaskOptions = SOON, **settings: Any) -> App:
     """An app whose tools tell what they see."""
     app = App("jobs", **settings)
 
@@ -48,7 +48,7 @@ def jobs(seen: Seen, task: Task = SOON, **settings: Any) -> App:
             case "tool":
                 raise ToolError("the tool failed")
             case "refusal":
-                raise Refusal(-32050, "no", {"why": "because"})
+                raise JSONRPCError(-32050, "no", {"why": "because"})
             case _:
                 raise RuntimeError("secret")
 
@@ -57,7 +57,7 @@ def jobs(seen: Seen, task: Task = SOON, **settings: Any) -> App:
         """Say something of this length."""
         return "x" * length
 
-    @app.tool(task=Task(needed=True))
+    @app.tool(task=TaskOptions(required=True))
     async def only() -> str:
         """Run as a task, or not at all."""
         return "done"
@@ -66,7 +66,7 @@ def jobs(seen: Seen, task: Task = SOON, **settings: Any) -> App:
     return app
 
 
-def _offer_questions(app: App, seen: Seen, task: Task) -> None:
+def _offer_questions(app: App, seen: Seen, task: TaskOptions) -> None:
     @app.tool(task=task)
     async def ask(ctx: Context, times: int = 1) -> str:
         """Ask, one thing at a time."""
@@ -81,7 +81,7 @@ def _offer_questions(app: App, seen: Seen, task: Task) -> None:
         one, two = await asyncio.gather(ctx.elicit(form("One?")), ctx.elicit(form("Two?")))
         return f"{one.action}, {two.action}"
 
-    @app.tool(task=Task(poll=0.01, at_once=False))
+    @app.tool(task=TaskOptions(poll_interval=0.01, immediately=False))
     async def first(ctx: Context) -> str:
         """Ask, and be a task from then on."""
         answer = await ctx.elicit(form("First?"))

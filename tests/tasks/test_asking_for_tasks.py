@@ -10,9 +10,9 @@ import pytest
 from mcp_generated.extensions import tasks
 from mcp_generated.extensions.tasks import types as t
 from mcp_generated.v2025_11_25 import Client as OlderClient
-from mcp_runtime.errors import ErrorResponse, LocalError
-from mcp_runtime.faces.revisions import servers_of
-from mcp_runtime.tasks import Task, Tasked
+from mcp_runtime.errors import RemoteJSONRPCError, LocalError
+from mcp_runtime.faces.revisions import server_candidates
+from mcp_runtime.tasks import TaskOptions, TaskServerMixin
 
 from .jobs import Seen, jobs
 from .support import KNOWN, begun, both, by_hand, plain, stands
@@ -37,7 +37,7 @@ async def test_a_call_becomes_a_task_for_clients_that_know_tasks_alone(over: str
 
 
 async def test_a_client_of_an_older_revision_is_answered_plainly() -> None:
-    async with OlderClient.memory(*servers_of(jobs(Seen()).server)) as speaking:
+    async with OlderClient.memory(*server_candidates(jobs(Seen()).server)) as speaking:
         result = await speaking.call_tool(name="say")
         assert [each.type for each in result.content] == ["text"]
 
@@ -46,7 +46,7 @@ async def test_a_client_of_an_older_revision_is_answered_plainly() -> None:
 async def test_a_task_that_is_needed_refuses_clients_that_know_none(over: str) -> None:
     server = jobs(Seen()).server
     async with plain(server, over) as speaking:
-        with pytest.raises(ErrorResponse) as refused:
+        with pytest.raises(RemoteJSONRPCError) as refused:
             await speaking.call_tool(name="only")
     assert refused.value.code == -32021
     assert refused.value.data == {"requiredCapabilities": {"extensions": KNOWN["extensions"]}}
@@ -97,7 +97,7 @@ async def test_an_answer_that_is_none_is_refused_and_the_question_stays() -> Non
     async with by_hand(jobs(Seen()).server) as speaking:
         id = await begun(speaking, "ask")
         [key] = (await stands(speaking, id, "input_required")).input_requests or {}
-        with pytest.raises(ErrorResponse, match=f"the answer to '{key}' is none") as refused:
+        with pytest.raises(RemoteJSONRPCError, match=f"the answer to '{key}' is none") as refused:
             await speaking.update_task(task_id=id, input_responses={key: {"action": "perhaps"}})
         assert refused.value.code == -32602
         assert list((await speaking.get_task(task_id=id)).input_requests or {}) == [key]
@@ -146,11 +146,11 @@ async def test_a_task_says_what_it_is_at() -> None:
         assert (await speaking.get_task(task_id=id)).status_message == "waiting"
 
 
-class ByClass(Tasked, tasks.Server):
+class ByClass(TaskServerMixin, tasks.Server):
     """The same for people who write classes: the handler says when its call becomes a task."""
 
     async def call_tool(self, ctx: tasks.Context, params: t.CallToolRequestParams) -> t.CallToolResult:
-        is_task = await ctx.as_task(Task(ttl=5)) if params.name == "long" else False
+        is_task = await ctx.as_task(TaskOptions(ttl=5)) if params.name == "long" else False
         if is_task:
             await ctx.status("on its way")
         return t.CallToolResult(content=[t.TextContent(text=f"{params.name}: {is_task}")])
@@ -170,7 +170,7 @@ async def test_a_handler_of_a_class_says_when_its_call_becomes_a_task() -> None:
 def test_a_server_without_the_extension_cannot_have_tasks() -> None:
     from mcp_generated.v2025_06_18 import Server
 
-    kind = type("Wrong", (Tasked, Server), {})
+    kind = type("Wrong", (TaskServerMixin, Server), {})
     with pytest.raises(LocalError, match="with the tasks extension alone"):
         kind(name="s", version="1")
 
@@ -179,6 +179,6 @@ async def test_a_thousand_calls_at_once_become_a_thousand_tasks() -> None:
     async with by_hand(jobs(Seen()).server) as speaking:
         ids = await asyncio.gather(*(begun(speaking, "say") for _ in range(1000)))
         assert len(set(ids)) == 1000
-        with pytest.raises(ErrorResponse, match="there are 1000 tasks already") as refused:
+        with pytest.raises(RemoteJSONRPCError, match="there are 1000 tasks already") as refused:
             await speaking.call_tool(name="say")
         assert refused.value.code == -32603

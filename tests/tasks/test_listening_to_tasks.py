@@ -10,7 +10,7 @@ import pytest
 from mcp_generated.extensions import tasks
 from mcp_generated.extensions.tasks import types as t
 from mcp_generated.v2026_07_28 import methods
-from mcp_runtime.errors import ErrorResponse
+from mcp_runtime.errors import RemoteJSONRPCError
 from mcp_runtime.faces.server import BaseServer
 
 from .jobs import Seen, jobs
@@ -47,7 +47,9 @@ async def test_who_listens_hears_of_its_tasks_and_of_no_others(over: str) -> Non
         await seen.going.wait()
         listens = tasks.methods.FromClient.SUBSCRIPTIONS_LISTEN
         asked = {"notifications": {"taskIds": [id, "nobody's"]}}
-        stream = asyncio.ensure_future(hearing._ask(listens, asked, None))  # pyright: ignore[reportPrivateUsage]
+        stream = asyncio.ensure_future(
+            hearing._send_request(listens, asked, None)
+        )  # pyright: ignore[reportPrivateUsage]
         assert await hearing.agreed == {"taskIds": [id]}
         seen.let.set()
         await stands(hearing, id, "completed")
@@ -67,8 +69,8 @@ async def test_who_listens_hears_of_its_tasks_and_of_no_others(over: str) -> Non
 async def test_who_knows_no_tasks_cannot_listen_to_any(over: str) -> None:
     async with plain(jobs(Seen()).server, over) as speaking:
         listens = methods.FromClient.SUBSCRIPTIONS_LISTEN
-        with pytest.raises(ErrorResponse) as refused:
+        with pytest.raises(RemoteJSONRPCError) as refused:
             asked = {"notifications": {"taskIds": ["any"]}}
-            await speaking._ask(listens, asked, None)  # pyright: ignore[reportPrivateUsage]
+            await speaking._send_request(listens, asked, None)  # pyright: ignore[reportPrivateUsage]
         assert refused.value.code == -32021
         assert refused.value.data == {"requiredCapabilities": {"extensions": KNOWN["extensions"]}}

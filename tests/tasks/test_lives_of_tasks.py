@@ -11,9 +11,9 @@ import pytest
 
 from mcp_generated.extensions import tasks
 from mcp_generated.extensions.tasks import types as t
-from mcp_runtime.errors import ErrorResponse, LocalError
+from mcp_runtime.errors import RemoteJSONRPCError, LocalError
 from mcp_runtime.faces.server import BaseServer
-from mcp_runtime.tasks import MemoryTasks, Task, TaskRecord
+from mcp_runtime.tasks import InMemoryTaskStore, TaskOptions, TaskRecord
 
 from .jobs import Seen, jobs
 from .support import CEILING, KNOWN, begun, both, by_hand, stands
@@ -93,19 +93,19 @@ async def test_a_call_that_is_cancelled_before_it_is_a_task_leaves_none() -> Non
 @both
 async def test_a_task_that_expires_ends_its_handler_and_is_found_no_more(over: str) -> None:
     seen = Seen()
-    kept = MemoryTasks()
-    async with by_hand(jobs(seen, Task(ttl=0.05), tasks=kept).server, over) as speaking:
+    kept = InMemoryTaskStore()
+    async with by_hand(jobs(seen, TaskOptions(ttl=0.05), tasks=kept).server, over) as speaking:
         id = await begun(speaking, "wait")
         async with asyncio.timeout(CEILING):
             await seen.ended.wait()
-        with pytest.raises(ErrorResponse, match="there is no task") as gone:
+        with pytest.raises(RemoteJSONRPCError, match="there is no task") as gone:
             await speaking.get_task(task_id=id)
         assert gone.value.code == -32602
 
 
 async def test_what_has_expired_makes_room_and_what_one_user_keeps_is_bounded() -> None:
     now = 1000.0
-    kept = MemoryTasks(most=3, most_of_one=2, clock=lambda: now)
+    kept = InMemoryTaskStore(max_tasks=3, max_tasks_per_owner=2, clock=lambda: now)
     await kept.add(record("a", "ann", created=now))
     await kept.add(record("b", "ann", created=now))
     with pytest.raises(LocalError, match="2 of this user"):
@@ -114,21 +114,21 @@ async def test_what_has_expired_makes_room_and_what_one_user_keeps_is_bounded() 
     with pytest.raises(LocalError, match="there are 3 tasks"):
         await kept.add(record("e", "", created=now))
     now += 60
-    assert await kept.find("a") is None
+    assert await kept.get("a") is None
     await kept.add(record("e", "", created=now))
-    await kept.put(record("a", "ann", created=now))
-    assert await kept.find("a") is None
+    await kept.update(record("a", "ann", created=now))
+    assert await kept.get("a") is None
     assert len(kept) == 1
 
 
 def record(id: str, owner: str, created: float) -> TaskRecord:
-    return TaskRecord(id=id, owner=owner, status="working", created=created, updated=created, ttl=60, poll=1)
+    return TaskRecord(id=id, owner=owner, status="working", created=created, updated=created, ttl=60, poll_interval=1)
 
 
 @pytest.mark.parametrize(("ttl", "poll"), [(0, 1), (-1, 1), (None, 0)])
 def test_a_task_that_is_kept_for_no_time_is_refused(ttl: float | None, poll: float) -> None:
     with pytest.raises(LocalError, match="milliseconds at the least"):
-        Task(ttl=ttl, poll=poll)
+        TaskOptions(ttl=ttl, poll_interval=poll)
 
 
 # ---- users ------------------------------------------------------------------------------------------------------------
@@ -148,11 +148,11 @@ async def test_a_task_is_not_there_for_anybody_but_its_user() -> None:
         id = await begun(ann, "ask")
         [key] = (await stands(ann, id, "input_required")).input_requests or {}
         nobody = f"there is no task '{id}'"
-        with pytest.raises(ErrorResponse, match=nobody):
+        with pytest.raises(RemoteJSONRPCError, match=nobody):
             await bob.get_task(task_id=id)
-        with pytest.raises(ErrorResponse, match=nobody):
+        with pytest.raises(RemoteJSONRPCError, match=nobody):
             await bob.update_task(task_id=id, input_responses={key: {"action": "decline"}})
-        with pytest.raises(ErrorResponse, match=nobody):
+        with pytest.raises(RemoteJSONRPCError, match=nobody):
             await bob.cancel_task(task_id=id)
         assert (await ann.get_task(task_id=id)).status == "input_required"
         assert not seen.answers
@@ -166,7 +166,7 @@ async def test_nobody_finds_a_task_that_there_is_not(over: str) -> None:
             speaking.update_task(task_id="other", input_responses={}),
             speaking.cancel_task(task_id="other"),
         ):
-            with pytest.raises(ErrorResponse) as refused:
+            with pytest.raises(RemoteJSONRPCError) as refused:
                 await asked
             assert refused.value.code == -32602
 
@@ -181,7 +181,7 @@ async def test_ids_are_long_and_never_the_same() -> None:
 # ---- what is kept -----------------------------------------------------------------------------------------------------
 
 
-class Slow(MemoryTasks):
+class Slow(InMemoryTaskStore):
     """Takes its time for the first task."""
 
     def __init__(self) -> None:
@@ -195,7 +195,7 @@ class Slow(MemoryTasks):
         await super().add(record)
 
 
-class Failing(MemoryTasks):
+class Failing(InMemoryTaskStore):
     """Fails in what it is told to."""
 
     def __init__(self, what: str) -> None:
@@ -206,13 +206,13 @@ class Failing(MemoryTasks):
         self._fail("add")
         await super().add(record)
 
-    async def find(self, id: str) -> TaskRecord | None:
-        self._fail("find")
-        return await super().find(id)
+    async def get(self, id: str) -> TaskRecord | None:
+        self._fail("get")
+        return await super().get(id)
 
-    async def put(self, record: TaskRecord) -> None:
-        self._fail("put")
-        await super().put(record)
+    async def update(self, record: TaskRecord) -> None:
+        self._fail("update")
+        await super().update(record)
 
     def _fail(self, what: str) -> None:
         if what == self.what:
@@ -222,7 +222,7 @@ class Failing(MemoryTasks):
 async def test_a_task_that_cannot_be_kept_is_not_begun() -> None:
     seen = Seen()
     async with by_hand(jobs(seen, tasks=Failing("add")).server) as speaking:
-        with pytest.raises(ErrorResponse, match="^the task cannot be kept") as refused:
+        with pytest.raises(RemoteJSONRPCError, match="^the task cannot be kept") as refused:
             await speaking.call_tool(name="wait")
         assert refused.value.code == -32603
         assert not seen.going.is_set()
@@ -236,16 +236,16 @@ async def test_what_became_of_a_task_is_known_where_it_could_not_be_kept() -> No
 
 async def test_a_store_that_finds_nothing_says_nothing_of_why() -> None:
     async with by_hand(jobs(Seen(), tasks=Failing("find")).server) as speaking:
-        with pytest.raises(ErrorResponse, match="^internal error"):
+        with pytest.raises(RemoteJSONRPCError, match="^internal error"):
             await speaking.get_task(task_id="any")
 
 
 async def test_a_task_that_another_process_runs_is_told_of_and_cannot_be_answered() -> None:
-    kept = MemoryTasks()
-    await kept.add(TaskRecord(id="far", owner="", status="working", created=0, updated=0, ttl=None, poll=1))
+    kept = InMemoryTaskStore()
+    await kept.add(TaskRecord(id="far", owner="", status="working", created=0, updated=0, ttl=None, poll_interval=1))
     async with by_hand(jobs(Seen(), tasks=kept).server) as speaking:
         assert (await speaking.get_task(task_id="far")).ttl_ms is None
-        with pytest.raises(ErrorResponse, match="runs in another process"):
+        with pytest.raises(RemoteJSONRPCError, match="runs in another process"):
             await speaking.cancel_task(task_id="far")
 
 
@@ -263,9 +263,9 @@ async def test_an_error_that_nobody_expected_says_nothing_of_itself() -> None:
             await ctx.as_task()
             raise RuntimeError("secret")
 
-    from mcp_runtime.tasks import Tasked
+    from mcp_runtime.tasks import TaskServerMixin
 
-    kind: Any = type("TaskedBreaking", (Tasked, Breaking), {})
+    kind: Any = type("TaskedBreaking", (TaskServerMixin, Breaking), {})
     async with by_hand(kind(name="s", version="1")) as speaking:
         failed = await stands(speaking, await begun(speaking, "any"), "failed")
         assert failed.error is not None
@@ -277,7 +277,7 @@ async def test_an_error_that_nobody_expected_says_nothing_of_itself() -> None:
 
 @both
 async def test_a_server_that_ends_leaves_none_of_its_tasks_running(over: str) -> None:
-    seen, kept, before = Seen(), MemoryTasks(), asyncio.all_tasks()
+    seen, kept, before = Seen(), InMemoryTaskStore(), asyncio.all_tasks()
     async with by_hand(jobs(seen, tasks=kept).server, over) as speaking:
         waiting, asking = await begun(speaking, "wait"), await begun(speaking, "ask")
         await seen.going.wait()
@@ -287,7 +287,7 @@ async def test_a_server_that_ends_leaves_none_of_its_tasks_running(over: str) ->
         while left := asyncio.all_tasks() - before:
             await asyncio.wait(left)
     for id in (waiting, asking):
-        record = await kept.find(id)
+        record = await kept.get(id)
         assert record is not None
         assert record.status == "failed"
         assert record.detail["error"]["message"] == "the server ended before the task did"

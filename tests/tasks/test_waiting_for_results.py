@@ -12,11 +12,11 @@ import pytest
 from mcp_generated.extensions import tasks
 from mcp_generated.extensions.tasks import types as t
 from mcp_generated.v2026_07_28 import Client, SyncClient
-from mcp_runtime.errors import ErrorResponse, RemoteError, TimedOut
-from mcp_runtime.faces.calls import Options
+from mcp_runtime.errors import RemoteJSONRPCError, RemoteError, RequestTimeoutError
+from mcp_runtime.faces.calls import RequestOptions
 from mcp_runtime.faces.client import ClientContext
 from mcp_runtime.faces.server import BaseServer
-from mcp_runtime.tasks import MemoryTasks, TaskRecord, follow
+from mcp_runtime.tasks import InMemoryTaskStore, TaskRecord, wait_for_task
 
 from .jobs import Seen, jobs
 from .support import CEILING, both, by_hand, client
@@ -69,7 +69,7 @@ async def test_questions_of_the_call_and_those_of_its_task_are_answered_alike() 
 
 async def test_an_error_of_a_task_is_that_of_the_call() -> None:
     async with waiting(jobs(Seen()).server) as speaking:
-        with pytest.raises(ErrorResponse) as refused:
+        with pytest.raises(RemoteJSONRPCError) as refused:
             await speaking.call_tool(name="fail", arguments={"how": "refusal"})
         assert (refused.value.code, refused.value.message, refused.value.data) == (-32050, "no", {"why": "because"})
 
@@ -97,8 +97,8 @@ async def test_who_stops_waiting_cancels_the_task(over: str) -> None:
 async def test_a_call_has_no_longer_than_it_is_given() -> None:
     seen = Seen()
     async with waiting(jobs(seen).server) as speaking:
-        with pytest.raises(TimedOut, match="its task has not ended within 0.1 s"):
-            await speaking.call_tool(name="wait", options=Options(max_timeout=0.1))
+        with pytest.raises(RequestTimeoutError, match="its task has not ended within 0.1 s"):
+            await speaking.call_tool(name="wait", options=RequestOptions(max_timeout=0.1))
         async with asyncio.timeout(CEILING):
             await seen.ended.wait()
 
@@ -128,7 +128,7 @@ async def test_a_task_that_is_handled_by_hand_can_be_waited_for() -> None:
     async with by_hand(jobs(Seen()).server) as speaking:
         made = await speaking.call_tool(name="say")
         assert isinstance(made, t.CreateTaskResult)
-        result = await follow(speaking, made)
+        result = await wait_for_task(speaking, made)
         assert result.content == [t.TextContent(text="xxxx")]
 
 
@@ -145,7 +145,7 @@ def test_code_without_a_loop_waits_for_results_as_well() -> None:
         assert speaking.call_tool(name="say").content == [t.TextContent(text="xxxx")]
 
 
-class Noting(MemoryTasks):
+class Noting(InMemoryTaskStore):
     """Notes which tasks there are, and that one was cancelled."""
 
     def __init__(self) -> None:
@@ -157,7 +157,7 @@ class Noting(MemoryTasks):
         self.ids.append(record.id)
         await super().add(record)
 
-    async def put(self, record: TaskRecord) -> None:
-        await super().put(record)
+    async def update(self, record: TaskRecord) -> None:
+        await super().update(record)
         if record.status == "cancelled":
             self.cancelled.set()

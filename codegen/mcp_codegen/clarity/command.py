@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from ..console import DIFFERENT, one_line, open_schemas, schema_option
+from ..console import DIFFERENT, report_errors, open_schemas, schema_option
 from .report import as_json, as_markdown, as_text, clarity_of
 
 
@@ -14,7 +14,7 @@ from .report import as_json, as_markdown, as_text, clarity_of
 @click.option("--revision", "revisions", multiple=True, metavar="R", help="Report on this revision. Default: all.")
 @click.option("--format", "form", type=click.Choice(["text", "markdown", "json"]), default="text")
 @schema_option
-@one_line
+@report_errors
 def clarity(revisions: tuple[str, ...], form: str, schema: Path | None) -> None:
     """Report what the schemas leave unclear. Exit code 1 if something cannot be derived because of it."""
     schemas = open_schemas(schema)

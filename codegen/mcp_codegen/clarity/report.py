@@ -7,12 +7,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from ..diff.travel import follow, travel
+from ..diff.travel import reachable_types, directions
 from ..errors import CodegenError, Finding
 from ..ir import Object, Ref, Revision
 from ..jsontypes import is_list, is_object
-from ..overlay import Row
-from ..schemas import Schemas
+from ..overlay import OverlayRow
+from ..schemas import SchemaCatalog
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,10 +37,10 @@ class Clarity:
     loose: Sequence[str] = ()
 
 
-def clarity_of(schemas: Schemas, revision: str) -> Clarity:
+def clarity_of(schemas: SchemaCatalog, revision: str) -> Clarity:
     """The report of a revision that stands in the folder. Whatever is wrong with its schema is a finding."""
     try:
-        edition, _ = schemas.edition(revision)
+        edition, _ = schemas.normalized(revision)
         contradictions = list(_contradictions(edition["$defs"], "")) if is_object(edition.get("$defs")) else []
         read = schemas.revision(revision)
     except CodegenError as fault:
@@ -49,7 +49,7 @@ def clarity_of(schemas: Schemas, revision: str) -> Clarity:
     return Clarity(revision, (), answers, contradictions, _loose(read))
 
 
-def _answer(row: Row) -> Answer:
+def _answer(row: OverlayRow) -> Answer:
     use = row.use if isinstance(row.use, str) else json.dumps(row.use)
     return Answer(row.table, row.place, use or "nothing", row.reason)
 
@@ -71,10 +71,10 @@ def _contradictions(schema: Any, at: str) -> Iterator[str]:
 
 def _loose(revision: Revision) -> list[str]:
     """The object types that stand in no message and no error."""
-    carried = set[str]().union(*travel(revision).sent.values())
+    carried = set[str]().union(*directions(revision).senders.values())
     for each in revision.objects():
         if _is_envelope(each, revision):
-            follow(Ref(each.name), revision, carried)
+            reachable_types(Ref(each.name), revision, carried)
     return [each.name for each in revision.objects() if each.name not in carried]
 
 
@@ -90,7 +90,7 @@ def as_text(report: Clarity) -> str:
     """Lines for a terminal: what stops first."""
     lines = [f"{report.revision}: {_summary(report)}"]
     for finding in report.findings:
-        lines.append(f"  {finding.kind} ({finding.rule}) at {finding.at or 'the schema'}: {finding.says}")
+        lines.append(f"  {finding.kind} ({finding.rule}) at {finding.at or 'the schema'}: {finding.text}")
         lines += [f"    tried: {tried}" for tried in finding.tried]
     lines += [
         f"  answered by the overlay: {each.table} of {each.at}: {each.use} ({each.reason})" for each in report.answers
@@ -110,7 +110,7 @@ def as_markdown(reports: Sequence[Clarity]) -> str:
     ]
     for report in reports:
         lines += ["", f"## {report.revision}", "", f"{_summary(report)[0].upper()}{_summary(report)[1:]}.", ""]
-        lines += [f"* **{each.kind}** ({each.rule}) `{each.at}`: {each.says}" for each in report.findings]
+        lines += [f"* **{each.kind}** ({each.rule}) `{each.at}`: {each.text}" for each in report.findings]
         if report.answers:
             lines += ["| what | where | answer of the overlay | reason |", "|---|---|---|---|"]
             rows = ((each.table, f"`{each.at}`", f"`{each.use}`", each.reason) for each in report.answers)

@@ -26,14 +26,14 @@ class Rule:
 
     sender: Severity
     receiver: Severity
-    says: str
+    text: str
 
 
 _FINE: Final = Severity.COMPATIBLE
 _LATER: Final = Severity.DEPRECATED
 _BREAKS: Final = Severity.BREAKING
 
-RULES: Final[Mapping[str, Rule]] = {
+DIFF_RULES: Final[Mapping[str, Rule]] = {
     "method-added": Rule(_FINE, _FINE, "A new method, behind a capability, or a notification that may be ignored."),
     "method-required": Rule(_FINE, _BREAKS, "A new request that no capability guards: who receives it has to answer."),
     "method-removed": Rule(_BREAKS, _FINE, "A method is gone: who sends it is refused."),
@@ -84,7 +84,7 @@ _WINDOW_YEARS: Final = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class DiffChange:
     """One change: where, what it was and what it is, and what it means for either side.
 
     `removable` is the day from which what is deprecated may be removed; `waived` the reason why it is accepted.

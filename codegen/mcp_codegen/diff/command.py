@@ -8,15 +8,15 @@ from typing import Final
 import click
 from rich.console import Console
 
-from ..console import DIFFERENT, FILE, one_line, open_schemas, schema_option
+from ..console import DIFFERENT, FILE, report_errors, open_schemas, schema_option
 from ..errors import CodegenError
-from ..homes import home
+from ..homes import data_path
 from ..ir import Revision
-from ..schemas import Schemas
+from ..schemas import SchemaCatalog
 from .changes import Severity
 from .compare import compare
 from .deprecations import deprecations
-from .show import Difference, as_html, as_json, as_markdown, print_text
+from .show import DiffReport, as_html, as_json, as_markdown, print_text
 from .waivers import read_waivers, waive
 
 _LEVELS: Final = {"breaking": Severity.BREAKING, "deprecated": Severity.DEPRECATED, "any": Severity.COMPATIBLE}
@@ -35,7 +35,7 @@ _LEVELS: Final = {"breaking": Severity.BREAKING, "deprecated": Severity.DEPRECAT
     help="The least serious change that makes the exit code 1.",
 )
 @schema_option
-@one_line
+@report_errors
 def diff(older: str, newer: str, form: str, waivers: Path | None, fail_on: str, schema: Path | None) -> None:
     """Show what changed from OLDER to NEWER, each a revision or a folder with a schema.
 
@@ -45,14 +45,14 @@ def diff(older: str, newer: str, form: str, waivers: Path | None, fail_on: str, 
     schemas = open_schemas(schema)
     before, after = open_revision(schemas, older), open_revision(schemas, newer)
     changes = waive(compare(before, after), read_waivers(waivers) if waivers is not None else [])
-    found = Difference(before.id, after.id, changes, deprecations([*_before(schemas, after), after]))
+    found = DiffReport(before.id, after.id, changes, deprecations([*_before(schemas, after), after]))
     match form:
         case "markdown":
             click.echo(as_markdown(found), nl=False)
         case "json":
             click.echo(as_json(found), nl=False)
         case "html":
-            click.echo(as_html(found, home("templates")), nl=False)
+            click.echo(as_html(found, data_path("templates")), nl=False)
         case _:
             console = Console()
             console.width = console.width if console.is_terminal else 200
@@ -61,14 +61,14 @@ def diff(older: str, newer: str, form: str, waivers: Path | None, fail_on: str, 
         raise SystemExit(DIFFERENT)
 
 
-def _before(schemas: Schemas, last: Revision) -> list[Revision]:
+def _before(schemas: SchemaCatalog, last: Revision) -> list[Revision]:
     """The revisions of the folder before this one; all of them where it does not stand there."""
     order = list(schemas.pins)
     end = order.index(last.id) if last.id in order else len(order)
     return [schemas.revision(name) for name in order[:end]]
 
 
-def open_revision(schemas: Schemas, name: str) -> Revision:
+def open_revision(schemas: SchemaCatalog, name: str) -> Revision:
     """A revision by its id, or the one in a folder: an edition of ours, or an official schema.ts."""
     if name in schemas.pins:
         return schemas.revision(name)

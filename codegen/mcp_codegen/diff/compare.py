@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 
 from ..ir import Alias, Array, Field, Map, Method, Object, Plain, Ref, Revision, Type, Union, Values
 from ..rules import ROLES
-from .changes import Change, removable_from
-from .essence import essence
-from .travel import judge, sender, travel
+from .changes import DiffChange, removable_from
+from .essence import canonical
+from .travel import severity, sender, directions
 from .values import Compared, Relation
 
 
@@ -23,28 +23,28 @@ class _Noted:
     after: str
 
 
-def compare(older: Revision, newer: Revision) -> list[Change]:
+def compare(older: Revision, newer: Revision) -> list[DiffChange]:
     """What changed from one revision to another: methods first, then types and their fields, then the rest."""
     return _Comparison(older, newer).changes()
 
 
 class _Comparison:
     def __init__(self, older: Revision, newer: Revision) -> None:
-        older, newer = essence(older), essence(newer)
+        older, newer = canonical(older), canonical(newer)
         self._older = older
         self._newer = newer
         self._renamed = _renamed(older, newer)
         self._values = Compared(older, newer, self._renamed)
-        self._travel = travel(older, newer)
+        self._travel = directions(older, newer)
         self._removable = removable_from(newer.id)
         self._noted: dict[str, list[_Noted]] = {}
 
-    def changes(self) -> list[Change]:
+    def changes(self) -> list[DiffChange]:
         return [*self._methods(), *self._types(), *self._whole()]
 
     # ---- methods ----------------------------------------------------------------------------------------------------
 
-    def _methods(self) -> Iterator[Change]:
+    def _methods(self) -> Iterator[DiffChange]:
         before = {(row.method, row.direction): row for row in self._older.methods}
         after = {(row.method, row.direction): row for row in self._newer.methods}
         for key in (*before, *(key for key in after if key not in before)):
@@ -57,7 +57,7 @@ class _Comparison:
             elif mine is not None and theirs is not None:
                 yield from self._method(mine, theirs)
 
-    def _method(self, mine: Method, theirs: Method) -> Iterator[Change]:
+    def _method(self, mine: Method, theirs: Method) -> Iterator[DiffChange]:
         pairs = [
             ("method-kind", mine.kind, theirs.kind),
             ("params-type", self._new_name(mine.params), theirs.params or ""),
@@ -83,16 +83,16 @@ class _Comparison:
     def _new_name(self, name: str | None) -> str:
         return self._renamed.get(name or "", name or "")
 
-    def _of_method(self, rule: str, row: Method, before: str, after: str) -> Change:
-        client, server = judge(rule, [sender(row)])
+    def _of_method(self, rule: str, row: Method, before: str, after: str) -> DiffChange:
+        client, server = severity(rule, [sender(row)])
         removable = self._removable if rule == "method-deprecated" else ""
-        return Change(
+        return DiffChange(
             rule, f"{row.method} ({row.direction.replace('_', ' ')})", before, after, client, server, removable
         )
 
     # ---- types ------------------------------------------------------------------------------------------------------
 
-    def _types(self) -> Iterator[Change]:
+    def _types(self) -> Iterator[DiffChange]:
         for name, each in self._older.types.items():
             now = self._renamed.get(name, name)
             other = self._newer.types.get(now)
@@ -109,11 +109,11 @@ class _Comparison:
             if name not in old_names:
                 yield self._of_type(name, _Noted("type-added", "", "", _kind(each)))
 
-    def _of_type(self, name: str, noted: _Noted) -> Change:
+    def _of_type(self, name: str, noted: _Noted) -> DiffChange:
         client, server = self._travel.severities(noted.rule, name)
         removable = self._removable if noted.rule.endswith("-deprecated") else ""
         at = f"{name}.{noted.field}" if noted.field else name
-        return Change(noted.rule, at, noted.before, noted.after, client, server, removable)
+        return DiffChange(noted.rule, at, noted.before, noted.after, client, server, removable)
 
     def _is_inherited(self, each: Object | Alias, other: Object | Alias, noted: _Noted) -> bool:
         """Whether a type that this one extends, before or after, has the very same change, and reports it."""
@@ -175,7 +175,7 @@ class _Comparison:
 
     # ---- the rest -----------------------------------------------------------------------------------------------------
 
-    def _whole(self) -> Iterator[Change]:
+    def _whole(self) -> Iterator[DiffChange]:
         old, new = self._older, self._newer
         for name in (*old.constants, *(name for name in new.constants if name not in old.constants)):
             before, after = old.constants.get(name), new.constants.get(name)
@@ -192,15 +192,17 @@ class _Comparison:
             yield _of_both("error-id", "JSONRPCErrorResponse.id", old.null_ids, new.null_ids)
         if old.lifecycle.style != new.lifecycle.style:
             yield _of_both("lifecycle-changed", "lifecycle", old.lifecycle.style, new.lifecycle.style)
-        for feature in ("streamable", "version_header", "primed", "resource_metadata"):
+        for feature in ("streamable", "version_header", "priming_event", "resource_metadata"):
             before, after = getattr(old.http, feature), getattr(new.http, feature)
             if before != after:
                 yield _of_both("http-changed", f"http.{feature}", before, after)
 
 
-def _of_both(rule: str, at: str, before: object, after: object) -> Change:
-    client, server = judge(rule, ["client", "server"])
-    return Change(rule, at, "" if before is None else str(before), "" if after is None else str(after), client, server)
+def _of_both(rule: str, at: str, before: object, after: object) -> DiffChange:
+    client, server = severity(rule, ["client", "server"])
+    return DiffChange(
+        rule, at, "" if before is None else str(before), "" if after is None else str(after), client, server
+    )
 
 
 def _renamed(older: Revision, newer: Revision) -> dict[str, str]:

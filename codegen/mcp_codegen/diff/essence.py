@@ -15,7 +15,7 @@ _ENVELOPES: Final = {"Request": "JSONRPCRequest", "Notification": "JSONRPCNotifi
 _BASES: Final = {"request": "Request", "input_request": "Request", "notification": "Notification"}
 
 
-def essence(revision: Revision) -> Revision:
+def canonical(revision: Revision) -> Revision:
     """The revision with messages without their envelope, and with params that have all that they may hold."""
     types = dict(revision.types)
     for each in revision.objects():

@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from .changes import RULES, Change, Severity
+from .changes import DIFF_RULES, DiffChange, Severity
 
 _STYLES = {Severity.COMPATIBLE: "green", Severity.DEPRECATED: "yellow", Severity.BREAKING: "red"}
 
@@ -28,12 +28,12 @@ class Deprecation:
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class DiffReport:
     """The changes from one revision to another, and what is deprecated in the newer one."""
 
     older: str
     newer: str
-    changes: Sequence[Change]
+    changes: Sequence[DiffChange]
     deprecations: Sequence[Deprecation]
 
     def summary(self) -> str:
@@ -50,7 +50,7 @@ class Difference:
         )
 
 
-def print_text(difference: Difference, console: Console) -> None:
+def print_text(difference: DiffReport, console: Console) -> None:
     """A table on a terminal; in a pipe, the same without colour."""
     table = Table(box=None, header_style="bold", pad_edge=False)
     for column in ("rule", "where", "client", "server", "before → after"):
@@ -63,11 +63,11 @@ def print_text(difference: Difference, console: Console) -> None:
         )
     console.print(table)
     for each in difference.deprecations:
-        console.print(escape(f"deprecated: {_said(each)}"), style="yellow")
+        console.print(escape(f"deprecated: {_describe(each)}"), style="yellow")
     console.print(escape(difference.summary()), style="bold")
 
 
-def as_markdown(difference: Difference) -> str:
+def as_markdown(difference: DiffReport) -> str:
     lines = [f"# {difference.older} → {difference.newer}", "", difference.summary(), ""]
     lines += ["| rule | where | client | server | before → after |", "|---|---|---|---|---|"]
     for change in difference.changes:
@@ -80,11 +80,11 @@ def as_markdown(difference: Difference) -> str:
         )
         lines.append("| " + " | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in cells) + " |")
     if difference.deprecations:
-        lines += ["", "## Deprecated", "", *(f"* {_said(each)}" for each in difference.deprecations)]
+        lines += ["", "## Deprecated", "", *(f"* {_describe(each)}" for each in difference.deprecations)]
     return "\n".join(lines) + "\n"
 
 
-def as_json(difference: Difference) -> str:
+def as_json(difference: DiffReport) -> str:
     whole = {
         "older": difference.older,
         "newer": difference.newer,
@@ -97,25 +97,25 @@ def as_json(difference: Difference) -> str:
     return json.dumps(whole, indent=1, ensure_ascii=False) + "\n"
 
 
-def as_html(difference: Difference, templates: Path) -> str:
+def as_html(difference: DiffReport, templates: Path) -> str:
     """One page on its own, without scripts; everything a schema says is escaped."""
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(templates), undefined=jinja2.StrictUndefined, autoescape=True
     )
-    return environment.get_template("diff.html.jinja2").render(difference=difference, rules=RULES)
+    return environment.get_template("diff.html.jinja2").render(difference=difference, rules=DIFF_RULES)
 
 
-def _moved(change: Change) -> str:
+def _moved(change: DiffChange) -> str:
     moved = (
         " → ".join(text or "nothing" for text in (change.before, change.after)) if change.before or change.after else ""
     )
     return moved + (f" (may be removed from {change.removable})" if change.removable else "")
 
 
-def _mark(side: Severity, change: Change) -> str:
+def _mark(side: Severity, change: DiffChange) -> str:
     return f"{side}, waived" if change.waived and side else str(side)
 
 
-def _said(each: Deprecation) -> str:
+def _describe(each: Deprecation) -> str:
     when = f", may be removed from {each.removable}" if each.removable else ""
     return f"{each.at}, since {each.since}{when}"

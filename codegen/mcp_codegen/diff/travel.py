@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final, Literal
 
 from ..ir import Alias, Array, Map, Method, Object, Ref, Revision, Type, Union
-from .changes import RULES, Severity
+from .changes import DIFF_RULES, Severity
 
 Side = Literal["client", "server"]
 
@@ -18,26 +18,26 @@ _SENDERS: Final[dict[str, tuple[Side, Side]]] = {
 
 
 @dataclass
-class Travel:
+class Directions:
     """Which types each side sends, over all the revisions compared; `sorts` are the names for something else."""
 
     sorts: set[str] = field(default_factory=set[str])
-    sent: dict[Side, set[str]] = field(default_factory=lambda: {"client": set[str](), "server": set[str]()})
+    senders: dict[Side, set[str]] = field(default_factory=lambda: {"client": set[str](), "server": set[str]()})
 
     def severities(self, rule: str, type: str) -> tuple[Severity, Severity]:
         """What a change of this type means for clients and for servers; a type that nobody sends concerns both, but
         a union that nobody sends only sorts what is sent."""
-        senders: list[Side] = [side for side, types in self.sent.items() if type in types]
+        senders: list[Side] = [side for side, types in self.senders.items() if type in types]
         if not senders and type in self.sorts:
             return Severity.COMPATIBLE, Severity.COMPATIBLE
-        return judge(rule, senders or ["client", "server"])
+        return severity(rule, senders or ["client", "server"])
 
 
-def judge(rule: str, senders: Iterable[Side]) -> tuple[Severity, Severity]:
+def severity(rule: str, senders: Iterable[Side]) -> tuple[Severity, Severity]:
     """The severities for clients and servers of a change in what these sides send."""
     client = server = Severity.COMPATIBLE
     for side in senders:
-        mine, theirs = RULES[rule].sender, RULES[rule].receiver
+        mine, theirs = DIFF_RULES[rule].sender, DIFF_RULES[rule].receiver
         client = max(client, mine if side == "client" else theirs)
         server = max(server, theirs if side == "client" else mine)
     return client, server
@@ -47,21 +47,21 @@ def sender(row: Method) -> Side:
     return _SENDERS[row.direction][0]
 
 
-def travel(*revisions: Revision) -> Travel:
+def directions(*revisions: Revision) -> Directions:
     """Follow every message of the revisions into the types it holds."""
-    found = Travel()
+    found = Directions()
     for revision in revisions:
         found.sorts |= {name for name, each in revision.types.items() if isinstance(each, Alias)}
         for row in revision.methods:
             asks, answers = _SENDERS[row.direction]
-            follow(Ref(row.type), revision, found.sent[asks])
+            reachable_types(Ref(row.type), revision, found.senders[asks])
             for answer in (row.result, *(interim.type for interim in row.interim)):
                 if answer is not None:
-                    follow(Ref(answer), revision, found.sent[answers])
+                    reachable_types(Ref(answer), revision, found.senders[answers])
     return found
 
 
-def follow(start: Type, revision: Revision, seen: set[str]) -> None:
+def reachable_types(start: Type, revision: Revision, seen: set[str]) -> None:
     """Add every type that a value of this one may hold."""
     waiting = [start]
     while waiting:

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from ..errors import CodegenError
 from ..jsontypes import is_object
-from .changes import RULES, Change
+from .changes import DIFF_RULES, DiffChange
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class Waiver:
     at: str
     reason: str
 
-    def covers(self, change: Change) -> bool:
+    def covers(self, change: DiffChange) -> bool:
         return change.rule == self.rule and fnmatchcase(change.at, self.at)
 
 
@@ -41,13 +41,13 @@ def read_waivers(path: Path) -> list[Waiver]:
     for row in rows:
         if not is_object(row) or row.keys() != {"rule", "at", "reason"} or not all(row.values()):
             raise CodegenError(f"{path}: a waiver has a rule, a place `at` and a reason, this one does not: {row}")
-        if row["rule"] not in RULES:
-            raise CodegenError(f"{path}: there is no rule {row['rule']!r}; the rules are {', '.join(RULES)}")
+        if row["rule"] not in DIFF_RULES:
+            raise CodegenError(f"{path}: there is no rule {row['rule']!r}; the rules are {', '.join(DIFF_RULES)}")
         found.append(Waiver(row["rule"], row["at"], row["reason"]))
     return found
 
 
-def waive(changes: Iterable[Change], waivers: Iterable[Waiver]) -> list[Change]:
+def waive(changes: Iterable[DiffChange], waivers: Iterable[Waiver]) -> list[DiffChange]:
     """Raises CodegenError for a waiver that no change needs."""
     judged = list(changes)
     for waiver in waivers:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import click
 
-from ..console import FILE, one_line, open_schemas, schema_option
-from ..homes import home
+from ..console import FILE, report_errors, open_schemas, schema_option
+from ..homes import data_path
 from ..write import write_files
 from .content import content
 from .page import page
@@ -16,11 +16,11 @@ from .page import page
 @click.command("explore", short_help="Write a page with all revisions.")
 @click.option("--output", type=FILE, metavar="FILE", default="mcp.html", show_default=True, help="The page to write.")
 @schema_option
-@one_line
+@report_errors
 def explore(output: str | Path, schema: Path | None) -> None:
     """Write one HTML page with the methods and types of every revision, and what changed between any two."""
     schemas = open_schemas(schema)
     revisions = [schemas.revision(name) for name in schemas.pins]
-    text = page(content(revisions), home("templates"))
+    text = page(content(revisions), data_path("templates"))
     write_files({Path(output): text})
     click.echo(f"{', '.join(schemas.pins)}: {len(text.encode()) / 1024:.0f} KiB written to {output}")

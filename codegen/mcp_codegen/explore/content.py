@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 from typing import Any, Final
 
-from ..diff.changes import RULES, Change
+from ..diff.changes import DIFF_RULES, DiffChange
 from ..diff.compare import compare, show
 from ..ir import Array, Field, Map, Method, Object, Ref, Revision, Type, Union
 
@@ -27,7 +27,7 @@ def content(revisions: Sequence[Revision]) -> dict[str, Any]:
         "revisions": [_revision(each, records) for each in revisions],
         "records": [json.loads(text) for text in records],
         "methods": _methods(revisions),
-        "rules": {name: rule.says for name, rule in RULES.items()},
+        "rules": {name: rule.text for name, rule in DIFF_RULES.items()},
         "changes": {
             f"{older.id} {newer.id}": [_change(each) for each in compare(older, newer)]
             for older, newer in combinations(revisions, 2)
@@ -105,6 +105,6 @@ def _row(row: Method) -> dict[str, Any]:
     }
 
 
-def _change(change: Change) -> list[str]:
+def _change(change: DiffChange) -> list[str]:
     sides = [str(change.client), str(change.server)]
     return [change.rule, change.at, change.before, change.after, *sides, change.removable]

@@ -9,13 +9,13 @@ from typing import Final
 
 import click
 
-from ..console import DIFFERENT, one_line, open_schemas, schema_option
+from ..console import DIFFERENT, report_errors, open_schemas, schema_option
 from ..edition import Schema
 from ..errors import CodegenError, SchemaError
 from ..jsontypes import is_object
 from ..official import differences
 from ..pins import digest
-from ..schemas import Schemas
+from ..schemas import SchemaCatalog
 from ..write import write_files
 from .folder import mounted_on, read_own
 from .manifest import Manifest, read_manifest
@@ -45,7 +45,7 @@ def extension() -> None:
 @_from_option
 @click.option("--commit", metavar="SHA", help="The commit or the version of the file. Default: what PATH says it is.")
 @schema_option
-@one_line
+@report_errors
 def import_extension(name: str, source: Path, commit: str | None, schema: Path | None) -> None:
     """Bring in the schema of the extension NAME.
 
@@ -71,7 +71,7 @@ def import_extension(name: str, source: Path, commit: str | None, schema: Path |
 @click.argument("name")
 @_from_option
 @schema_option
-@one_line
+@report_errors
 def verify_extension(name: str, source: Path, schema: Path | None) -> None:
     """Say whether the extension NAME has moved.
 
@@ -101,7 +101,7 @@ def verify_extension(name: str, source: Path, schema: Path | None) -> None:
 
 @extension.command("list", short_help="Show the extensions there are.")
 @schema_option
-@one_line
+@report_errors
 def list_extensions(schema: Path | None) -> None:
     """Show the extensions: what they are mounted on, and what they add."""
     schemas = open_schemas(schema)
@@ -112,7 +112,7 @@ def list_extensions(schema: Path | None) -> None:
         click.echo(f"{click.style(manifest.name, bold=True)} ({manifest.identifier}): {_summary(made, own)}")
 
 
-def _manifest(schemas: Schemas, name: str) -> Manifest:
+def _manifest(schemas: SchemaCatalog, name: str) -> Manifest:
     path = schemas.root / "extensions" / name / "manifest.toml"
     if not path.is_file():
         known = ", ".join(each.parent.name for each in sorted(schemas.root.glob("extensions/*/manifest.toml")))
@@ -132,22 +132,22 @@ def _file(source: Path, manifest: Manifest) -> Path:
     return path
 
 
-def _edition(path: Path, manifest: Manifest, schemas: Schemas) -> Schema:
+def _edition(path: Path, manifest: Manifest, schemas: SchemaCatalog) -> Schema:
     """Our edition of a schema.ts, or of a schema.json in which every reference is written out."""
     try:
         text = path.read_text(encoding="utf-8")
         if path.suffix == ".ts":
-            from .importing import extension_edition  # Loads tree-sitter.
+            from .importing import extension_schema  # Loads tree-sitter.
 
-            return extension_edition(text, manifest.name)
+            return extension_schema(text, manifest.name)
         published = json.loads(text)
     except (OSError, ValueError, RecursionError) as fault:
         raise SchemaError(f"{path}: cannot be read as the schema of an extension: {fault}") from fault
     if not is_object(published):
         raise SchemaError(f"{path}: is not a schema but {type(published).__name__}")
-    from .inlined import inlined_edition
+    from .inlined import dereferenced_schema
 
-    return inlined_edition(published, manifest.name, schemas.edition(manifest.base)[0])
+    return dereferenced_schema(published, manifest.name, schemas.normalized(manifest.base)[0])
 
 
 def _version(source: Path) -> str:

@@ -16,17 +16,19 @@ from ..edition import REF, Schema
 from ..errors import SchemaError
 from ..ir import Lifecycle, Method, Object, Plain, Ref, Revision
 from ..names import snake
-from ..overlay import Overlay, Row
+from ..overlay import Overlay, OverlayRow
 from ..read import Named, read_types
 from ..rules import ROLES, derive_methods
-from .flatten import Flattening
+from .flatten import Flattener
 from .manifest import Manifest
 
-_OF_TYPES: Final = ("name", "fill")
+_OF_TYPES: Final = ("name", "default")
 _WHO: Final = "Implementation"  # What a side calls itself.
 
 
-def conversation(manifest: Manifest, own: Schema, core: Schema, base: Revision, rows: Overlay, docs: Docs) -> Revision:
+def separate_protocol(
+    manifest: Manifest, own: Schema, core: Schema, base: Revision, rows: Overlay, docs: Docs
+) -> Revision:
     """The conversation as a revision, whose id is the manifest's version. Raises SchemaError."""
     definitions = _merged(manifest, own, core["$defs"])
     types = read_types({**core, "$defs": definitions}, base.id, rows, docs)
@@ -43,7 +45,7 @@ def conversation(manifest: Manifest, own: Schema, core: Schema, base: Revision, 
         types=types,
         methods=methods,
         lifecycle=_lifecycle(manifest, methods, types),
-        http=replace(base.http, streamable=False, names={}, schemas="", arguments=""),
+        http=replace(base.http, streamable=False, name_params={}, tool_schemas="", tool_call=""),
         client=manifest.sides["client"]["name"],
         server=manifest.sides["server"]["name"],
     )
@@ -51,7 +53,7 @@ def conversation(manifest: Manifest, own: Schema, core: Schema, base: Revision, 
 
 def _merged(manifest: Manifest, own: Schema, core: Schema) -> Schema:
     """The definitions of both, with the roles of the manifest in the place of the core's."""
-    flat = Flattening(core | own["$defs"], set(own["$defs"]), manifest).definitions()
+    flat = Flattener(core | own["$defs"], set(own["$defs"]), manifest).definitions()
     if clash := flat.keys() & core.keys():
         raise SchemaError(f"{manifest.name}: {min(clash)} is a type of {manifest.base} too", rule="conflict")
     merged = {**core, **flat}
@@ -73,7 +75,7 @@ def _derived(manifest: Manifest, types: Named, rows: Overlay) -> tuple[Method, .
     named = {name for names in manifest.roles.values() for name in names}
     known = {name: each for name, each in types.items() if name in named or not _method(each)}
     known |= {name: Object(name, ()) for name in CAPABILITIES.values()}
-    free = [Row("capability", method, "", None, ()) for name in named if (method := _method(types[name]))]
+    free = [OverlayRow("capability", method, "", None, ()) for name in named if (method := _method(types[name]))]
     kept = [row for row in rows.rows if row.table in _OF_TYPES]
     return derive_methods(known, manifest.base, Overlay((*kept, *free), rows.like))
 
@@ -104,23 +106,26 @@ def _lifecycle(manifest: Manifest, methods: tuple[Method, ...], types: Named) ->
     known = {row.type: row for row in methods}
     if unknown := [name for name in manifest.lifecycle.values() if name not in known]:
         raise SchemaError(f"{manifest.name}: its lifecycle names {unknown[0]!r}, which none of its sides sends")
-    if "open" not in manifest.lifecycle:
+    if "initialize_request" not in manifest.lifecycle:
         raise SchemaError(f"{manifest.name}: its lifecycle does not say which message opens a conversation")
-    opening = known[manifest.lifecycle["open"]]
+    opening = known[manifest.lifecycle["initialize_request"]]
     asked, given = types[opening.params or ""], types[opening.result or ""]
     assert isinstance(asked, Object) and isinstance(given, Object), "the rules give messages object types"
-    terms: dict[str, str | tuple[str, ...]] = {}
+    fields: dict[str, str | tuple[str, ...]] = {}
     for side, each in (("client", asked), ("server", given)):
-        kinds = {_said(manifest.sides[side]["capabilities"], each): side, _said(_WHO, each): f"{side}_info"}
+        kinds = {
+            _said(manifest.sides[side]["capabilities"], each): f"{side}_capabilities",
+            _said(_WHO, each): f"{side}_info",
+        }
         if "" in kinds:
             raise SchemaError(f"{manifest.name}: {each.name} does not say who the {side} is, and what it declares")
-        terms |= {kind: wire for wire, kind in kinds.items()}
+        fields |= {kind: wire for wire, kind in kinds.items()}
     version = [field.wire for field in asked.fields if isinstance(field.type, Plain) and given.field(field.wire)]
     if len(version) != 1:
         raise SchemaError(f"{manifest.name}: {asked.name} and {given.name} do not share one string, the version")
-    terms["version"] = version[0]
-    terms["further"] = tuple(_further(given, set(map(str, terms.values()))))
-    return Lifecycle("handshake", {role: known[name].method for role, name in manifest.lifecycle.items()}, terms)
+    fields["version"] = version[0]
+    fields["required_objects"] = tuple(_further(given, set(map(str, fields.values()))))
+    return Lifecycle("handshake", {role: known[name].method for role, name in manifest.lifecycle.items()}, fields)
 
 
 def _said(name: str, each: Object) -> str:

@@ -9,7 +9,7 @@ from ..errors import SchemaError
 from .manifest import Manifest
 
 
-class Flattening:
+class Flattener:
     """The definitions of an extension, among those of the core."""
 
     def __init__(self, every: Schema, own: set[str], manifest: Manifest) -> None:

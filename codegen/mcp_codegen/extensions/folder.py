@@ -11,12 +11,12 @@ from ..edition import Schema
 from ..errors import SchemaError
 from ..jsontypes import is_object
 from ..pins import digest
-from ..schemas import Schemas
+from ..schemas import SchemaCatalog
 from .manifest import Manifest, read_manifest
 from .mount import Mounted, mount
 
 
-def extensions(schemas: Schemas, revision: str) -> Iterator[tuple[Mounted, str]]:
+def extensions(schemas: SchemaCatalog, revision: str) -> Iterator[tuple[Mounted, str]]:
     """The extensions of `schema/extensions/` that are mounted on this revision, each with the sha256 of its schema."""
     for path in sorted(schemas.root.glob("extensions/*/manifest.toml")):
         manifest = read_manifest(path)
@@ -26,9 +26,9 @@ def extensions(schemas: Schemas, revision: str) -> Iterator[tuple[Mounted, str]]
             yield mounted_on(schemas, manifest, own), digest(data)
 
 
-def mounted_on(schemas: Schemas, manifest: Manifest, own: Schema) -> Mounted:
+def mounted_on(schemas: SchemaCatalog, manifest: Manifest, own: Schema) -> Mounted:
     """An extension on its revision, with the sentences of both. Raises SchemaError for what contradicts the core."""
-    core, _ = schemas.edition(schemas.known(manifest.base))
+    core, _ = schemas.normalized(schemas.known(manifest.base))
     mine, docs = read_docs(schemas.root / "extensions" / manifest.name / "docs.toml"), schemas.docs
     both = Docs(docs.types | mine.types, docs.properties | mine.properties)
     try:

@@ -6,15 +6,15 @@ import json
 import re
 from typing import Final
 
-from ..edition import REF, Schema, edition
+from ..edition import REF, Schema, normalize
 from ..errors import SchemaError
 from ..jsontypes import is_object
-from ..typescript import Interface, ObjectLiteral, parse
+from ..typescript import InterfaceDeclaration, ObjectLiteral, parse
 
 _IMPORT: Final = re.compile(r'^import\s+type\s*\{([^}]*)\}\s*from\s*"[^"]*";?[ \t]*$', re.MULTILINE)
 
 
-def extension_edition(text: str, name: str) -> Schema:
+def extension_schema(text: str, name: str) -> Schema:
     """The edition of one schema.ts; `x-imports` names what it takes from the core. Raises SchemaError."""
     imported: dict[str, str] = {}
     for match in _IMPORT.finditer(text):
@@ -24,8 +24,8 @@ def extension_edition(text: str, name: str) -> Schema:
     declared = parse(_IMPORT.sub("", text), f"{name}: schema.ts")
     if clash := imported.keys() & {each.name for each in declared}:
         raise SchemaError(f"{name}: {min(clash)} is both imported and declared")
-    stubs = [Interface(local, (), ObjectLiteral(()), {}) for local in imported]
-    schema = edition([*stubs, *declared], name)
+    stubs = [InterfaceDeclaration(local, (), ObjectLiteral(()), {}) for local in imported]
+    schema = normalize([*stubs, *declared], name)
     schema["title"] = f"The extension {name} of the Model Context Protocol"
     schema["$defs"] = {each: body for each, body in schema["$defs"].items() if each not in imported}
     schema["x-imports"] = sorted(set(imported.values()))

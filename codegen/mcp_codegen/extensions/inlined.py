@@ -28,12 +28,12 @@ Hashed = TypeVar("Hashed", bound=Hashable)
 Shape = tuple[frozenset[str], frozenset[str], frozenset[tuple[str, str]]]
 
 
-def inlined_edition(published: Schema, name: str, core: Schema) -> Schema:
+def dereferenced_schema(published: Schema, name: str, core: Schema) -> Schema:
     """The edition of one schema.json. Raises SchemaError for a form that is not read here."""
     definitions = published.get("$defs")
     if not is_object(definitions) or not definitions:
         raise SchemaError(f"{name}: schema.json has no definitions under $defs")
-    reading = _Reading(name, definitions, core["$defs"])
+    reading = _Dereferencer(name, definitions, core["$defs"])
     own = {each: reading.definition(each) for each in definitions}
     return {
         "$schema": DIALECT,
@@ -44,7 +44,7 @@ def inlined_edition(published: Schema, name: str, core: Schema) -> Schema:
     }
 
 
-class _Reading:
+class _Dereferencer:
     """One reading; `imported` are the names of the core that it has met."""
 
     def __init__(self, name: str, own: Schema, core: Schema) -> None:
@@ -67,10 +67,10 @@ class _Reading:
         params = body.get("properties", {}).get("params")
         kind = next((kind for kind in _EMPTY if name.endswith(kind)), "")
         if is_object(params) and kind and params.get("additionalProperties") is True:
-            body["properties"]["params"] = self._refer(_EMPTY[kind])
+            body["properties"]["params"] = self._reference(_EMPTY[kind])
         return body
 
-    def _refer(self, name: str) -> Schema:
+    def _reference(self, name: str) -> Schema:
         if name not in self._own:
             if name not in self._core:
                 raise SchemaError(f"{self._name}: it would take {name} from the core, which does not define it")
@@ -84,7 +84,7 @@ class _Reading:
         named = self._copies.get(_copy(schema))
         if named is None and schema.get("properties"):
             named = self._shapes.get(_shape(schema))
-        return self._refer(named) if named is not None else self._body(schema, at)
+        return self._reference(named) if named is not None else self._body(schema, at)
 
     def _body(self, schema: Schema, at: str) -> Schema:
         if "$ref" in schema:
@@ -105,7 +105,7 @@ class _Reading:
             return {"type": arms[0]["type"], "enum": [arm["const"] for arm in arms]}
         read = [self._read(arm, at) for arm in arms]
         named = self._unions.get(frozenset(str(arm.get("$ref")) for arm in read))
-        return self._refer(named) if named is not None else {"anyOf": read}
+        return self._reference(named) if named is not None else {"anyOf": read}
 
     def _all_of(self, parts: list[Schema], at: str) -> Schema:
         """Objects put together as one; of what is an object or another, nothing is required."""

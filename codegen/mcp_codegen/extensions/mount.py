@@ -13,12 +13,12 @@ from ..capabilities import declared_path
 from ..docs import Docs
 from ..edition import REF, Schema
 from ..errors import SchemaError
-from ..ir import Gate, Interim, Method, Object, Revision
-from ..overlay import Overlay, Row
+from ..ir import CapabilityRequirement, InterimResult, Method, Object, Revision
+from ..overlay import Overlay, OverlayRow
 from ..read import Named, read_types
 from ..rules import ROLES, derive_methods
-from .converse import conversation
-from .flatten import Flattening
+from .converse import separate_protocol
+from .flatten import Flattener
 from .manifest import Manifest
 
 
@@ -35,7 +35,7 @@ class Mounted:
 def mount(manifest: Manifest, own: Schema, core: Schema, base: Revision, rows: Overlay, docs: Docs) -> Mounted:
     """Raises SchemaError for what contradicts the core, or is not there."""
     if manifest.sides:
-        revision = conversation(manifest, own, core, base, rows, docs)
+        revision = separate_protocol(manifest, own, core, base, rows, docs)
         return Mounted(manifest, base, revision, frozenset(revision.types.keys() - base.types.keys()))
     definitions = _merged(manifest, own, core["$defs"])
     methods = {definitions[name]["properties"]["method"]["const"]: name for name in _messages(manifest, definitions)}
@@ -49,14 +49,14 @@ def mount(manifest: Manifest, own: Schema, core: Schema, base: Revision, rows: O
     added = frozenset(types.keys() - base.types.keys())
     found = tuple(_mounted(row, manifest, types, methods) for row in derive_methods(types, base.id, overlay))
     headers = {method: manifest.headers[name] for method, name in methods.items() if name in manifest.headers}
-    http = replace(base.http, names={**base.http.names, **headers})
+    http = replace(base.http, name_params={**base.http.name_params, **headers})
     revision = replace(base, types=types, methods=found, http=http)
     return Mounted(manifest, base, revision, added)
 
 
 def _merged(manifest: Manifest, own: Schema, core: Schema) -> Schema:
     """The definitions of both, with the messages of the extension among those of the core."""
-    flat = Flattening(core | own["$defs"], set(own["$defs"]), manifest)
+    flat = Flattener(core | own["$defs"], set(own["$defs"]), manifest)
     if unknown := set(own.get("x-imports", ())) - core.keys():
         raise SchemaError(f"{manifest.name}: it imports {min(unknown)}, which {manifest.base} does not define")
     merged = dict(core)
@@ -92,7 +92,7 @@ def _messages(manifest: Manifest, definitions: Schema) -> list[str]:
     return names
 
 
-def _capability(method: str, name: str, manifest: Manifest, types: Named) -> Row:
+def _capability(method: str, name: str, manifest: Manifest, types: Named) -> OverlayRow:
     """Who has to declare the extension before this message, be it with a setting: the receiver of a request, the sender
     of a notification."""
     kind, direction = next(ROLES[role] for role, names in manifest.roles.items() if name in names)
@@ -105,15 +105,15 @@ def _capability(method: str, name: str, manifest: Manifest, types: Named) -> Row
         if not isinstance(settings, Object) or settings.field(setting) is None:
             raise SchemaError(f"{manifest.name}: {setting!r}, which {name} needs, is no setting of it", rule="manifest")
         use += f"#{setting}"
-    return Row("capability", method, use, ".".join(derived) or None, (), "the manifest of the extension")
+    return OverlayRow("capability", method, use, ".".join(derived) or None, (), "the manifest of the extension")
 
 
 def _mounted(row: Method, manifest: Manifest, types: Named, methods: dict[str, str]) -> Method:
     """The row with what the manifest adds: the client's declaration as a gate, and further results."""
     asks = row.method in methods and row.kind == "request" and row.direction == "client_to_server"
     if asks and row.params and manifest.clients_declare:
-        gate = Gate(row.params, f"client.extensions.{manifest.identifier}")
-        return replace(row, gates=(*row.gates, gate))
+        gate = CapabilityRequirement(row.params, f"client.extensions.{manifest.identifier}")
+        return replace(row, requirements=(*row.requirements, gate))
     if row.method in methods and (listed := manifest.filters.get(row.type)):
         params = types.get(row.params or "")
         if row.kind != "notification" or not isinstance(params, Object) or params.field(listed[1]) is None:
@@ -123,12 +123,12 @@ def _mounted(row: Method, manifest: Manifest, types: Named, methods: dict[str, s
     return replace(row, interim=(*row.interim, *told)) if told else row
 
 
-def _told(name: str, row: Method, manifest: Manifest, types: Named) -> Interim:
+def _told(name: str, row: Method, manifest: Manifest, types: Named) -> InterimResult:
     """The constant by which a further result tells itself apart from the others."""
     each, result = types.get(name), types.get(row.result or "")
     if isinstance(each, Object) and isinstance(result, Object):
         for field in each.fields:
             above = result.field(field.wire)
             if isinstance(field.constant, str) and above is not None and above.constant != field.constant:
-                return Interim(name, field.wire, field.constant)
+                return InterimResult(name, field.wire, field.constant)
     raise SchemaError(f"{manifest.name}: nothing tells {name} apart from {row.result}", rule="interim", at=name)

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from ..console import DIFFERENT, FILE, one_line, open_schemas, schema_option
+from ..console import DIFFERENT, FILE, report_errors, open_schemas, schema_option
 from ..errors import CodegenError
 from ..write import write_files
 
@@ -33,13 +33,13 @@ _timeout_option = click.option(
 @click.option("--each", type=click.IntRange(1), default=4, show_default=True, help="So many valid, so many invalid.")
 @click.option("--output", type=FILE, metavar="FILE", help="The file to write. Default: standard output.")
 @schema_option
-@one_line
+@report_errors
 def vectors(revision: str, seed: int, each: int, output: str | Path | None, schema: Path | None) -> None:
     """Write valid and invalid instances of every message of a revision, each with its verdict, as JSON."""
     from .vectors import vectors as made
 
     schemas = open_schemas(schema)
-    found = made(schemas.revision(revision), schemas.edition(revision)[0], seed, each)
+    found = made(schemas.revision(revision), schemas.normalized(revision)[0], seed, each)
     text = json.dumps(found, indent=1, ensure_ascii=False) + "\n"
     if output is None:
         click.echo(text, nl=False)
@@ -57,7 +57,7 @@ def mock() -> None:
 @_revision_option
 @_seed_option
 @schema_option
-@one_line
+@report_errors
 def mock_server(revision: str, seed: int, schema: Path | None) -> None:
     """Be a server that answers any method."""
     from .run import serve_mock
@@ -71,24 +71,24 @@ def mock_server(revision: str, seed: int, schema: Path | None) -> None:
 @_timeout_option
 @schema_option
 @_command
-@one_line
+@report_errors
 def mock_client(revision: str, seed: int, timeout: float, schema: Path | None, command: tuple[str, ...]) -> None:
     """Start the server COMMAND, ask it all that it declares, and answer what it asks.
 
     Exit code 0: its answers are what the schema says, or errors; 1: some are not; 2: there is no conversation.
     """
-    from .run import visit
+    from .run import run_mock_client
 
     if not command:
         raise CodegenError("say which server is to be asked: mcp-codegen mock client --revision R COMMAND…")
-    verdicts = visit(_messages(revision, seed, schema), command, timeout)
+    verdicts = run_mock_client(_messages(revision, seed, schema), command, timeout)
     if len(verdicts) == 1 and verdicts[0].is_right:
-        raise CodegenError(f"there is no conversation: {verdicts[0].method} was answered with {verdicts[0].says}")
+        raise CodegenError(f"there is no conversation: {verdicts[0].method} was answered with {verdicts[0].text}")
     table = Table(box=None, header_style="bold", pad_edge=False)
     for column in ("method", "verdict", "answer"):
         table.add_column(column, overflow="fold")
     for each in verdicts:
-        table.add_row(escape(each.method), "[green]right" if each.is_right else "[red]wrong", escape(each.says))
+        table.add_row(escape(each.method), "[green]right" if each.is_right else "[red]wrong", escape(each.text))
     console = Console()
     console.width = max(console.width, 120)
     console.print(table)
@@ -100,13 +100,13 @@ def _messages(revision: str, seed: int, schema: Path | None) -> Messages:
     from .messages import Messages  # Loads jsonschema.
 
     schemas = open_schemas(schema)
-    return Messages(schemas.revision(revision), schemas.edition(revision)[0], seed)
+    return Messages(schemas.revision(revision), schemas.normalized(revision)[0], seed)
 
 
 @click.command("record", context_settings=_COMMAND, short_help="Keep what a client and a server say.")
 @click.argument("file", type=FILE)
 @_command
-@one_line
+@report_errors
 def record(file: str | Path, command: tuple[str, ...]) -> None:
     """Stand between a client and the server COMMAND, and write what both say to FILE."""
     from .run import record as recorded
@@ -120,7 +120,7 @@ def record(file: str | Path, command: tuple[str, ...]) -> None:
 @_timeout_option
 @click.argument("file", type=FILE)
 @_command
-@one_line
+@report_errors
 def replay(timeout: float, file: str | Path, command: tuple[str, ...]) -> None:
     """Be the server of a recorded conversation over stdio; or its client, for the server COMMAND."""
     from .run import replay_as_client, replay_as_server

@@ -18,14 +18,14 @@ _LONGEST: Final = 300  # Characters of a sentence about a fault.
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class SchemaViolation:
     """Where a value is wrong, and how."""
 
     path: tuple[Any, ...]
     message: str
 
     @property
-    def says(self) -> str:
+    def describe(self) -> str:
         """Both in one sentence, which is never long."""
         said = ": ".join([*([".".join(map(str, self.path))] if self.path else []), self.message])
         return said if len(said) <= _LONGEST else f"{said[:_LONGEST]}…"
@@ -54,18 +54,20 @@ class Messages:
 
     def _switch_on(self, name: str, capabilities: dict[str, Any]) -> None:
         """A capability that the schema has as a boolean is declared by `true`."""
-        fault = self.fault(name, capabilities)
+        fault = self.first_violation(name, capabilities)
         while fault is not None:
             *path, last = fault.path
             holder = capabilities
             for segment in path:
                 holder = holder[segment]
             if holder[last] is True:
-                raise CodegenError(f"{self.revision.id}: no {name} declares all that the methods need: {fault.says}")
+                raise CodegenError(
+                    f"{self.revision.id}: no {name} declares all that the methods need: {fault.describe}"
+                )
             holder[last] = True
-            fault = self.fault(name, capabilities)
+            fault = self.first_violation(name, capabilities)
 
-    def ask(self, row: Method, id: int | str) -> dict[str, Any]:
+    def request(self, row: Method, id: int | str) -> dict[str, Any]:
         """A request, or a notification, which has no id."""
         made = self._made.valid(self._known(row.type))
         answers = {} if row.kind == "notification" else {"id": id}
@@ -76,14 +78,14 @@ class Messages:
         made = self._made.valid(self._known(row.result or ""))
         each = self.revision.types[row.result or ""]
         fields = each.fields if isinstance(each, Object) else ()
-        return made | {field.wire: field.fill for field in fields if field.fill is not None}
+        return made | {field.wire: field.default for field in fields if field.default is not None}
 
-    def fault(self, name: str, value: Json) -> Fault | None:
+    def first_violation(self, name: str, value: Json) -> SchemaViolation | None:
         """The first thing that is wrong with a value of a type."""
         schema = {"$ref": f"#/$defs/{self._known(name)}", "$defs": self._definitions}
         validator: Any = Draft202012Validator(schema)
         for found in validator.iter_errors(value):
-            return Fault(tuple(found.absolute_path), found.message)
+            return SchemaViolation(tuple(found.absolute_path), found.message)
         return None
 
     def _known(self, name: str) -> str:

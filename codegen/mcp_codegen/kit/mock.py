@@ -16,7 +16,7 @@ from .messages import Messages
 
 Side = Literal["client", "server"]
 
-_UNASKED: Final = frozenset({"open", "opened", "listen", "cancel", "progress"})
+_UNASKED: Final = frozenset({"initialize_request", "initialized", "listen", "cancelled", "progress"})
 _VOWELS: Final = frozenset("AEIOU")
 _CURSOR: Final = "cursor"
 _NEXT: Final = "nextCursor"
@@ -48,17 +48,17 @@ class Mock:
         row = self._rows.get(str(message["method"]))
         if row is None or row.kind == "notification":
             return self.refuse(message["id"], "METHOD_NOT_FOUND", f"{message['method']!r} is no request to this side")
-        if fault := self.wrong(row, message):
+        if fault := self.check_params(row, message):
             return self.refuse(message["id"], "INVALID_PARAMS", fault)
         result = self.messages.result(row)
         if _CURSOR in (message.get("params") or {}):
             result.pop(_NEXT, None)  # The second page is the last, so that no reader turns pages for ever.
         return {"jsonrpc": "2.0", "id": message["id"], "result": result}
 
-    def wrong(self, row: Method, message: dict[str, Any]) -> str:
+    def check_params(self, row: Method, message: dict[str, Any]) -> str:
         """What is wrong with a message of a row, empty for nothing."""
-        fault = self.messages.fault(row.type, message)
-        return fault.says if fault is not None else ""
+        fault = self.messages.first_violation(row.type, message)
+        return fault.describe if fault is not None else ""
 
     def refuse(self, id: Json, code: str, message: str) -> dict[str, Any]:
         """An error by the name of its code in the schema."""
@@ -72,25 +72,25 @@ class Verdict:
 
     method: str
     is_right: bool
-    says: str
+    text: str
 
 
 # What the tour does: it sends each message it yields, and is sent the answer where there is one.
-Tour = Generator[dict[str, Any], Json, list[Verdict]]
+MethodChecks = Generator[dict[str, Any], Json, list[Verdict]]
 
 
-def tour(messages: Messages) -> Tour:
+def check_all_methods(messages: Messages) -> MethodChecks:
     """As a client: open the conversation, then ask all that the server has declared, and tell all there is to tell."""
     roles = messages.revision.lifecycle.roles
     by_method = {row.method: row for row in messages.revision.methods if row.direction == "client_to_server"}
-    opening = by_method[roles.get("open") or roles["discover"]]
-    answer = yield messages.ask(opening, 0)
+    opening = by_method[roles.get("initialize_request") or roles["discover"]]
+    answer = yield messages.request(opening, 0)
     verdicts = [_verdict(messages, opening, answer)]
     if not verdicts[0].is_right or "result" not in answer:
         return verdicts
     declared = answer["result"].get("capabilities", {})
-    if "opened" in roles:
-        yield messages.ask(by_method[roles["opened"]], 0)
+    if "initialized" in roles:
+        yield messages.request(by_method[roles["initialized"]], 0)
     left_out = {roles[role] for role in _UNASKED if role in roles} | {opening.method}
     # Notifications come first, so that what they make a server ask is answered while it answers the rest.
     rows = sorted(by_method.values(), key=lambda row: row.kind != "notification")
@@ -98,9 +98,9 @@ def tour(messages: Messages) -> Tour:
         if not _may(row, declared):
             verdicts.append(Verdict(row.method, True, f"not asked: {row.capability} is not declared"))
         elif row.kind == "notification":
-            yield messages.ask(row, id)
+            yield messages.request(row, id)
         else:
-            message = messages.ask(row, id)
+            message = messages.request(row, id)
             message.get("params", {}).pop(
                 _CURSOR, None
             )  # The first page is there; any other cursor is not ours to make.
@@ -123,8 +123,8 @@ def _verdict(messages: Messages, row: Method, answer: Json) -> Verdict:
         right = type(error.get("code")) is int and isinstance(error.get("message"), str)
         return Verdict(row.method, right, f"error {error.get('code')}: {error.get('message')}")
     names = [row.result or "", *(interim.type for interim in row.interim)]
-    faults = [messages.fault(name, answer.get("result")) for name in names]
+    faults = [messages.first_violation(name, answer.get("result")) for name in names]
     if any(fault is None for fault in faults):
         name = names[faults.index(None)]
         return Verdict(row.method, True, f"{'an' if name[:1] in _VOWELS else 'a'} {name}")
-    return Verdict(row.method, False, f"no {names[0]}: {faults[0].says if faults[0] is not None else ''}")
+    return Verdict(row.method, False, f"no {names[0]}: {faults[0].describe if faults[0] is not None else ''}")

@@ -18,8 +18,8 @@ Side = Literal["client", "server"]
 
 _SENDS: Final[Mapping[str, frozenset[str]]] = {"client": frozenset({">"}), "server": frozenset({"<", "<~"})}
 _KNOWN: Final = frozenset({">", "<", "<~", "close", "exit"})
-_ANSWERED: Final = (("id",), ("params", "requestId"))
-_TOLD: Final = (("params", "progressToken"),)
+_RESPONSE: Final = (("id",), ("params", "requestId"))
+_NOTIFICATION: Final = (("params", "progressToken"),)
 
 
 class Replay:
@@ -48,7 +48,7 @@ class Replay:
             lines.append(self._mine(self._steps.pop(0)))
         return lines
 
-    def heard(self, line: bytes) -> None:
+    def receive(self, line: bytes) -> None:
         """Take a line of the other side. Raises CodegenError where it is not what was recorded."""
         waiting = self._group()
         if not waiting:
@@ -82,9 +82,9 @@ class Replay:
         if not is_object(message):
             return bytes_of(step.text)
         # An answer has the id that the other side chose, and so has what is told about a request of the other side.
-        paths = _ANSWERED if "method" not in message else _ANSWERED[1:]
+        paths = _RESPONSE if "method" not in message else _RESPONSE[1:]
         changed = [_put(message, path, self._ids) for path in paths]
-        changed += [_put(message, path, self._tokens) for path in _TOLD]
+        changed += [_put(message, path, self._tokens) for path in _NOTIFICATION]
         return (
             json.dumps(message, ensure_ascii=False, separators=(",", ":")).encode()
             if any(changed)

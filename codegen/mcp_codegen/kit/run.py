@@ -15,7 +15,7 @@ from ..errors import CodegenError
 from .conversation import ANYTHING, Step, read_steps, text_of
 from .instances import Json
 from .messages import Messages
-from .mock import Mock, Verdict, tour
+from .mock import Mock, Verdict, check_all_methods
 from .replay import Replay
 from .stdio import Lines, Process, end, end_on_sigterm, started, write_line
 
@@ -33,13 +33,13 @@ def serve_mock(messages: Messages) -> None:
             return
 
 
-def visit(messages: Messages, command: Sequence[str], timeout: float) -> list[Verdict]:
+def run_mock_client(messages: Messages, command: Sequence[str], timeout: float) -> list[Verdict]:
     """Start a server, ask it everything, and answer what it asks meanwhile."""
     end_on_sigterm()
     mock = Mock("client", messages)
     with started(command) as server:
         lines = Lines(_output(server))
-        steps = tour(messages)
+        steps = check_all_methods(messages)
         try:
             message = next(steps)
             while True:
@@ -61,7 +61,7 @@ def record(path: Path, command: Sequence[str]) -> int:
     with target, started(command) as server:
         log = _Log(target)
         log.write(f"# Recorded from: {' '.join(shlex.join(command).split())}", "")
-        threading.Thread(target=_upstream, args=(server, log), daemon=True).start()
+        threading.Thread(target=_relay_from_server, args=(server, log), daemon=True).start()
         lines = Lines(_output(server))
         while (line := lines.next()) is not None:
             log.write(f"< {text_of(line)}")
@@ -80,11 +80,11 @@ def replay_as_server(path: Path, timeout: float) -> None:
             write_line(_STDOUT, sent)
         if replay.done("close") is not None:
             if (line := lines.next(timeout)) is not None:
-                replay.heard(line)
+                replay.receive(line)
         elif (code := replay.done("exit")) is not None:
             sys.exit(int(code) if code != ANYTHING else 0)
         elif replay.step() is not None:
-            _hear(replay, lines, timeout, path)
+            _expect(replay, lines, timeout, path)
 
 
 def replay_as_client(path: Path, command: Sequence[str], timeout: float) -> None:
@@ -104,7 +104,7 @@ def replay_as_client(path: Path, command: Sequence[str], timeout: float) -> None
                 if code not in (ANYTHING, str(ended)):
                     raise CodegenError(f"{path.name}: the server ended with {ended} instead of {code}")
             elif replay.step() is not None:
-                _hear(replay, lines, timeout, path)
+                _expect(replay, lines, timeout, path)
 
 
 class _Log:
@@ -120,7 +120,7 @@ class _Log:
             self._target.flush()
 
 
-def _upstream(server: Process, log: _Log) -> None:
+def _relay_from_server(server: Process, log: _Log) -> None:
     """From the client to the server, until either ends."""
     lines = Lines(_STDIN)
     with suppress(ValueError):  # The recording may be over by then, and its file closed.
@@ -142,13 +142,13 @@ def _steps(path: Path) -> Iterator[Step]:
         raise CodegenError(str(fault)) from fault
 
 
-def _hear(replay: Replay, lines: Lines, timeout: float, path: Path) -> None:
+def _expect(replay: Replay, lines: Lines, timeout: float, path: Path) -> None:
     step = replay.step()
     where = f"{path.name}:{step.line if step else 0}"
     line = lines.next(timeout, f"{where}: the line")
     if line is None:
         raise CodegenError(f"{where}: the other side has ended instead")
-    replay.heard(line)
+    replay.receive(line)
 
 
 def _wait(mock: Mock, server: Process, lines: Lines, asked: dict[str, Json], timeout: float) -> Json:

@@ -23,7 +23,7 @@ def vectors(revision: Revision, edition: Schema, seed: int, each: int) -> dict[s
         name = part["type"]
         valid = _different((made.valid(name) for _ in range(each * _TRIES)), each)
         mutants = (made.mutated(valid[at % len(valid)]) for at in range(each * _TRIES))
-        invalid = _different((mutant for mutant in mutants if judge.fault(name, mutant) is not None), each)
+        invalid = _different((mutant for mutant in mutants if judge.first_violation(name, mutant) is not None), each)
         found += [part | {"valid": True, "instance": instance} for instance in valid]
         found += [part | {"valid": False, "instance": instance} for instance in invalid]
     return {"revision": revision.id, "sha256": revision.sha256, "seed": seed, "vectors": found}

@@ -8,13 +8,13 @@ from typing import Final
 
 import click
 
-from ..console import DIFFERENT, FILE, FOLDER, one_line
+from ..console import DIFFERENT, FILE, FOLDER, report_errors
 from ..homes import template_folders
 from ..write import write_files
 from .change import SEVERITIES, Severity
 from .contract import Contract
 from .options import with_target
-from .reach import Target, ask
+from .reach import ServerTarget, probe
 
 _LOCK: Final = "mcp-lock.json"
 
@@ -23,9 +23,9 @@ _LOCK: Final = "mcp-lock.json"
 @with_target
 @click.option("--output", type=FILE, metavar="FILE", help="The module to write. Default: standard output.")
 @click.option("--templates", "own", type=FOLDER, metavar="DIR", help="Templates that stand before ours, file by file.")
-@one_line
+@report_errors
 def tools(
-    target: Target,
+    target: ServerTarget,
     timeout: float,
     output: Path | None,
     own: Path | None,
@@ -33,7 +33,7 @@ def tools(
     """Write a module with a typed function for each tool, prompt and resource template of a server."""
     from .wrap import wrap  # Loads datamodel-code-generator and black.
 
-    contract = ask(target, timeout)
+    contract = probe(target, timeout)
     text = wrap(contract, shlex.quote(str(target)), template_folders(own))
     if output is None:
         click.echo(text, nl=False)
@@ -45,12 +45,12 @@ def tools(
 @click.command("lock", short_help="Record what a server offers.")
 @with_target
 @click.option("--output", type=FILE, metavar="FILE", default=_LOCK, show_default=True, help="The lock to write.")
-@one_line
-def lock(target: Target, timeout: float, output: Path) -> None:
+@report_errors
+def lock(target: ServerTarget, timeout: float, output: Path) -> None:
     """Record what a server offers, with a hash for each tool, prompt and resource template."""
     from .lock import lock_text
 
-    contract = ask(target, timeout)
+    contract = probe(target, timeout)
     changed = write_files({output: lock_text(contract)})
     click.echo(f"{output}: {_counts(contract)}; {'written' if changed else 'unchanged'}")
 
@@ -66,9 +66,9 @@ def lock(target: Target, timeout: float, output: Path) -> None:
     show_default=True,
     help="Exit code 1 for changes at least this bad.",
 )
-@one_line
+@report_errors
 def check(
-    target: Target,
+    target: ServerTarget,
     timeout: float,
     locked: Path,
     form: str,
@@ -80,7 +80,7 @@ def check(
     from .report import REPORTS
 
     before = read_lock(locked)
-    changes = compare(before, ask(target, timeout))
+    changes = compare(before, probe(target, timeout))
     click.echo(REPORTS[form](changes, locked.as_posix()), nl=False)
     if any(SEVERITIES.index(change.severity) >= SEVERITIES.index(fail_on) for change in changes):
         raise SystemExit(DIFFERENT)

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from ..console import DIFFERENT, FILE, one_line, plain
+from ..console import DIFFERENT, FILE, report_errors, plain
 from ..errors import CodegenError
 from ..jsontypes import is_list, is_object
 from .hosts import problems, read_config, servers_of, usual_place, with_server, write_config
@@ -37,7 +37,7 @@ def config() -> None:
 )
 @click.argument("name")
 @click.argument("command", nargs=-1, required=True)
-@one_line
+@report_errors
 def add(chosen: Path | None, variables: tuple[str, ...], name: str, command: tuple[str, ...]) -> None:
     """Add a server, or put it in the place of that name: config add NAME -- COMMAND ARGUMENTS. Paths become absolute."""
     path = chosen or usual_place()
@@ -55,7 +55,7 @@ def add(chosen: Path | None, variables: tuple[str, ...], name: str, command: tup
 @config.command("show")
 @_file
 @click.option("--json", "as_json", is_flag=True, help="As JSON, without the values of variables.")
-@one_line
+@report_errors
 def show(chosen: Path | None, as_json: bool) -> None:
     """Show the servers. Values of variables are often secrets, and are not shown."""
     path = chosen or usual_place()
@@ -76,7 +76,7 @@ def show(chosen: Path | None, as_json: bool) -> None:
 
 @config.command("check")
 @_file
-@one_line
+@report_errors
 def check_config(chosen: Path | None) -> None:
     """Say what keeps a host from starting the servers. Exit code 1 if anything does."""
     path = chosen or usual_place()

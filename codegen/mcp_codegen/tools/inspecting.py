@@ -13,11 +13,11 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from ..console import DIFFERENT, FILE, one_line, plain
+from ..console import DIFFERENT, FILE, report_errors, plain
 from ..errors import CodegenError
 from ..jsontypes import is_list, is_object
-from .options import let_in, with_access
-from .reach import Target, ask_live, configured, named
+from .options import add_credentials, with_access
+from .reach import ServerTarget, probe_json, configured, named
 
 _LISTS: Final = {
     "tools": ("name", "inputSchema", "description"),
@@ -48,7 +48,7 @@ class _Call:
 @click.option("--timeout", type=float, default=60.0, show_default=True, help="Seconds the server has.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.argument("target", nargs=-1)
-@one_line
+@report_errors
 def inspect(
     config: Path | None,
     server: str | None,
@@ -69,9 +69,9 @@ def inspect(
     Exit code 1 where a tool says that it failed.
     """
     meant = _target(target, config, server, _pairs(variables, "--env"))
-    chosen = let_in(meant, headers, login, tokens)
+    chosen = add_credentials(meant, headers, login, tokens)
     call = _call(tool, prompt, uri, _pairs(given, "--arg"))
-    said = ask_live(chosen, list(_LISTS), timeout, call.method if call else "", call.arguments if call else None)
+    said = probe_json(chosen, list(_LISTS), timeout, call.method if call else "", call.arguments if call else None)
     answer = said if is_object(said) else {}
     called = answer.get("called")
     if as_json:
@@ -82,13 +82,13 @@ def inspect(
         raise SystemExit(DIFFERENT)
 
 
-def _target(words: tuple[str, ...], config: Path | None, server: str | None, env: Mapping[str, str]) -> Target:
+def _target(words: tuple[str, ...], config: Path | None, server: str | None, env: Mapping[str, str]) -> ServerTarget:
     if config is not None and server is not None and not words:
         found = configured(config, server)
         return replace(found, env={**found.env, **env})
     if not words or config is not None or server is not None:
         raise CodegenError("say which server is meant: -- COMMAND and its arguments, a URL, or --config and --server")
-    found = named(words[0]) if len(words) == 1 else Target(words)
+    found = named(words[0]) if len(words) == 1 else ServerTarget(words)
     return replace(found, saved=None, env=env)
 
 

@@ -11,9 +11,9 @@ from typing import Any, Final
 
 import click
 
-from ..console import FILE, one_line
+from ..console import FILE, report_errors
 from ..errors import CodegenError
-from .reach import Access, Target, configured, named
+from .reach import Access, ServerTarget, configured, named
 
 Command = Callable[..., None]
 
@@ -37,11 +37,11 @@ _SERVER: Final = (
 def with_target(command: Command) -> Command:
     """Give a command, as `target`, the server that its options mean."""
 
-    @one_line
+    @report_errors
     @wraps(command)
     def run(*, source: str | None, config: Path | None, server: str | None, **rest: Any) -> None:
         headers, login, tokens = (rest.pop(name) for name in ("headers", "login", "tokens"))
-        command(target=let_in(_target(source, config, server), headers, login, tokens), **rest)
+        command(target=add_credentials(_target(source, config, server), headers, login, tokens), **rest)
 
     return _with(_SERVER, run)
 
@@ -51,7 +51,7 @@ def with_access(command: Command) -> Command:
     return _with(_ACCESS, command)
 
 
-def let_in(target: Target, headers: tuple[str, ...], login: bool, tokens: Path | None) -> Target:
+def add_credentials(target: ServerTarget, headers: tuple[str, ...], login: bool, tokens: Path | None) -> ServerTarget:
     """The target with these ways in. Raises CodegenError for one that it does not have."""
     if not target.url and (headers or login or tokens):
         raise CodegenError(f"{target}: --header, --login and --tokens are for a server by URL")
@@ -69,7 +69,7 @@ def _with(options: tuple[Callable[[Command], Command], ...], command: Command) -
     return command
 
 
-def _target(source: str | None, config: Path | None, server: str | None) -> Target:
+def _target(source: str | None, config: Path | None, server: str | None) -> ServerTarget:
     if source is not None and config is None and server is None:
         return named(source)
     if source is None and config is not None and server is not None:

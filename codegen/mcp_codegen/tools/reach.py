@@ -33,7 +33,7 @@ class Access:
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class ServerTarget:
     """A server: a command with its environment and folder, or a URL, or a file that has what it once said."""
 
     command: tuple[str, ...] = ()
@@ -47,12 +47,12 @@ class Target:
         return str(self.saved or self.url or shlex.join(self.command))
 
 
-def named(text: str) -> Target:
+def named(text: str) -> ServerTarget:
     """The target that one word of the command line means: a URL, a saved .json file, or else a command."""
     if text.startswith(("http://", "https://")):
-        return Target(url=text)
+        return ServerTarget(url=text)
     if text.endswith(".json") and Path(text).is_file():
-        return Target(saved=Path(text))
+        return ServerTarget(saved=Path(text))
     if text.endswith(".json") and " " not in text:
         raise CodegenError(f"{text}: there is no such file; a saved list of tools, a URL or a command is needed")
     try:
@@ -61,10 +61,10 @@ def named(text: str) -> Target:
         raise CodegenError(f"{text!r}: is not a command: {fault}") from fault
     if not command:
         raise CodegenError("there is no command that starts a server")
-    return Target(command=command)
+    return ServerTarget(command=command)
 
 
-def configured(config: Path, server: str) -> Target:
+def configured(config: Path, server: str) -> ServerTarget:
     """The target that an entry of a claude_desktop_config.json (`mcpServers`) or mcp.json (`servers`) means."""
     said = _json(config)
     servers = (said.get("mcpServers") or said.get("servers")) if is_object(said) else None
@@ -77,24 +77,28 @@ def configured(config: Path, server: str) -> Target:
         headers = entry.get("headers", {})
         if not is_object(headers) or not all(isinstance(value, str) for value in headers.values()):
             raise CodegenError(f"{config}: server {server!r} needs headers of strings")
-        return Target(url=url, access=Access(headers))
+        return ServerTarget(url=url, access=Access(headers))
     words = [command, *(arguments if is_list(arguments) else [])]
     variables = env if is_object(env) else {}
     if not all(isinstance(word, str) for word in (*words, *variables.values())):
         raise CodegenError(f"{config}: server {server!r} needs a command, args and env of strings, or a url")
     cwd = entry.get("cwd")
-    return Target(command=tuple(words), env=variables, cwd=cwd if isinstance(cwd, str) else None)
+    return ServerTarget(command=tuple(words), env=variables, cwd=cwd if isinstance(cwd, str) else None)
 
 
-def ask(target: Target, timeout: float = 60.0) -> Contract:
+def probe(target: ServerTarget, timeout: float = 60.0) -> Contract:
     """What the server offers. Raises CodegenError where it cannot be asked within so many seconds."""
     if target.saved is not None:
         return read_contract(_json(target.saved), str(target.saved))
-    return read_contract(ask_live(target, KINDS, timeout), str(target))
+    return read_contract(probe_json(target, KINDS, timeout), str(target))
 
 
-def ask_live(
-    target: Target, lists: Sequence[str], timeout: float, call: str = "", arguments: Mapping[str, object] | None = None
+def probe_json(
+    target: ServerTarget,
+    lists: Sequence[str],
+    timeout: float,
+    call: str = "",
+    arguments: Mapping[str, object] | None = None,
 ) -> object:
     """These lists of a live server as JSON, and what a call gave if there is one. Raises CodegenError."""
     if not target.command and not target.url:

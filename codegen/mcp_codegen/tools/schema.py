@@ -31,7 +31,7 @@ _KINDS: Final[dict[str, Literal["string", "integer", "number", "boolean", "null"
     "null": "null",
 }
 # Names that stand in annotations: a property that had one would hide it from the properties after it.
-HIDING: Final = frozenset({"bool", "dict", "float", "int", "list", "object", "str"})
+SHADOWED_BUILTINS: Final = frozenset({"bool", "dict", "float", "int", "list", "object", "str"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class Arguments:
     defaults: Mapping[str, object]
 
 
-class Reader:
+class SchemaTypeReader:
     """Reads the schemas of one server; `types` are the classes that were needed so far."""
 
     def __init__(self, taken: Iterable[str]) -> None:
@@ -61,17 +61,17 @@ class Reader:
 
     def read(self, schema: object, hint: str) -> Type:
         """The type of a whole schema, whose classes are named after the hint."""
-        return _Reading(self, schema).type(schema, hint, 0)
+        return _SchemaReading(self, schema).type(schema, hint, 0)
 
     def arguments(self, schema: object, hint: str) -> Arguments | None:
         """What a schema lets be given; None where it does not say that it describes an object."""
-        return _Reading(self, schema).arguments(schema, hint)
+        return _SchemaReading(self, schema).arguments(schema, hint)
 
 
-class _Reading:
+class _SchemaReading:
     """Reads one document; references lead to places in it."""
 
-    def __init__(self, reader: Reader, root: object) -> None:
+    def __init__(self, reader: SchemaTypeReader, root: object) -> None:
         self._reader = reader
         self._root = root
         self._left = _NODES
@@ -236,7 +236,7 @@ def _apart(fields: list[Field]) -> list[Field]:
     done: list[Field] = []
     for field in fields:
         name = field.name
-        while name in HIDING or (name != field.name and name in taken):
+        while name in SHADOWED_BUILTINS or (name != field.name and name in taken):
             name += "_"
         taken.add(name)
         done.append(replace(field, name=name))

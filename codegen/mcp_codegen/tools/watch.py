@@ -14,10 +14,10 @@ _STATEMENTS: Final = (ast.Expr, ast.Return, ast.Assign, ast.AnnAssign)
 _TOP: Final = (ast.ImportFrom, ast.ClassDef, ast.Assign, ast.Expr)
 
 
-def check_calls(source: str, types: set[str], faces: Mapping[str, set[str]]) -> None:
+def verify_wrappers_module(source: str, types: set[str], endpoints: Mapping[str, set[str]]) -> None:
     """Raise CodegenError unless there are these classes alone, with these functions, that do nothing but call."""
     tree = ast.parse(source)
-    wanted = {f"{sync}{face}": names for face, names in faces.items() if names for sync in ("", "Sync")}
+    wanted = {f"{sync}{face}": names for face, names in endpoints.items() if names for sync in ("", "Sync")}
     classes = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
     if set(classes) != types | set(wanted):
         raise _fault(f"the classes {sorted(set(classes) ^ (types | set(wanted)))} on one side only")

@@ -14,24 +14,24 @@ from typing import Any, Final
 from uritemplate import URITemplate
 
 from ..errors import CodegenError
-from ..guard import check_types
+from ..guard import verify_types_module
 from ..homes import Templates
-from ..ir import Array, Field, Http, Lifecycle, Map, Plain, Ref, Revision, Type, Union, Values
+from ..ir import Array, Field, HTTPProfile, Lifecycle, Map, Plain, Ref, Revision, Type, Union, Values
 from ..jsontypes import is_list, is_object
 from ..names import callable_name, field_names, parameter_name, snake
 from ..render import GENERATOR, declared_types, format_module, print_template
 from ..types_py import docstring, literal
 from .contract import Contract, Json
-from .schema import HIDING, NULL, Arguments, Reader, described, shortened
-from .watch import check_calls
+from .schema import SHADOWED_BUILTINS, NULL, Arguments, SchemaTypeReader, described, shortened
+from .watch import verify_wrappers_module
 
-_FACES: Final = ("Tools", "Prompts", "Resources")
+_ENDPOINT_CLASSES: Final = ("Tools", "Prompts", "Resources")
 # What the module itself uses, so that no class made from a server's words can be called so.
 _USED: Final = frozenset(
     {
-        *("Absent", "ABSENT", "Options", "ResultT", "TypedTools"),
+        *("Unset", "UNSET", "RequestOptions", "ResultT", "TypedTools"),
         *("TypedPrompts", "TypedResources", "SyncTypedTools", "SyncTypedPrompts", "SyncTypedResources"),
-        *(f"{sync}{face}" for sync in ("", "Sync") for face in _FACES),
+        *(f"{sync}{face}" for sync in ("", "Sync") for face in _ENDPOINT_CLASSES),
     }
 )
 _WIDTH: Final = 108
@@ -39,7 +39,7 @@ _WIDTH: Final = 108
 
 def wrap(contract: Contract, source: str, templates: Templates) -> str:
     """The module, formatted. Raises CodegenError where it would be anything but typed calls."""
-    reader = Reader(_USED)
+    reader = SchemaTypeReader(_USED)
     context: dict[str, Any] = {
         "generator": GENERATOR,
         "source": literal(shortened(source))[1:-1],
@@ -50,11 +50,15 @@ def wrap(contract: Contract, source: str, templates: Templates) -> str:
     }
     context["types"] = _types(reader, templates)
     module = format_module(print_template("tools/wrappers.py.jinja2", context, templates), "the wrappers")
-    check_calls(module, set(reader.types), {face: {each["name"] for each in context[face.lower()]} for face in _FACES})
+    verify_wrappers_module(
+        module,
+        set(reader.types),
+        {face: {each["name"] for each in context[face.lower()]} for face in _ENDPOINT_CLASSES},
+    )
     return module
 
 
-def _types(reader: Reader, templates: Templates) -> str:
+def _types(reader: SchemaTypeReader, templates: Templates) -> str:
     """The classes, as datamodel-code-generator gives them."""
     if not reader.types:
         return ""
@@ -64,14 +68,14 @@ def _types(reader: Reader, templates: Templates) -> str:
         types=reader.types,
         methods=(),
         lifecycle=Lifecycle("", {}),
-        http=Http(False, False, False, False, {}, {}),
-        codes=(),
+        http=HTTPProfile(False, False, False, False, {}, {}),
+        reserved_codes=(),
         batches=False,
         null_ids=False,
         sha256="",
     )
     text = declared_types(revision, templates)
-    check_types(text, revision)
+    verify_types_module(text, revision)
     return text
 
 
@@ -81,7 +85,7 @@ def _named(items: Mapping[str, Json], make: Callable[[str, Json], dict[str, Any]
     made: list[dict[str, Any]] = []
     for wire, item in items.items():
         name = _function(wire)
-        while name in taken or name in HIDING:
+        while name in taken or name in SHADOWED_BUILTINS:
             name += "_"
         taken.add(name)
         made.append({"name": name, "wire": literal(wire), **make(wire, item)})
@@ -93,7 +97,7 @@ def _function(wire: str) -> str:
     return callable_name(name if name and not name[0].isdigit() else f"call_{name}".rstrip("_"))
 
 
-def _tool(reader: Reader, name: str, tool: Json) -> dict[str, Any]:
+def _tool(reader: SchemaTypeReader, name: str, tool: Json) -> dict[str, Any]:
     given = reader.arguments(tool.get("inputSchema"), f"{name} argument")
     output = tool.get("outputSchema")
     result = annotation(reader.read(output, f"{name} result")) if is_object(output) else None
@@ -116,7 +120,7 @@ def _param(field: Field, given: Arguments) -> dict[str, Any]:
     plain = field.required or default is not None
     if not plain:
         plain = _nullable(field.type)
-        written, default = (f"{written} | Absent", "ABSENT") if plain else (f"{written} | None", "None")
+        written, default = (f"{written} | Unset", "UNSET") if plain else (f"{written} | None", "None")
     return {
         "name": field.name,
         "wire": literal(field.wire),

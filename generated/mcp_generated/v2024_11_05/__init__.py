@@ -5,7 +5,7 @@
 
 from typing import TYPE_CHECKING
 
-from mcp_runtime.lazy import lazy
+from mcp_runtime.lazy import lazy_module
 
 if TYPE_CHECKING:
     from . import client as client
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from .server import Server as Server
     from .sync import SyncClient as SyncClient
 
-__getattr__, __dir__ = lazy(
+__getattr__, __dir__ = lazy_module(
     __name__,
     modules=("client", "methods", "server", "sync", "types"),
     names={"Client": "client", "Context": "server", "Server": "server", "SyncClient": "sync"},

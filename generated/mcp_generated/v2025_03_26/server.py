@@ -5,8 +5,8 @@
 
 from typing import Any, ClassVar, Literal
 
-from mcp_runtime.faces.calls import Options
-from mcp_runtime.faces.face import Answer
+from mcp_runtime.faces.calls import RequestOptions
+from mcp_runtime.faces.face import HandlerResult
 from mcp_runtime.faces.server import BaseServer, ServerContext
 from mcp_runtime.spec import Revision
 
@@ -17,9 +17,9 @@ from .methods import REVISION, FromClient, FromServer
 class Context(ServerContext):
     """What a handler of 2025-03-26 knows of its request, and what it may ask and tell the client."""
 
-    async def ping(self, *, options: Options | None = None) -> t.EmptyResult:
+    async def ping(self, *, options: RequestOptions | None = None) -> t.EmptyResult:
         """Either side asks whether the other still answers."""
-        return await self._ask(FromServer.PING, {}, options)
+        return await self._send_request(FromServer.PING, {}, options)
 
     async def create_message(
         self,
@@ -32,10 +32,10 @@ class Context(ServerContext):
         temperature: int | float | None = None,
         stop_sequences: list[str] | None = None,
         metadata: dict[str, Any] | None = None,
-        options: Options | None = None,
+        options: RequestOptions | None = None,
     ) -> t.CreateMessageResult:
         """Server asks for a message written by the client's model."""
-        return await self._ask(
+        return await self._send_request(
             FromServer.CREATE_MESSAGE,
             {
                 "messages": messages,
@@ -52,25 +52,25 @@ class Context(ServerContext):
 
     sample = create_message
 
-    async def list_roots(self, *, options: Options | None = None) -> t.ListRootsResult:
+    async def list_roots(self, *, options: RequestOptions | None = None) -> t.ListRootsResult:
         """Server asks which directories and files it is meant to work on."""
-        return await self._ask(FromServer.LIST_ROOTS, {}, options)
+        return await self._send_request(FromServer.LIST_ROOTS, {}, options)
 
-    async def notify_resource_updated(self, *, uri: str, options: Options | None = None) -> None:
+    async def notify_resource_updated(self, *, uri: str, options: RequestOptions | None = None) -> None:
         """Server tells that a resource which the client watches has changed."""
-        await self._tell(FromServer.RESOURCE_UPDATED, {"uri": uri}, options)
+        await self._send_notification(FromServer.RESOURCE_UPDATED, {"uri": uri}, options)
 
-    async def notify_resource_list_changed(self, *, options: Options | None = None) -> None:
+    async def notify_resource_list_changed(self, *, options: RequestOptions | None = None) -> None:
         """Server tells that its list of resources has changed."""
-        await self._tell(FromServer.RESOURCE_LIST_CHANGED, {}, options)
+        await self._send_notification(FromServer.RESOURCE_LIST_CHANGED, {}, options)
 
-    async def notify_tool_list_changed(self, *, options: Options | None = None) -> None:
+    async def notify_tool_list_changed(self, *, options: RequestOptions | None = None) -> None:
         """Server tells that its list of tools has changed."""
-        await self._tell(FromServer.TOOL_LIST_CHANGED, {}, options)
+        await self._send_notification(FromServer.TOOL_LIST_CHANGED, {}, options)
 
-    async def notify_prompt_list_changed(self, *, options: Options | None = None) -> None:
+    async def notify_prompt_list_changed(self, *, options: RequestOptions | None = None) -> None:
         """Server tells that its list of prompts has changed."""
-        await self._tell(FromServer.PROMPT_LIST_CHANGED, {}, options)
+        await self._send_notification(FromServer.PROMPT_LIST_CHANGED, {}, options)
 
 
 class Server(BaseServer):
@@ -79,68 +79,68 @@ class Server(BaseServer):
     revision: ClassVar[Revision] = REVISION
     context: ClassVar[type[ServerContext]] = Context
 
-    def complete(self, ctx: Context, params: t.CompleteRequestParams) -> Answer[t.CompleteResult]:
+    def complete(self, ctx: Context, params: t.CompleteRequestParams) -> HandlerResult[t.CompleteResult]:
         """Client asks how what the user has typed for an argument could go on."""
         raise self._not_handled(FromClient.COMPLETE)
 
-    def set_level(self, ctx: Context, params: t.SetLevelRequestParams) -> Answer[t.EmptyResult]:
+    def set_level(self, ctx: Context, params: t.SetLevelRequestParams) -> HandlerResult[t.EmptyResult]:
         """Client says from which level on it wants log messages."""
         raise self._not_handled(FromClient.SET_LEVEL)
 
-    def get_prompt(self, ctx: Context, params: t.GetPromptRequestParams) -> Answer[t.GetPromptResult]:
+    def get_prompt(self, ctx: Context, params: t.GetPromptRequestParams) -> HandlerResult[t.GetPromptResult]:
         """Client asks for a prompt with its arguments filled in."""
         raise self._not_handled(FromClient.GET_PROMPT)
 
-    def list_prompts(self, ctx: Context, params: t.PaginatedRequestParams) -> Answer[t.ListPromptsResult]:
+    def list_prompts(self, ctx: Context, params: t.PaginatedRequestParams) -> HandlerResult[t.ListPromptsResult]:
         """Client asks for one page of the prompts."""
         raise self._not_handled(FromClient.LIST_PROMPTS)
 
-    def list_resources(self, ctx: Context, params: t.PaginatedRequestParams) -> Answer[t.ListResourcesResult]:
+    def list_resources(self, ctx: Context, params: t.PaginatedRequestParams) -> HandlerResult[t.ListResourcesResult]:
         """Client asks for one page of the resources."""
         raise self._not_handled(FromClient.LIST_RESOURCES)
 
     def list_resource_templates(
         self, ctx: Context, params: t.PaginatedRequestParams
-    ) -> Answer[t.ListResourceTemplatesResult]:
+    ) -> HandlerResult[t.ListResourceTemplatesResult]:
         """Client asks for one page of the resource templates."""
         raise self._not_handled(FromClient.LIST_RESOURCE_TEMPLATES)
 
-    def read_resource(self, ctx: Context, params: t.ReadResourceRequestParams) -> Answer[t.ReadResourceResult]:
+    def read_resource(self, ctx: Context, params: t.ReadResourceRequestParams) -> HandlerResult[t.ReadResourceResult]:
         """Client asks for what is in a resource."""
         raise self._not_handled(FromClient.READ_RESOURCE)
 
-    def subscribe(self, ctx: Context, params: t.SubscribeRequestParams) -> Answer[t.EmptyResult]:
+    def subscribe(self, ctx: Context, params: t.SubscribeRequestParams) -> HandlerResult[t.EmptyResult]:
         """Client asks to be told whenever a resource changes."""
         raise self._not_handled(FromClient.SUBSCRIBE)
 
-    def unsubscribe(self, ctx: Context, params: t.UnsubscribeRequestParams) -> Answer[t.EmptyResult]:
+    def unsubscribe(self, ctx: Context, params: t.UnsubscribeRequestParams) -> HandlerResult[t.EmptyResult]:
         """Client no longer wants to be told when a resource changes."""
         raise self._not_handled(FromClient.UNSUBSCRIBE)
 
-    def call_tool(self, ctx: Context, params: t.CallToolRequestParams) -> Answer[t.CallToolResult]:
+    def call_tool(self, ctx: Context, params: t.CallToolRequestParams) -> HandlerResult[t.CallToolResult]:
         """Client asks the server to run a tool."""
         raise self._not_handled(FromClient.CALL_TOOL)
 
-    def list_tools(self, ctx: Context, params: t.PaginatedRequestParams) -> Answer[t.ListToolsResult]:
+    def list_tools(self, ctx: Context, params: t.PaginatedRequestParams) -> HandlerResult[t.ListToolsResult]:
         """Client asks for one page of the tools."""
         raise self._not_handled(FromClient.LIST_TOOLS)
 
-    def on_roots_list_changed(self, ctx: Context, params: t.NotificationParams) -> Answer[None]:
+    def on_roots_list_changed(self, ctx: Context, params: t.NotificationParams) -> HandlerResult[None]:
         """Client tells that its list of roots has changed; the server may then ask for it again."""
         raise self._not_handled(FromClient.ROOTS_LIST_CHANGED)
 
-    async def notify_resource_updated(self, *, uri: str, options: Options | None = None) -> None:
+    async def notify_resource_updated(self, *, uri: str, options: RequestOptions | None = None) -> None:
         """Server tells that a resource which the client watches has changed."""
         await self._announce(FromServer.RESOURCE_UPDATED, {"uri": uri}, options)
 
-    async def notify_resource_list_changed(self, *, options: Options | None = None) -> None:
+    async def notify_resource_list_changed(self, *, options: RequestOptions | None = None) -> None:
         """Server tells that its list of resources has changed."""
         await self._announce(FromServer.RESOURCE_LIST_CHANGED, {}, options)
 
-    async def notify_tool_list_changed(self, *, options: Options | None = None) -> None:
+    async def notify_tool_list_changed(self, *, options: RequestOptions | None = None) -> None:
         """Server tells that its list of tools has changed."""
         await self._announce(FromServer.TOOL_LIST_CHANGED, {}, options)
 
-    async def notify_prompt_list_changed(self, *, options: Options | None = None) -> None:
+    async def notify_prompt_list_changed(self, *, options: RequestOptions | None = None) -> None:
         """Server tells that its list of prompts has changed."""
         await self._announce(FromServer.PROMPT_LIST_CHANGED, {}, options)

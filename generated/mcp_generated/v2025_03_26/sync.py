@@ -6,8 +6,8 @@
 from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar
 
-from mcp_runtime.faces.calls import Options
-from mcp_runtime.faces.sync import BaseSyncClient, SyncListening
+from mcp_runtime.faces.calls import RequestOptions
+from mcp_runtime.faces.sync import BaseSyncClient, SyncSubscription
 
 from . import types as t
 from .client import Client
@@ -16,89 +16,91 @@ from .client import Client
 class SyncClient(BaseSyncClient[Client]):
     """The synchronous twin of `Client`. To answer the server, give it a subclass of `Client` that does."""
 
-    kind: ClassVar[type[Client]] = Client
+    client_class: ClassVar[type[Client]] = Client
 
-    def ping(self, *, options: Options | None = None) -> t.EmptyResult:
+    def ping(self, *, options: RequestOptions | None = None) -> t.EmptyResult:
         """Either side asks whether the other still answers."""
-        return self._wait(self.client.ping(options=options))
+        return self._run(self.client.ping(options=options))
 
     def complete(
         self,
         *,
         ref: t.PromptReference | t.ResourceReference,
         argument: t.CompletionArgument,
-        options: Options | None = None,
+        options: RequestOptions | None = None,
     ) -> t.CompleteResult:
         """Client asks how what the user has typed for an argument could go on."""
-        return self._wait(self.client.complete(ref=ref, argument=argument, options=options))
+        return self._run(self.client.complete(ref=ref, argument=argument, options=options))
 
-    def set_level(self, *, level: t.LoggingLevel, options: Options | None = None) -> t.EmptyResult:
+    def set_level(self, *, level: t.LoggingLevel, options: RequestOptions | None = None) -> t.EmptyResult:
         """Client says from which level on it wants log messages."""
-        return self._wait(self.client.set_level(level=level, options=options))
+        return self._run(self.client.set_level(level=level, options=options))
 
     def get_prompt(
-        self, *, name: str, arguments: dict[str, str] | None = None, options: Options | None = None
+        self, *, name: str, arguments: dict[str, str] | None = None, options: RequestOptions | None = None
     ) -> t.GetPromptResult:
         """Client asks for a prompt with its arguments filled in."""
-        return self._wait(self.client.get_prompt(name=name, arguments=arguments, options=options))
+        return self._run(self.client.get_prompt(name=name, arguments=arguments, options=options))
 
-    def list_prompts(self, *, cursor: t.Cursor | None = None, options: Options | None = None) -> t.ListPromptsResult:
+    def list_prompts(
+        self, *, cursor: t.Cursor | None = None, options: RequestOptions | None = None
+    ) -> t.ListPromptsResult:
         """Client asks for one page of the prompts."""
-        return self._wait(self.client.list_prompts(cursor=cursor, options=options))
+        return self._run(self.client.list_prompts(cursor=cursor, options=options))
 
-    def iter_prompts(self, *, options: Options | None = None) -> Iterator[t.Prompt]:
+    def iter_prompts(self, *, options: RequestOptions | None = None) -> Iterator[t.Prompt]:
         """Every item of `list_prompts`, page after page."""
-        return self._each(self.client.iter_prompts(options=options))
+        return self._iterate(self.client.iter_prompts(options=options))
 
     def list_resources(
-        self, *, cursor: t.Cursor | None = None, options: Options | None = None
+        self, *, cursor: t.Cursor | None = None, options: RequestOptions | None = None
     ) -> t.ListResourcesResult:
         """Client asks for one page of the resources."""
-        return self._wait(self.client.list_resources(cursor=cursor, options=options))
+        return self._run(self.client.list_resources(cursor=cursor, options=options))
 
-    def iter_resources(self, *, options: Options | None = None) -> Iterator[t.Resource]:
+    def iter_resources(self, *, options: RequestOptions | None = None) -> Iterator[t.Resource]:
         """Every item of `list_resources`, page after page."""
-        return self._each(self.client.iter_resources(options=options))
+        return self._iterate(self.client.iter_resources(options=options))
 
     def list_resource_templates(
-        self, *, cursor: t.Cursor | None = None, options: Options | None = None
+        self, *, cursor: t.Cursor | None = None, options: RequestOptions | None = None
     ) -> t.ListResourceTemplatesResult:
         """Client asks for one page of the resource templates."""
-        return self._wait(self.client.list_resource_templates(cursor=cursor, options=options))
+        return self._run(self.client.list_resource_templates(cursor=cursor, options=options))
 
-    def iter_resource_templates(self, *, options: Options | None = None) -> Iterator[t.ResourceTemplate]:
+    def iter_resource_templates(self, *, options: RequestOptions | None = None) -> Iterator[t.ResourceTemplate]:
         """Every item of `list_resource_templates`, page after page."""
-        return self._each(self.client.iter_resource_templates(options=options))
+        return self._iterate(self.client.iter_resource_templates(options=options))
 
-    def read_resource(self, *, uri: str, options: Options | None = None) -> t.ReadResourceResult:
+    def read_resource(self, *, uri: str, options: RequestOptions | None = None) -> t.ReadResourceResult:
         """Client asks for what is in a resource."""
-        return self._wait(self.client.read_resource(uri=uri, options=options))
+        return self._run(self.client.read_resource(uri=uri, options=options))
 
-    def subscribe(self, *, uri: str, options: Options | None = None) -> t.EmptyResult:
+    def subscribe(self, *, uri: str, options: RequestOptions | None = None) -> t.EmptyResult:
         """Client asks to be told whenever a resource changes."""
-        return self._wait(self.client.subscribe(uri=uri, options=options))
+        return self._run(self.client.subscribe(uri=uri, options=options))
 
-    def unsubscribe(self, *, uri: str, options: Options | None = None) -> t.EmptyResult:
+    def unsubscribe(self, *, uri: str, options: RequestOptions | None = None) -> t.EmptyResult:
         """Client no longer wants to be told when a resource changes."""
-        return self._wait(self.client.unsubscribe(uri=uri, options=options))
+        return self._run(self.client.unsubscribe(uri=uri, options=options))
 
     def call_tool(
-        self, *, name: str, arguments: dict[str, Any] | None = None, options: Options | None = None
+        self, *, name: str, arguments: dict[str, Any] | None = None, options: RequestOptions | None = None
     ) -> t.CallToolResult:
         """Client asks the server to run a tool."""
-        return self._wait(self.client.call_tool(name=name, arguments=arguments, options=options))
+        return self._run(self.client.call_tool(name=name, arguments=arguments, options=options))
 
-    def list_tools(self, *, cursor: t.Cursor | None = None, options: Options | None = None) -> t.ListToolsResult:
+    def list_tools(self, *, cursor: t.Cursor | None = None, options: RequestOptions | None = None) -> t.ListToolsResult:
         """Client asks for one page of the tools."""
-        return self._wait(self.client.list_tools(cursor=cursor, options=options))
+        return self._run(self.client.list_tools(cursor=cursor, options=options))
 
-    def iter_tools(self, *, options: Options | None = None) -> Iterator[t.Tool]:
+    def iter_tools(self, *, options: RequestOptions | None = None) -> Iterator[t.Tool]:
         """Every item of `list_tools`, page after page."""
-        return self._each(self.client.iter_tools(options=options))
+        return self._iterate(self.client.iter_tools(options=options))
 
-    def notify_roots_list_changed(self, *, options: Options | None = None) -> None:
+    def notify_roots_list_changed(self, *, options: RequestOptions | None = None) -> None:
         """Client tells that its list of roots has changed; the server may then ask for it again."""
-        return self._wait(self.client.notify_roots_list_changed(options=options))
+        return self._run(self.client.notify_roots_list_changed(options=options))
 
     def listen(
         self,
@@ -107,8 +109,8 @@ class SyncClient(BaseSyncClient[Client]):
         resource_list_changed: bool | None = None,
         tool_list_changed: bool | None = None,
         prompt_list_changed: bool | None = None,
-        options: Options | None = None,
-    ) -> SyncListening[
+        options: RequestOptions | None = None,
+    ) -> SyncSubscription[
         t.ResourceUpdatedNotification
         | t.ResourceListChangedNotification
         | t.ToolListChangedNotification
@@ -116,7 +118,7 @@ class SyncClient(BaseSyncClient[Client]):
     ]:
         """Hear of changes with `with`, and take one after the other with `for`; of those of every list, where none is
         chosen."""
-        return SyncListening(
+        return SyncSubscription(
             self,
             self.client.listen(
                 resource_updated=resource_updated,

@@ -5,7 +5,7 @@
 
 from typing import Final
 
-from mcp_runtime.spec import Handshake, Http, Notification, Request, Revision
+from mcp_runtime.spec import HTTPProfile, Handshake, Notification, Request, Revision
 
 from . import types as t
 
@@ -245,22 +245,22 @@ REVISION: Final = Revision(
         FromServer.PROMPT_LIST_CHANGED,
     ),
     lifecycle=Handshake(
-        open=FromClient.INITIALIZE,
-        opened=FromClient.INITIALIZED,
-        probe=FromClient.PING,
-        cancel=FromClient.CANCELLED,
+        initialize_request=FromClient.INITIALIZE,
+        initialized=FromClient.INITIALIZED,
+        ping_request=FromClient.PING,
+        cancelled=FromClient.CANCELLED,
         progress=FromClient.PROGRESS,
         log=FromServer.LOGGING_MESSAGE,
-        level=FromClient.SET_LEVEL,
+        set_level=FromClient.SET_LEVEL,
         subscribe=FromClient.SUBSCRIBE,
         unsubscribe=FromClient.UNSUBSCRIBE,
     ),
-    http=Http(
+    http=HTTPProfile(
         streamable=True,
         version_header=True,
-        primed=False,
+        priming_event=False,
         resource_metadata=True,
-        names={},
+        name_params={},
         statuses={},
     ),
     batches=False,

@@ -5,7 +5,15 @@
 
 from typing import Final
 
-from mcp_runtime.spec import Gate, Handshake, Http, Interim, Notification, Request, Revision
+from mcp_runtime.spec import (
+    CapabilityRequirement,
+    HTTPProfile,
+    Handshake,
+    InterimResult,
+    Notification,
+    Request,
+    Revision,
+)
 
 from . import types as t
 
@@ -100,7 +108,7 @@ class FromClient:
         "call_tool",
         params=t.CallToolRequestParams,
         result=t.CallToolResult,
-        interim=(Interim(t.CreateTaskResult, "task"),),
+        interim=(InterimResult(t.CreateTaskResult, "task"),),
         capability="server.tools",
     )
     LIST_TOOLS: Final = Request(
@@ -187,17 +195,17 @@ class FromServer:
         "on_create_message",
         params=t.CreateMessageRequestParams,
         result=t.CreateMessageResult,
-        interim=(Interim(t.CreateTaskResult, "task"),),
+        interim=(InterimResult(t.CreateTaskResult, "task"),),
         capability="client.sampling",
-        gates=(
-            Gate(t.CreateMessageRequestParams, "client.sampling.tools", "tools"),
-            Gate(t.CreateMessageRequestParams, "client.sampling.tools", "tool_choice"),
-            Gate(
+        requirements=(
+            CapabilityRequirement(t.CreateMessageRequestParams, "client.sampling.tools", "tools"),
+            CapabilityRequirement(t.CreateMessageRequestParams, "client.sampling.tools", "tool_choice"),
+            CapabilityRequirement(
                 t.CreateMessageRequestParams,
                 "client.sampling.context",
                 "include_context",
                 ("thisServer", "allServers"),
-                sent_only=True,
+                sender_only=True,
             ),
         ),
     )
@@ -216,11 +224,11 @@ class FromServer:
         "on_elicit",
         params=t.ElicitRequestParams,
         result=t.ElicitResult,
-        interim=(Interim(t.CreateTaskResult, "task"),),
+        interim=(InterimResult(t.CreateTaskResult, "task"),),
         capability="client.elicitation",
-        gates=(
-            Gate(t.ElicitRequestURLParams, "client.elicitation.url"),
-            Gate(t.ElicitRequestFormParams, "client.elicitation.form", unsaid=True),
+        requirements=(
+            CapabilityRequirement(t.ElicitRequestURLParams, "client.elicitation.url"),
+            CapabilityRequirement(t.ElicitRequestFormParams, "client.elicitation.form", implied_by_empty=True),
         ),
     )
     GET_TASK: Final = Request(
@@ -361,22 +369,22 @@ REVISION: Final = Revision(
         FromServer.TASK_STATUS,
     ),
     lifecycle=Handshake(
-        open=FromClient.INITIALIZE,
-        opened=FromClient.INITIALIZED,
-        probe=FromClient.PING,
-        cancel=FromClient.CANCELLED,
+        initialize_request=FromClient.INITIALIZE,
+        initialized=FromClient.INITIALIZED,
+        ping_request=FromClient.PING,
+        cancelled=FromClient.CANCELLED,
         progress=FromClient.PROGRESS,
         log=FromServer.LOGGING_MESSAGE,
-        level=FromClient.SET_LEVEL,
+        set_level=FromClient.SET_LEVEL,
         subscribe=FromClient.SUBSCRIBE,
         unsubscribe=FromClient.UNSUBSCRIBE,
     ),
-    http=Http(
+    http=HTTPProfile(
         streamable=True,
         version_header=True,
-        primed=True,
+        priming_event=True,
         resource_metadata=True,
-        names={},
+        name_params={},
         statuses={},
     ),
     batches=False,

@@ -6,8 +6,8 @@
 from collections.abc import AsyncIterator
 from typing import Any, ClassVar, Literal
 
-from mcp_runtime.faces.calls import Options
-from mcp_runtime.faces.face import Answer
+from mcp_runtime.faces.calls import RequestOptions
+from mcp_runtime.faces.face import HandlerResult
 from mcp_runtime.faces.server import BaseServer, ServerContext
 from mcp_runtime.spec import Revision
 
@@ -18,9 +18,9 @@ from .methods import REVISION, FromClient, FromServer
 class Context(ServerContext):
     """What a handler of 2025-11-25 knows of its request, and what it may ask and tell the client."""
 
-    async def ping(self, *, options: Options | None = None) -> t.EmptyResult:
+    async def ping(self, *, options: RequestOptions | None = None) -> t.EmptyResult:
         """Either side asks whether the other still answers."""
-        return await self._ask(FromServer.PING, {}, options)
+        return await self._send_request(FromServer.PING, {}, options)
 
     async def create_message(
         self,
@@ -35,10 +35,10 @@ class Context(ServerContext):
         metadata: dict[str, Any] | None = None,
         tools: list[t.Tool] | None = None,
         tool_choice: t.ToolChoice | None = None,
-        options: Options | None = None,
+        options: RequestOptions | None = None,
     ) -> t.CreateMessageResult:
         """Server asks for a message written by the client's model."""
-        return await self._ask(
+        return await self._send_request(
             FromServer.CREATE_MESSAGE,
             {
                 "messages": messages,
@@ -71,10 +71,10 @@ class Context(ServerContext):
         metadata: dict[str, Any] | None = None,
         tools: list[t.Tool] | None = None,
         tool_choice: t.ToolChoice | None = None,
-        options: Options | None = None,
+        options: RequestOptions | None = None,
     ) -> t.CreateTaskResult:
         """Server asks for a message written by the client's model. Answered by a `CreateTaskResult` first."""
-        return await self._ask_for(
+        return await self._send_request_for(
             t.CreateTaskResult,
             FromServer.CREATE_MESSAGE,
             {
@@ -93,59 +93,61 @@ class Context(ServerContext):
             options,
         )
 
-    async def list_roots(self, *, options: Options | None = None) -> t.ListRootsResult:
+    async def list_roots(self, *, options: RequestOptions | None = None) -> t.ListRootsResult:
         """Server asks which directories and files it is meant to work on."""
-        return await self._ask(FromServer.LIST_ROOTS, {}, options)
+        return await self._send_request(FromServer.LIST_ROOTS, {}, options)
 
-    async def elicit(self, params: t.ElicitRequestParams, *, options: Options | None = None) -> t.ElicitResult:
+    async def elicit(self, params: t.ElicitRequestParams, *, options: RequestOptions | None = None) -> t.ElicitResult:
         """Server asks the user for input, by way of the client."""
-        return await self._ask(FromServer.ELICIT, params, options)
+        return await self._send_request(FromServer.ELICIT, params, options)
 
     async def elicit_as_task(
-        self, params: t.ElicitRequestParams, *, options: Options | None = None
+        self, params: t.ElicitRequestParams, *, options: RequestOptions | None = None
     ) -> t.CreateTaskResult:
         """Server asks the user for input, by way of the client. Answered by a `CreateTaskResult` first."""
-        return await self._ask_for(t.CreateTaskResult, FromServer.ELICIT, params, options)
+        return await self._send_request_for(t.CreateTaskResult, FromServer.ELICIT, params, options)
 
-    async def get_task(self, *, task_id: str, options: Options | None = None) -> t.GetTaskResult:
+    async def get_task(self, *, task_id: str, options: RequestOptions | None = None) -> t.GetTaskResult:
         """The requestor asks how far a task is."""
-        return await self._ask(FromServer.GET_TASK, {"taskId": task_id}, options)
+        return await self._send_request(FromServer.GET_TASK, {"taskId": task_id}, options)
 
-    async def get_task_payload(self, *, task_id: str, options: Options | None = None) -> t.GetTaskPayloadResult:
+    async def get_task_payload(self, *, task_id: str, options: RequestOptions | None = None) -> t.GetTaskPayloadResult:
         """The requestor asks for what a task gave; the response comes once the task has ended."""
-        return await self._ask(FromServer.GET_TASK_PAYLOAD, {"taskId": task_id}, options)
+        return await self._send_request(FromServer.GET_TASK_PAYLOAD, {"taskId": task_id}, options)
 
-    async def list_tasks(self, *, cursor: t.Cursor | None = None, options: Options | None = None) -> t.ListTasksResult:
+    async def list_tasks(
+        self, *, cursor: t.Cursor | None = None, options: RequestOptions | None = None
+    ) -> t.ListTasksResult:
         """The requestor asks for one page of its tasks."""
-        return await self._ask(FromServer.LIST_TASKS, {"cursor": cursor}, options)
+        return await self._send_request(FromServer.LIST_TASKS, {"cursor": cursor}, options)
 
-    def iter_tasks(self, *, options: Options | None = None) -> AsyncIterator[t.Task]:
+    def iter_tasks(self, *, options: RequestOptions | None = None) -> AsyncIterator[t.Task]:
         """Every item of `list_tasks`, page after page."""
-        return self._pages(FromServer.LIST_TASKS, {}, "tasks", options)
+        return self._paginate(FromServer.LIST_TASKS, {}, "tasks", options)
 
-    async def cancel_task(self, *, task_id: str, options: Options | None = None) -> t.CancelTaskResult:
+    async def cancel_task(self, *, task_id: str, options: RequestOptions | None = None) -> t.CancelTaskResult:
         """The requestor asks to stop a task."""
-        return await self._ask(FromServer.CANCEL_TASK, {"taskId": task_id}, options)
+        return await self._send_request(FromServer.CANCEL_TASK, {"taskId": task_id}, options)
 
-    async def notify_resource_updated(self, *, uri: str, options: Options | None = None) -> None:
+    async def notify_resource_updated(self, *, uri: str, options: RequestOptions | None = None) -> None:
         """Server tells that a resource which the client watches has changed."""
-        await self._tell(FromServer.RESOURCE_UPDATED, {"uri": uri}, options)
+        await self._send_notification(FromServer.RESOURCE_UPDATED, {"uri": uri}, options)
 
-    async def notify_resource_list_changed(self, *, options: Options | None = None) -> None:
+    async def notify_resource_list_changed(self, *, options: RequestOptions | None = None) -> None:
         """Server tells that its list of resources has changed."""
-        await self._tell(FromServer.RESOURCE_LIST_CHANGED, {}, options)
+        await self._send_notification(FromServer.RESOURCE_LIST_CHANGED, {}, options)
 
-    async def notify_tool_list_changed(self, *, options: Options | None = None) -> None:
+    async def notify_tool_list_changed(self, *, options: RequestOptions | None = None) -> None:
         """Server tells that its list of tools has changed."""
-        await self._tell(FromServer.TOOL_LIST_CHANGED, {}, options)
+        await self._send_notification(FromServer.TOOL_LIST_CHANGED, {}, options)
 
-    async def notify_prompt_list_changed(self, *, options: Options | None = None) -> None:
+    async def notify_prompt_list_changed(self, *, options: RequestOptions | None = None) -> None:
         """Server tells that its list of prompts has changed."""
-        await self._tell(FromServer.PROMPT_LIST_CHANGED, {}, options)
+        await self._send_notification(FromServer.PROMPT_LIST_CHANGED, {}, options)
 
-    async def notify_elicitation_complete(self, *, elicitation_id: str, options: Options | None = None) -> None:
+    async def notify_elicitation_complete(self, *, elicitation_id: str, options: RequestOptions | None = None) -> None:
         """Server tells that what the user had to do at a URL is done."""
-        await self._tell(FromServer.ELICITATION_COMPLETE, {"elicitationId": elicitation_id}, options)
+        await self._send_notification(FromServer.ELICITATION_COMPLETE, {"elicitationId": elicitation_id}, options)
 
     async def notify_task_status(
         self,
@@ -157,10 +159,10 @@ class Context(ServerContext):
         ttl: int | None,
         status_message: str | None = None,
         poll_interval: int | None = None,
-        options: Options | None = None,
+        options: RequestOptions | None = None,
     ) -> None:
         """The side that runs a task tells that its status has changed."""
-        await self._tell(
+        await self._send_notification(
             FromServer.TASK_STATUS,
             {
                 "taskId": task_id,
@@ -181,88 +183,92 @@ class Server(BaseServer):
     revision: ClassVar[Revision] = REVISION
     context: ClassVar[type[ServerContext]] = Context
 
-    def complete(self, ctx: Context, params: t.CompleteRequestParams) -> Answer[t.CompleteResult]:
+    def complete(self, ctx: Context, params: t.CompleteRequestParams) -> HandlerResult[t.CompleteResult]:
         """Client asks how what the user has typed for an argument could go on."""
         raise self._not_handled(FromClient.COMPLETE)
 
-    def set_level(self, ctx: Context, params: t.SetLevelRequestParams) -> Answer[t.EmptyResult]:
+    def set_level(self, ctx: Context, params: t.SetLevelRequestParams) -> HandlerResult[t.EmptyResult]:
         """Client says from which level on it wants log messages."""
         raise self._not_handled(FromClient.SET_LEVEL)
 
-    def get_prompt(self, ctx: Context, params: t.GetPromptRequestParams) -> Answer[t.GetPromptResult]:
+    def get_prompt(self, ctx: Context, params: t.GetPromptRequestParams) -> HandlerResult[t.GetPromptResult]:
         """Client asks for a prompt with its arguments filled in."""
         raise self._not_handled(FromClient.GET_PROMPT)
 
-    def list_prompts(self, ctx: Context, params: t.PaginatedRequestParams) -> Answer[t.ListPromptsResult]:
+    def list_prompts(self, ctx: Context, params: t.PaginatedRequestParams) -> HandlerResult[t.ListPromptsResult]:
         """Client asks for one page of the prompts."""
         raise self._not_handled(FromClient.LIST_PROMPTS)
 
-    def list_resources(self, ctx: Context, params: t.PaginatedRequestParams) -> Answer[t.ListResourcesResult]:
+    def list_resources(self, ctx: Context, params: t.PaginatedRequestParams) -> HandlerResult[t.ListResourcesResult]:
         """Client asks for one page of the resources."""
         raise self._not_handled(FromClient.LIST_RESOURCES)
 
     def list_resource_templates(
         self, ctx: Context, params: t.PaginatedRequestParams
-    ) -> Answer[t.ListResourceTemplatesResult]:
+    ) -> HandlerResult[t.ListResourceTemplatesResult]:
         """Client asks for one page of the resource templates."""
         raise self._not_handled(FromClient.LIST_RESOURCE_TEMPLATES)
 
-    def read_resource(self, ctx: Context, params: t.ReadResourceRequestParams) -> Answer[t.ReadResourceResult]:
+    def read_resource(self, ctx: Context, params: t.ReadResourceRequestParams) -> HandlerResult[t.ReadResourceResult]:
         """Client asks for what is in a resource."""
         raise self._not_handled(FromClient.READ_RESOURCE)
 
-    def subscribe(self, ctx: Context, params: t.SubscribeRequestParams) -> Answer[t.EmptyResult]:
+    def subscribe(self, ctx: Context, params: t.SubscribeRequestParams) -> HandlerResult[t.EmptyResult]:
         """Client asks to be told whenever a resource changes."""
         raise self._not_handled(FromClient.SUBSCRIBE)
 
-    def unsubscribe(self, ctx: Context, params: t.UnsubscribeRequestParams) -> Answer[t.EmptyResult]:
+    def unsubscribe(self, ctx: Context, params: t.UnsubscribeRequestParams) -> HandlerResult[t.EmptyResult]:
         """Client no longer wants to be told when a resource changes."""
         raise self._not_handled(FromClient.UNSUBSCRIBE)
 
-    def call_tool(self, ctx: Context, params: t.CallToolRequestParams) -> Answer[t.CallToolResult | t.CreateTaskResult]:
+    def call_tool(
+        self, ctx: Context, params: t.CallToolRequestParams
+    ) -> HandlerResult[t.CallToolResult | t.CreateTaskResult]:
         """Client asks the server to run a tool."""
         raise self._not_handled(FromClient.CALL_TOOL)
 
-    def list_tools(self, ctx: Context, params: t.PaginatedRequestParams) -> Answer[t.ListToolsResult]:
+    def list_tools(self, ctx: Context, params: t.PaginatedRequestParams) -> HandlerResult[t.ListToolsResult]:
         """Client asks for one page of the tools."""
         raise self._not_handled(FromClient.LIST_TOOLS)
 
-    def get_task(self, ctx: Context, params: t.GetTaskRequestParams) -> Answer[t.GetTaskResult]:
+    def get_task(self, ctx: Context, params: t.GetTaskRequestParams) -> HandlerResult[t.GetTaskResult]:
         """The requestor asks how far a task is."""
         raise self._not_handled(FromClient.GET_TASK)
 
-    def get_task_payload(self, ctx: Context, params: t.GetTaskPayloadRequestParams) -> Answer[t.GetTaskPayloadResult]:
+    def get_task_payload(
+        self, ctx: Context, params: t.GetTaskPayloadRequestParams
+    ) -> HandlerResult[t.GetTaskPayloadResult]:
         """The requestor asks for what a task gave; the response comes once the task has ended."""
         raise self._not_handled(FromClient.GET_TASK_PAYLOAD)
 
-    def list_tasks(self, ctx: Context, params: t.PaginatedRequestParams) -> Answer[t.ListTasksResult]:
+    def list_tasks(self, ctx: Context, params: t.PaginatedRequestParams) -> HandlerResult[t.ListTasksResult]:
         """The requestor asks for one page of its tasks."""
         raise self._not_handled(FromClient.LIST_TASKS)
 
-    def cancel_task(self, ctx: Context, params: t.CancelTaskRequestParams) -> Answer[t.CancelTaskResult]:
+    def cancel_task(self, ctx: Context, params: t.CancelTaskRequestParams) -> HandlerResult[t.CancelTaskResult]:
         """The requestor asks to stop a task."""
         raise self._not_handled(FromClient.CANCEL_TASK)
 
-    def on_roots_list_changed(self, ctx: Context, params: t.NotificationParams) -> Answer[None]:
+    def on_roots_list_changed(self, ctx: Context, params: t.NotificationParams) -> HandlerResult[None]:
         """Client tells that its list of roots has changed; the server may then ask for it again."""
         raise self._not_handled(FromClient.ROOTS_LIST_CHANGED)
 
-    def on_task_status(self, ctx: Context, params: t.TaskStatusNotificationParams) -> Answer[None]:
+    def on_task_status(self, ctx: Context, params: t.TaskStatusNotificationParams) -> HandlerResult[None]:
         """The side that runs a task tells that its status has changed."""
         raise self._not_handled(FromClient.TASK_STATUS)
 
-    async def notify_resource_updated(self, *, uri: str, options: Options | None = None) -> None:
+    async def notify_resource_updated(self, *, uri: str, options: RequestOptions | None = None) -> None:
         """Server tells that a resource which the client watches has changed."""
         await self._announce(FromServer.RESOURCE_UPDATED, {"uri": uri}, options)
 
-    async def notify_resource_list_changed(self, *, options: Options | None = None) -> None:
+    async def notify_resource_list_changed(self, *, options: RequestOptions | None = None) -> None:
         """Server tells that its list of resources has changed."""
         await self._announce(FromServer.RESOURCE_LIST_CHANGED, {}, options)
 
-    async def notify_tool_list_changed(self, *, options: Options | None = None) -> None:
+    async def notify_tool_list_changed(self, *, options: RequestOptions | None = None) -> None:
         """Server tells that its list of tools has changed."""
         await self._announce(FromServer.TOOL_LIST_CHANGED, {}, options)
 
-    async def notify_prompt_list_changed(self, *, options: Options | None = None) -> None:
+    async def notify_prompt_list_changed(self, *, options: RequestOptions | None = None) -> None:
         """Server tells that its list of prompts has changed."""
         await self._announce(FromServer.PROMPT_LIST_CHANGED, {}, options)

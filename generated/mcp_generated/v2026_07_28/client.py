@@ -7,10 +7,10 @@
 from collections.abc import AsyncIterator, Sequence
 from typing import Any, ClassVar
 
-from mcp_runtime.faces.calls import Options
+from mcp_runtime.faces.calls import RequestOptions
 from mcp_runtime.faces.client import BaseClient, ClientContext
-from mcp_runtime.faces.face import Answer
-from mcp_runtime.faces.listening import Listening
+from mcp_runtime.faces.face import HandlerResult
+from mcp_runtime.faces.listening import Subscription
 from mcp_runtime.spec import Revision
 from typing_extensions import deprecated
 
@@ -23,9 +23,9 @@ class Client(BaseClient):
 
     revision: ClassVar[Revision] = REVISION
 
-    async def discover(self, *, options: Options | None = None) -> t.DiscoverResult:
+    async def discover(self, *, options: RequestOptions | None = None) -> t.DiscoverResult:
         """Client asks which revisions the server speaks and what it can do."""
-        return await self._ask(FromClient.DISCOVER, {}, options)
+        return await self._send_request(FromClient.DISCOVER, {}, options)
 
     async def complete(
         self,
@@ -33,10 +33,12 @@ class Client(BaseClient):
         ref: t.PromptReference | t.ResourceTemplateReference,
         argument: t.CompletionArgument,
         context: t.CompletionContext | None = None,
-        options: Options | None = None,
+        options: RequestOptions | None = None,
     ) -> t.CompleteResult:
         """Client asks how what the user has typed for an argument could go on."""
-        return await self._ask(FromClient.COMPLETE, {"ref": ref, "argument": argument, "context": context}, options)
+        return await self._send_request(
+            FromClient.COMPLETE, {"ref": ref, "argument": argument, "context": context}, options
+        )
 
     async def get_prompt(
         self,
@@ -45,44 +47,44 @@ class Client(BaseClient):
         input_responses: t.InputResponses | None = None,
         request_state: str | None = None,
         arguments: dict[str, str] | None = None,
-        options: Options | None = None,
+        options: RequestOptions | None = None,
     ) -> t.GetPromptResult:
         """Client asks for a prompt with its arguments filled in."""
-        return await self._ask(
+        return await self._send_request(
             FromClient.GET_PROMPT,
             {"name": name, "inputResponses": input_responses, "requestState": request_state, "arguments": arguments},
             options,
         )
 
     async def list_prompts(
-        self, *, cursor: t.Cursor | None = None, options: Options | None = None
+        self, *, cursor: t.Cursor | None = None, options: RequestOptions | None = None
     ) -> t.ListPromptsResult:
         """Client asks for one page of the prompts."""
-        return await self._ask(FromClient.LIST_PROMPTS, {"cursor": cursor}, options)
+        return await self._send_request(FromClient.LIST_PROMPTS, {"cursor": cursor}, options)
 
-    def iter_prompts(self, *, options: Options | None = None) -> AsyncIterator[t.Prompt]:
+    def iter_prompts(self, *, options: RequestOptions | None = None) -> AsyncIterator[t.Prompt]:
         """Every item of `list_prompts`, page after page."""
-        return self._pages(FromClient.LIST_PROMPTS, {}, "prompts", options)
+        return self._paginate(FromClient.LIST_PROMPTS, {}, "prompts", options)
 
     async def list_resources(
-        self, *, cursor: t.Cursor | None = None, options: Options | None = None
+        self, *, cursor: t.Cursor | None = None, options: RequestOptions | None = None
     ) -> t.ListResourcesResult:
         """Client asks for one page of the resources."""
-        return await self._ask(FromClient.LIST_RESOURCES, {"cursor": cursor}, options)
+        return await self._send_request(FromClient.LIST_RESOURCES, {"cursor": cursor}, options)
 
-    def iter_resources(self, *, options: Options | None = None) -> AsyncIterator[t.Resource]:
+    def iter_resources(self, *, options: RequestOptions | None = None) -> AsyncIterator[t.Resource]:
         """Every item of `list_resources`, page after page."""
-        return self._pages(FromClient.LIST_RESOURCES, {}, "resources", options)
+        return self._paginate(FromClient.LIST_RESOURCES, {}, "resources", options)
 
     async def list_resource_templates(
-        self, *, cursor: t.Cursor | None = None, options: Options | None = None
+        self, *, cursor: t.Cursor | None = None, options: RequestOptions | None = None
     ) -> t.ListResourceTemplatesResult:
         """Client asks for one page of the resource templates."""
-        return await self._ask(FromClient.LIST_RESOURCE_TEMPLATES, {"cursor": cursor}, options)
+        return await self._send_request(FromClient.LIST_RESOURCE_TEMPLATES, {"cursor": cursor}, options)
 
-    def iter_resource_templates(self, *, options: Options | None = None) -> AsyncIterator[t.ResourceTemplate]:
+    def iter_resource_templates(self, *, options: RequestOptions | None = None) -> AsyncIterator[t.ResourceTemplate]:
         """Every item of `list_resource_templates`, page after page."""
-        return self._pages(FromClient.LIST_RESOURCE_TEMPLATES, {}, "resource_templates", options)
+        return self._paginate(FromClient.LIST_RESOURCE_TEMPLATES, {}, "resource_templates", options)
 
     async def read_resource(
         self,
@@ -90,10 +92,10 @@ class Client(BaseClient):
         uri: str,
         input_responses: t.InputResponses | None = None,
         request_state: str | None = None,
-        options: Options | None = None,
+        options: RequestOptions | None = None,
     ) -> t.ReadResourceResult:
         """Client asks for what is in a resource."""
-        return await self._ask(
+        return await self._send_request(
             FromClient.READ_RESOURCE,
             {"uri": uri, "inputResponses": input_responses, "requestState": request_state},
             options,
@@ -106,22 +108,24 @@ class Client(BaseClient):
         input_responses: t.InputResponses | None = None,
         request_state: str | None = None,
         arguments: dict[str, Any] | None = None,
-        options: Options | None = None,
+        options: RequestOptions | None = None,
     ) -> t.CallToolResult:
         """Client asks the server to run a tool."""
-        return await self._ask(
+        return await self._send_request(
             FromClient.CALL_TOOL,
             {"name": name, "inputResponses": input_responses, "requestState": request_state, "arguments": arguments},
             options,
         )
 
-    async def list_tools(self, *, cursor: t.Cursor | None = None, options: Options | None = None) -> t.ListToolsResult:
+    async def list_tools(
+        self, *, cursor: t.Cursor | None = None, options: RequestOptions | None = None
+    ) -> t.ListToolsResult:
         """Client asks for one page of the tools."""
-        return await self._ask(FromClient.LIST_TOOLS, {"cursor": cursor}, options)
+        return await self._send_request(FromClient.LIST_TOOLS, {"cursor": cursor}, options)
 
-    def iter_tools(self, *, options: Options | None = None) -> AsyncIterator[t.Tool]:
+    def iter_tools(self, *, options: RequestOptions | None = None) -> AsyncIterator[t.Tool]:
         """Every item of `list_tools`, page after page."""
-        return self._pages(FromClient.LIST_TOOLS, {}, "tools", options)
+        return self._paginate(FromClient.LIST_TOOLS, {}, "tools", options)
 
     def listen(
         self,
@@ -130,8 +134,8 @@ class Client(BaseClient):
         resource_list_changed: bool | None = None,
         tool_list_changed: bool | None = None,
         prompt_list_changed: bool | None = None,
-        options: Options | None = None,
-    ) -> Listening[
+        options: RequestOptions | None = None,
+    ) -> Subscription[
         t.ResourceUpdatedNotification
         | t.ResourceListChangedNotification
         | t.ToolListChangedNotification
@@ -139,7 +143,7 @@ class Client(BaseClient):
     ]:
         """Hear of changes with `async with`, and take one after the other with `async for`; of those of every list, where
         none is chosen."""
-        return Listening[
+        return Subscription[
             t.ResourceUpdatedNotification
             | t.ResourceListChangedNotification
             | t.ToolListChangedNotification
@@ -158,42 +162,44 @@ class Client(BaseClient):
     @deprecated("CreateMessageRequest is deprecated in MCP 2026-07-28")
     def on_create_message(
         self, ctx: ClientContext, params: t.CreateMessageRequestParams
-    ) -> Answer[t.CreateMessageResult]:
+    ) -> HandlerResult[t.CreateMessageResult]:
         """Server asks for a message written by the client's model. Deprecated."""
         raise self._not_handled(FromServer.CREATE_MESSAGE)
 
     @deprecated("ListRootsRequest is deprecated in MCP 2026-07-28")
-    def on_list_roots(self, ctx: ClientContext, params: t.ListRootsRequestParams) -> Answer[t.ListRootsResult]:
+    def on_list_roots(self, ctx: ClientContext, params: t.ListRootsRequestParams) -> HandlerResult[t.ListRootsResult]:
         """Server asks which directories and files it is meant to work on. Deprecated."""
         raise self._not_handled(FromServer.LIST_ROOTS)
 
-    def on_elicit(self, ctx: ClientContext, params: t.ElicitRequestParams) -> Answer[t.ElicitResult]:
+    def on_elicit(self, ctx: ClientContext, params: t.ElicitRequestParams) -> HandlerResult[t.ElicitResult]:
         """Server asks the user for input, by way of the client."""
         raise self._not_handled(FromServer.ELICIT)
 
     @deprecated("LoggingMessageNotification is deprecated in MCP 2026-07-28")
-    def on_logging_message(self, ctx: ClientContext, params: t.LoggingMessageNotificationParams) -> Answer[None]:
+    def on_logging_message(self, ctx: ClientContext, params: t.LoggingMessageNotificationParams) -> HandlerResult[None]:
         """Server sends the client a log message. Deprecated."""
         raise self._not_handled(FromServer.LOGGING_MESSAGE)
 
-    def on_resource_updated(self, ctx: ClientContext, params: t.ResourceUpdatedNotificationParams) -> Answer[None]:
+    def on_resource_updated(
+        self, ctx: ClientContext, params: t.ResourceUpdatedNotificationParams
+    ) -> HandlerResult[None]:
         """Server tells that a resource which the client watches has changed."""
         raise self._not_handled(FromServer.RESOURCE_UPDATED)
 
-    def on_resource_list_changed(self, ctx: ClientContext, params: t.NotificationParams) -> Answer[None]:
+    def on_resource_list_changed(self, ctx: ClientContext, params: t.NotificationParams) -> HandlerResult[None]:
         """Server tells that its list of resources has changed."""
         raise self._not_handled(FromServer.RESOURCE_LIST_CHANGED)
 
-    def on_tool_list_changed(self, ctx: ClientContext, params: t.NotificationParams) -> Answer[None]:
+    def on_tool_list_changed(self, ctx: ClientContext, params: t.NotificationParams) -> HandlerResult[None]:
         """Server tells that its list of tools has changed."""
         raise self._not_handled(FromServer.TOOL_LIST_CHANGED)
 
-    def on_prompt_list_changed(self, ctx: ClientContext, params: t.NotificationParams) -> Answer[None]:
+    def on_prompt_list_changed(self, ctx: ClientContext, params: t.NotificationParams) -> HandlerResult[None]:
         """Server tells that its list of prompts has changed."""
         raise self._not_handled(FromServer.PROMPT_LIST_CHANGED)
 
     def on_subscriptions_acknowledged(
         self, ctx: ClientContext, params: t.SubscriptionsAcknowledgedNotificationParams
-    ) -> Answer[None]:
+    ) -> HandlerResult[None]:
         """Server tells that a subscription has begun, before anything else is sent for it."""
         raise self._not_handled(FromServer.SUBSCRIPTIONS_ACKNOWLEDGED)

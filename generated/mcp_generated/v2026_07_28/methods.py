@@ -6,7 +6,17 @@
 
 from typing import Final
 
-from mcp_runtime.spec import Codes, Gate, Http, InputRequest, Interim, Notification, Request, Revision, Stateless
+from mcp_runtime.spec import (
+    CapabilityRequirement,
+    HTTPProfile,
+    InputRequest,
+    InterimResult,
+    Notification,
+    Request,
+    ReservedErrorCodes,
+    Revision,
+    Stateless,
+)
 
 from . import types as t
 
@@ -31,7 +41,7 @@ class FromClient:
         "get_prompt",
         params=t.GetPromptRequestParams,
         result=t.GetPromptResult,
-        interim=(Interim(t.InputRequiredResult, "resultType", "input_required"),),
+        interim=(InterimResult(t.InputRequiredResult, "resultType", "input_required"),),
         capability="server.prompts",
     )
     LIST_PROMPTS: Final = Request(
@@ -64,7 +74,7 @@ class FromClient:
         "read_resource",
         params=t.ReadResourceRequestParams,
         result=t.ReadResourceResult,
-        interim=(Interim(t.InputRequiredResult, "resultType", "input_required"),),
+        interim=(InterimResult(t.InputRequiredResult, "resultType", "input_required"),),
         capability="server.resources",
     )
     SUBSCRIPTIONS_LISTEN: Final = Request(
@@ -80,7 +90,7 @@ class FromClient:
         "call_tool",
         params=t.CallToolRequestParams,
         result=t.CallToolResult,
-        interim=(Interim(t.InputRequiredResult, "resultType", "input_required"),),
+        interim=(InterimResult(t.InputRequiredResult, "resultType", "input_required"),),
         capability="server.tools",
     )
     LIST_TOOLS: Final = Request(
@@ -106,15 +116,15 @@ class FromServer:
         params=t.CreateMessageRequestParams,
         result=t.CreateMessageResult,
         capability="client.sampling",
-        gates=(
-            Gate(t.CreateMessageRequestParams, "client.sampling.tools", "tools"),
-            Gate(t.CreateMessageRequestParams, "client.sampling.tools", "tool_choice"),
-            Gate(
+        requirements=(
+            CapabilityRequirement(t.CreateMessageRequestParams, "client.sampling.tools", "tools"),
+            CapabilityRequirement(t.CreateMessageRequestParams, "client.sampling.tools", "tool_choice"),
+            CapabilityRequirement(
                 t.CreateMessageRequestParams,
                 "client.sampling.context",
                 "include_context",
                 ("thisServer", "allServers"),
-                sent_only=True,
+                sender_only=True,
             ),
         ),
     )
@@ -134,9 +144,9 @@ class FromServer:
         params=t.ElicitRequestParams,
         result=t.ElicitResult,
         capability="client.elicitation",
-        gates=(
-            Gate(t.ElicitRequestURLParams, "client.elicitation.url"),
-            Gate(t.ElicitRequestFormParams, "client.elicitation.form", unsaid=True),
+        requirements=(
+            CapabilityRequirement(t.ElicitRequestURLParams, "client.elicitation.url"),
+            CapabilityRequirement(t.ElicitRequestFormParams, "client.elicitation.form", implied_by_empty=True),
         ),
     )
     CANCELLED: Final = Notification(
@@ -222,23 +232,23 @@ REVISION: Final = Revision(
         discover=FromClient.DISCOVER,
         listen=FromClient.SUBSCRIPTIONS_LISTEN,
         acknowledged=FromServer.SUBSCRIPTIONS_ACKNOWLEDGED,
-        cancel=FromClient.CANCELLED,
+        cancelled=FromClient.CANCELLED,
         progress=FromServer.PROGRESS,
         log=FromServer.LOGGING_MESSAGE,
     ),
-    http=Http(
+    http=HTTPProfile(
         streamable=True,
         version_header=True,
-        primed=False,
+        priming_event=False,
         resource_metadata=True,
-        names={"tools/call": "name", "prompts/get": "name", "resources/read": "uri"},
+        name_params={"tools/call": "name", "prompts/get": "name", "resources/read": "uri"},
         statuses={-32700: 400, -32600: 400, -32601: 404, -32602: 400, -32020: 400, -32021: 400, -32022: 400},
-        schemas=FromClient.LIST_TOOLS,
-        arguments=FromClient.CALL_TOOL,
+        tool_schemas=FromClient.LIST_TOOLS,
+        tool_call=FromClient.CALL_TOOL,
     ),
-    codes=(
-        Codes(-32099, -32020, -32603),
-        Codes(-32002, -32002, -32602),
+    reserved_codes=(
+        ReservedErrorCodes(-32099, -32020, -32603),
+        ReservedErrorCodes(-32002, -32002, -32602),
     ),
     batches=False,
     null_ids=False,

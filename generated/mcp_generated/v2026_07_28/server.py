@@ -6,8 +6,8 @@
 
 from typing import Any, ClassVar, Literal
 
-from mcp_runtime.faces.calls import Options
-from mcp_runtime.faces.face import Answer
+from mcp_runtime.faces.calls import RequestOptions
+from mcp_runtime.faces.face import HandlerResult
 from mcp_runtime.faces.served import Level
 from mcp_runtime.faces.server import BaseServer, ServerContext
 from mcp_runtime.spec import Revision
@@ -34,10 +34,10 @@ class Context(ServerContext):
         metadata: dict[str, Any] | None = None,
         tools: list[t.Tool] | None = None,
         tool_choice: t.ToolChoice | None = None,
-        options: Options | None = None,
+        options: RequestOptions | None = None,
     ) -> t.CreateMessageResult:
         """Server asks for a message written by the client's model. Deprecated."""
-        return await self._ask(
+        return await self._send_request(
             FromServer.CREATE_MESSAGE,
             {
                 "messages": messages,
@@ -57,29 +57,29 @@ class Context(ServerContext):
     sample = create_message
 
     @deprecated("ListRootsRequest is deprecated in MCP 2026-07-28")
-    async def list_roots(self, *, options: Options | None = None) -> t.ListRootsResult:
+    async def list_roots(self, *, options: RequestOptions | None = None) -> t.ListRootsResult:
         """Server asks which directories and files it is meant to work on. Deprecated."""
-        return await self._ask(FromServer.LIST_ROOTS, {}, options)
+        return await self._send_request(FromServer.LIST_ROOTS, {}, options)
 
-    async def elicit(self, params: t.ElicitRequestParams, *, options: Options | None = None) -> t.ElicitResult:
+    async def elicit(self, params: t.ElicitRequestParams, *, options: RequestOptions | None = None) -> t.ElicitResult:
         """Server asks the user for input, by way of the client."""
-        return await self._ask(FromServer.ELICIT, params, options)
+        return await self._send_request(FromServer.ELICIT, params, options)
 
-    async def notify_resource_updated(self, *, uri: str, options: Options | None = None) -> None:
+    async def notify_resource_updated(self, *, uri: str, options: RequestOptions | None = None) -> None:
         """Server tells that a resource which the client watches has changed."""
-        await self._tell(FromServer.RESOURCE_UPDATED, {"uri": uri}, options)
+        await self._send_notification(FromServer.RESOURCE_UPDATED, {"uri": uri}, options)
 
-    async def notify_resource_list_changed(self, *, options: Options | None = None) -> None:
+    async def notify_resource_list_changed(self, *, options: RequestOptions | None = None) -> None:
         """Server tells that its list of resources has changed."""
-        await self._tell(FromServer.RESOURCE_LIST_CHANGED, {}, options)
+        await self._send_notification(FromServer.RESOURCE_LIST_CHANGED, {}, options)
 
-    async def notify_tool_list_changed(self, *, options: Options | None = None) -> None:
+    async def notify_tool_list_changed(self, *, options: RequestOptions | None = None) -> None:
         """Server tells that its list of tools has changed."""
-        await self._tell(FromServer.TOOL_LIST_CHANGED, {}, options)
+        await self._send_notification(FromServer.TOOL_LIST_CHANGED, {}, options)
 
-    async def notify_prompt_list_changed(self, *, options: Options | None = None) -> None:
+    async def notify_prompt_list_changed(self, *, options: RequestOptions | None = None) -> None:
         """Server tells that its list of prompts has changed."""
-        await self._tell(FromServer.PROMPT_LIST_CHANGED, {}, options)
+        await self._send_notification(FromServer.PROMPT_LIST_CHANGED, {}, options)
 
     @deprecated("LoggingMessageNotification is deprecated in MCP 2026-07-28")
     async def log(self, level: Level, data: Any, logger: str | None = None) -> None:
@@ -93,58 +93,58 @@ class Server(BaseServer):
     revision: ClassVar[Revision] = REVISION
     context: ClassVar[type[ServerContext]] = Context
 
-    def complete(self, ctx: Context, params: t.CompleteRequestParams) -> Answer[t.CompleteResult]:
+    def complete(self, ctx: Context, params: t.CompleteRequestParams) -> HandlerResult[t.CompleteResult]:
         """Client asks how what the user has typed for an argument could go on."""
         raise self._not_handled(FromClient.COMPLETE)
 
     def get_prompt(
         self, ctx: Context, params: t.GetPromptRequestParams
-    ) -> Answer[t.GetPromptResult | t.InputRequiredResult]:
+    ) -> HandlerResult[t.GetPromptResult | t.InputRequiredResult]:
         """Client asks for a prompt with its arguments filled in."""
         raise self._not_handled(FromClient.GET_PROMPT)
 
-    def list_prompts(self, ctx: Context, params: t.PaginatedRequestParams) -> Answer[t.ListPromptsResult]:
+    def list_prompts(self, ctx: Context, params: t.PaginatedRequestParams) -> HandlerResult[t.ListPromptsResult]:
         """Client asks for one page of the prompts."""
         raise self._not_handled(FromClient.LIST_PROMPTS)
 
-    def list_resources(self, ctx: Context, params: t.PaginatedRequestParams) -> Answer[t.ListResourcesResult]:
+    def list_resources(self, ctx: Context, params: t.PaginatedRequestParams) -> HandlerResult[t.ListResourcesResult]:
         """Client asks for one page of the resources."""
         raise self._not_handled(FromClient.LIST_RESOURCES)
 
     def list_resource_templates(
         self, ctx: Context, params: t.PaginatedRequestParams
-    ) -> Answer[t.ListResourceTemplatesResult]:
+    ) -> HandlerResult[t.ListResourceTemplatesResult]:
         """Client asks for one page of the resource templates."""
         raise self._not_handled(FromClient.LIST_RESOURCE_TEMPLATES)
 
     def read_resource(
         self, ctx: Context, params: t.ReadResourceRequestParams
-    ) -> Answer[t.ReadResourceResult | t.InputRequiredResult]:
+    ) -> HandlerResult[t.ReadResourceResult | t.InputRequiredResult]:
         """Client asks for what is in a resource."""
         raise self._not_handled(FromClient.READ_RESOURCE)
 
     def call_tool(
         self, ctx: Context, params: t.CallToolRequestParams
-    ) -> Answer[t.CallToolResult | t.InputRequiredResult]:
+    ) -> HandlerResult[t.CallToolResult | t.InputRequiredResult]:
         """Client asks the server to run a tool."""
         raise self._not_handled(FromClient.CALL_TOOL)
 
-    def list_tools(self, ctx: Context, params: t.PaginatedRequestParams) -> Answer[t.ListToolsResult]:
+    def list_tools(self, ctx: Context, params: t.PaginatedRequestParams) -> HandlerResult[t.ListToolsResult]:
         """Client asks for one page of the tools."""
         raise self._not_handled(FromClient.LIST_TOOLS)
 
-    async def notify_resource_updated(self, *, uri: str, options: Options | None = None) -> None:
+    async def notify_resource_updated(self, *, uri: str, options: RequestOptions | None = None) -> None:
         """Server tells that a resource which the client watches has changed."""
         await self._announce(FromServer.RESOURCE_UPDATED, {"uri": uri}, options)
 
-    async def notify_resource_list_changed(self, *, options: Options | None = None) -> None:
+    async def notify_resource_list_changed(self, *, options: RequestOptions | None = None) -> None:
         """Server tells that its list of resources has changed."""
         await self._announce(FromServer.RESOURCE_LIST_CHANGED, {}, options)
 
-    async def notify_tool_list_changed(self, *, options: Options | None = None) -> None:
+    async def notify_tool_list_changed(self, *, options: RequestOptions | None = None) -> None:
         """Server tells that its list of tools has changed."""
         await self._announce(FromServer.TOOL_LIST_CHANGED, {}, options)
 
-    async def notify_prompt_list_changed(self, *, options: Options | None = None) -> None:
+    async def notify_prompt_list_changed(self, *, options: RequestOptions | None = None) -> None:
         """Server tells that its list of prompts has changed."""
         await self._announce(FromServer.PROMPT_LIST_CHANGED, {}, options)

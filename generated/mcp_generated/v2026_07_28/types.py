@@ -6,7 +6,7 @@
 
 from typing import Annotated, Any, Literal, Optional, TypeAlias, Union
 
-from mcp_runtime.wire import MISSING, Int, Number, Opt, WireModel, const, deprecated, fill
+from mcp_runtime.wire import MISSING, Int, Number, Opt, WireModel, const, deprecated, default_to
 from pydantic import Field
 from typing_extensions import TypeAliasType
 
@@ -711,7 +711,7 @@ class Result(WireModel):
 
     meta: Annotated[Opt[ResultMetaObject], Field(alias="_meta")] = None
     """Metadata from either side beside the content; the specification reserves some of the keys."""
-    result_type: Annotated[ResultType, Field(alias="resultType")] = fill("complete")
+    result_type: Annotated[ResultType, Field(alias="resultType")] = default_to("complete")
     """`complete`, or `input_required` if input is needed first; older servers leave it out and mean `complete`."""
 
 
@@ -777,9 +777,9 @@ class PaginatedResult(Result):
 class CacheableResult(Result):
     """What results that the client may cache have in common: for how long, and for whom."""
 
-    ttl_ms: Annotated[Int, Field(alias="ttlMs", ge=0)] = fill(0)
+    ttl_ms: Annotated[Int, Field(alias="ttlMs", ge=0)] = default_to(0)
     """How long the client may cache the result after it came, in milliseconds; 0 for not at all."""
-    cache_scope: Annotated[Literal["public", "private"], Field(alias="cacheScope")] = fill("private")
+    cache_scope: Annotated[Literal["public", "private"], Field(alias="cacheScope")] = default_to("private")
     """`public`: the cached result may serve anyone; `private`: only requests under the same authorization."""
 
 
@@ -810,7 +810,7 @@ class SubscriptionsListenResult(WireModel):
 
     meta: Annotated[SubscriptionsListenResultMetaObject, Field(alias="_meta")]
     """Metadata from either side beside the content; the specification reserves some of the keys."""
-    result_type: Annotated[ResultType, Field(alias="resultType")] = fill("complete")
+    result_type: Annotated[ResultType, Field(alias="resultType")] = default_to("complete")
     """`complete`, or `input_required` if input is needed first; older servers leave it out and mean `complete`."""
 
 
@@ -1294,7 +1294,7 @@ class InputRequiredResult(WireModel):
 
     meta: Annotated[Opt[ResultMetaObject], Field(alias="_meta")] = None
     """Metadata from either side beside the content; the specification reserves some of the keys."""
-    result_type: Annotated[ResultType, Field(alias="resultType")] = fill("input_required")
+    result_type: Annotated[ResultType, Field(alias="resultType")] = default_to("input_required")
     """`complete`, or `input_required` if input is needed first; older servers leave it out and mean `complete`."""
     input_requests: Annotated[Opt[InputRequests], Field(alias="inputRequests")] = None
     """What the client has to find out before it sends the request again, by key."""

@@ -29,11 +29,11 @@ class _Media:
             raise LocalError(f"{type(self).__name__} needs `data` or a `path`")
         return base64.b64encode(self.data if self.data is not None else Path(self.path or "").read_bytes()).decode()
 
-    def mime_type(self, family: str, usual: str) -> str:
+    def mime_type(self, family: str, default: str) -> str:
         if self.format is not None:
             return self.format if "/" in self.format else f"{family}/{self.format}"
         guessed = mimetypes.guess_type(str(self.path))[0] if self.path is not None else None
-        return guessed or usual
+        return guessed or default
 
 
 class Image(_Media):
@@ -60,7 +60,7 @@ class AssistantMessage:
     role: Final = "assistant"
 
 
-def blocks(value: Any, t: ModuleType) -> list[Any]:
+def to_content_blocks(value: Any, t: ModuleType) -> list[Any]:
     """Content blocks: text for a string, one after another for a list, JSON as text for what has no block of its own."""
     match value:
         case None:
@@ -78,11 +78,11 @@ def blocks(value: Any, t: ModuleType) -> list[Any]:
         case t.Resource():
             return [t.ResourceLink(**value.model_dump())]
         case _ if isinstance(value, (list, tuple)):
-            return [block for each in each_of(cast(object, value)) for block in blocks(each, t)]
+            return [block for each in as_list(cast(object, value)) for block in to_content_blocks(each, t)]
         case _:
             return [t.TextContent(text=to_json(value).decode())]
 
 
-def each_of(value: object) -> list[Any]:
+def as_list(value: object) -> list[Any]:
     """What a list or a tuple holds, or the value alone."""
     return list(cast(list[Any], value)) if isinstance(value, (list, tuple)) else [value]

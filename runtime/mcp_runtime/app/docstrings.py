@@ -9,20 +9,20 @@ from typing import Any, NamedTuple
 from ..errors import LocalError
 
 
-class Described(NamedTuple):
+class Docstring(NamedTuple):
     """The text before the sections, and the text of each parameter."""
 
     text: str | None
     parameters: dict[str, str]
 
 
-def described(function: Callable[..., Any]) -> Described:
+def parse_docstring(function: Callable[..., Any]) -> Docstring:
     """What a docstring in the style of Google, NumPy or reST says. Text that has none of these is taken whole."""
     doc = inspect.getdoc(function)
     if not doc:
-        return Described(None, {})
+        return Docstring(None, {})
     if "\n" not in doc:
-        return Described(doc, {})
+        return Docstring(doc, {})
     try:
         import docstring_parser
     except ImportError:
@@ -30,7 +30,7 @@ def described(function: Callable[..., Any]) -> Described:
     try:
         parsed = docstring_parser.parse(doc)
     except docstring_parser.ParseError:
-        return Described(doc, {})
+        return Docstring(doc, {})
     parameters = {each.arg_name: each.description for each in parsed.params if each.description}
     text = (parsed.description or "").strip()
-    return Described(text or None, parameters)
+    return Docstring(text or None, parameters)

@@ -8,7 +8,7 @@ from typing import Any, NotRequired, Required, get_args, get_origin, get_type_hi
 import typing_extensions
 
 
-def understood(hint: Any) -> Any:
+def pydantic_compatible(hint: Any) -> Any:
     """The hint, with each `typing.TypedDict` in it as that of typing_extensions, where pydantic needs this."""
     if sys.version_info >= (3, 12):
         return hint
@@ -18,7 +18,7 @@ def understood(hint: Any) -> Any:
     if not isinstance(origin, type) or not any(map(is_typeddict, inner)):
         return hint
     kind: Any = origin
-    return kind[tuple(map(understood, inner))]
+    return kind[tuple(map(pydantic_compatible, inner))]
 
 
 def _as_extension(hint: Any) -> Any:
@@ -26,6 +26,6 @@ def _as_extension(hint: Any) -> Any:
     for name, each in get_type_hints(hint, include_extras=True).items():
         bare = get_args(each)[0] if get_origin(each) in (Required, NotRequired) else each
         wrapper: Any = Required if name in hint.__required_keys__ else NotRequired
-        fields[name] = wrapper[understood(bare)]
+        fields[name] = wrapper[pydantic_compatible(bare)]
     make: Any = typing_extensions.TypedDict
     return make(hint.__name__, fields)

@@ -9,47 +9,53 @@ from functools import partial
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from ..errors import Refusal
+from ..errors import JSONRPCError
 from ..faces.audience import filter_of
-from ..faces.paging import page
+from ..faces.paging import paginate
 from ..faces.server import ServerContext
-from ..faces.web import is_on_web
+from ..faces.web import is_https_url
 from ..jsonrpc import INVALID_PARAMS
 from ..wire import is_list
 from .prompts import Prompt
 from .resources import Resource
-from .tools import Told, Tool
+from .tools import ShownExceptions, Tool
 
 if TYPE_CHECKING:
-    from .skills import SkillAnswers
+    from .skills import SkillHandlers
 
-Go = Callable[[ServerContext, Any], Awaitable[Any]]
-Middleware = Callable[[str, ServerContext, Any, Go], Awaitable[Any]]
-Complete = Callable[[Any, Any, Any], Awaitable[Any]]
-States = Mapping["Offers", Any]
-Kind = Literal["tools", "resources", "prompts"]
+CallNext = Callable[[ServerContext, Any], Awaitable[Any]]
+Middleware = Callable[[str, ServerContext, Any, CallNext], Awaitable[Any]]
+CompletionFunction = Callable[[Any, Any, Any], Awaitable[Any]]
+LifespanStates = Mapping["Registry", Any]
+ListKind = Literal["tools", "resources", "prompts"]
 
-_MOST_SUGGESTIONS: Final = 100  # Of one answer; the schema allows no more.
+_MAX_COMPLETIONS: Final = 100  # Of one answer; the schema allows no more.
 _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*:(?://)?)(.*)", re.DOTALL)
 
 
-class Offers:
+class Registry:
     """What one app offers, in the order in which it was added; each method of a request answers it."""
 
-    def __init__(self, types: ModuleType, answers: Mapping[str, tuple[type, ...]], told: Told, page_size: int) -> None:
+    def __init__(
+        self,
+        types: ModuleType,
+        result_types: Mapping[str, tuple[type, ...]],
+        shown_exceptions: ShownExceptions,
+        page_size: int,
+    ) -> None:
         self.tools: dict[str, Tool] = {}
         self.prompts: dict[str, Prompt] = {}
         self.resources: dict[str, Resource] = {}
-        self.completions: list[Complete] = []
+        self.completions: list[CompletionFunction] = []
         self.middleware: list[Middleware] = []
-        self.mounted: dict[str, Offers] = {}
-        self.skills: SkillAnswers | None = None
+        self.mounted: dict[str, Registry] = {}
+        self.skills: SkillHandlers | None = None
         self._t = types
-        self._answers = answers
-        self._told = told
+        self._result_types = result_types
+        self._shown_exceptions = shown_exceptions
         self.page_size = page_size
 
-    def answer(self, name: str, ctx: ServerContext, params: Any, states: States) -> Awaitable[Any]:
+    def handle(self, name: str, ctx: ServerContext, params: Any, states: LifespanStates) -> Awaitable[Any]:
         """The answer to the request that the method of this name serves, through the middleware, to be awaited."""
         ctx.state = states.get(self)
         serve: Callable[..., Awaitable[Any]] = getattr(self, name)
@@ -59,12 +65,12 @@ class Offers:
         def last(ctx: ServerContext, params: Any) -> Awaitable[Any]:
             return serve(ctx, params, states)
 
-        go: Go = last
+        go: CallNext = last
         for each in reversed(self.middleware):
-            go = partial(_through, each, name, go)
+            go = partial(_call_middleware, each, name, go)
         return go(ctx, params)
 
-    def needed(self, name: str, params: Any) -> tuple[str, ...]:
+    def required_scopes(self, name: str, params: Any) -> tuple[str, ...]:
         """The scopes that a request needs for what it is about, by the method that serves it."""
         match name:
             case "call_tool":
@@ -88,7 +94,7 @@ class Offers:
         own: Mapping[str, Tool | Prompt] = getattr(self, kind)
         if name in own:
             return own[name].scopes
-        return next((inner._scopes(kind, rest) for inner, rest in self._inner(name, kind)), ())
+        return next((inner._scopes(kind, rest) for inner, rest in self._in_mounted(name, kind)), ())
 
     def _scopes_at(self, uri: str) -> tuple[str, ...]:
         """Those of a resource, or of a template that is named by its own URI."""
@@ -97,109 +103,109 @@ class Offers:
         if resource is not None:
             return resource.scopes
         for prefix, inner in self.mounted.items():
-            rest = _without(prefix, uri)
+            rest = _strip_prefix(prefix, uri)
             if rest is not None and (inner.has_resource(rest) or rest in inner.resources):
                 return inner._scopes_at(rest)
         return ()
 
     # ---- tools ------------------------------------------------------------------------------------------------------
 
-    async def call_tool(self, ctx: ServerContext, params: Any, states: States) -> Any:
+    async def call_tool(self, ctx: ServerContext, params: Any, states: LifespanStates) -> Any:
         tool = self.tools.get(params.name)
         if tool is not None:
-            return await tool.call(ctx, params.arguments, self._answers["call_tool"], self._told)
-        for inner, name in self._inner(params.name, "tools"):
-            return await inner.answer("call_tool", ctx, params.model_copy(update={"name": name}), states)
-        raise Refusal(INVALID_PARAMS, f"unknown tool: {params.name!r}")
+            return await tool.call(ctx, params.arguments, self._result_types["call_tool"], self._shown_exceptions)
+        for inner, name in self._in_mounted(params.name, "tools"):
+            return await inner.handle("call_tool", ctx, params.model_copy(update={"name": name}), states)
+        raise JSONRPCError(INVALID_PARAMS, f"unknown tool: {params.name!r}")
 
-    async def list_tools(self, ctx: ServerContext, params: Any, states: States) -> Any:
-        tools, cursor = page([*self.all("tools")], params.cursor, self.page_size)
+    async def list_tools(self, ctx: ServerContext, params: Any, states: LifespanStates) -> Any:
+        tools, cursor = paginate([*self.all("tools")], params.cursor, self.page_size)
         return self._t.ListToolsResult(tools=tools, next_cursor=cursor)
 
     # ---- prompts ----------------------------------------------------------------------------------------------------
 
-    async def get_prompt(self, ctx: ServerContext, params: Any, states: States) -> Any:
+    async def get_prompt(self, ctx: ServerContext, params: Any, states: LifespanStates) -> Any:
         prompt = self.prompts.get(params.name)
         if prompt is not None:
-            return await prompt.get(ctx, params.arguments, self._answers["get_prompt"])
-        for inner, name in self._inner(params.name, "prompts"):
-            return await inner.answer("get_prompt", ctx, params.model_copy(update={"name": name}), states)
-        raise Refusal(INVALID_PARAMS, f"unknown prompt: {params.name!r}")
+            return await prompt.get(ctx, params.arguments, self._result_types["get_prompt"])
+        for inner, name in self._in_mounted(params.name, "prompts"):
+            return await inner.handle("get_prompt", ctx, params.model_copy(update={"name": name}), states)
+        raise JSONRPCError(INVALID_PARAMS, f"unknown prompt: {params.name!r}")
 
-    async def list_prompts(self, ctx: ServerContext, params: Any, states: States) -> Any:
-        prompts, cursor = page([*self.all("prompts")], params.cursor, self.page_size)
+    async def list_prompts(self, ctx: ServerContext, params: Any, states: LifespanStates) -> Any:
+        prompts, cursor = paginate([*self.all("prompts")], params.cursor, self.page_size)
         return self._t.ListPromptsResult(prompts=prompts, next_cursor=cursor)
 
     # ---- resources --------------------------------------------------------------------------------------------------
 
-    async def read_resource(self, ctx: ServerContext, params: Any, states: States) -> Any:
+    async def read_resource(self, ctx: ServerContext, params: Any, states: LifespanStates) -> Any:
         found = self._resource(params.uri)
         if found is not None:
             resource, values = found
-            return await resource.read(ctx, params.uri, values, self._answers["read_resource"])
+            return await resource.read(ctx, params.uri, values, self._result_types["read_resource"])
         if self.skills is not None and (answer := await self.skills.read(params.uri)) is not None:
             return answer
         for prefix, inner in self.mounted.items():
-            uri = _without(prefix, params.uri)
+            uri = _strip_prefix(prefix, params.uri)
             if uri is not None and inner.has_resource(uri):
-                answer = await inner.answer("read_resource", ctx, params.model_copy(update={"uri": uri}), states)
-                return _renamed(answer, uri, params.uri)
-        raise Refusal(INVALID_PARAMS, f"resource not found: {params.uri!r}", {"uri": params.uri})
+                answer = await inner.handle("read_resource", ctx, params.model_copy(update={"uri": uri}), states)
+                return _with_prefixed_uri(answer, uri, params.uri)
+        raise JSONRPCError(INVALID_PARAMS, f"resource not found: {params.uri!r}", {"uri": params.uri})
 
-    async def list_resources(self, ctx: ServerContext, params: Any, states: States) -> Any:
+    async def list_resources(self, ctx: ServerContext, params: Any, states: LifespanStates) -> Any:
         skills = [] if self.skills is None else await self.skills.resources()
         more = [self._t.Resource.model_validate(each) for each in skills]
-        resources, cursor = page([*self.all_resources(templates=False), *more], params.cursor, self.page_size)
+        resources, cursor = paginate([*self.all_resources(templates=False), *more], params.cursor, self.page_size)
         return self._t.ListResourcesResult(resources=resources, next_cursor=cursor)
 
-    async def list_resource_templates(self, ctx: ServerContext, params: Any, states: States) -> Any:
-        templates, cursor = page([*self.all_resources(templates=True)], params.cursor, self.page_size)
+    async def list_resource_templates(self, ctx: ServerContext, params: Any, states: LifespanStates) -> Any:
+        templates, cursor = paginate([*self.all_resources(templates=True)], params.cursor, self.page_size)
         return self._t.ListResourceTemplatesResult(resource_templates=templates, next_cursor=cursor)
 
     # ---- skills -----------------------------------------------------------------------------------------------------
 
-    async def list_skills(self, ctx: ServerContext, params: Any, states: States) -> Any:
+    async def list_skills(self, ctx: ServerContext, params: Any, states: LifespanStates) -> Any:
         return await self._skills().list_skills(params)
 
-    async def get_skill(self, ctx: ServerContext, params: Any, states: States) -> Any:
+    async def get_skill(self, ctx: ServerContext, params: Any, states: LifespanStates) -> Any:
         return await self._skills().get_skill(params)
 
-    async def read_directory(self, ctx: ServerContext, params: Any, states: States) -> Any:
+    async def read_directory(self, ctx: ServerContext, params: Any, states: LifespanStates) -> Any:
         return await self._skills().read_directory(params)
 
-    def _skills(self) -> SkillAnswers:
+    def _skills(self) -> SkillHandlers:
         assert self.skills is not None, "only an app with skills has these handlers"
         return self.skills
 
     # ---- completion -------------------------------------------------------------------------------------------------
 
-    async def complete(self, ctx: ServerContext, params: Any, states: States) -> Any:
+    async def complete(self, ctx: ServerContext, params: Any, states: LifespanStates) -> Any:
         self._check_known(params.ref)
         for each in self.all_completions():
             found = await each(params.ref, params.argument, params.context)
             if found is not None:
-                return self._t.CompleteResult(completion=self._suggested(found))
-        return self._t.CompleteResult(completion=self._suggested([]))
+                return self._t.CompleteResult(completion=self._completion(found))
+        return self._t.CompleteResult(completion=self._completion([]))
 
     def _check_known(self, ref: Any) -> None:
-        """Raise Refusal (invalid params) for a prompt, a template or a resource that there is not."""
+        """Raise JSONRPCError (invalid params) for a prompt, a template or a resource that there is not."""
         name, uri = getattr(ref, "name", None), getattr(ref, "uri", None)
         prompts = (each.name for each in self.all("prompts"))
         templates = (each.uri_template for each in self.all_resources(templates=True))
         if name in prompts if uri is None else uri in templates or self.has_resource(uri):
             return
-        raise Refusal(INVALID_PARAMS, f"nothing to complete for: {name if uri is None else uri!r}")
+        raise JSONRPCError(INVALID_PARAMS, f"nothing to complete for: {name if uri is None else uri!r}")
 
-    def _suggested(self, found: Any) -> Any:
+    def _completion(self, found: Any) -> Any:
         if isinstance(found, self._t.Completion):
             return found
         values = [str(each) for each in found]
-        few = values[:_MOST_SUGGESTIONS]
+        few = values[:_MAX_COMPLETIONS]
         return self._t.Completion(values=few, total=len(values), has_more=len(few) < len(values))
 
     # ---- what there is ----------------------------------------------------------------------------------------------
 
-    def has(self, kind: str) -> bool:
+    def has_any(self, kind: str) -> bool:
         """Whether there is anything of a kind here, but for mounted apps."""
         return bool(getattr(self, kind)) or (kind == "resources" and self.skills is not None)
 
@@ -223,16 +229,16 @@ class Offers:
         yield from (each.definition for each in self.resources.values() if each.is_template is templates)
         for prefix, inner in self.mounted.items():
             for definition in inner.all_resources(templates=templates):
-                yield definition.model_copy(update={field: _with(prefix, getattr(definition, field))})
+                yield definition.model_copy(update={field: _add_prefix(prefix, getattr(definition, field))})
 
-    def all_completions(self) -> Iterator[Complete]:
+    def all_completions(self) -> Iterator[CompletionFunction]:
         yield from self.completions
         for inner in self.mounted.values():
             yield from inner.all_completions()
 
     def has_resource(self, uri: str) -> bool:
         """Whether a resource or a template has this URI."""
-        inside = ((inner, _without(prefix, uri)) for prefix, inner in self.mounted.items())
+        inside = ((inner, _strip_prefix(prefix, uri)) for prefix, inner in self.mounted.items())
         return self._resource(uri) is not None or any(
             rest is not None and inner.has_resource(rest) for inner, rest in inside
         )
@@ -247,7 +253,7 @@ class Offers:
                 return each, values
         return None
 
-    def _inner(self, name: str, kind: Literal["tools", "prompts"]) -> Iterator[tuple[Offers, str]]:
+    def _in_mounted(self, name: str, kind: Literal["tools", "prompts"]) -> Iterator[tuple[Registry, str]]:
         """The mounted app that has this, and its name there."""
         for prefix, inner in self.mounted.items():
             rest = name.removeprefix(f"{prefix}_")
@@ -255,29 +261,31 @@ class Offers:
                 yield inner, rest
 
 
-async def _through(middleware: Middleware, name: str, go: Go, ctx: ServerContext, params: Any) -> Any:
-    answer = middleware(name, ctx, params, go)
+async def _call_middleware(
+    middleware: Middleware, name: str, call_next: CallNext, ctx: ServerContext, params: Any
+) -> Any:
+    answer = middleware(name, ctx, params, call_next)
     return await answer if inspect.isawaitable(answer) else answer
 
 
-def _with(prefix: str, uri: str) -> str:
+def _add_prefix(prefix: str, uri: str) -> str:
     """`scheme://path` as `scheme://prefix/path`; an address on the web stays what it is."""
-    found = None if is_on_web(uri) else _SCHEME.fullmatch(uri)
+    found = None if is_https_url(uri) else _SCHEME.fullmatch(uri)
     return uri if found is None else f"{found[1]}{prefix}/{found[2]}"
 
 
-def _without(prefix: str, uri: str) -> str | None:
-    if is_on_web(uri):
+def _strip_prefix(prefix: str, uri: str) -> str | None:
+    if is_https_url(uri):
         return uri
     found = _SCHEME.fullmatch(uri)
     start = f"{prefix}/"
     return found[1] + found[2][len(start) :] if found is not None and found[2].startswith(start) else None
 
 
-def _renamed(answer: Any, uri: str, outer: str) -> Any:
+def _with_prefixed_uri(result: Any, uri: str, prefixed: str) -> Any:
     """The answer of a mounted app, with the URI that was asked for."""
-    contents: list[Any] | None = getattr(answer, "contents", None)
+    contents: list[Any] | None = getattr(result, "contents", None)
     if contents is None:
-        return answer
-    renamed = [each.model_copy(update={"uri": outer}) if each.uri == uri else each for each in contents]
-    return answer.model_copy(update={"contents": renamed})
+        return result
+    renamed = [each.model_copy(update={"uri": prefixed}) if each.uri == uri else each for each in contents]
+    return result.model_copy(update={"contents": renamed})

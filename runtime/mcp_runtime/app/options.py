@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, TypedDict
 
-from ..faces.tasking import Task
+from ..faces.tasking import TaskOptions
 
 
 class Settings(TypedDict, total=False):
@@ -29,7 +29,7 @@ class ToolSettings(Settings, total=False):
     output_schema: Mapping[str, Any] | None
     structured: bool
     coerce: bool
-    task: bool | Task
+    task: bool | TaskOptions
 
 
 class ResourceSettings(Settings, total=False):
@@ -43,7 +43,7 @@ class ResourceSettings(Settings, total=False):
     public: bool
 
 
-def said(settings: Settings, description: str | None) -> dict[str, Any]:
+def to_wire(settings: Settings, description: str | None) -> dict[str, Any]:
     """What every definition says."""
     return {
         "title": settings.get("title"),

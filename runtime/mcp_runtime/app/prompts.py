@@ -9,24 +9,24 @@ from typing import Any
 from pydantic import ValidationError
 
 from ..auth.resource.challenge import check_scopes
-from ..errors import Refusal
+from ..errors import JSONRPCError
 from ..faces.server import ServerContext
 from ..jsonrpc import INVALID_PARAMS
-from ..wire import complaint, is_object
-from .content import AssistantMessage, UserMessage, blocks, each_of
-from .options import Settings, said
-from .signature import Signature, name_of
+from ..wire import format_validation_error, is_object
+from .content import AssistantMessage, UserMessage, to_content_blocks, as_list
+from .options import Settings, to_wire
+from .signature import Signature, function_name
 
 
 class Prompt:
     """A prompt of an app; `definition` is what the list shows."""
 
     def __init__(self, function: Callable[..., Any], name: str | None, settings: Settings, t: ModuleType) -> None:
-        self.name = name or name_of(function)
-        self._what = f"the prompt {self.name!r}"
+        self.name = name or function_name(function)
+        self._description = f"the prompt {self.name!r}"
         self._t = t
         self.scopes = check_scopes(settings.get("scopes", ()))
-        self._signature = Signature(function, self._what)
+        self._signature = Signature(function, self._description)
         schema = self._signature.schema()
         required = schema.get("required", [])
         arguments = [
@@ -40,22 +40,24 @@ class Prompt:
         ]
         self.definition: Any = t.Prompt.model_validate(
             {
-                **said(settings, self._signature.description),
+                **to_wire(settings, self._signature.summary),
                 "name": self.name,
                 "arguments": arguments or None,
             }
         )
 
-    async def get(self, ctx: ServerContext, arguments: Mapping[str, str] | None, answers: tuple[type, ...]) -> Any:
-        """The messages. Raises Refusal (invalid params) for arguments that are missing, unknown or do not fit."""
+    async def get(self, ctx: ServerContext, arguments: Mapping[str, str] | None, result_types: tuple[type, ...]) -> Any:
+        """The messages. Raises JSONRPCError (invalid params) for arguments that are missing, unknown or do not fit."""
         try:
             given = self._signature.read(arguments or {}, coerce=True)
         except ValidationError as fault:
-            raise Refusal(INVALID_PARAMS, f"{self._what}: invalid arguments: {complaint(fault)}") from None
+            raise JSONRPCError(
+                INVALID_PARAMS, f"{self._description}: invalid arguments: {format_validation_error(fault)}"
+            ) from None
         value = await self._signature.call(ctx, given)
-        if isinstance(value, answers):
+        if isinstance(value, result_types):
             return value
-        messages = [message for each in each_of(value) for message in self._messages(each)]
+        messages = [message for each in as_list(value) for message in self._messages(each)]
         return self._t.GetPromptResult(description=self.definition.description, messages=messages)
 
     def _messages(self, value: Any) -> list[Any]:
@@ -70,4 +72,4 @@ class Prompt:
                 role, content = given_role, inner
             case _:
                 role, content = "user", value
-        return [self._t.PromptMessage(role=role, content=block) for block in blocks(content, self._t)]
+        return [self._t.PromptMessage(role=role, content=block) for block in to_content_blocks(content, self._t)]

@@ -11,16 +11,16 @@ from pydantic import ValidationError
 from pydantic_core import to_json
 
 from ..auth.resource.challenge import check_scopes
-from ..errors import LocalError, Refusal
+from ..errors import LocalError, JSONRPCError
 from ..exchange import log
 from ..faces.server import ServerContext
-from ..faces.web import is_on_web
+from ..faces.web import is_https_url
 from ..jsonrpc import INVALID_PARAMS
-from ..wire import complaint
-from .content import each_of
-from .options import ResourceSettings, said
-from .signature import Signature, name_of
-from .uris import Template
+from ..wire import format_validation_error
+from .content import as_list
+from .options import ResourceSettings, to_wire
+from .signature import Signature, function_name
+from .uris import URITemplate
 
 
 class Resource:
@@ -30,17 +30,17 @@ class Resource:
         """Raises LocalError where the variables and the parameters of the function differ, and for one that is said to
         be public and is not on the web."""
         self.uri = uri
-        self._what = f"the resource {uri!r}"
+        self._description = f"the resource {uri!r}"
         self._check_scheme(settings.get("public", False))
         self._t = t
         self._mime_type = settings.get("mime_type")
         self.scopes = check_scopes(settings.get("scopes", ()))
-        self.template = Template(uri)
-        self._signature = Signature(function, self._what)
+        self.template = URITemplate(uri)
+        self._signature = Signature(function, self._description)
         self._check(self._signature)
         shown = {
-            **said(settings, self._signature.description),
-            "name": settings.get("name") or name_of(function) or uri,
+            **to_wire(settings, self._signature.summary),
+            "name": settings.get("name") or function_name(function) or uri,
             "mimeType": self._mime_type,
             "annotations": settings.get("annotations"),
         }
@@ -50,16 +50,18 @@ class Resource:
         else:
             self.definition = t.Resource.model_validate({**shown, "uri": uri, "size": settings.get("size")})
 
-    async def read(self, ctx: ServerContext, uri: str, values: dict[str, str], answers: tuple[type, ...]) -> Any:
-        """What is in the resource. Raises Refusal (invalid params) for variables that do not fit."""
+    async def read(self, ctx: ServerContext, uri: str, values: dict[str, str], result_types: tuple[type, ...]) -> Any:
+        """What is in the resource. Raises JSONRPCError (invalid params) for variables that do not fit."""
         try:
             given = self._signature.read(values, coerce=True)
         except ValidationError as fault:
-            raise Refusal(INVALID_PARAMS, f"resource not found: {uri!r}: {complaint(fault)}", {"uri": uri}) from None
+            raise JSONRPCError(
+                INVALID_PARAMS, f"resource not found: {uri!r}: {format_validation_error(fault)}", {"uri": uri}
+            ) from None
         value = await self._signature.call(ctx, given)
-        if isinstance(value, answers):
+        if isinstance(value, result_types):
             return value
-        parts = each_of(value)
+        parts = as_list(value)
         if not any(isinstance(each, self._t.ResourceContents) for each in parts):
             parts = [value]
         return self._t.ReadResourceResult(contents=[self._content(uri, each) for each in parts])
@@ -79,20 +81,24 @@ class Resource:
 
     def _check_scheme(self, public: bool) -> None:
         """Warn of a scheme that sends clients elsewhere (server/resources, Common URI Schemes)."""
-        if is_on_web(self.uri):
+        if is_https_url(self.uri):
             if not public:
                 log.warning(
                     "%s: clients may fetch what has an https:// URI from the web, and not ask this server; where they "
                     "can, say `public=True`, else take another scheme, be it one of your own",
-                    self._what,
+                    self._description,
                 )
         elif public:
-            raise LocalError(f"{self._what} cannot be public: what clients fetch from the web has an https:// URI")
+            raise LocalError(
+                f"{self._description} cannot be public: what clients fetch from the web has an https:// URI"
+            )
 
     def _check(self, signature: Signature) -> None:
         variables = {*self.template.names}
         required = {name for name, each in signature.parameters.items() if each.default is each.empty}
         if missing := required - variables | (variables - {*signature.parameters}):
-            raise LocalError(f"{self._what}: variables and parameters differ: {', '.join(sorted(missing))}")
+            raise LocalError(f"{self._description}: variables and parameters differ: {', '.join(sorted(missing))}")
         if absent := self.template.optional & required:
-            raise LocalError(f"{self._what}: a parameter of the query needs a default: {', '.join(sorted(absent))}")
+            raise LocalError(
+                f"{self._description}: a parameter of the query needs a default: {', '.join(sorted(absent))}"
+            )

@@ -10,26 +10,26 @@ from typing import Annotated, Any, Final, NamedTuple, Union, cast, get_args, get
 from pydantic import BaseModel, TypeAdapter, ValidationError
 from pydantic.errors import PydanticInvalidForJsonSchema, PydanticSchemaGenerationError, PydanticUserError
 
-from ..errors import InvalidMessage, LocalError
-from ..schemas import compiled
-from ..wire import WireModel, complaint, is_object
+from ..errors import InvalidMessageError, LocalError
+from ..schemas import compile_schema
+from ..wire import WireModel, format_validation_error, is_object
 from .content import AssistantMessage, Audio, Image, UserMessage
 from .signature import JsonSchema
 
-WRAPPED: Final = "result"
+WRAPPED_KEY: Final = "result"
 
 _CONTENT: Final = (Image, Audio, UserMessage, AssistantMessage, WireModel)
 _PLAIN: Final = (str, NoneType)
 
 
 class Output(NamedTuple):
-    """The schema of structured content, and what turns a returned value into it (raising InvalidMessage)."""
+    """The schema of structured content, and what turns a returned value into it (raising InvalidMessageError)."""
 
     schema: dict[str, Any]
     structure: Callable[[Any], Any]
 
 
-def output_of(returns: Any, what: str) -> Output | None:
+def output_from_annotation(returns: Any, description: str) -> Output | None:
     """How a return type is structured; None where it is text, content blocks, or cannot be described."""
     if returns is Any or returns is object or _is_content(returns):
         return None
@@ -39,28 +39,30 @@ def output_of(returns: Any, what: str) -> Output | None:
     except (PydanticInvalidForJsonSchema, PydanticSchemaGenerationError):
         return None
     except PydanticUserError as fault:
-        raise LocalError(f"{what}: its return type cannot be described: {fault.message}") from None
+        raise LocalError(f"{description}: its return type cannot be described: {fault.message}") from None
     wraps = not _is_object(returns)
 
     def structure(value: Any) -> Any:
         try:
             found = adapter.dump_python(adapter.validate_python(value), mode="json", by_alias=True)
         except ValidationError as fault:
-            raise InvalidMessage(f"{what} returned what its type does not allow: {complaint(fault)}") from None
-        return {WRAPPED: found} if wraps else found
+            raise InvalidMessageError(
+                f"{description} returned what its type does not allow: {format_validation_error(fault)}"
+            ) from None
+        return {WRAPPED_KEY: found} if wraps else found
 
-    return Output(_wrapped(schema) if wraps else _object(schema), structure)
+    return Output(_wrap(schema) if wraps else _object(schema), structure)
 
 
-def declared(schema: Mapping[str, Any], what: str) -> Output:
-    """Structured content as a schema says that was given by hand. Raises UnusableSchema."""
-    check = compiled(schema)
+def output_from_schema(schema: Mapping[str, Any], description: str) -> Output:
+    """Structured content as a schema says that was given by hand. Raises InvalidSchemaError."""
+    check = compile_schema(schema)
 
     def structure(value: Any) -> Any:
         plain = TypeAdapter(Any).dump_python(value, mode="json", by_alias=True)
-        fault = check.complaint(plain)
+        fault = check.first_error(plain)
         if fault is not None:
-            raise InvalidMessage(f"{what} returned what its output schema does not allow: {fault}")
+            raise InvalidMessageError(f"{description} returned what its output schema does not allow: {fault}")
         return plain
 
     return Output(dict(schema), structure)
@@ -76,15 +78,15 @@ def _is_content(hint: Any) -> bool:
     if origin is Annotated:
         return _is_content(inner[0])
     if origin in (Union, UnionType):
-        return all(map(_is_content, inner)) or any(map(_shows, inner))
-    return any(map(_shows, inner)) if hint in (list, tuple) or origin is not None else hint in (list, tuple)
+        return all(map(_is_content, inner)) or any(map(_is_displayable, inner))
+    return any(map(_is_displayable, inner)) if hint in (list, tuple) or origin is not None else hint in (list, tuple)
 
 
-def _shows(hint: Any) -> bool:
+def _is_displayable(hint: Any) -> bool:
     """Whether a block of its own is somewhere in the type."""
     if isinstance(hint, type) and issubclass(hint, _CONTENT):
         return True
-    return any(map(_shows, get_args(hint)))
+    return any(map(_is_displayable, get_args(hint)))
 
 
 def _is_object(hint: Any) -> bool:
@@ -96,9 +98,9 @@ def _is_object(hint: Any) -> bool:
     return issubclass(kind, (BaseModel, dict)) or dataclasses.is_dataclass(cast(object, kind))
 
 
-def _wrapped(schema: dict[str, Any]) -> dict[str, Any]:
+def _wrap(schema: dict[str, Any]) -> dict[str, Any]:
     definitions = schema.pop("$defs", None)
-    whole = {"type": "object", "properties": {WRAPPED: schema}, "required": [WRAPPED]}
+    whole = {"type": "object", "properties": {WRAPPED_KEY: schema}, "required": [WRAPPED_KEY]}
     return whole if definitions is None else {**whole, "$defs": definitions}
 
 

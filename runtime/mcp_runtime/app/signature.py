@@ -16,10 +16,10 @@ from pydantic_core import CoreSchema, to_json
 
 from ..errors import LocalError
 from ..faces.server import ServerContext
-from ..faces.threads import WORKERS
+from ..faces.threads import WORKER_THREADS
 from ..wire import is_list, is_object
-from .docstrings import described
-from .hints import understood
+from .docstrings import parse_docstring
+from .hints import pydantic_compatible
 
 _NO_DEFAULT: Final = inspect.Parameter.empty
 _ONLY_BY_NAME: Final = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
@@ -40,15 +40,15 @@ class JsonSchema(GenerateJsonSchema):
 class Signature:
     """The parameters of a function that are arguments; one that is a context is injected, and not among them."""
 
-    def __init__(self, function: Callable[..., Any], what: str) -> None:
+    def __init__(self, function: Callable[..., Any], description: str) -> None:
         """Raises LocalError for parameters that cannot be given by name, or have types that cannot be checked."""
         self.function = function
-        self.what = what
-        self.awaited = inspect.iscoroutinefunction(_code_of(function))
-        hints = _hints(function, what)
+        self.description = description
+        self.is_async = inspect.iscoroutinefunction(_code_of(function))
+        hints = _annotations(function, description)
         self.returns: Any = hints.get("return", Any)
-        said = described(function)
-        self.description = said.text
+        said = parse_docstring(function)
+        self.summary = said.text
         self.context: str | None = None
         self.parameters: dict[str, inspect.Parameter] = {}
         for name, parameter in inspect.signature(function).parameters.items():
@@ -57,8 +57,12 @@ class Signature:
             elif parameter.kind in _ONLY_BY_NAME:
                 self.parameters[name] = parameter
             else:
-                raise LocalError(f"{what}: arguments come by name, which the parameter {parameter} does not allow")
-        self.hints = {name: _described(hints.get(name, Any), said.parameters.get(name)) for name in self.parameters}
+                raise LocalError(
+                    f"{description}: arguments come by name, which the parameter {parameter} does not allow"
+                )
+        self.annotations = {
+            name: _with_description(hints.get(name, Any), said.parameters.get(name)) for name in self.parameters
+        }
         self._keys = [(name, f"a{number}") for number, name in enumerate(self.parameters)]
         self.model = self._model()
         self._validate = self.model.__pydantic_validator__.validate_python
@@ -70,12 +74,14 @@ class Signature:
         fields: dict[str, Any] = {}
         for name, key in self._keys:
             default: Any = self.parameters[name].default
-            fields[key] = (self.hints[name], ... if default is _NO_DEFAULT else default)
+            fields[key] = (self.annotations[name], ... if default is _NO_DEFAULT else default)
         settings = ConfigDict(extra="forbid", alias_generator=lambda key: names[key], arbitrary_types_allowed=False)
         try:
             return create_model("Arguments", __config__=settings, **fields)
         except (PydanticSchemaGenerationError, PydanticUserError) as fault:
-            raise LocalError(f"{self.what}: a parameter has a type that cannot be checked: {fault.message}") from None
+            raise LocalError(
+                f"{self.description}: a parameter has a type that cannot be checked: {fault.message}"
+            ) from None
 
     def schema(self) -> dict[str, Any]:
         """The JSON Schema of the arguments."""
@@ -94,7 +100,7 @@ class Signature:
                 checked = self._validate(arguments, strict=True)
             except ValidationError:
                 # What JSON has no type for, such as dates, comes as text: that is strict for JSON, not for Python.
-                checked = self._validate_json(to_json(_whole(arguments)), strict=True)
+                checked = self._validate_json(to_json(_integral_float(arguments)), strict=True)
         values = checked.__dict__
         return {name: values[key] for name, key in self._keys}
 
@@ -102,15 +108,15 @@ class Signature:
         """What the function gives, to be awaited: run in the event loop if it is an `async def`, else in a thread."""
         if self.context is not None:
             arguments[self.context] = ctx
-        answer: Awaitable[Any] = self.function(**arguments) if self.awaited else self._in_thread(arguments)
+        answer: Awaitable[Any] = self.function(**arguments) if self.is_async else self._in_thread(arguments)
         return answer
 
     async def _in_thread(self, arguments: dict[str, Any]) -> Any:
-        answer = await WORKERS.run(partial(self.function, **arguments))
+        answer = await WORKER_THREADS.run(partial(self.function, **arguments))
         return await answer if inspect.isawaitable(answer) else answer
 
 
-def name_of(function: Callable[..., Any]) -> str:
+def function_name(function: Callable[..., Any]) -> str:
     """What a function is called; nothing for an object that can be called."""
     name: object = getattr(function, "__name__", "")
     return str(name)
@@ -123,20 +129,20 @@ def _code_of(function: Callable[..., Any]) -> Any:
     return function if inspect.isroutine(function) else type(function).__call__
 
 
-def _hints(function: Callable[..., Any], what: str) -> dict[str, Any]:
+def _annotations(function: Callable[..., Any], description: str) -> dict[str, Any]:
     try:
         hints = get_type_hints(_code_of(function), include_extras=True)
     except (NameError, TypeError) as fault:
-        raise LocalError(f"{what}: a type hint cannot be read: {fault}") from None
-    return {name: understood(hint) for name, hint in hints.items()}
+        raise LocalError(f"{description}: a type hint cannot be read: {fault}") from None
+    return {name: pydantic_compatible(hint) for name, hint in hints.items()}
 
 
-def _is_context(hint: Any) -> bool:
-    kinds = (hint, *get_args(hint)) if hint is not None else ()
+def _is_context(annotation: Any) -> bool:
+    kinds = (annotation, *get_args(annotation)) if annotation is not None else ()
     return any(isinstance(kind, type) and issubclass(kind, ServerContext) for kind in kinds)
 
 
-def _described(hint: Any, text: str | None) -> Any:
+def _with_description(hint: Any, text: str | None) -> Any:
     """The hint with the docstring's text, which a description of its own goes before."""
     if text is None:
         return hint
@@ -148,10 +154,10 @@ def _described(hint: Any, text: str | None) -> Any:
     return Annotated[hint, Field(description=text)]
 
 
-def _whole(value: Any) -> Any:
+def _integral_float(value: Any) -> Any:
     """The value with 5.0 as 5: to JSON Schema it is an integer."""
     if is_object(value):
-        return {name: _whole(each) for name, each in value.items()}
+        return {name: _integral_float(each) for name, each in value.items()}
     if is_list(value):
-        return [_whole(each) for each in value]
+        return [_integral_float(each) for each in value]
     return int(value) if type(value) is float and value.is_integer() else value

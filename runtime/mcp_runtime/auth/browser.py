@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Final
 from urllib.parse import parse_qs, urlsplit
 
-from ..errors import NotAuthorized
+from ..errors import AuthorizationError
 
 _REQUEST: Final = re.compile(rb"GET (/callback\?[\x21-\x7e]{1,8000}) HTTP/1\.[01]\r\n")
 _HEAD: Final = (
@@ -21,18 +21,21 @@ _HEAD: Final = (
     "x-content-type-options: nosniff\r\nconnection: close\r\n\r\n"
 )
 # Nothing of what was asked stands in a page.
-_DONE: Final = ("200 OK", "<!doctype html><title>Done</title><p>You may close this window.")
-_STRANGE: Final = ("400 Bad Request", "<!doctype html><title>No login</title><p>This belongs to no login under way.")
-_ELSE: Final = ("404 Not Found", "")
+_SUCCESS_PAGE: Final = ("200 OK", "<!doctype html><title>Done</title><p>You may close this window.")
+_WRONG_STATE_PAGE: Final = (
+    "400 Bad Request",
+    "<!doctype html><title>No login</title><p>This belongs to no login under way.",
+)
+_NOT_FOUND_PAGE: Final = ("404 Not Found", "")
 
 
-class Browser:
+class LoopbackBrowser:
     """A person's browser, which comes back to a port of this machine: give `browser` as `visit` and `browser.redirect`
     as `redirect` to AuthorizationCode. The port is open while somebody is awaited; what comes
     without the state of the request changes nothing."""
 
     def __init__(self, port: int = 0, open_url: Callable[[str], object] = webbrowser.open) -> None:
-        self._socket: socket.socket | None = _bound(port)
+        self._socket: socket.socket | None = _bind(port)
         self._port: int = self._socket.getsockname()[1]
         self._open = open_url
         self.redirect = f"http://127.0.0.1:{self._port}/callback"
@@ -49,7 +52,7 @@ class Browser:
                 found = _REQUEST.fullmatch(await reader.readline())
                 query = urlsplit(found[1].decode()).query if found else ""
                 ours = hmac.compare_digest(_state(query).encode(), state.encode())
-                status, page = _ELSE if found is None else _DONE if ours else _STRANGE
+                status, page = _NOT_FOUND_PAGE if found is None else _SUCCESS_PAGE if ours else _WRONG_STATE_PAGE
                 writer.write(f"{_HEAD.format(status, len(page))}{page}".encode())
                 await writer.drain()
                 if found and ours and not answer.done():
@@ -60,7 +63,7 @@ class Browser:
                 writer.close()
                 there.discard(writer)
 
-        listening, self._socket = self._socket or _bound(self._port), None
+        listening, self._socket = self._socket or _bind(self._port), None
         async with await asyncio.start_server(come_back, sock=listening):
             try:
                 await asyncio.to_thread(self._open, url)
@@ -76,8 +79,8 @@ class Browser:
             self._socket = None
 
 
-def _bound(port: int) -> socket.socket:
-    """A socket that has the port and does not listen yet. Raises NotAuthorized where another program has it."""
+def _bind(port: int) -> socket.socket:
+    """A socket that has the port and does not listen yet. Raises AuthorizationError where another program has it."""
     found = socket.socket()
     try:
         if os.name == "posix":
@@ -87,7 +90,9 @@ def _bound(port: int) -> socket.socket:
         found.bind(("127.0.0.1", port))
     except OSError as fault:
         found.close()
-        raise NotAuthorized(f"port {port} of this machine cannot be used for the way back: {fault.strerror}") from None
+        raise AuthorizationError(
+            f"port {port} of this machine cannot be used for the way back: {fault.strerror}"
+        ) from None
     return found
 
 

@@ -13,7 +13,7 @@ from joserfc import jwt
 from joserfc.jwk import ECKey
 
 
-class Proofs:
+class DPoPProver:
     """Proofs of one key, which never leaves this object; nonces are kept by origin."""
 
     def __init__(self) -> None:
@@ -36,19 +36,19 @@ class Proofs:
         }
         if token is not None:
             claims["ath"] = urlsafe_b64encode(hashlib.sha256(token.encode()).digest()).rstrip(b"=").decode()
-        if (nonce := self._nonces.get(_origin(url))) is not None:
+        if (nonce := self._nonces.get(_url_origin(url))) is not None:
             claims["nonce"] = nonce
         head = {"typ": "dpop+jwt", "alg": "ES256", "jwk": self._key.as_dict(private=False)}
         return jwt.encode(head, claims, self._key, algorithms=["ES256"])
 
-    def heed(self, url: str, nonce: str | None) -> bool:
+    def update_nonce(self, url: str, nonce: str | None) -> bool:
         """Take the nonce of an answer, if it has one; whether it is another than before."""
-        if not nonce or nonce == self._nonces.get(_origin(url)):
+        if not nonce or nonce == self._nonces.get(_url_origin(url)):
             return False
-        self._nonces[_origin(url)] = nonce
+        self._nonces[_url_origin(url)] = nonce
         return True
 
 
-def _origin(url: str) -> str:
+def _url_origin(url: str) -> str:
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.netloc}"

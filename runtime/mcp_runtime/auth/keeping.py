@@ -15,13 +15,13 @@ from typing import Any, Final
 
 from ..errors import LocalError
 from ..wire import is_object
-from .store import Kept, from_json
+from .store import StoredCredentials, credentials_from_json
 
-_PATIENCE: Final = 10.0  # Seconds that another process may take to write.
+_LOCK_TIMEOUT: Final = 10.0  # Seconds that another process may take to write.
 _OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
 
 
-class InFile:
+class FileTokenStorage:
     """Keeps credentials in a file that its owner alone can read (mode 0600), replaced as a whole. Raises LocalError for
     one that others can read, that belongs to somebody else, or that is a link. Processes that share it take turns;
     what they lock are files beside it, whose names begin with a dot."""
@@ -29,29 +29,29 @@ class InFile:
     def __init__(self, path: str | Path) -> None:
         self._path = Path(path)
 
-    async def load(self, server: str) -> Kept | None:
+    async def load(self, server: str) -> StoredCredentials | None:
         said = self._read().get(server)
-        return None if said is None else _understood(said, str(self._path))
+        return None if said is None else _parse(said, str(self._path))
 
-    async def save(self, server: str, kept: Kept | None) -> None:
+    async def save(self, server: str, credentials: StoredCredentials | None) -> None:
         from filelock import FileLock, Timeout
 
         self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         try:
-            with FileLock(self._beside("lock"), timeout=_PATIENCE, mode=0o600):
+            with FileLock(self._sibling("lock"), timeout=_LOCK_TIMEOUT, mode=0o600):
                 every = self._read()
                 every.pop(server, None)
-                if kept is not None:
-                    every[server] = asdict(kept)
+                if credentials is not None:
+                    every[server] = asdict(credentials)
                 self._write(json.dumps(every))
         except Timeout:
-            raise LocalError(f"{self._path}: another process has written to it for {_PATIENCE:g} seconds") from None
+            raise LocalError(f"{self._path}: another process has written to it for {_LOCK_TIMEOUT:g} seconds") from None
 
-    def turn(self, server: str) -> AbstractAsyncContextManager[object]:
+    def lock(self, server: str) -> AbstractAsyncContextManager[object]:
         self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        return _turn(self._beside(f"{_digest(server)}.lock"))
+        return _acquire(self._sibling(f"{_digest(server)}.lock"))
 
-    def _beside(self, kind: str) -> Path:
+    def _sibling(self, kind: str) -> Path:
         return self._path.with_name(f".{self._path.name}.{kind}")
 
     def _write(self, text: str) -> None:
@@ -94,7 +94,7 @@ class InFile:
             raise LocalError(f"{self._path}: others can read or change it; chmod 600 it, or remove it to log in anew")
 
 
-class InKeyring:
+class KeyringTokenStorage:
     """Keeps credentials in the keyring of the system (extra `keyring`), an entry for each server under this name of a
     service. Processes of one user take turns by files in `locks`, by default a folder in the user's cache."""
 
@@ -108,7 +108,7 @@ class InKeyring:
         self._service = service
         self._locks = Path(locks) if locks is not None else Path.home() / ".cache" / "mcp-codegen"
 
-    async def load(self, server: str) -> Kept | None:
+    async def load(self, server: str) -> StoredCredentials | None:
         text = await asyncio.to_thread(self._call, self._keyring.get_password, server)
         if text is None:
             return None
@@ -116,18 +116,18 @@ class InKeyring:
             said: object = json.loads(text)
         except (ValueError, RecursionError):
             said = None
-        return _understood(said, f"the entry {self._service!r} of the keyring")
+        return _parse(said, f"the entry {self._service!r} of the keyring")
 
-    async def save(self, server: str, kept: Kept | None) -> None:
-        if kept is not None:
-            text = json.dumps(asdict(kept))
+    async def save(self, server: str, credentials: StoredCredentials | None) -> None:
+        if credentials is not None:
+            text = json.dumps(asdict(credentials))
             await asyncio.to_thread(self._call, self._keyring.set_password, server, text)
         elif await self.load(server) is not None:
             await asyncio.to_thread(self._call, self._keyring.delete_password, server)
 
-    def turn(self, server: str) -> AbstractAsyncContextManager[object]:
+    def lock(self, server: str) -> AbstractAsyncContextManager[object]:
         self._locks.mkdir(mode=0o700, parents=True, exist_ok=True)
-        return _turn(self._locks / f"{_digest(f'{self._service} {server}')}.lock")
+        return _acquire(self._locks / f"{_digest(f'{self._service} {server}')}.lock")
 
     def _call(self, what: Any, server: str, *more: str) -> str | None:
         try:
@@ -138,7 +138,7 @@ class InKeyring:
         return found
 
 
-def _turn(lock: Path) -> AbstractAsyncContextManager[object]:
+def _acquire(lock: Path) -> AbstractAsyncContextManager[object]:
     from filelock import AsyncFileLock
 
     return AsyncFileLock(lock, mode=0o600, run_in_executor=False)
@@ -148,8 +148,8 @@ def _digest(text: str) -> str:
     return sha256(text.encode()).hexdigest()[:16]
 
 
-def _understood(said: object, where: str) -> Kept:
+def _parse(text: object, where: str) -> StoredCredentials:
     try:
-        return from_json(said)
+        return credentials_from_json(text)
     except (TypeError, KeyError, AttributeError):
         raise LocalError(f"{where}: is not what credentials were kept in; remove it to log in anew") from None

@@ -8,17 +8,17 @@ from enum import Enum
 from typing import Any, Final, cast
 from urllib.parse import urlsplit
 
-from ..errors import NotAuthorized
-from ..http.asking import plain
+from ..errors import AuthorizationError
+from ..http.asking import redact_url
 from ..wire import is_object
-from .policy import UrlPolicy
+from .policy import URLPolicy
 
-RESOURCE: Final = "/.well-known/oauth-protected-resource"
+PROTECTED_RESOURCE_PATH: Final = "/.well-known/oauth-protected-resource"
 _OAUTH: Final = "/.well-known/oauth-authorization-server"
 _OPENID: Final = "/.well-known/openid-configuration"
 
 
-class Discovery(Enum):
+class DiscoveryMethod(Enum):
     """Who says which authorization server is asked."""
 
     BY_RESOURCE = "the metadata of the protected resource"
@@ -26,7 +26,7 @@ class Discovery(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Resource:
+class ProtectedResourceMetadata:
     """What a protected resource says of itself (RFC 9728). `name` is byte for byte what tokens are asked for."""
 
     name: str
@@ -35,77 +35,85 @@ class Resource:
 
 
 @dataclass(frozen=True, slots=True)
-class Issuer:
+class AuthorizationServerMetadata:
     """What an authorization server says of itself (RFC 8414)."""
 
     name: str
-    token: str
-    authorize: str | None = None
-    register: str | None = None
+    token_endpoint: str
+    authorization_endpoint: str | None = None
+    registration_endpoint: str | None = None
     methods: tuple[str, ...] = ()
     challenges: tuple[str, ...] = ()
     scopes: tuple[str, ...] = ()
     proof_algorithms: tuple[str, ...] = ()
-    says_iss: bool = False
-    knows_documents: bool = False
+    iss_parameter_supported: bool = False
+    client_id_metadata_documents_supported: bool = False
     keys: str | None = None
 
 
-def resource_urls(server: str, hinted: str | None) -> list[str]:
+def protected_resource_metadata_urls(server: str, hint: str | None) -> list[str]:
     """Where the metadata of a protected resource is, in order: where the 401 says and nowhere else, or at its path,
     then at its root."""
-    if hinted:
-        return [hinted]
-    base, path = base_of(server), urlsplit(server).path.rstrip("/")
-    return [f"{base}{RESOURCE}{path}", f"{base}{RESOURCE}"] if path else [f"{base}{RESOURCE}"]
+    if hint:
+        return [hint]
+    base, path = base_url(server), urlsplit(server).path.rstrip("/")
+    return (
+        [f"{base}{PROTECTED_RESOURCE_PATH}{path}", f"{base}{PROTECTED_RESOURCE_PATH}"]
+        if path
+        else [f"{base}{PROTECTED_RESOURCE_PATH}"]
+    )
 
 
-def issuer_urls(issuer: str, discovery: Discovery) -> list[str]:
+def authorization_server_metadata_urls(issuer: str, discovery: DiscoveryMethod) -> list[str]:
     """Where the metadata of an authorization server is, in order."""
-    base, path = base_of(issuer), urlsplit(issuer).path.rstrip("/")
-    if discovery is Discovery.AT_SERVER:
+    base, path = base_url(issuer), urlsplit(issuer).path.rstrip("/")
+    if discovery is DiscoveryMethod.AT_SERVER:
         return [f"{base}{_OAUTH}"]
     if path:
         return [f"{base}{_OAUTH}{path}", f"{base}{_OPENID}{path}", f"{base}{path}{_OPENID}"]
     return [f"{base}{_OAUTH}", f"{base}{_OPENID}"]
 
 
-def usual_endpoints(server: str) -> Issuer:
+def default_endpoints(server: str) -> AuthorizationServerMetadata:
     """Those of a server that is its own authorization server and has no metadata."""
-    base = base_of(server)
+    base = base_url(server)
     # Nobody could say what it supports: the challenge is sent all the same.
-    return Issuer(base, f"{base}/token", f"{base}/authorize", f"{base}/register", challenges=("S256",))
+    return AuthorizationServerMetadata(
+        base, f"{base}/token", f"{base}/authorize", f"{base}/register", challenges=("S256",)
+    )
 
 
-def read_resource(document: object, server: str, policy: UrlPolicy) -> Resource:
-    """What a protected resource says, if it is this server's. Raises NotAuthorized."""
+def read_protected_resource_metadata(document: object, server: str, policy: URLPolicy) -> ProtectedResourceMetadata:
+    """What a protected resource says, if it is this server's. Raises AuthorizationError."""
     said = _object(document, "of the protected resource")
     name = _text(said, "resource") or ""
     if not covers(name, server):
-        raise NotAuthorized(f"the metadata is of another resource than {plain(server)}")
+        raise AuthorizationError(f"the metadata is of another resource than {redact_url(server)}")
     issuers = _texts(said, "authorization_servers")
     if not issuers:
-        raise NotAuthorized(f"the metadata of {plain(server)} names no authorization server")
+        raise AuthorizationError(f"the metadata of {redact_url(server)} names no authorization server")
     for each in issuers:
         policy.check(each)
-    return Resource(name, issuers, _texts(said, "scopes_supported"))
+    return ProtectedResourceMetadata(name, issuers, _texts(said, "scopes_supported"))
 
 
-def read_issuer(document: object, expected: str, policy: UrlPolicy, aliases: Sequence[str] = ()) -> Issuer:
+def read_authorization_server_metadata(
+    document: object, expected: str, policy: URLPolicy, aliases: Sequence[str] = ()
+) -> AuthorizationServerMetadata:
     """What an authorization server says, if it is the expected one (RFC 8414 3.3) or one of the aliases that were
-    given for it. Raises NotAuthorized."""
+    given for it. Raises AuthorizationError."""
     said = _object(document, "of the authorization server")
     name = _text(said, "issuer")
     if name is None or (name != expected and name not in aliases):
-        raise NotAuthorized(f"the metadata of {plain(expected)} is of another issuer")
+        raise AuthorizationError(f"the metadata of {redact_url(expected)} is of another issuer")
     token = _text(said, "token_endpoint")
     if token is None:
-        raise NotAuthorized(f"{plain(expected)} has no token endpoint")
+        raise AuthorizationError(f"{redact_url(expected)} has no token endpoint")
     authorize, register = _text(said, "authorization_endpoint"), _text(said, "registration_endpoint")
     for url in (token, authorize, register):
         if url is not None:
             policy.check(url)
-    return Issuer(
+    return AuthorizationServerMetadata(
         name,
         token,
         authorize,
@@ -114,8 +122,8 @@ def read_issuer(document: object, expected: str, policy: UrlPolicy, aliases: Seq
         challenges=_texts(said, "code_challenge_methods_supported"),
         scopes=_texts(said, "scopes_supported"),
         proof_algorithms=_texts(said, "dpop_signing_alg_values_supported"),
-        says_iss=said.get("authorization_response_iss_parameter_supported") is True,
-        knows_documents=said.get("client_id_metadata_document_supported") is True,
+        iss_parameter_supported=said.get("authorization_response_iss_parameter_supported") is True,
+        client_id_metadata_documents_supported=said.get("client_id_metadata_document_supported") is True,
         keys=_text(said, "jwks_uri"),
     )
 
@@ -133,7 +141,7 @@ def covers(resource: str, server: str) -> bool:
     return ".." not in segments and asked.path.rstrip("/").split("/")[: len(segments)] == segments
 
 
-def base_of(url: str) -> str:
+def base_url(url: str) -> str:
     """The origin of a URL, as it is written there."""
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.netloc}"
@@ -146,21 +154,21 @@ def _port(url: str) -> int | None:
 
 def _object(document: object, what: str) -> Mapping[str, Any]:
     if not is_object(document):
-        raise NotAuthorized(f"the metadata {what} is no JSON object")
+        raise AuthorizationError(f"the metadata {what} is no JSON object")
     return cast(Mapping[str, Any], document)
 
 
-def _text(said: Mapping[str, Any], key: str) -> str | None:
-    value = said.get(key)
+def _text(document: Mapping[str, Any], key: str) -> str | None:
+    value = document.get(key)
     if value is not None and not isinstance(value, str):
-        raise NotAuthorized(f"{key} in the metadata is no string")
+        raise AuthorizationError(f"{key} in the metadata is no string")
     return value
 
 
-def _texts(said: Mapping[str, Any], key: str) -> tuple[str, ...]:
-    value = said.get(key)
+def _texts(document: Mapping[str, Any], key: str) -> tuple[str, ...]:
+    value = document.get(key)
     if value is None:
         return ()
     if not isinstance(value, list) or not all(isinstance(each, str) for each in cast(list[object], value)):
-        raise NotAuthorized(f"{key} in the metadata is no list of strings")
+        raise AuthorizationError(f"{key} in the metadata is no list of strings")
     return tuple(cast(list[str], value))

@@ -1,4 +1,4 @@
-"""A URL that somebody else named goes in; out comes that it may be asked, or NotAuthorized with the reason."""
+"""A URL that somebody else named goes in; out comes that it may be asked, or AuthorizationError with the reason."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from typing import Final
 from urllib.parse import urlsplit
 
-from ..errors import NotAuthorized
+from ..errors import AuthorizationError
 
 _LOCAL_NAMES: Final = ("localhost",)
 # Outside of the first of these, and inside of the others, an address is of no host of the internet, or leads to another
@@ -18,7 +18,7 @@ _SPECIAL: Final = tuple(map(ip_network, ("3fff::/20", "192.0.0.0/24", "192.88.99
 
 
 @dataclass(frozen=True, slots=True)
-class UrlPolicy:
+class URLPolicy:
     """Which URLs of authorization are asked: https, or http on this machine, at addresses that the whole internet
     reaches. `local`: this machine may be asked, as when the MCP server itself runs on it. `private`: origins
     (`https://host:port`) that may be at any address, though never over plain http off this machine."""
@@ -27,44 +27,44 @@ class UrlPolicy:
     private: frozenset[str] = frozenset()
 
     def check(self, url: str) -> str:
-        """The URL, if its form allows it to be asked. Raises NotAuthorized."""
+        """The URL, if its form allows it to be asked. Raises AuthorizationError."""
         try:
             parts = urlsplit(url)
             host, _ = parts.hostname, parts.port
         except ValueError:
-            raise NotAuthorized("a URL of authorization cannot be read") from None
+            raise AuthorizationError("a URL of authorization cannot be read") from None
         if any(character <= " " or character in '\\"<>^`{|}' or character >= "\x7f" for character in url):
-            raise NotAuthorized("a URL of authorization has characters that no URL has")
+            raise AuthorizationError("a URL of authorization has characters that no URL has")
         if not host:
-            raise NotAuthorized("a URL of authorization has no host")
+            raise AuthorizationError("a URL of authorization has no host")
         if parts.scheme != "https" and not (parts.scheme == "http" and is_loopback(host)):
-            raise NotAuthorized(f"{host}: a URL of authorization is https, or http on this machine")
+            raise AuthorizationError(f"{host}: a URL of authorization is https, or http on this machine")
         if parts.username is not None or parts.password is not None:
-            raise NotAuthorized(f"{host}: a URL of authorization has no user in it")
+            raise AuthorizationError(f"{host}: a URL of authorization has no user in it")
         if "#" in url:
-            raise NotAuthorized(f"{host}: a URL of authorization has no fragment")
+            raise AuthorizationError(f"{host}: a URL of authorization has no fragment")
         if is_loopback(host) and not self._may_be_local(url):
-            raise NotAuthorized(f"{host}: a server elsewhere may not name this machine")
+            raise AuthorizationError(f"{host}: a server elsewhere may not name this machine")
         if _address(host) is not None:
             self.check_addresses(url, [host])
         return url
 
     def check_addresses(self, url: str, addresses: Sequence[str]) -> None:
-        """Raises NotAuthorized unless all of the addresses that the host has may be asked."""
+        """Raises AuthorizationError unless all of the addresses that the host has may be asked."""
         host = urlsplit(url).hostname or ""
         if not addresses:
-            raise NotAuthorized(f"{host} has no address")
-        if _origin(url) in self.private:
+            raise AuthorizationError(f"{host} has no address")
+        if _url_origin(url) in self.private:
             return
         for each in addresses:
             address = _address(each)
             if address is None or not (address.is_loopback and self._may_be_local(url) or _is_public(address)):
-                raise NotAuthorized(f"{host} is at an address of a private network")
+                raise AuthorizationError(f"{host} is at an address of a private network")
             if urlsplit(url).scheme == "http" and not address.is_loopback:
-                raise NotAuthorized(f"{host}: plain http is for this machine alone")
+                raise AuthorizationError(f"{host}: plain http is for this machine alone")
 
     def _may_be_local(self, url: str) -> bool:
-        return self.local or _origin(url) in self.private
+        return self.local or _url_origin(url) in self.private
 
 
 def is_loopback(host: str) -> bool:
@@ -87,6 +87,6 @@ def _is_public(address: IPv4Address | IPv6Address) -> bool:
     return address.is_global and not address.is_multicast and not any(address in each for each in _SPECIAL)
 
 
-def _origin(url: str) -> str:
+def _url_origin(url: str) -> str:
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.netloc}".lower()

@@ -10,7 +10,7 @@ from weakref import WeakKeyDictionary
 
 
 @dataclass(frozen=True, slots=True)
-class Registered:
+class OAuthClientInformation:
     """A client as an authorization server knows it. `method`: how it shows itself at the token endpoint; None for what
     the server knows, basic first. `key`: a private key, PEM or JWK, for private_key_jwt. `issuer`: the one it is for;
     None for the first that is met. `signs`: the algorithm of the key. `redirect`: where it registered itself to be
@@ -20,13 +20,13 @@ class Registered:
     secret: str | None = field(default=None, repr=False)
     method: str | None = None
     key: str | None = field(default=None, repr=False)
-    signs: str = "ES256"
+    signing_algorithm: str = "ES256"
     issuer: str | None = None
-    redirect: str | None = None
+    redirect_uri: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Token:
+class OAuthToken:
     """An access token and what it is good for. `expires`: seconds since the epoch, if the server said it. `bound`: the
     thumbprint of the key it is bound to (DPoP)."""
 
@@ -35,58 +35,58 @@ class Token:
     scopes: tuple[str, ...] = ()
     expires: float | None = None
     refresh: str | None = field(default=None, repr=False)
-    bound: str | None = None
+    dpop_thumbprint: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class StoredCredentials:
     """All that is kept for one resource: the client and its token at one issuer."""
 
     issuer: str
-    client: Registered
-    token: Token | None = None
+    client: OAuthClientInformation
+    token: OAuthToken | None = None
 
 
-class Storage(Protocol):
+class TokenStorage(Protocol):
     """Where credentials are kept, by the URL of the MCP server. A change of issuer replaces all that is kept."""
 
-    async def load(self, server: str) -> Kept | None: ...
+    async def load(self, server: str) -> StoredCredentials | None: ...
 
-    async def save(self, server: str, kept: Kept | None) -> None: ...
+    async def save(self, server: str, credentials: StoredCredentials | None) -> None: ...
 
-    def turn(self, server: str) -> AbstractAsyncContextManager[object]:
+    def lock(self, server: str) -> AbstractAsyncContextManager[object]:
         """While it is held, nobody else who shares this storage asks for a token for this server: a refresh token
         that is used twice would end them all."""
         ...
 
 
-class InMemory:
+class InMemoryTokenStorage:
     """Keeps credentials as long as the process lasts."""
 
     def __init__(self) -> None:
-        self._kept: dict[str, Kept] = {}
-        self._turns: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, asyncio.Lock]] = WeakKeyDictionary()
+        self._credentials: dict[str, StoredCredentials] = {}
+        self._locks: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, asyncio.Lock]] = WeakKeyDictionary()
 
-    async def load(self, server: str) -> Kept | None:
-        return self._kept.get(server)
+    async def load(self, server: str) -> StoredCredentials | None:
+        return self._credentials.get(server)
 
-    async def save(self, server: str, kept: Kept | None) -> None:
-        if kept is None:
-            self._kept.pop(server, None)
+    async def save(self, server: str, credentials: StoredCredentials | None) -> None:
+        if credentials is None:
+            self._credentials.pop(server, None)
         else:
-            self._kept[server] = kept
+            self._credentials[server] = credentials
 
-    def turn(self, server: str) -> AbstractAsyncContextManager[object]:
+    def lock(self, server: str) -> AbstractAsyncContextManager[object]:
         # A lock is of one event loop, while clients of several threads may share what is kept.
-        turns = self._turns.setdefault(asyncio.get_running_loop(), {})
+        turns = self._locks.setdefault(asyncio.get_running_loop(), {})
         return turns.setdefault(server, asyncio.Lock())
 
 
-def from_json(said: Any) -> Kept:
+def credentials_from_json(value: Any) -> StoredCredentials:
     """What asdict made of it. Raises TypeError or KeyError for what is not that."""
-    token: dict[str, Any] | None = said["token"]
-    client = Registered(**said["client"])
+    token: dict[str, Any] | None = value["token"]
+    client = OAuthClientInformation(**value["client"])
     if token is None:
-        return Kept(said["issuer"], client)
+        return StoredCredentials(value["issuer"], client)
     fields: dict[str, Any] = {**token, "scopes": tuple(token["scopes"])}
-    return Kept(said["issuer"], client, Token(**fields))
+    return StoredCredentials(value["issuer"], client, OAuthToken(**fields))

@@ -10,126 +10,126 @@ from ipaddress import IPv6Address, ip_address
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from ..auth.asking import Asking
-from ..errors import LocalError, NotAuthorized
+from ..auth.asking import AuthHTTPClient
+from ..errors import LocalError, AuthorizationError
 from ..wire import is_object
-from .records import Client, Error, Origin, Refused, new_secret
-from .redirects import check_redirect
-from .registration import answer_to, client_of, method_of
-from .storage import Storage
+from .records import OAuthClient, OAuthErrorCode, ClientOrigin, OAuthError, new_secret
+from .redirects import check_registered_redirect_uri
+from .registration import registration_response, client_from_metadata, auth_method
+from .storage import AuthorizationStorage
 
 _FRESH: Final = 300.0  # Seconds that the metadata at an id are good for, and that one which failed is not asked again.
-_MOST: Final = 1000  # Documents that are remembered.
-_AT_A_TIME: Final = 8  # Documents that are fetched at a time.
+_MAX_DOCUMENTS: Final = 1000  # Documents that are remembered.
+_MAX_CONCURRENT_FETCHES: Final = 8  # Documents that are fetched at a time.
 _HOUR: Final = 3600.0
-_MOST_ADDRESSES: Final = 50_000
+_MAX_ADDRESSES: Final = 50_000
 _DOCUMENT: Final = re.compile(r"https://[a-z0-9.-]+(:[0-9]{1,5})?/[A-Za-z0-9._~%/-]+")
-_LONGEST: Final = 500
+_MAX_ID_LENGTH: Final = 500
 
 
-class Quota:
+class RegistrationQuota:
     """So many times an hour for each address; a whole network of version 6 counts as one."""
 
-    def __init__(self, most: int, clock: Callable[[], float]) -> None:
-        self._most = most
+    def __init__(self, max_per_hour: int, clock: Callable[[], float]) -> None:
+        self._max_per_hour = max_per_hour
         self._clock = clock
         self._hour = 0
         self._counts: dict[str, int] = {}
 
-    def take(self, address: str) -> bool:
+    def acquire(self, address: str) -> bool:
         """Whether this may be done once more."""
         hour = int(self._clock() // _HOUR)
         if hour != self._hour:
             self._hour, self._counts = hour, {}
         who = _network(address)
-        if len(self._counts) >= _MOST_ADDRESSES and who not in self._counts:
+        if len(self._counts) >= _MAX_ADDRESSES and who not in self._counts:
             return False
         self._counts[who] = self._counts.get(who, 0) + 1
-        return self._counts[who] <= self._most
+        return self._counts[who] <= self._max_per_hour
 
 
-class Clients:
+class ClientRegistry:
     """All clients of a server."""
 
     def __init__(
         self,
-        storage: Storage,
-        given: Sequence[Client],
-        offered: Sequence[str],
-        asking: Asking | None,
-        most: int,
+        storage: AuthorizationStorage,
+        static: Sequence[OAuthClient],
+        scopes: Sequence[str],
+        http: AuthHTTPClient | None,
+        max_clients: int,
         clock: Callable[[], float],
     ) -> None:
-        for each in given:
+        for each in static:
             _check(each)
         self._storage = storage
-        self._given: Mapping[str, Client] = {each.id: each for each in given}
-        self._offered = offered
-        self._asking = asking
-        self._most = most
+        self._static: Mapping[str, OAuthClient] = {each.id: each for each in static}
+        self._scopes = scopes
+        self._http = http
+        self._max_clients = max_clients
         self._clock = clock
-        self._documents: dict[str, tuple[float, Client | None]] = {}
-        self._turn = asyncio.Semaphore(_AT_A_TIME)
+        self._documents: dict[str, tuple[float, OAuthClient | None]] = {}
+        self._lock = asyncio.Semaphore(_MAX_CONCURRENT_FETCHES)
 
-    async def find(self, id: str) -> Client | None:
+    async def find(self, id: str) -> OAuthClient | None:
         """The client of this id; None where there is none that can be used."""
-        if id in self._given:
-            return self._given[id]
+        if id in self._static:
+            return self._static[id]
         if "://" in id:
             return await self._document(id)
         return await self._storage.client(id)
 
-    async def register(self, said: Mapping[str, Any]) -> dict[str, Any]:
+    async def register(self, metadata: Mapping[str, Any]) -> dict[str, Any]:
         """Register a client by its metadata; what it is told. Raises Refused."""
-        method = method_of(said)
+        method = auth_method(metadata)
         secret = None if method == "none" else new_secret()
         now = self._clock()
-        client = client_of(said, new_secret(), self._offered, Origin.REGISTERED, now, secret)
-        if not await self._storage.add_client(client, self._most, now - _HOUR):
-            raise Refused(Error.TEMPORARILY_UNAVAILABLE, "too many clients registered within an hour", 503)
-        return answer_to(client, method, secret)
+        client = client_from_metadata(metadata, new_secret(), self._scopes, ClientOrigin.REGISTERED, now, secret)
+        if not await self._storage.add_client(client, self._max_clients, now - _HOUR):
+            raise OAuthError(OAuthErrorCode.TEMPORARILY_UNAVAILABLE, "too many clients registered within an hour", 503)
+        return registration_response(client, method, secret)
 
-    async def _document(self, id: str) -> Client | None:
-        if self._asking is None or not is_document(id):
+    async def _document(self, id: str) -> OAuthClient | None:
+        if self._http is None or not is_document(id):
             return None
         now = self._clock()
         since, client = self._documents.get(id, (-_FRESH, None))
         if now - since < _FRESH:
             return client
-        async with self._turn:
-            client = await self._fetched(self._asking, id)
-        while len(self._documents) >= _MOST:
+        async with self._lock:
+            client = await self._fetch_document(self._http, id)
+        while len(self._documents) >= _MAX_DOCUMENTS:
             del self._documents[next(iter(self._documents))]
         self._documents[id] = (now, client)
         return client
 
-    async def _fetched(self, asking: Asking, id: str) -> Client | None:
+    async def _fetch_document(self, http: AuthHTTPClient, id: str) -> OAuthClient | None:
         try:
-            said = await asking.get(id)
+            said = await http.get(id)
             body: Any = said.body
             # Only what is about itself, and has no secret that others could share, describes a client.
             if said.status != 200 or not is_object(body) or body.get("client_id") != id or "client_secret" in body:
                 return None
-            if method_of({"token_endpoint_auth_method": "none", **body}) != "none":
+            if auth_method({"token_endpoint_auth_method": "none", **body}) != "none":
                 return None
-            return client_of(body, id, self._offered, Origin.DOCUMENT, self._clock())
-        except (NotAuthorized, Refused):
+            return client_from_metadata(body, id, self._scopes, ClientOrigin.DOCUMENT, self._clock())
+        except (AuthorizationError, OAuthError):
             return None
 
 
 def is_document(id: str) -> bool:
     """Whether an id is where metadata of a client may be: https, with a path, written plainly."""
-    if len(id) > _LONGEST or not _DOCUMENT.fullmatch(id):
+    if len(id) > _MAX_ID_LENGTH or not _DOCUMENT.fullmatch(id):
         return False
     return not {".", ".."} & set(urlsplit(id).path.split("/"))
 
 
-def _check(client: Client) -> None:
+def _check(client: OAuthClient) -> None:
     try:
-        for each in client.redirects:
-            check_redirect(each)
-    except Refused as fault:
-        raise LocalError(f"client {client.id}: {fault.why}") from None
+        for each in client.redirect_uris:
+            check_registered_redirect_uri(each)
+    except OAuthError as fault:
+        raise LocalError(f"client {client.id}: {fault.reason}") from None
 
 
 def _network(address: str) -> str:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from .web import Incoming
+from .web import Request
 
 
 class Login(Protocol):
     """The sign-in of a site."""
 
-    async def who(self, request: Incoming) -> str | None:
+    async def current_user(self, request: Request) -> str | None:
         """Who the browser belongs to, by the name that grants are kept under; None where nobody has signed in."""
         ...
 
-    def page(self, back: str) -> str:
+    def login_url(self, return_to: str) -> str:
         """Where the browser goes to sign in. `back`: the path of this server to which it comes back afterwards."""
         ...

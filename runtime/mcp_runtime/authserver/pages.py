@@ -10,9 +10,9 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from ..auth.policy import is_loopback
-from .records import Client, Origin
-from .requests import Wish
-from .web import Reply
+from .records import OAuthClient, ClientOrigin
+from .requests import PendingAuthorization
+from .web import Response
 
 _STYLE: Final = (
     ":root{color-scheme:light dark}body{font:1rem/1.5 system-ui,sans-serif;max-width:36rem;margin:3rem auto;padding:0 1rem}"
@@ -21,30 +21,32 @@ _STYLE: Final = (
     "button,.button{font:inherit;padding:.5rem 1.2rem;margin:1rem .8rem 0 0;cursor:pointer}"
 )
 _STYLE_HASH: Final = b64encode(sha256(_STYLE.encode()).digest()).decode()
-_UNPROVEN: Final[Mapping[Origin, str]] = {
-    Origin.REGISTERED: "This program chose its name itself, and nobody has checked it.",
-    Origin.DOCUMENT: "This program is described by the site whose address is its id; nobody else has checked its name.",
+_UNVERIFIED_CLIENT: Final[Mapping[ClientOrigin, str]] = {
+    ClientOrigin.REGISTERED: "This program chose its name itself, and nobody has checked it.",
+    ClientOrigin.DOCUMENT: "This program is described by the site whose address is its id; nobody else has checked its name.",
 }
 
 
-def consent(client: Client, wish: Wish, user: str, ticket: str, action: str, provider: str | None) -> Reply:
+def consent(
+    client: OAuthClient, request: PendingAuthorization, user: str, ticket: str, action: str, provider: str | None
+) -> Response:
     """The page on which a person allows a client what it wants, or does not. `provider`: the third party by which
     they sign in afterwards, where there is one."""
-    host = urlsplit(wish.redirect).hostname or ""
+    host = urlsplit(request.redirect_uri).hostname or ""
     where = f"a program on this computer ({host})" if is_loopback(host) else host
     facts = {
         "Program": client.name or "(it has no name)",
         "Its id": client.id,
         "The answer goes to": where,
-        "It gets access to": wish.resource,
-        "It may": ", ".join(wish.scopes) or "use it as you",
+        "It gets access to": request.resource,
+        "It may": ", ".join(request.scopes) or "use it as you",
     }
     if user:
         facts["You are"] = user
     if provider:
         facts["You sign in with"] = provider
     shown = "".join(f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in facts.items())
-    warning = _UNPROVEN.get(client.origin, "")
+    warning = _UNVERIFIED_CLIENT.get(client.origin, "")
     body = (
         f"<h1>Allow {escape(client.name or client.id)} to act for you?</h1>"
         + (f'<p class="warning">{warning} Go on only if you started this yourself.</p>' if warning else "")
@@ -56,13 +58,17 @@ def consent(client: Client, wish: Wish, user: str, ticket: str, action: str, pro
     return page("Allow access?", body, forms="'self'")
 
 
-def refusal(why: str, status: int = 400, back: str | None = None) -> Reply:
+def error_page(reason: str, status: int = 400, return_to: str | None = None) -> Response:
     """The page that tells a person why nothing can be allowed. `back`: where they may go with that."""
-    link = f'<p><a class="button" rel="noreferrer" href="{escape(back)}">Back to the program</a></p>' if back else ""
-    return page("Not allowed", f"<h1>This cannot be allowed</h1><p>{escape(why)}.</p>{link}", status)
+    link = (
+        f'<p><a class="button" rel="noreferrer" href="{escape(return_to)}">Back to the program</a></p>'
+        if return_to
+        else ""
+    )
+    return page("Not allowed", f"<h1>This cannot be allowed</h1><p>{escape(reason)}.</p>{link}", status)
 
 
-def onward(url: str, name: str) -> Reply:
+def redirect_page(url: str, name: str) -> Response:
     """The page that goes on by itself, after a form. Browsers hold all redirects that follow a form to the rule of its
     page, and where those go whom the person is sent to, is their own matter."""
     to = escape(url)
@@ -70,7 +76,7 @@ def onward(url: str, name: str) -> Reply:
     return page("Going on", body, head=f'<meta http-equiv="refresh" content="0; url={to}">')
 
 
-def page(title: str, body: str, status: int = 200, forms: str = "'none'", head: str = "") -> Reply:
+def page(title: str, body: str, status: int = 200, forms: str = "'none'", head: str = "") -> Response:
     """A page that loads nothing, runs nothing and stands in no frame."""
     policy = (
         f"default-src 'none'; style-src 'sha256-{_STYLE_HASH}'; base-uri 'none'; frame-ancestors 'none'; "
@@ -88,4 +94,4 @@ def page(title: str, body: str, status: int = 200, forms: str = "'none'", head: 
         # With no-referrer a browser would also leave out the origin of the form, which is checked.
         ("referrer-policy", "same-origin"),
     )
-    return Reply(status, text.encode(), headers)
+    return Response(status, text.encode(), headers)

@@ -10,25 +10,25 @@ from dataclasses import asdict
 from typing import Any, Final
 from urllib.parse import urlencode
 
-from ..auth.metadata import base_of
-from ..errors import NotAuthorized, Unreachable
+from ..auth.metadata import base_url
+from ..errors import AuthorizationError, AuthorizationServerUnavailableError
 from ..exchange import log
-from ..faces.sealing import KeyRing, Unsealable
+from ..faces.sealing import KeyRing, InvalidTokenError
 from . import pages
-from .clients import Clients
+from .clients import ClientRegistry
 from .login import Login
-from .records import Client, Error, Origin, Refused, new_secret
-from .requests import Wish, fields, redirect_of, wish_of
-from .tokens import Tokens
+from .records import OAuthClient, OAuthErrorCode, ClientOrigin, OAuthError, new_secret
+from .requests import PendingAuthorization, parse_form, resolve_redirect_uri, parse_authorization_request
+from .tokens import TokenService
 from .upstream import Upstream
-from .web import Incoming, Reply
+from .web import Request, Response
 
-_GIVEN: Final = re.compile(r"[A-Za-z0-9_-]{43}")
+_APPROVED: Final = re.compile(r"[A-Za-z0-9_-]{43}")
 _CONSENT: Final = b"consent "
 _RETURN: Final = b"return "
 
 
-class People:
+class AuthorizeEndpoints:
     """The endpoints that people see. Consent is asked for every time and kept nowhere: there is none to steal, and a
     client that is new to the person always shows itself to them, also where a third party would not ask again."""
 
@@ -37,8 +37,8 @@ class People:
         issuer: str,
         scopes: Sequence[str],
         resources: Sequence[str],
-        clients: Clients,
-        tokens: Tokens,
+        clients: ClientRegistry,
+        tokens: TokenService,
         tickets: KeyRing,
         login: Login | Upstream,
     ) -> None:
@@ -52,116 +52,126 @@ class People:
         # With this prefix, browsers take the cookie from this very host alone.
         self._cookie = "__Host-mcp-consent" if issuer.startswith("https:") else "mcp-consent"
 
-    async def authorize(self, request: Incoming) -> Reply:
+    async def authorize(self, request: Request) -> Response:
         """Ask the person (RFC 6749 4.1.1). Raises Refused for what may go nowhere but to them."""
-        pairs = fields(request.query)
+        pairs = parse_form(request.query)
         ids = [value for name, value in pairs if name == "client_id"]
         client = await self._clients.find(ids[0]) if len(ids) == 1 else None
-        redirect = redirect_of(pairs, client)
+        redirect = resolve_redirect_uri(pairs, client)
         assert client is not None, "one that is not known has no redirect"
         try:
-            wish = wish_of(pairs, client, redirect, self._scopes, self._resources)
-        except Refused as fault:
+            wish = parse_authorization_request(pairs, client, redirect, self._scopes, self._resources)
+        except OAuthError as fault:
             states = [value for name, value in pairs if name == "state"]
-            back = self._back(redirect, states[0] if len(states) == 1 else None, error=fault)
+            back = self._redirect_back(redirect, states[0] if len(states) == 1 else None, error=fault)
             # Nobody goes by a mere link to where a stranger said that this server should send them (RFC 9700 4.11.2).
-            return Reply.elsewhere(back) if client.origin is Origin.GIVEN else pages.refusal(fault.why, 400, back)
+            return (
+                Response.redirect(back)
+                if client.origin is ClientOrigin.GIVEN
+                else pages.error_page(fault.reason, 400, back)
+            )
         user, provider = "", None
         if isinstance(self._login, Upstream):
-            provider = self._login.party.name
+            provider = self._login.provider.name
         else:
-            found = await self._login.who(request)
+            found = await self._login.current_user(request)
             if found is None:
-                return Reply.elsewhere(self._login.page(f"{request.path}?{request.query}"))
+                return Response.redirect(self._login.login_url(f"{request.path}?{request.query}"))
             user = found
-        browser = self._browser(request) or new_secret()
+        browser = self._browser_id(request) or new_secret()
         said = json.dumps({"wish": asdict(wish), "user": user}).encode()
-        ticket = self._tickets.seal(said, _CONSENT + browser.encode())
+        ticket = self._tickets.encrypt(said, _CONSENT + browser.encode())
         page = pages.consent(client, wish, user, ticket, f"{self._issuer}/consent", provider)
-        return Reply(page.status, page.body, (*page.headers, ("set-cookie", self._set_cookie(browser))))
+        return Response(page.status, page.body, (*page.headers, ("set-cookie", self._set_cookie(browser))))
 
-    async def consent(self, request: Incoming) -> Reply:
+    async def consent(self, request: Request) -> Response:
         """What the person decided. Raises Refused for what is no decision of theirs."""
         form = request.form()
-        own = base_of(self._issuer)
+        own = base_url(self._issuer)
         there = request.headers.get("origin", own), request.headers.get("sec-fetch-site", "same-origin")
         if there != (own, "same-origin"):
-            raise Refused(Error.ACCESS_DENIED, "this did not come from the page of this server", 403)
-        said = self._opened(form.get("ticket", ""), _CONSENT, request)
-        wish, client = await self._wish(said)
+            raise OAuthError(OAuthErrorCode.ACCESS_DENIED, "this did not come from the page of this server", 403)
+        said = self._decrypt_ticket(form.get("ticket", ""), _CONSENT, request)
+        wish, client = await self._authorization_request(said)
         user = said["user"]
-        if not isinstance(self._login, Upstream) and await self._login.who(request) != user:
-            raise Refused(Error.ACCESS_DENIED, "somebody else has signed in since this page was shown", 403)
+        if not isinstance(self._login, Upstream) and await self._login.current_user(request) != user:
+            raise OAuthError(OAuthErrorCode.ACCESS_DENIED, "somebody else has signed in since this page was shown", 403)
         if form.get("decision") != "allow":
-            denied = Refused(Error.ACCESS_DENIED, "the person did not allow it")
-            return pages.onward(self._back(wish.redirect, wish.state, error=denied), client.name or "the program")
+            denied = OAuthError(OAuthErrorCode.ACCESS_DENIED, "the person did not allow it")
+            return pages.redirect_page(
+                self._redirect_back(wish.redirect_uri, wish.state, error=denied), client.name or "the program"
+            )
         if not isinstance(self._login, Upstream):
-            back = self._back(wish.redirect, wish.state, await self._tokens.code(wish, user))
-            return pages.onward(back, client.name or "the program")
-        bound = _RETURN + (self._browser(request) or "").encode()
+            back = self._redirect_back(wish.redirect_uri, wish.state, await self._tokens.code(wish, user))
+            return pages.redirect_page(back, client.name or "the program")
+        bound = _RETURN + (self._browser_id(request) or "").encode()
         try:
-            url = await self._login.begin(lambda text: self._tickets.seal(text, bound), asdict(wish))
-        except NotAuthorized as fault:
-            return pages.onward(self._failed(wish, client, fault), client.name or "the program")
-        return pages.onward(url, self._login.party.name)
+            url = await self._login.start(lambda text: self._tickets.encrypt(text, bound), asdict(wish))
+        except AuthorizationError as fault:
+            return pages.redirect_page(self._error_redirect(wish, client, fault), client.name or "the program")
+        return pages.redirect_page(url, self._login.provider.name)
 
-    async def callback(self, request: Incoming) -> Reply:
+    async def callback(self, request: Request) -> Response:
         """Who came back from the third party, to the browser in which they agreed. Raises Refused."""
         if not isinstance(self._login, Upstream):
-            raise Refused(Error.INVALID_REQUEST, "there is no third party here", 404)
+            raise OAuthError(OAuthErrorCode.INVALID_REQUEST, "there is no third party here", 404)
         state = request.parameters().get("state", "")
-        said = self._opened(state, _RETURN, request)
-        wish, client = await self._wish(said)
+        said = self._decrypt_ticket(state, _RETURN, request)
+        wish, client = await self._authorization_request(said)
         try:
             user, token = await self._login.finish(request.query, state, said["verifier"])
-        except NotAuthorized as fault:
-            return Reply.elsewhere(self._failed(wish, client, fault))
-        code = await self._tokens.code(wish, user, self._login.seal(token, user))
-        return Reply.elsewhere(self._back(wish.redirect, wish.state, code))
+        except AuthorizationError as fault:
+            return Response.redirect(self._error_redirect(wish, client, fault))
+        code = await self._tokens.code(wish, user, self._login.encrypt(token, user))
+        return Response.redirect(self._redirect_back(wish.redirect_uri, wish.state, code))
 
     # ---- what lies between two requests -------------------------------------------------------------------------------
 
-    def _opened(self, text: str, purpose: bytes, request: Incoming) -> Mapping[str, Any]:
-        browser = self._browser(request)
+    def _decrypt_ticket(self, text: str, purpose: bytes, request: Request) -> Mapping[str, Any]:
+        browser = self._browser_id(request)
         try:
             if browser is None:
-                raise Unsealable("the browser has no cookie")
-            said: Mapping[str, Any] = json.loads(self._tickets.open(text, purpose + browser.encode()))
-        except Unsealable:
-            raise Refused(Error.ACCESS_DENIED, "the page is too old, or of another browser; start again", 403) from None
+                raise InvalidTokenError("the browser has no cookie")
+            said: Mapping[str, Any] = json.loads(self._tickets.decrypt(text, purpose + browser.encode()))
+        except InvalidTokenError:
+            raise OAuthError(
+                OAuthErrorCode.ACCESS_DENIED, "the page is too old, or of another browser; start again", 403
+            ) from None
         return said
 
-    async def _wish(self, said: Mapping[str, Any]) -> tuple[Wish, Client]:
+    async def _authorization_request(self, params: Mapping[str, Any]) -> tuple[PendingAuthorization, OAuthClient]:
         """What was wanted, of a client that is still known."""
-        wanted: dict[str, Any] = {**said["wish"]}
-        wish = Wish(scopes=tuple(wanted.pop("scopes")), **wanted)
+        wanted: dict[str, Any] = {**params["wish"]}
+        wish = PendingAuthorization(scopes=tuple(wanted.pop("scopes")), **wanted)
         client = await self._clients.find(wish.client)
-        redirect_of([("redirect_uri", wish.redirect)], client)
+        resolve_redirect_uri([("redirect_uri", wish.redirect_uri)], client)
         assert client is not None, "one that is not known has no redirect"
         return wish, client
 
-    def _browser(self, request: Incoming) -> str | None:
+    def _browser_id(self, request: Request) -> str | None:
         """What tells this browser from others, if it is something that was given to it here."""
         found = request.cookie(self._cookie)
-        return found if found is not None and _GIVEN.fullmatch(found) else None
+        return found if found is not None and _APPROVED.fullmatch(found) else None
 
     def _set_cookie(self, browser: str) -> str:
         secure = "; Secure" if self._cookie.startswith("__Host-") else ""
         return f"{self._cookie}={browser}; Path=/; HttpOnly; SameSite=Lax{secure}"
 
-    def _failed(self, wish: Wish, client: Client, fault: NotAuthorized) -> str:
+    def _error_redirect(self, request: PendingAuthorization, client: OAuthClient, error: AuthorizationError) -> str:
         """The third party said no, or nothing; why, is in the log alone."""
-        log.warning("a person could not sign in with the third party, for client %s: %s", client.id, fault)
-        failed = Refused(Error.ACCESS_DENIED, "the person did not sign in with the third party")
-        if isinstance(fault, Unreachable):
-            failed = Refused(Error.TEMPORARILY_UNAVAILABLE, "the third party gives no answer")
-        return self._back(wish.redirect, wish.state, error=failed)
+        log.warning("a person could not sign in with the third party, for client %s: %s", client.id, error)
+        failed = OAuthError(OAuthErrorCode.ACCESS_DENIED, "the person did not sign in with the third party")
+        if isinstance(error, AuthorizationServerUnavailableError):
+            failed = OAuthError(OAuthErrorCode.TEMPORARILY_UNAVAILABLE, "the third party gives no answer")
+        return self._redirect_back(request.redirect_uri, request.state, error=failed)
 
-    def _back(self, redirect: str, state: str | None, code: str | None = None, error: Refused | None = None) -> str:
+    def _redirect_back(
+        self, redirect: str, state: str | None, code: str | None = None, error: OAuthError | None = None
+    ) -> str:
         """The redirect URI with the answer, which always says whose it is (RFC 9207)."""
         said = {"code": code} if code else {}
         if error is not None:
-            said = {"error": error.error.value, "error_description": error.why}
+            said = {"error": error.error.value, "error_description": error.reason}
         if state is not None:
             said["state"] = state
         return f"{redirect}{'&' if '?' in redirect else '?'}{urlencode({**said, 'iss': self._issuer})}"

@@ -5,26 +5,26 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
-from .clients import Clients, Quota
-from .records import CODE, CREDENTIALS, REFRESH, Client, Error, Refused
+from .clients import ClientRegistry, RegistrationQuota
+from .records import CODE, CREDENTIALS, REFRESH, OAuthClient, OAuthErrorCode, OAuthError
 from .registration import METHODS, read_registration
-from .requests import Fields, check_shown, shown
-from .tokens import Tokens, Worth
-from .web import Incoming, Reply
+from .requests import Fields, check_client_authentication, parse_client_authentication
+from .tokens import TokenService, TokenInfo
+from .web import Request, Response
 
 
-class Programs:
+class TokenEndpoints:
     """The endpoints that programs ask."""
 
     def __init__(
         self,
         issuer: str,
         scopes: Sequence[str],
-        clients: Clients,
-        tokens: Tokens,
-        quota: Quota | None,
+        clients: ClientRegistry,
+        tokens: TokenService,
+        quota: RegistrationQuota | None,
         documents: bool,
-        worth: Callable[[str], Awaitable[Worth | None]],
+        introspect_token: Callable[[str], Awaitable[TokenInfo | None]],
     ) -> None:
         self._issuer = issuer
         self._scopes = scopes
@@ -32,9 +32,9 @@ class Programs:
         self._tokens = tokens
         self._quota = quota
         self._documents = documents
-        self._worth = worth
+        self._introspect_token = introspect_token
 
-    async def metadata(self, request: Incoming) -> Reply:
+    async def metadata(self, request: Request) -> Response:
         """What this server says of itself (RFC 8414)."""
         at = self._issuer
         shows = list(METHODS)
@@ -58,55 +58,57 @@ class Programs:
             said["registration_endpoint"] = f"{at}/register"
         if self._scopes:
             said["scopes_supported"] = list(self._scopes)
-        return Reply.json(said)
+        return Response.json(said)
 
-    async def register(self, request: Incoming) -> Reply:
+    async def register(self, request: Request) -> Response:
         """Register a client (RFC 7591). Raises Refused."""
         if self._quota is None:
-            raise Refused(Error.INVALID_REQUEST, "clients do not register here", 404)
-        if not self._quota.take(request.address):
-            raise Refused(Error.TEMPORARILY_UNAVAILABLE, "too many clients registered from this address", 429)
+            raise OAuthError(OAuthErrorCode.INVALID_REQUEST, "clients do not register here", 404)
+        if not self._quota.acquire(request.address):
+            raise OAuthError(
+                OAuthErrorCode.TEMPORARILY_UNAVAILABLE, "too many clients registered from this address", 429
+            )
         if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
-            raise Refused(Error.INVALID_CLIENT_METADATA, "the body is application/json")
-        return Reply.json(await self._clients.register(read_registration(request.body)), 201)
+            raise OAuthError(OAuthErrorCode.INVALID_CLIENT_METADATA, "the body is application/json")
+        return Response.json(await self._clients.register(read_registration(request.body)), 201)
 
-    async def token(self, request: Incoming) -> Reply:
+    async def token(self, request: Request) -> Response:
         """Give tokens (RFC 6749 3.2). Raises Refused."""
-        client, said = await self._client(request)
-        return Reply.json(await self._tokens.answer(client, said))
+        client, said = await self._authenticated_client(request)
+        return Response.json(await self._tokens.token_response(client, said))
 
-    async def revoke(self, request: Incoming) -> Reply:
+    async def revoke(self, request: Request) -> Response:
         """End what a token is of (RFC 7009). Raises Refused."""
-        client, said = await self._client(request)
+        client, said = await self._authenticated_client(request)
         if "token" not in said:
-            raise Refused(Error.INVALID_REQUEST, "there is no token to revoke")
-        await self._tokens.end(client, said["token"])
-        return Reply.json({})
+            raise OAuthError(OAuthErrorCode.INVALID_REQUEST, "there is no token to revoke")
+        await self._tokens.revoke(client, said["token"])
+        return Response.json({})
 
-    async def introspect(self, request: Incoming) -> Reply:
+    async def introspect(self, request: Request) -> Response:
         """Say to a resource server what a token is worth (RFC 7662). Raises Refused."""
-        client, said = await self._client(request)
-        if not client.introspects or client.secret is None:
-            raise Refused(Error.UNAUTHORIZED_CLIENT, "this client may not ask what tokens are worth", 403)
-        found = await self._worth(said.get("token", ""))
-        return Reply.json({"active": False} if found is None else {"active": True, **claims(found, self._issuer)})
+        client, said = await self._authenticated_client(request)
+        if not client.may_introspect or client.secret is None:
+            raise OAuthError(OAuthErrorCode.UNAUTHORIZED_CLIENT, "this client may not ask what tokens are worth", 403)
+        found = await self._introspect_token(said.get("token", ""))
+        return Response.json({"active": False} if found is None else {"active": True, **claims(found, self._issuer)})
 
-    async def _client(self, request: Incoming) -> tuple[Client, Fields]:
+    async def _authenticated_client(self, request: Request) -> tuple[OAuthClient, Fields]:
         """The client, once it has shown itself, and what it says."""
         said = request.form()
-        who = shown(request.headers, said)
-        return check_shown(await self._clients.find(who.id), who), said
+        who = parse_client_authentication(request.headers, said)
+        return check_client_authentication(await self._clients.find(who.id), who), said
 
 
-def claims(worth: Worth, issuer: str) -> Mapping[str, Any]:
+def claims(info: TokenInfo, issuer: str) -> Mapping[str, Any]:
     """What a token says, as claims of RFC 7662 2.2; `sid` is its grant."""
     return {
         "iss": issuer,
-        "sub": worth.grant.user,
-        "client_id": worth.grant.client,
-        "aud": worth.grant.resource,
-        "scope": " ".join(worth.scopes),
-        "exp": int(worth.expires),
-        "sid": worth.grant.id,
+        "sub": info.grant.user,
+        "client_id": info.grant.client,
+        "aud": info.grant.resource,
+        "scope": " ".join(info.scopes),
+        "exp": int(info.expires),
+        "sid": info.grant.id,
         "token_type": "Bearer",
     }

@@ -14,7 +14,7 @@ REFRESH: Final = "refresh_token"
 CREDENTIALS: Final = "client_credentials"
 
 
-class Error(StrEnum):
+class OAuthErrorCode(StrEnum):
     """The words of RFC 6749 4.1.2.1 and 5.2, RFC 7591 3.2.2 and RFC 8707 2."""
 
     INVALID_REQUEST = "invalid_request"
@@ -32,17 +32,17 @@ class Error(StrEnum):
     TEMPORARILY_UNAVAILABLE = "temporarily_unavailable"
 
 
-class Refused(Exception):
+class OAuthError(Exception):
     """A request is refused, with a word of the protocol and a sentence that has no secret in it."""
 
-    def __init__(self, error: Error, why: str, status: int = 400) -> None:
-        super().__init__(why)
+    def __init__(self, error: OAuthErrorCode, reason: str, status: int = 400) -> None:
+        super().__init__(reason)
         self.error = error
-        self.why = why
+        self.reason = reason
         self.status = status
 
 
-class Origin(Enum):
+class ClientOrigin(Enum):
     """How a client became known, which is what a person is told of it."""
 
     GIVEN = "the operator of the server gave it"
@@ -51,37 +51,37 @@ class Origin(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Client:
+class OAuthClient:
     """A client. `secret`: the digest of its secret; None for a public one. `scopes`: what it may have at most; None for
     all there is. `introspects`: it is a resource server, which may ask what tokens are worth. `made`: seconds since the
     epoch."""
 
     id: str
-    redirects: tuple[str, ...] = ()
+    redirect_uris: tuple[str, ...] = ()
     name: str = ""
     secret: str | None = field(default=None, repr=False)
     grants: tuple[str, ...] = (CODE, REFRESH)
     scopes: tuple[str, ...] | None = None
-    introspects: bool = False
-    origin: Origin = Origin.GIVEN
-    made: float = 0.0
+    may_introspect: bool = False
+    origin: ClientOrigin = ClientOrigin.GIVEN
+    created: float = 0.0
 
     @classmethod
-    def known(
+    def static(
         cls,
         id: str,
-        redirects: tuple[str, ...] = (),
+        redirect_uris: tuple[str, ...] = (),
         *,
         name: str = "",
         secret: str | None = None,
         grants: tuple[str, ...] = (CODE, REFRESH),
         scopes: tuple[str, ...] | None = None,
-        introspects: bool = False,
-    ) -> Client:
+        may_introspect: bool = False,
+    ) -> OAuthClient:
         """A client that is given to the server beforehand; of its secret only the digest stays."""
-        return cls(id, redirects, name, digest(secret) if secret else None, grants, scopes, introspects)
+        return cls(id, redirect_uris, name, digest(secret) if secret else None, grants, scopes, may_introspect)
 
-    def proves(self, secret: str) -> bool:
+    def check_secret(self, secret: str) -> bool:
         """Whether a secret is this client's, in a time that does not tell how much of it was right."""
         return self.secret is not None and hmac.compare_digest(digest(secret), self.secret)
 
@@ -100,7 +100,7 @@ class Grant:
     upstream: str | None = field(default=None, repr=False)
 
 
-class Kind(StrEnum):
+class SecretKind(StrEnum):
     """What a secret is good for."""
 
     CODE = "code"
@@ -109,15 +109,15 @@ class Kind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Secret:
+class StoredSecret:
     """A code or a token, by its digest. `redirect` and `challenge`: what a code is bound to beside its grant."""
 
     digest: str = field(repr=False)
-    kind: Kind
+    kind: SecretKind
     grant: str
     expires: float
     scopes: tuple[str, ...] = ()
-    redirect: str = ""
+    redirect_uri: str = ""
     challenge: str = ""
 
 

@@ -8,17 +8,17 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, cast
 
 from ..wire import is_list, is_object
-from .records import CODE, REFRESH, Client, Error, Origin, Refused, digest
-from .redirects import check_redirect
-from .requests import scopes_of
+from .records import CODE, REFRESH, OAuthClient, OAuthErrorCode, ClientOrigin, OAuthError, digest
+from .redirects import check_registered_redirect_uri
+from .requests import parse_scopes
 
 METHODS: Final = ("none", "client_secret_basic", "client_secret_post")
 _GRANTS: Final = (CODE, REFRESH)
-_MOST_REDIRECTS: Final = 10
-_LONGEST_NAME: Final = 100
-_DEEPEST: Final = 16
+_MAX_REDIRECT_URIS: Final = 10
+_MAX_NAME_LENGTH: Final = 100
+_MAX_DEPTH: Final = 16
 # Controls, formats (which turn the direction of text), surrogates and private characters say nothing to a person.
-_UNSEEN: Final = ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")
+_INVISIBLE: Final = ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")
 
 
 def read_registration(body: bytes) -> dict[str, Any]:
@@ -28,51 +28,58 @@ def read_registration(body: bytes) -> dict[str, Any]:
     except (ValueError, RecursionError):
         said = None
     if not is_object(said):
-        raise Refused(Error.INVALID_CLIENT_METADATA, "the metadata of a client is a JSON object")
+        raise OAuthError(OAuthErrorCode.INVALID_CLIENT_METADATA, "the metadata of a client is a JSON object")
     return said
 
 
-def client_of(
-    said: Mapping[str, Any], id: str, offered: Sequence[str], origin: Origin, made: float, secret: str | None = None
-) -> Client:
+def client_from_metadata(
+    metadata: Mapping[str, Any],
+    id: str,
+    supported_scopes: Sequence[str],
+    origin: ClientOrigin,
+    created: float,
+    secret: str | None = None,
+) -> OAuthClient:
     """The client that metadata describe; what is not of use here is passed over. Raises Refused."""
-    redirects = said.get("redirect_uris")
-    if not is_list(redirects) or not 1 <= len(redirects) <= _MOST_REDIRECTS:
-        raise Refused(Error.INVALID_REDIRECT_URI, f"a client has 1 to {_MOST_REDIRECTS} redirect_uris")
-    responses = _texts(said, "response_types", ("code",))
+    redirects = metadata.get("redirect_uris")
+    if not is_list(redirects) or not 1 <= len(redirects) <= _MAX_REDIRECT_URIS:
+        raise OAuthError(OAuthErrorCode.INVALID_REDIRECT_URI, f"a client has 1 to {_MAX_REDIRECT_URIS} redirect_uris")
+    responses = _texts(metadata, "response_types", ("code",))
     if "code" not in responses:
-        raise Refused(Error.INVALID_CLIENT_METADATA, "response_types has to have code")
-    grants = tuple(each for each in _texts(said, "grant_types", (CODE,)) if each in _GRANTS)
+        raise OAuthError(OAuthErrorCode.INVALID_CLIENT_METADATA, "response_types has to have code")
+    grants = tuple(each for each in _texts(metadata, "grant_types", (CODE,)) if each in _GRANTS)
     if CODE not in grants:
-        raise Refused(Error.INVALID_CLIENT_METADATA, f"grant_types has to have {CODE}")
-    scope = _text(said, "scope")
-    return Client(
+        raise OAuthError(OAuthErrorCode.INVALID_CLIENT_METADATA, f"grant_types has to have {CODE}")
+    scope = _text(metadata, "scope")
+    return OAuthClient(
         id,
-        tuple(check_redirect(each) for each in redirects),
-        name_of(_text(said, "client_name") or ""),
+        tuple(check_registered_redirect_uri(each) for each in redirects),
+        display_name(_text(metadata, "client_name") or ""),
         digest(secret) if secret else None,
         grants,
-        None if scope is None else _scopes(scope, offered),
+        None if scope is None else _scopes(scope, supported_scopes),
         origin=origin,
-        made=made,
+        created=created,
     )
 
 
-def method_of(said: Mapping[str, Any]) -> str:
+def auth_method(metadata: Mapping[str, Any]) -> str:
     """How the client is to show itself; what a client that says nothing means, is in RFC 7591 2. Raises Refused."""
-    method = _text(said, "token_endpoint_auth_method") or "client_secret_basic"
+    method = _text(metadata, "token_endpoint_auth_method") or "client_secret_basic"
     if method not in METHODS:
-        raise Refused(Error.INVALID_CLIENT_METADATA, f"token_endpoint_auth_method is one of {', '.join(METHODS)}")
+        raise OAuthError(
+            OAuthErrorCode.INVALID_CLIENT_METADATA, f"token_endpoint_auth_method is one of {', '.join(METHODS)}"
+        )
     return method
 
 
-def answer_to(client: Client, method: str, secret: str | None) -> dict[str, Any]:
+def registration_response(client: OAuthClient, method: str, secret: str | None) -> dict[str, Any]:
     """What a client that registered is told (RFC 7591 3.2.1)."""
     said: dict[str, Any] = {
         "client_id": client.id,
-        "client_id_issued_at": int(client.made),
+        "client_id_issued_at": int(client.created),
         "client_name": client.name,
-        "redirect_uris": list(client.redirects),
+        "redirect_uris": list(client.redirect_uris),
         "grant_types": list(client.grants),
         "response_types": ["code"],
         "token_endpoint_auth_method": method,
@@ -82,34 +89,35 @@ def answer_to(client: Client, method: str, secret: str | None) -> dict[str, Any]
     return said if secret is None else {**said, "client_secret": secret, "client_secret_expires_at": 0}
 
 
-def name_of(text: str) -> str:
+def display_name(text: str) -> str:
     """A name as a person may see it. Raises Refused for one that is made to deceive the eye."""
-    if len(text) > _LONGEST_NAME or any(unicodedata.category(each) in _UNSEEN for each in text):
-        raise Refused(
-            Error.INVALID_CLIENT_METADATA, f"client_name has at most {_LONGEST_NAME} characters that are seen"
+    if len(text) > _MAX_NAME_LENGTH or any(unicodedata.category(each) in _INVISIBLE for each in text):
+        raise OAuthError(
+            OAuthErrorCode.INVALID_CLIENT_METADATA,
+            f"client_name has at most {_MAX_NAME_LENGTH} characters that are seen",
         )
     return text.strip()
 
 
-def _scopes(text: str, offered: Sequence[str]) -> tuple[str, ...]:
+def _scopes(text: str, supported: Sequence[str]) -> tuple[str, ...]:
     try:
-        return scopes_of(text, offered, offered)
-    except Refused:
+        return parse_scopes(text, supported, supported)
+    except OAuthError:
         # Which ones a client may ask for is said again when it does.
-        return tuple(each for each in offered if each in text.split(" "))
+        return tuple(each for each in supported if each in text.split(" "))
 
 
-def _text(said: Mapping[str, Any], key: str) -> str | None:
-    value = said.get(key)
+def _text(metadata: Mapping[str, Any], key: str) -> str | None:
+    value = metadata.get(key)
     if value is not None and not isinstance(value, str):
-        raise Refused(Error.INVALID_CLIENT_METADATA, f"{key} is a text")
+        raise OAuthError(OAuthErrorCode.INVALID_CLIENT_METADATA, f"{key} is a text")
     return value
 
 
-def _texts(said: Mapping[str, Any], key: str, usual: Sequence[str]) -> Sequence[str]:
-    value = said.get(key)
+def _texts(metadata: Mapping[str, Any], key: str, default: Sequence[str]) -> Sequence[str]:
+    value = metadata.get(key)
     if value is None:
-        return usual
-    if not is_list(value) or len(value) > _DEEPEST or not all(isinstance(each, str) for each in value):
-        raise Refused(Error.INVALID_CLIENT_METADATA, f"{key} is a list of texts")
+        return default
+    if not is_list(value) or len(value) > _MAX_DEPTH or not all(isinstance(each, str) for each in value):
+        raise OAuthError(OAuthErrorCode.INVALID_CLIENT_METADATA, f"{key} is a list of texts")
     return cast(list[str], value)

@@ -13,11 +13,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final, Protocol, TypeVar
 
-from .records import Client, Grant, Kind, Origin, Secret
+from .records import OAuthClient, Grant, SecretKind, ClientOrigin, StoredSecret
 
 T = TypeVar("T")
 
-_PATIENCE: Final = 10.0  # Seconds that one process waits for another.
+_BUSY_SECONDS: Final = 10.0  # Seconds that one process waits for another.
 _TABLES: Final = """
 PRAGMA journal_mode = WAL;
 PRAGMA secure_delete = ON;
@@ -37,7 +37,7 @@ CREATE INDEX IF NOT EXISTS grants_that_expire ON grants (expires);
 CREATE INDEX IF NOT EXISTS grants_of_clients ON grants (client);
 """
 _ADD: Final = "INSERT INTO clients SELECT ?, 0, ?, ? WHERE (SELECT count(*) FROM clients) < ?"
-_FORGET: Final = """
+_DELETE_EXPIRED: Final = """
 DELETE FROM clients WHERE id = (
     SELECT id FROM clients WHERE made < ? AND NOT EXISTS (SELECT 1 FROM grants WHERE client = clients.id)
     ORDER BY used, made LIMIT 1
@@ -45,36 +45,36 @@ DELETE FROM clients WHERE id = (
 """
 
 
-class Storage(Protocol):
+class AuthorizationStorage(Protocol):
     """Where an authorization server keeps what it knows. Every method is done as a whole or not at all, also where
     several processes share the storage: that codes are used once hangs on it."""
 
-    async def add_client(self, client: Client, most: int, since: float) -> bool:
+    async def add_client(self, client: OAuthClient, max_clients: int, since: float) -> bool:
         """Keep a client that registered itself. Where there are `most` already, the oldest one without a grant that
         registered before `since` is forgotten for it; False where there is none."""
         ...
 
-    async def client(self, id: str) -> Client | None: ...
+    async def client(self, id: str) -> OAuthClient | None: ...
 
-    async def add_grant(self, grant: Grant, *first: Secret) -> None:
+    async def add_grant(self, grant: Grant, *first: StoredSecret) -> None:
         """Keep a grant and its first secrets; its client is in use from then on."""
         ...
 
     async def grant(self, id: str) -> Grant | None: ...
 
-    async def keep(self, *secrets: Secret) -> bool:
+    async def add_secrets(self, *secrets: StoredSecret) -> bool:
         """Keep secrets of one grant; False where that is no more."""
         ...
 
-    async def find(self, digest: str) -> Secret | None:
+    async def find_secret(self, digest: str) -> StoredSecret | None:
         """A secret, spent or not."""
         ...
 
-    async def spend(self, digest: str) -> bool:
+    async def consume(self, digest: str) -> bool:
         """Use a secret up; False where it was before. Of two who do it at the same time, one gets True."""
         ...
 
-    async def renew(self, id: str, upstream: str) -> None:
+    async def update_upstream(self, id: str, upstream: str) -> None:
         """Replace what a third party gave for a grant."""
         ...
 
@@ -82,13 +82,13 @@ class Storage(Protocol):
         """End a grant, with all secrets of it."""
         ...
 
-    async def sweep(self, now: float, unused: float) -> None:
+    async def delete_expired(self, now: float, unused: float) -> None:
         """Forget grants and tokens that have expired by now, and clients that registered before `unused` and never were
         used. A code is known as long as its grant, so that it is seen when it is used again."""
         ...
 
 
-class SQLite:
+class SQLiteStorage:
     """Keeps everything in a file that its owner alone can read (mode 0600), or in memory with `:memory:`."""
 
     def __init__(self, path: str | Path = ":memory:") -> None:
@@ -96,7 +96,7 @@ class SQLite:
             # Made before SQLite does, so that there is no moment at which others can read.
             os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
         self._lock = threading.Lock()
-        self._connection = sqlite3.connect(path, timeout=_PATIENCE, isolation_level=None, check_same_thread=False)
+        self._connection = sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False)
         self._connection.executescript(_TABLES)
         self._connection.execute("PRAGMA foreign_keys = ON")
 
@@ -105,22 +105,22 @@ class SQLite:
         with self._lock:
             self._connection.close()
 
-    async def add_client(self, client: Client, most: int, since: float) -> bool:
+    async def add_client(self, client: OAuthClient, max_clients: int, since: float) -> bool:
         body = json.dumps({**asdict(client), "origin": client.origin.name})
 
         def work() -> bool:
-            row = (client.id, client.made, body, most)
+            row = (client.id, client.created, body, max_clients)
             if self._run(_ADD, row) == 1:
                 return True
-            return self._run(_FORGET, (since,)) == 1 and self._run(_ADD, row) == 1
+            return self._run(_DELETE_EXPIRED, (since,)) == 1 and self._run(_ADD, row) == 1
 
         return await self._in_transaction(work)
 
-    async def client(self, id: str) -> Client | None:
+    async def client(self, id: str) -> OAuthClient | None:
         row = await self._row("SELECT body FROM clients WHERE id = ?", (id,))
         return _client(json.loads(row[0])) if row else None
 
-    async def add_grant(self, grant: Grant, *first: Secret) -> None:
+    async def add_grant(self, grant: Grant, *first: StoredSecret) -> None:
         def work() -> None:
             own = (grant.id, grant.client, grant.user, " ".join(grant.scopes))
             self._run(
@@ -135,39 +135,39 @@ class SQLite:
         row = await self._row("SELECT * FROM grants WHERE id = ?", (id,))
         return Grant(row[0], row[1], row[2], tuple(row[3].split()), *row[4:]) if row else None
 
-    async def keep(self, *secrets: Secret) -> bool:
+    async def add_secrets(self, *secrets: StoredSecret) -> bool:
         try:
             await self._in_transaction(lambda: self._insert(secrets))
         except sqlite3.IntegrityError:
             return False
         return True
 
-    async def find(self, digest: str) -> Secret | None:
+    async def find_secret(self, digest: str) -> StoredSecret | None:
         row = await self._row("SELECT * FROM secrets WHERE digest = ?", (digest,))
         if row is None:
             return None
-        return Secret(row[0], Kind(row[1]), row[2], row[3], tuple(row[4].split()), row[5], row[6])
+        return StoredSecret(row[0], SecretKind(row[1]), row[2], row[3], tuple(row[4].split()), row[5], row[6])
 
-    async def spend(self, digest: str) -> bool:
+    async def consume(self, digest: str) -> bool:
         return 1 == await self._change("UPDATE secrets SET spent = 1 WHERE digest = ? AND spent = 0", (digest,))
 
-    async def renew(self, id: str, upstream: str) -> None:
+    async def update_upstream(self, id: str, upstream: str) -> None:
         await self._change("UPDATE grants SET upstream = ? WHERE id = ?", (upstream, id))
 
     async def revoke(self, id: str) -> None:
         await self._change("DELETE FROM grants WHERE id = ?", (id,))
 
-    async def sweep(self, now: float, unused: float) -> None:
+    async def delete_expired(self, now: float, unused: float) -> None:
         def work() -> None:
             self._run("DELETE FROM grants WHERE expires < ?", (now,))
-            self._run("DELETE FROM secrets WHERE expires < ? AND kind != ?", (now, Kind.CODE))
+            self._run("DELETE FROM secrets WHERE expires < ? AND kind != ?", (now, SecretKind.CODE))
             self._run("DELETE FROM clients WHERE used = 0 AND made < ?", (unused,))
 
         await self._in_transaction(work)
 
     # ---- in a thread, one at a time -----------------------------------------------------------------------------------
 
-    def _insert(self, secrets: Sequence[Secret]) -> None:
+    def _insert(self, secrets: Sequence[StoredSecret]) -> None:
         for each in secrets:
             self._run(
                 "INSERT INTO secrets VALUES (?, ?, ?, ?, ?, ?, ?, 0)",
@@ -177,7 +177,7 @@ class SQLite:
                     each.grant,
                     each.expires,
                     " ".join(each.scopes),
-                    each.redirect,
+                    each.redirect_uri,
                     each.challenge,
                 ),
             )
@@ -211,8 +211,8 @@ class SQLite:
         return await asyncio.to_thread(whole)
 
 
-def _client(said: dict[str, Any]) -> Client:
-    scopes: list[str] | None = said["scopes"]
-    said["redirects"], said["grants"] = tuple(said["redirects"]), tuple(said["grants"])
-    said["origin"], said["scopes"] = Origin[said["origin"]], None if scopes is None else tuple(scopes)
-    return Client(**said)
+def _client(row: dict[str, Any]) -> OAuthClient:
+    scopes: list[str] | None = row["scopes"]
+    row["redirect_uris"], row["grants"] = tuple(row["redirect_uris"]), tuple(row["grants"])
+    row["origin"], row["scopes"] = ClientOrigin[row["origin"]], None if scopes is None else tuple(scopes)
+    return OAuthClient(**row)

@@ -7,19 +7,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from ..http.headers import Turned, read_headers
-from ..transports.http.arrivals import Arrivals
+from ..http.headers import HTTPError, read_headers
+from ..transports.http.arrivals import BodyReader
 from ..transports.http.wire import Receive, Scope, Send
-from .records import Error, Refused
-from .requests import Fields, fields, once
+from .records import OAuthErrorCode, OAuthError
+from .requests import Fields, parse_form, unique_params
 
 _FORM: Final = "application/x-www-form-urlencoded"
-_LONGEST_QUERY: Final = 16 * 1024
+_MAX_QUERY_LENGTH: Final = 16 * 1024
 _EVERY: Final = (("cache-control", "no-store"), ("pragma", "no-cache"), ("x-content-type-options", "nosniff"))
 
 
 @dataclass(frozen=True, slots=True)
-class Incoming:
+class Request:
     """A request, read as a whole. `scope` is ASGI's own."""
 
     method: str
@@ -42,20 +42,20 @@ class Incoming:
 
     def parameters(self) -> Fields:
         """The fields of the query. Raises Refused."""
-        return once(fields(self.query))
+        return unique_params(parse_form(self.query))
 
     def form(self) -> Fields:
         """The fields of a form. Raises Refused."""
         if self.headers.get("content-type", "").partition(";")[0].strip().lower() != _FORM:
-            raise Refused(Error.INVALID_REQUEST, f"the body is {_FORM}")
+            raise OAuthError(OAuthErrorCode.INVALID_REQUEST, f"the body is {_FORM}")
         try:
-            return once(fields(self.body.decode()))
+            return unique_params(parse_form(self.body.decode()))
         except UnicodeDecodeError:
-            raise Refused(Error.INVALID_REQUEST, "the body is not UTF-8") from None
+            raise OAuthError(OAuthErrorCode.INVALID_REQUEST, "the body is not UTF-8") from None
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class Response:
     """An answer of HTTP. None of them is to be kept by a cache."""
 
     status: int
@@ -63,19 +63,19 @@ class Reply:
     headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
 
     @classmethod
-    def json(cls, said: Mapping[str, Any], status: int = 200, *headers: tuple[str, str]) -> Reply:
+    def json(cls, value: Mapping[str, Any], status: int = 200, *headers: tuple[str, str]) -> Response:
         """JSON."""
-        return cls(status, json.dumps(said).encode(), (("content-type", "application/json"), *headers))
+        return cls(status, json.dumps(value).encode(), (("content-type", "application/json"), *headers))
 
     @classmethod
-    def refusal(cls, fault: Refused, *headers: tuple[str, str]) -> Reply:
+    def error(cls, error: OAuthError, *headers: tuple[str, str]) -> Response:
         """What a program is told that is refused (RFC 6749 5.2)."""
-        more = (("www-authenticate", 'Basic realm="token endpoint"'),) if fault.status == 401 else ()
-        said = {"error": fault.error.value, "error_description": fault.why}
-        return cls.json(said, fault.status, *more, *headers)
+        more = (("www-authenticate", 'Basic realm="token endpoint"'),) if error.status == 401 else ()
+        said = {"error": error.error.value, "error_description": error.reason}
+        return cls.json(said, error.status, *more, *headers)
 
     @classmethod
-    def elsewhere(cls, url: str, *headers: tuple[str, str]) -> Reply:
+    def redirect(cls, url: str, *headers: tuple[str, str]) -> Response:
         """The browser goes there with GET, whatever it came with: a form is never sent on (RFC 9700 4.12)."""
         return cls(303, b"", (("location", url), ("referrer-policy", "no-referrer"), *headers))
 
@@ -87,15 +87,15 @@ class Reply:
         await send({"type": "http.response.body", "body": self.body})
 
 
-async def read(scope: Scope, receive: Receive, arrivals: Arrivals) -> Incoming | Reply:
+async def read_request(scope: Scope, receive: Receive, body_reader: BodyReader) -> Request | Response:
     """The request, or the reply to one that cannot be read. Raises Left."""
     headers = read_headers(scope["headers"])
     query = bytes(scope.get("query_string", b""))
-    if isinstance(headers, Turned):
-        return Reply(headers.status)
-    if len(query) > _LONGEST_QUERY:
-        return Reply(414)
-    body = await arrivals.body(receive)
-    if isinstance(body, Turned):
-        return Reply(body.status, headers=(("connection", "close"),))
-    return Incoming(scope["method"], scope["path"], query.decode("latin-1"), headers, body, scope)
+    if isinstance(headers, HTTPError):
+        return Response(headers.status)
+    if len(query) > _MAX_QUERY_LENGTH:
+        return Response(414)
+    body = await body_reader.read(receive)
+    if isinstance(body, HTTPError):
+        return Response(body.status, headers=(("connection", "close"),))
+    return Request(scope["method"], scope["path"], query.decode("latin-1"), headers, body, scope)

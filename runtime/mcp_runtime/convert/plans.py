@@ -7,27 +7,27 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from ..errors import NotConvertible
+from ..errors import ConversionError
 from ..wire import is_list, is_object
-from .report import ConversionReport, Path, note, written
-from .shapes import Fits, fitting
+from .report import ConversionReport, Path, record_loss, format_path
+from .shapes import Fits, predicate_for
 
-GONE: Final = object()
+REMOVED: Final = object()
 """What a property or an item becomes that is not there any more."""
 
 
 @dataclass(slots=True)
-class Walk:
+class ConversionContext:
     """One conversion: what it may be given, and where it says what it loses."""
 
-    given: Mapping[str, Any]
+    provided: Mapping[str, Any]
     report: ConversionReport | None
 
 
-Change = Callable[[Any, Path, Walk], Any]
+Change = Callable[[Any, Path, ConversionContext], Any]
 
 
-class Plans:
+class Operations:
     """All plans of one step; each is made a function when it is first needed. `step` is what the generator wrote."""
 
     def __init__(self, step: Mapping[str, Any]) -> None:
@@ -39,7 +39,7 @@ class Plans:
         if plan is None:
             return None
         word, *rest = plan
-        return _WORDS[word](self, *rest)
+        return _OPERATIONS[word](self, *rest)
 
     def type(self, name: str) -> Change:
         """What is done to an object of this type."""
@@ -49,18 +49,18 @@ class Plans:
             self._types[name] = self._object(self.step["types"][name])
         return self._types[name]
 
-    def refused(self, rule: str, path: Path) -> NotConvertible:
-        where = written(path)
-        return NotConvertible(
+    def refuse(self, rule: str, path: Path) -> ConversionError:
+        where = format_path(path)
+        return ConversionError(
             f"{self.step['source']} → {self.step['target']}: {where + ': ' if where else ''}"
             f"{rule}: {self.step['rules'][rule]}"
         )
 
-    def lost(self, rule: str, path: Path, walk: Walk, what: Any) -> None:
-        note(walk.report, path, rule, self.step["rules"][rule], what)
+    def drop_with_report(self, rule: str, path: Path, context: ConversionContext, what: Any) -> None:
+        record_loss(context.report, path, rule, self.step["rules"][rule], what)
 
     def fits(self, shape: Any) -> Fits:
-        return fitting(shape, self.step["records"])
+        return predicate_for(shape, self.step["records"])
 
     def _object(self, plan: Mapping[str, Mapping[str, Any]]) -> Change:
         spare = [(wire, self.fits(shape), rule) for wire, (shape, rule) in plan.get("spare", {}).items()]
@@ -72,39 +72,39 @@ class Plans:
         always = bool(adds or needs)
         touched = frozenset(wire for wire, *_ in (*spare, *fields))
 
-        def change(value: Any, path: Path, walk: Walk) -> Any:
+        def change(value: Any, path: Path, walk: ConversionContext) -> Any:
             if not is_object(value) or (not always and touched.isdisjoint(value)):
                 return value
             before = made = value  # Until something changes.
             for wire, fits, rule in spare:
                 if wire in before and not fits(before[wire]):
                     made = dict(before) if made is before else made
-                    self.lost(rule, (path, wire), walk, made.pop(wire))
+                    self.drop_with_report(rule, (path, wire), walk, made.pop(wire))
             for wire, added in adds:
                 if wire not in made:
                     made = dict(before) if made is before else made
                     made[wire] = added(before, walk)
             for wire, rule in needs:
                 if wire not in made:
-                    raise self.refused(rule, path)
+                    raise self.refuse(rule, path)
             for wire, each in fields:
                 if wire in made and (after := each(value := made[wire], (path, wire), walk)) is not value:
                     made = dict(before) if made is before else made
                     made[wire] = after
-                    if after is GONE:
+                    if after is REMOVED:
                         del made[wire]
             return made
 
         return change
 
-    def _adding(self, how: str, what: Any) -> Callable[[dict[str, Any], Walk], Any]:
+    def _adding(self, how: str, what: Any) -> Callable[[dict[str, Any], ConversionContext], Any]:
         match how:
             case "copy":
                 return lambda value, walk: value.get(what)
             case "given" if what == "revision":
                 return lambda value, walk: self.step["target"]
             case "given":
-                return lambda value, walk: walk.given.get(what, {})
+                return lambda value, walk: walk.provided.get(what, {})
             case _ if is_object(what):
                 return lambda value, walk: dict(what)
             case _:
@@ -114,12 +114,12 @@ class Plans:
 # ---- what the words of a plan mean ----------------------------------------------------------------------------------
 
 
-def _each(plans: Plans, inner: Any) -> Change | None:
+def _each(plans: Operations, inner: Any) -> Change | None:
     done = plans.change(inner)
     if done is None:
         return None
 
-    def change(value: Any, path: Path, walk: Walk) -> Any:
+    def change(value: Any, path: Path, walk: ConversionContext) -> Any:
         if not is_list(value):
             return value
         made = value  # Until something changes.
@@ -127,113 +127,113 @@ def _each(plans: Plans, inner: Any) -> Change | None:
             after = done(item, (path, number), walk)
             if after is not item and made is value:
                 made = value[:number]
-            if made is not value and after is not GONE:
+            if made is not value and after is not REMOVED:
                 made.append(after)
         return made
 
     return change
 
 
-def _values(plans: Plans, inner: Any) -> Change:
+def _values(plans: Operations, inner: Any) -> Change:
     done = plans.change(inner)
 
-    def change(value: Any, path: Path, walk: Walk) -> Any:
+    def change(value: Any, path: Path, walk: ConversionContext) -> Any:
         if done is None or not is_object(value):
             return value
         made = {key: done(item, (path, key), walk) for key, item in value.items()}
-        return {key: item for key, item in made.items() if item is not GONE}
+        return {key: item for key, item in made.items() if item is not REMOVED}
 
     return change
 
 
-def _tag(plans: Plans, wire: str, known: Mapping[Any, Any]) -> Change:
+def _tag(plans: Operations, wire: str, known: Mapping[Any, Any]) -> Change:
     by_value = {value: plans.change(plan) for value, plan in known.items()}
 
-    def change(value: Any, path: Path, walk: Walk) -> Any:
+    def change(value: Any, path: Path, walk: ConversionContext) -> Any:
         done = by_value.get(value.get(wire)) if is_object(value) else None
         return value if done is None else done(value, path, walk)
 
     return change
 
 
-def _arms(plans: Plans, arms: Any) -> Change:
+def _one_of(plans: Operations, arms: Any) -> Change:
     tried = [(plans.fits(shape), plans.change(plan)) for shape, plan in arms]
 
-    def change(value: Any, path: Path, walk: Walk) -> Any:
+    def change(value: Any, path: Path, walk: ConversionContext) -> Any:
         done = next((done for fits, done in tried if fits(value)), None)
         return value if done is None else done(value, path, walk)
 
     return change
 
 
-def _fit(plans: Plans, shape: Any, inner: Any, otherwise: Any) -> Change:
+def _match(plans: Operations, shape: Any, inner: Any, otherwise: Any) -> Change:
     fits, done, other = plans.fits(shape), plans.change(inner), plans.change(otherwise)
 
-    def change(value: Any, path: Path, walk: Walk) -> Any:
+    def change(value: Any, path: Path, walk: ConversionContext) -> Any:
         chosen = done if fits(value) else other
         return value if chosen is None else chosen(value, path, walk)
 
     return change
 
 
-def _drop(plans: Plans, rule: str) -> Change:
-    def change(value: Any, path: Path, walk: Walk) -> Any:
-        plans.lost(rule, path, walk, value)
-        return GONE
+def _drop(plans: Operations, rule: str) -> Change:
+    def change(value: Any, path: Path, walk: ConversionContext) -> Any:
+        plans.drop_with_report(rule, path, walk, value)
+        return REMOVED
 
     return change
 
 
-def _undo(plans: Plans, usual: Any, rule: str, tell: bool) -> Change:
-    def change(value: Any, path: Path, walk: Walk) -> Any:
-        if tell and value != usual:
-            plans.lost(rule, path, walk, value)
-        return GONE
+def _drop_default(plans: Operations, default: Any, rule: str, report: bool) -> Change:
+    def change(value: Any, path: Path, walk: ConversionContext) -> Any:
+        if report and value != default:
+            plans.drop_with_report(rule, path, walk, value)
+        return REMOVED
 
     return change
 
 
-def _refuse(plans: Plans, rule: str) -> Change:
-    def change(value: Any, path: Path, walk: Walk) -> Any:
-        raise plans.refused(rule, path)
+def _refuse(plans: Operations, rule: str) -> Change:
+    def change(value: Any, path: Path, walk: ConversionContext) -> Any:
+        raise plans.refuse(rule, path)
 
     return change
 
 
-def _head(plans: Plans, most: int, inner: Any, rule: str) -> Change:
+def _truncate(plans: Operations, max_items: int, inner: Any, rule: str) -> Change:
     done = plans.change(inner)
 
-    def change(value: Any, path: Path, walk: Walk) -> Any:
-        if is_list(value) and len(value) > most:
-            plans.lost(rule, path, walk, value[most:])
-            value = value[:most]
+    def change(value: Any, path: Path, walk: ConversionContext) -> Any:
+        if is_list(value) and len(value) > max_items:
+            plans.drop_with_report(rule, path, walk, value[max_items:])
+            value = value[:max_items]
         return value if done is None else done(value, path, walk)
 
     return change
 
 
-def _first(plans: Plans, inner: Any, rule: str) -> Change:
+def _first(plans: Operations, inner: Any, rule: str) -> Change:
     done = plans.change(inner)
 
-    def change(value: Any, path: Path, walk: Walk) -> Any:
+    def change(value: Any, path: Path, walk: ConversionContext) -> Any:
         if not value:
-            raise plans.refused(rule, path)
+            raise plans.refuse(rule, path)
         if len(value) > 1:
-            plans.lost(rule, path, walk, value[1:])
+            plans.drop_with_report(rule, path, walk, value[1:])
         return value[0] if done is None else done(value[0], (path, 0), walk)
 
     return change
 
 
-def _spread(plans: Plans, wire: str, inner: Any, rule: str) -> Change:
+def _flatten(plans: Operations, wire: str, inner: Any, rule: str) -> Change:
     done = plans.change(inner)
 
-    def change(value: Any, path: Path, walk: Walk) -> Any:
+    def change(value: Any, path: Path, walk: ConversionContext) -> Any:
         made: list[Any] = []
         for number, item in enumerate(value):
             several = item.get(wire) if is_object(item) else None
             if is_list(several):
-                plans.lost(rule, ((path, number), wire), walk, several)
+                plans.drop_with_report(rule, ((path, number), wire), walk, several)
                 made += [{**item, wire: one} for one in several]
             else:
                 made.append(item)
@@ -242,55 +242,55 @@ def _spread(plans: Plans, wire: str, inner: Any, rule: str) -> Change:
     return change
 
 
-def _become(plans: Plans, template: Any, inner: Any, rule: str) -> Change:
+def _replace(plans: Operations, template: Any, inner: Any, rule: str) -> Change:
     done = plans.change(inner)
 
-    def change(value: Any, path: Path, walk: Walk) -> Any:
-        plans.lost(rule, path, walk, value)
-        made = _made(template, value)
+    def change(value: Any, path: Path, walk: ConversionContext) -> Any:
+        plans.drop_with_report(rule, path, walk, value)
+        made = _fill_template(template, value)
         return made if done is None else done(made, path, walk)
 
     return change
 
 
-def _hollow(plans: Plans, inner: Any) -> Change:
+def _drop_if_empty(plans: Operations, inner: Any) -> Change:
     done = plans.change(inner)
 
-    def change(value: Any, path: Path, walk: Walk) -> Any:
+    def change(value: Any, path: Path, walk: ConversionContext) -> Any:
         after = value if done is None else done(value, path, walk)
-        return GONE if after == {} else after
+        return REMOVED if after == {} else after
 
     return change
 
 
-def _made(template: Any, value: Mapping[str, Any]) -> Any:
+def _fill_template(template: Any, value: Mapping[str, Any]) -> Any:
     """The template with what it takes from a value: `=name` is its property, `=names[].first` one of each item of a
     list, `{name}` its text. What is not there is left out."""
     if is_object(template):
-        made = {key: _made(each, value) for key, each in template.items()}
-        return {key: each for key, each in made.items() if each is not GONE}
+        made = {key: _fill_template(each, value) for key, each in template.items()}
+        return {key: each for key, each in made.items() if each is not REMOVED}
     if not isinstance(template, str):
         return template
     if not template.startswith("="):
         return template.format_map(value)
     wire, is_each, inner = template[1:].partition("[].")
-    found = value.get(wire, GONE)
+    found = value.get(wire, REMOVED)
     return [item[inner] for item in found] if is_each and is_list(found) else found
 
 
-_WORDS: Final[Mapping[str, Callable[..., Change | None]]] = {
-    "type": Plans.type,
+_OPERATIONS: Final[Mapping[str, Callable[..., Change | None]]] = {
+    "type": Operations.type,
     "each": _each,
     "values": _values,
     "tag": _tag,
-    "arms": _arms,
-    "fit": _fit,
+    "arms": _one_of,
+    "fit": _match,
     "drop": _drop,
-    "undo": _undo,
+    "undo": _drop_default,
     "refuse": _refuse,
-    "head": _head,
+    "head": _truncate,
     "first": _first,
-    "spread": _spread,
-    "become": _become,
-    "hollow": _hollow,
+    "spread": _flatten,
+    "become": _replace,
+    "hollow": _drop_if_empty,
 }

@@ -28,15 +28,15 @@ class ConversionReport:
     losses: list[Loss] = field(default_factory=list[Loss])
 
 
-def note(report: ConversionReport | None, path: Path, rule: str, reason: str, what: Any) -> None:
+def record_loss(report: ConversionReport | None, path: Path, rule: str, reason: str, what: Any) -> None:
     """Tell the report, where somebody wants one, and the log."""
     if report is not None:
-        report.losses.append(Loss(written(path), rule, reason, what))
+        report.losses.append(Loss(format_path(path), rule, reason, what))
     if log.isEnabledFor(logging.DEBUG):
-        log.debug("lost in conversion: %s: %s: %s", written(path), rule, reason)
+        log.debug("lost in conversion: %s: %s: %s", format_path(path), rule, reason)
 
 
-def written(path: Path) -> str:
+def format_path(path: Path) -> str:
     """`content.0.annotations`; empty for the whole."""
     steps: list[str] = []
     while path is not None:

@@ -11,13 +11,13 @@ Fits = Callable[[Any], bool]
 Records = Mapping[str, Mapping[str, Any]]
 
 
-def _is_whole(value: Any) -> bool:
+def _is_integer(value: Any) -> bool:
     return type(value) is int or (type(value) is float and value.is_integer())
 
 
 _KINDS: Final[Mapping[str, Fits]] = {
     "string": lambda value: isinstance(value, str),
-    "integer": _is_whole,
+    "integer": _is_integer,
     "number": lambda value: type(value) in (int, float),
     "boolean": lambda value: isinstance(value, bool),
     "null": lambda value: value is None,
@@ -25,7 +25,7 @@ _KINDS: Final[Mapping[str, Fits]] = {
 }
 
 
-def fitting(shape: Any, records: Records) -> Fits:
+def predicate_for(shape: Any, records: Records) -> Fits:
     """Whether a value has this shape; `records` are the objects that shapes refer to by name."""
     if shape is None:
         return _KINDS["any"]
@@ -36,23 +36,23 @@ def fitting(shape: Any, records: Records) -> Fits:
         case "values":
             return lambda value: any(type(value) is type(each) and value == each for each in rest)
         case "list":
-            item = fitting(rest[0], records)
+            item = predicate_for(rest[0], records)
             return lambda value: is_list(value) and all(map(item, value))
         case "map":
-            inner = fitting(rest[0], records)
+            inner = predicate_for(rest[0], records)
             return lambda value: is_object(value) and all(map(inner, value.values()))
         case "one of":
-            arms = [fitting(arm, records) for arm in rest]
+            arms = [predicate_for(arm, records) for arm in rest]
             return lambda value: any(arm(value) for arm in arms)
         case "between":
-            return _between(*rest)
+            return _within_bounds(*rest)
         case _:
             raise ValueError(f"no shape begins with {word!r}")
 
 
-def _between(kind: str, least: int | None, most: int | None) -> Fits:
+def _within_bounds(kind: str, minimum: int | None, maximum: int | None) -> Fits:
     def fits(value: Any) -> bool:
-        return _KINDS[kind](value) and (least is None or value >= least) and (most is None or value <= most)
+        return _KINDS[kind](value) and (minimum is None or value >= minimum) and (maximum is None or value <= maximum)
 
     return fits
 
@@ -66,7 +66,9 @@ def _record(name: str, records: Records) -> Fits:
             return False
         if not read:
             record = records[name]
-            read.append((record["requires"], {key: fitting(each, records) for key, each in record["has"].items()}))
+            read.append(
+                (record["requires"], {key: predicate_for(each, records) for key, each in record["has"].items()})
+            )
         requires, has = read[0]
         return all(key in value for key in requires) and all(
             each(value[key]) for key, each in has.items() if key in value

@@ -7,50 +7,60 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from ..auth.resource.caller import NOBODY, Caller
-from ..auth.resource.challenge import Denied
+from ..auth.resource.caller import UNAUTHENTICATED, RequestAuth
+from ..auth.resource.challenge import AuthChallenge
 from ..errors import LocalError
 from ..exchange import log
-from ..framing import LIMIT
-from ..http.headers import Turned
-from ..http.heads import Heads
-from ..http.origins import Origins
-from ..http.rules import Head, Spoken, Way, check_alone, classify
+from ..framing import MAX_MESSAGE_BYTES
+from ..http.headers import HTTPError
+from ..http.heads import CachedRequestHeadParser
+from ..http.origins import OriginPolicy
+from ..http.rules import RequestHead, ServedRevisions, RequestKind, check_stateless, classify
 from ..jsonrpc import INTERNAL_ERROR, INVALID_REQUEST, decode
 from ..spec import Revision
-from ..transports.http.arrivals import Arrivals
-from ..transports.http.events import EventStore, MemoryEvents
-from ..transports.http.exchange import Posted
-from ..transports.http.sessions import Sessions
-from ..transports.http.silence import KEEP_ALIVE, Silence
-from ..transports.http.wire import Left, Receive, Scope, Send, Sending, announce, id_of, path_of, turn_away
-from .lives import Life
-from .pair import Pairs
+from ..transports.http.arrivals import BodyReader
+from ..transports.http.events import EventStore, InMemoryEventStore
+from ..transports.http.exchange import IncomingPost
+from ..transports.http.sessions import SessionStore
+from ..transports.http.silence import KEEP_ALIVE, KeepAliveTimer
+from ..transports.http.wire import (
+    ClientDisconnectError,
+    Receive,
+    Scope,
+    Send,
+    Sending,
+    send_metadata,
+    id_of,
+    path_of,
+    send_error,
+)
+from .lives import SharedLifespan
+from .pair import LegacySSEHandler
 from .server import BaseServer
-from .shaking import Shaking
-from .single import Single
+from .shaking import StatefulHandler
+from .single import StatelessHandler
 
 if TYPE_CHECKING:
-    from ..auth.resource.protection import Gate, Protection
+    from ..auth.resource.protection import Authenticator, ResourceServer
 
 Owner = Callable[[Mapping[str, Any]], object]
 
 # Looked up here, because it takes longer in an enumeration than in a module.
-_SESSION: Final = Way.SESSION
-_ALONE: Final = Way.ALONE
+_SESSION: Final = RequestKind.SESSION
+_STATELESS: Final = RequestKind.STATELESS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class HTTPLimits:
     """What a client may ask of an endpoint: the length of a message in bytes, seconds for a request to arrive, open
     sessions, seconds a session may be idle, messages in a batch; and the seconds of silence on a stream after which a
     comment is sent, so that no proxy takes it for dead."""
 
-    body: int = LIMIT
-    arrival: float = 30.0
-    sessions: int = 20_000
-    idle: float = 1800.0
-    batch: int = 100
+    max_body: int = MAX_MESSAGE_BYTES
+    body_timeout: float = 30.0
+    max_sessions: int = 20_000
+    session_idle_timeout: float = 1800.0
+    max_batch: int = 100
     keep_alive: float = KEEP_ALIVE
 
 
@@ -62,13 +72,13 @@ def user_of(scope: Mapping[str, Any]) -> object:
     return getattr(user, "display_name", None)
 
 
-class HttpServer:
+class MCPASGIApp:
     """The application. It serves `path`, or whatever it is mounted at where `path` is None.
 
     With `legacy_sse` it also serves the older pair of endpoints, /sse and /messages, to clients that know no other.
-    `hosts` and `origins` are what `http.origins.Origins` says; `owner` tells who made a request, and a session is
+    `hosts` and `origins` are what `http.origins.OriginPolicy` says; `owner` tells who made a request, and a session is
     found only by whom it was opened for. With `auth` every request needs a token that it takes, and who made it is
-    the token's user; where the resource's metadata is served is said in `Protection`.
+    the token's user; where the resource's metadata is served is said in `ResourceServer`.
     """
 
     def __init__(
@@ -79,9 +89,9 @@ class HttpServer:
         hosts: Iterable[str] | None = None,
         origins: Iterable[str] | None = None,
         owner: Owner = user_of,
-        auth: Protection | None = None,
-        events: EventStore | None = None,
-        limits: Limits = Limits(),  # noqa: B008
+        auth: ResourceServer | None = None,
+        event_store: EventStore | None = None,
+        limits: HTTPLimits = HTTPLimits(),  # noqa: B008
         legacy_sse: bool = False,
     ) -> None:
         if not servers:
@@ -89,73 +99,79 @@ class HttpServer:
         self._path = path
         self._owner = owner
         self._limits = limits
-        self._spoken = Spoken.of({each.revision.id: each.revision for each in servers})
+        self._revisions = ServedRevisions.create({each.revision.id: each.revision for each in servers})
         announced = any(each.revision.http.resource_metadata for each in servers)
-        self._gate = None if auth is None else auth.gate(path is None, announced)
-        self._heads = Heads(Origins.of(hosts, origins), self._spoken)
-        self._silence = Silence(limits.keep_alive)
-        self._arrivals = Arrivals(limits.body, limits.arrival)
-        self._lives = {id(each.source): Life(each.source.lifespan) for each in servers}
-        self._singles = {
-            each.revision.id: Single(each, servers, self._lives[id(each.source)], self._silence)
+        self._authenticator = None if auth is None else auth.authenticator(path is None, announced)
+        self._head_parser = CachedRequestHeadParser(OriginPolicy.create(hosts, origins), self._revisions)
+        self._keep_alive = KeepAliveTimer(limits.keep_alive)
+        self._body_reader = BodyReader(limits.max_body, limits.body_timeout)
+        self._lifespans = {id(each.origin): SharedLifespan(each.origin.lifespan) for each in servers}
+        self._stateless = {
+            each.revision.id: StatelessHandler(each, servers, self._lifespans[id(each.origin)], self._keep_alive)
             for each in servers
-            if each.revision.id in self._spoken.stateless
+            if each.revision.id in self._revisions.stateless
         }
-        self._sessions = Sessions(events or MemoryEvents(), limits.sessions, limits.idle)
-        shaking = [each for each in servers if each.revision.id in self._spoken.shaking]
-        self._shaking = Shaking(shaking, self._lives, self._sessions, self._silence)
-        self._pairs = Pairs(shaking, "/sse", "/messages", limits.sessions, self._silence) if legacy_sse else None
+        self._sessions = SessionStore(
+            event_store or InMemoryEventStore(), limits.max_sessions, limits.session_idle_timeout
+        )
+        shaking = [each for each in servers if each.revision.id in self._revisions.stateful]
+        self._stateful = StatefulHandler(shaking, self._lifespans, self._sessions, self._keep_alive)
+        self._legacy_sse = (
+            LegacySSEHandler(shaking, "/sse", "/messages", limits.max_sessions, self._keep_alive)
+            if legacy_sse
+            else None
+        )
         self._is_open = auth is None and not legacy_sse and owner is user_of
-        self._leaving = False
+        self._closing = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """ASGI 3."""
         if scope["type"] != "http":
-            return await self._live(scope, receive, send)
+            return await self._run_lifespan(scope, receive, send)
         method: str = scope["method"]
-        head, length = self._heads.read(method, scope["headers"])
+        head, length = self._head_parser.read(method, scope["headers"])
         try:
-            caller = NOBODY
+            caller = UNAUTHENTICATED
             # At an endpoint that is open to all, nothing of what is looked at here is in the way of most requests.
             if (
                 not self._is_open
-                or head.turned is not None
+                or head.error is not None
                 or "user" in scope
                 or (scope["path"] != self._path and self._path is not None)
                 or scope.get("root_path")
             ):
-                admitted = await self._admit(scope, head, length, receive, send)
-                if not isinstance(admitted, Caller):
+                admitted = await self._authenticate(scope, head, length, receive, send)
+                if not isinstance(admitted, RequestAuth):
                     del head
                     return await admitted
                 caller = admitted
             if method == "POST":
-                body = await self._arrivals.body(receive, length)
+                body = await self._body_reader.read(receive, length)
                 if not isinstance(body, bytes):
-                    return await turn_away(send, body)
-                answer = self._post((decode(body), head, caller, receive, send))
+                    return await send_error(send, body)
+                answer = self._handle_post((decode(body), head, caller, receive, send))
                 del body
             elif method == "GET":
-                answer = self._shaking.listen(head.headers, caller, receive, send)
+                answer = self._stateful.listen(head.headers, caller, receive, send)
             else:
-                answer = self._shaking.end(head.headers, caller, send)
+                answer = self._stateful.end(head.headers, caller, send)
             del head  # What is left to do may last for days, and needs nothing more of what was read.
             await answer
-        except Left:
+        except ClientDisconnectError:
             log.debug("a client left before its request was there")
 
     async def close(self) -> None:
         """End every stream and session, then the lifespans of the servers."""
-        self._leaving = True
-        for single in self._singles.values():
+        self._closing = True
+        for single in self._stateless.values():
             await single.close()
-        await self._shaking.close()
-        if self._pairs is not None:
-            await self._pairs.close()
-        for life in self._lives.values():
+        await self._stateful.close()
+        if self._legacy_sse is not None:
+            await self._legacy_sse.close()
+        for life in self._lifespans.values():
             await life.end()
 
-    async def _live(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _run_lifespan(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Begin and end with the process; whatever else is asked for is refused."""
         if scope["type"] != "lifespan":
             return await send({"type": "websocket.close", "code": 1000})
@@ -163,7 +179,7 @@ class HttpServer:
             message = await receive()
             if message["type"] == "lifespan.startup":
                 try:
-                    for life in self._lives.values():
+                    for life in self._lifespans.values():
                         await life.state()
                 except Exception as fault:
                     log.exception("the lifespan of a server failed")
@@ -177,53 +193,57 @@ class HttpServer:
 
     # ---- one request --------------------------------------------------------------------------------------------------
 
-    async def _admit(self, scope: Scope, head: Head, length: bytes, receive: Receive, send: Send) -> Caller | Sending:
+    async def _authenticate(
+        self, scope: Scope, head: RequestHead, length: bytes, receive: Receive, send: Send
+    ) -> RequestAuth | Sending:
         """Who made a request to the endpoint; else what is left to do for it."""
-        if head.stranger is not None:
-            return turn_away(send, head.stranger)
+        if head.origin_error is not None:
+            return send_error(send, head.origin_error)
         path = path_of(scope)
-        if self._gate is not None and self._gate.announces(path, self._path):
-            return announce(send, scope["method"], self._gate.document)
-        pairs = self._pairs if self._pairs is not None and self._pairs.serves(path) else None
+        if self._authenticator is not None and self._authenticator.serves_metadata(path, self._path):
+            return send_metadata(send, scope["method"], self._authenticator.document)
+        pairs = self._legacy_sse if self._legacy_sse is not None and self._legacy_sse.serves(path) else None
         if pairs is None and self._path not in (None, path):
-            return turn_away(send, Turned(404, "there is nothing here"))
-        caller = NOBODY
-        if self._gate is not None:
-            judged = await self._judge(self._gate, scope, head, pairs is None)
-            if isinstance(judged, Denied):
+            return send_error(send, HTTPError(404, "there is nothing here"))
+        caller = UNAUTHENTICATED
+        if self._authenticator is not None:
+            judged = await self._check_token(self._authenticator, scope, head, pairs is None)
+            if isinstance(judged, AuthChallenge):
                 code = INTERNAL_ERROR if judged.status == 503 else INVALID_REQUEST
-                return turn_away(send, Turned(judged.status, judged.why, code), more=judged.headers)
+                return send_error(send, HTTPError(judged.status, judged.reason, code), more=judged.headers)
             caller = judged
         elif (owner := self._owner(scope)) is not None:
-            caller = Caller(None, owner=owner)
+            caller = RequestAuth(None, owner=owner)
         if pairs is not None:
-            arriving = partial(self._arrivals.body, receive, length)
+            arriving = partial(self._body_reader.read, receive, length)
             return pairs.serve(scope, head.headers, caller, arriving, receive, send)
-        if head.turned is not None:
-            allow = [(b"allow", self._spoken.methods.encode())] if head.turned.status == 405 else []
-            return turn_away(send, head.turned, more=allow)
+        if head.error is not None:
+            allow = [(b"allow", self._revisions.methods.encode())] if head.error.status == 405 else []
+            return send_error(send, head.error, more=allow)
         return caller
 
-    async def _judge(self, gate: Gate, scope: Scope, head: Head, at_resource: bool) -> Caller | Denied:
+    async def _check_token(
+        self, authenticator: Authenticator, scope: Scope, head: RequestHead, at_resource: bool
+    ) -> RequestAuth | AuthChallenge:
         """Who made a request, by its token."""
         path = None if at_resource else scope["path"]
-        return await gate.judge(head.headers, scope["method"], path, scope.get("query_string", b""))
+        return await authenticator.authenticate(head.headers, scope["method"], path, scope.get("query_string", b""))
 
-    def _post(self, posted: Posted) -> Sending:
-        message, head, _, _, send = posted
-        way = head.way or classify(head, message, self._spoken)
-        if type(message) is list and len(message) > self._limits.batch:
-            way = Turned(413, f"a batch has at most {self._limits.batch} messages")
-        if self._leaving:
-            way = Turned(503, "the server is about to end", INTERNAL_ERROR)
+    def _handle_post(self, post: IncomingPost) -> Sending:
+        message, head, _, _, send = post
+        way = head.kind or classify(head, message, self._revisions)
+        if type(message) is list and len(message) > self._limits.max_batch:
+            way = HTTPError(413, f"a batch has at most {self._limits.max_batch} messages")
+        if self._closing:
+            way = HTTPError(503, "the server is about to end", INTERNAL_ERROR)
         if way is _SESSION:
-            return self._shaking.serve(posted)
-        if way is _ALONE:
-            revision = check_alone(head, message, self._spoken)
+            return self._stateful.serve(post)
+        if way is _STATELESS:
+            revision = check_stateless(head, message, self._revisions)
             if not isinstance(revision, Revision):
-                return turn_away(send, revision, id_of(message))
-            return self._singles[revision.id].serve(posted)
-        if isinstance(way, Turned):
-            null = next(iter(self._spoken.shaking.values())).null_ids if self._spoken.shaking else False
-            return turn_away(send, way, id_of(message), null)
-        return self._shaking.open(posted)
+                return send_error(send, revision, id_of(message))
+            return self._stateless[revision.id].serve(post)
+        if isinstance(way, HTTPError):
+            null = next(iter(self._revisions.stateful.values())).null_ids if self._revisions.stateful else False
+            return send_error(send, way, id_of(message), null)
+        return self._stateful.open(post)

@@ -7,65 +7,65 @@ import asyncio
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, Protocol, runtime_checkable
 
-from ..errors import McpError
+from ..errors import MCPError
 from ..exchange import log
-from ..lifecycle import declared, split
-from ..peer import Asked
-from ..seams import Speaker
+from ..lifecycle import is_declared, parse_capability_path
+from ..peer import RequestReceived
+from ..seams import Channel
 from ..spec import META, Notification, Stateless
 from ..wire import is_list, is_object
-from .questions import check_declared
+from .questions import require_client_capabilities
 
 if TYPE_CHECKING:
     from .server import BaseServer, ServerContext
 
-_MOST_WATCHED: Final = 10_000  # Resources that one client may be told of.
+_MAX_SUBSCRIBED_RESOURCES: Final = 10_000  # Resources that one client may be told of.
 
 
-class Hearer(Protocol):
+class Subscriber(Protocol):
     """Somebody who is told of changes."""
 
     def wants(self, row: Notification, params: Mapping[str, Any]) -> bool: ...
 
-    async def hear(self, row: Notification, params: Mapping[str, Any]) -> None: ...
+    async def notify(self, row: Notification, params: Mapping[str, Any]) -> None: ...
 
 
 @runtime_checkable
-class Choosing(Protocol):
+class SubscriptionPolicy(Protocol):
     """A server that says itself who may hear of what; the others tell whoever knows its name."""
 
-    async def followed(self, ctx: ServerContext, row: Notification, ids: list[str]) -> list[str]:
+    async def filter_subscriptions(self, ctx: ServerContext, row: Notification, ids: list[str]) -> list[str]:
         """Of what a client wants to hear of by name, that of which it may."""
         ...
 
 
-class Audience:
+class SubscriptionBus:
     """Everybody who is told of changes of one server."""
 
     def __init__(self) -> None:
-        self._hearers: dict[Hearer, None] = {}
+        self._subscribers: dict[Subscriber, None] = {}
 
-    def join(self, hearer: Hearer) -> None:
-        self._hearers[hearer] = None
+    def subscribe(self, subscriber: Subscriber) -> None:
+        self._subscribers[subscriber] = None
 
-    def leave(self, hearer: Hearer) -> None:
-        self._hearers.pop(hearer, None)
+    def unsubscribe(self, subscriber: Subscriber) -> None:
+        self._subscribers.pop(subscriber, None)
 
-    def is_heard(self, row: Notification, params: Mapping[str, Any]) -> bool:
+    def has_subscriber(self, row: Notification, params: Mapping[str, Any]) -> bool:
         """Whether somebody wants to hear it."""
-        return any(hearer.wants(row, params) for hearer in self._hearers)
+        return any(hearer.wants(row, params) for hearer in self._subscribers)
 
-    async def tell(self, row: Notification, params: Mapping[str, Any]) -> None:
+    async def publish(self, row: Notification, params: Mapping[str, Any]) -> None:
         """Tell all who want to hear it; one who cannot be told harms no other."""
-        for hearer in list(self._hearers):
+        for hearer in list(self._subscribers):
             if hearer.wants(row, params):
                 try:
-                    await hearer.hear(row, params)
-                except McpError as fault:
+                    await hearer.notify(row, params)
+                except MCPError as fault:
                     log.debug("%r was not told to a client: %s", row.method, fault)
 
 
-class Watched:
+class ResourceSubscriptions:
     """The resources that the client of one session is told of."""
 
     def __init__(self) -> None:
@@ -75,39 +75,41 @@ class Watched:
         return uri in self._uris
 
     def add(self, uri: str) -> None:
-        if len(self._uris) < _MOST_WATCHED:
+        if len(self._uris) < _MAX_SUBSCRIBED_RESOURCES:
             self._uris.add(uri)
 
     def discard(self, uri: str) -> None:
         self._uris.discard(uri)
 
 
-class Listener:
+class ListenStream:
     """A client that listens to what it has chosen, until it or the server ends that (basic/patterns/subscriptions)."""
 
-    __slots__ = ("meta", "_speaker", "_chosen", "_ended")
+    __slots__ = ("meta", "_channel", "_filter", "_ended")
 
-    def __init__(self, speaker: Speaker, asked: Asked, chosen: Mapping[str, Any]) -> None:
-        self._speaker = speaker
-        self._chosen = chosen
+    def __init__(self, channel: Channel, request: RequestReceived, filter: Mapping[str, Any]) -> None:
+        self._channel = channel
+        self._filter = filter
         self._ended = asyncio.get_running_loop().create_future()
-        self.meta = {f"{META}subscriptionId": asked.id}
+        self.meta = {f"{META}subscriptionId": request.id}
 
     def wants(self, row: Notification, params: Mapping[str, Any]) -> bool:
-        return is_wanted(self._chosen, row, params)
+        return matches_filter(self._filter, row, params)
 
-    async def hear(self, row: Notification, params: Mapping[str, Any]) -> None:
-        await self._speaker.tell(row, {**params, "_meta": {**params.get("_meta", {}), **self.meta}})
+    async def notify(self, row: Notification, params: Mapping[str, Any]) -> None:
+        await self._channel.send_notification(row, {**params, "_meta": {**params.get("_meta", {}), **self.meta}})
 
-    async def listen(self, audience: Audience, lifecycle: Stateless, longest: float | None) -> None:
+    async def run(self, bus: SubscriptionBus, lifecycle: Stateless, max_seconds: float | None) -> None:
         """Acknowledge what was chosen, then hear of it until `end`, or for so many seconds at the longest."""
-        await self._speaker.tell(lifecycle.acknowledged, {"notifications": self._chosen, "_meta": self.meta})
-        audience.join(self)
-        end = None if longest is None else self._ended.get_loop().call_later(longest, self.end)
+        await self._channel.send_notification(
+            lifecycle.acknowledged, {"notifications": self._filter, "_meta": self.meta}
+        )
+        bus.subscribe(self)
+        end = None if max_seconds is None else self._ended.get_loop().call_later(max_seconds, self.end)
         try:
             await self._ended
         finally:
-            audience.leave(self)
+            bus.unsubscribe(self)
             if end is not None:
                 end.cancel()
 
@@ -117,55 +119,67 @@ class Listener:
             self._ended.set_result(None)
 
 
-def is_wanted(chosen: Mapping[str, Any], row: Notification, params: Mapping[str, Any]) -> bool:
+def matches_filter(filter: Mapping[str, Any], row: Notification, params: Mapping[str, Any]) -> bool:
     """Whether a filter names a notification: by its capability (`server.tools.listChanged` → `toolsListChanged`), or,
     where it is about a resource or one of a list, by that."""
     if row.listed is not None:
         name, key = row.listed
-        return is_list(listed := chosen.get(name)) and params.get(key) in listed
+        return is_list(listed := filter.get(name)) and params.get(key) in listed
     if "uri" in params:
-        return any(is_list(value) and params["uri"] in value for value in chosen.values())
-    return chosen.get(filter_name(row.capability)) is True
+        return any(is_list(value) and params["uri"] in value for value in filter.values())
+    return filter.get(filter_key(row.capability)) is True
 
 
-def honoured(asked: Mapping[str, Any], capabilities: Mapping[str, Any], rows: list[Notification]) -> dict[str, Any]:
+def supported_filter(
+    requested: Mapping[str, Any], capabilities: Mapping[str, Any], rows: list[Notification]
+) -> dict[str, Any]:
     """The part of a filter that a server with these capabilities can honour."""
-    can = {split(row.capability)[1] for row in rows if declared(dict(capabilities), split(row.capability)[1])}
-    names = {filter_name(f"server.{'.'.join(path)}") for path in can if len(path) > 1}
-    watches = any(row.capability and "uri" in fields_of(row) and split(row.capability)[1] in can for row in rows)
-    lists = {row.listed[0]: split(row.capability)[1] in can for row in rows if row.listed is not None}
+    can = {
+        parse_capability_path(row.capability)[1]
+        for row in rows
+        if is_declared(dict(capabilities), parse_capability_path(row.capability)[1])
+    }
+    names = {filter_key(f"server.{'.'.join(path)}") for path in can if len(path) > 1}
+    watches = any(
+        row.capability and "uri" in param_names(row) and parse_capability_path(row.capability)[1] in can for row in rows
+    )
+    lists = {row.listed[0]: parse_capability_path(row.capability)[1] in can for row in rows if row.listed is not None}
     return {
         name: value
-        for name, value in asked.items()
+        for name, value in requested.items()
         if (lists.get(name, watches) if is_list(value) else value is True and name in names)
     }
 
 
-def is_below(uri: str, whole: str) -> bool:
+def is_within_resource(uri: str, resource: str) -> bool:
     """Whether a URI is that of a resource, or of a part of it: a server may tell of a part, where the whole is watched."""
-    return uri == whole or uri.startswith(whole if whole.endswith("/") else f"{whole}/")
+    return uri == resource or uri.startswith(resource if resource.endswith("/") else f"{resource}/")
 
 
-async def agreed(server: BaseServer, ctx: ServerContext, asked: Asked) -> dict[str, Any]:
-    """What a client will hear of what it asks to hear. Raises Refusal where it has not declared what that needs."""
+async def accept_filter(server: BaseServer, ctx: ServerContext, request: RequestReceived) -> dict[str, Any]:
+    """What a client will hear of what it asks to hear. Raises JSONRPCError where it has not declared what that needs."""
     rows = [row for row in server.revision.table("server_to_client").values() if isinstance(row, Notification)]
-    chosen = honoured(filter_of(asked.params), server.capabilities, rows)
+    chosen = supported_filter(filter_of(request.params), server.capabilities, rows)
     for row in rows:
         if row.listed is not None and (name := row.listed[0]) in chosen:
-            check_declared(server.revision, ctx.capabilities, [f"client{row.capability.removeprefix('server')}"])
-            if isinstance(server.source, Choosing):
-                chosen[name] = await server.source.followed(ctx, row, chosen[name][:_MOST_WATCHED])
+            require_client_capabilities(
+                server.revision, ctx.capabilities, [f"client{row.capability.removeprefix('server')}"]
+            )
+            if isinstance(server.origin, SubscriptionPolicy):
+                chosen[name] = await server.origin.filter_subscriptions(
+                    ctx, row, chosen[name][:_MAX_SUBSCRIBED_RESOURCES]
+                )
     return chosen
 
 
-def fields_of(row: Notification) -> frozenset[str]:
+def param_names(row: Notification) -> frozenset[str]:
     """The properties of the params of a notification."""
     return frozenset(getattr(row.params, "model_fields", {}))
 
 
-def filter_name(capability: str) -> str:
+def filter_key(capability: str) -> str:
     """How a filter names the changes that need this capability: `server.tools.listChanged` → `toolsListChanged`."""
-    first, *rest = split(capability)[1] if capability else ("",)
+    first, *rest = parse_capability_path(capability)[1] if capability else ("",)
     return first + "".join(word[:1].upper() + word[1:] for word in rest)
 
 

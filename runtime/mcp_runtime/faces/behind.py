@@ -5,30 +5,30 @@ from __future__ import annotations
 import asyncio
 from typing import Any, Final
 
-_CANCEL: Final = 0.4  # Seconds to take note of being cancelled.
+_CANCEL_SECONDS: Final = 0.4  # Seconds to take note of being cancelled.
 
 
-class Behind:
+class BackgroundTasks:
     """All of it, of one conversation."""
 
     def __init__(self) -> None:
-        self._going: set[asyncio.Future[Any]] = set()
-        self._over = False
+        self._tasks: set[asyncio.Future[Any]] = set()
+        self._ended = False
 
     def __len__(self) -> int:
-        return len(self._going)
+        return len(self._tasks)
 
-    def add(self, work: asyncio.Future[Any]) -> None:
+    def add(self, coro: asyncio.Future[Any]) -> None:
         """Let work go on; it is cancelled when the conversation ends, or at once where that has ended."""
-        self._going.add(work)
-        work.add_done_callback(self._going.discard)
-        if self._over:
-            work.cancel()
+        self._tasks.add(coro)
+        coro.add_done_callback(self._tasks.discard)
+        if self._ended:
+            coro.cancel()
 
     async def end(self) -> None:
         """Cancel what goes on, and wait a moment for it to take note."""
-        self._over = True
-        for work in self._going:
+        self._ended = True
+        for work in self._tasks:
             work.cancel()
-        if self._going:
-            await asyncio.wait(list(self._going), timeout=_CANCEL)
+        if self._tasks:
+            await asyncio.wait(list(self._tasks), timeout=_CANCEL_SECONDS)

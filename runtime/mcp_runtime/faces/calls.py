@@ -9,19 +9,19 @@ from typing import Any, Final, TypeAlias, TypeVar, cast
 
 from pydantic import BaseModel
 
-from ..errors import NotConnected, RemoteError
+from ..errors import ConnectionClosedError, RemoteError
 from ..exchange import OnProgress
-from ..seams import Speaker
+from ..seams import Channel
 from ..spec import InputRequest, Notification, Request
 from ..wire import is_object
-from .tracing import is_tracing, trace
+from .tracing import is_tracing, trace_meta
 
 ResultT = TypeVar("ResultT", bound=BaseModel)
 Params: TypeAlias = BaseModel | Mapping[str, object]
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class RequestOptions:
     """How one call is made.
 
     `timeout`: seconds to wait for the answer; None waits for ever. `max_timeout`: where it is given, progress starts
@@ -34,47 +34,49 @@ class Options:
     max_timeout: float | None = None
     on_progress: OnProgress | None = None
     meta: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    fresh: bool = False
+    bypass_cache: bool = False
 
 
-DEFAULT: Final = Options()
+DEFAULT_OPTIONS: Final = RequestOptions()
 
 
-class Caller:
+class Requester:
     """Something that sends what its revision lets its side send."""
 
-    _own_meta: Mapping[str, Any] = {}
+    _request_meta: Mapping[str, Any] = {}
 
-    async def _ask(
-        self, row: Request[ResultT] | InputRequest[ResultT], params: Params, options: Options | None
+    async def _send_request(
+        self, row: Request[ResultT] | InputRequest[ResultT], params: Params, options: RequestOptions | None
     ) -> ResultT:
-        chosen = options or DEFAULT
-        session = self._live()
-        given = self._given(row, params, chosen)
-        answer = await session.ask(
+        chosen = options or DEFAULT_OPTIONS
+        session = self._require_channel()
+        given = self._build_params(row, params, chosen)
+        answer = await session.send_request(
             cast("Request[Any]", row), given, chosen.timeout, chosen.on_progress, chosen.max_timeout
         )
         return cast("ResultT", answer)
 
-    async def _ask_for(
-        self, interim: type[ResultT], row: Request[Any], params: Params, options: Options | None
+    async def _send_request_for(
+        self, interim: type[ResultT], row: Request[Any], params: Params, options: RequestOptions | None
     ) -> ResultT:
         """Ask with params that ask for an interim result. Raises RemoteError where the answer comes without it."""
-        answer = await self._ask(row, params, options)
+        answer = await self._send_request(row, params, options)
         if not isinstance(answer, interim):
             raise RemoteError(f"{row.method!r}: answered at once, without the {interim.__name__} that was asked for")
         return answer
 
-    async def _tell(self, row: Notification, params: Params, options: Options | None) -> None:
-        await self._live().tell(row, self._given(row, params, options or DEFAULT))
+    async def _send_notification(self, row: Notification, params: Params, options: RequestOptions | None) -> None:
+        await self._require_channel().send_notification(
+            row, self._build_params(row, params, options or DEFAULT_OPTIONS)
+        )
 
-    async def _pages(
-        self, row: Request[Any], params: dict[str, Any], items: str, options: Options | None
+    async def _paginate(
+        self, row: Request[Any], params: dict[str, Any], items: str, options: RequestOptions | None
     ) -> AsyncIterator[Any]:
         """Every item of a list, page after page, until there is no further cursor."""
         cursor: str | None = None
         while True:
-            page: Any = await self._ask(row, {**params, "cursor": cursor}, options)
+            page: Any = await self._send_request(row, {**params, "cursor": cursor}, options)
             for item in getattr(page, items):
                 yield item
             if page.next_cursor is None:
@@ -83,20 +85,22 @@ class Caller:
                 raise RemoteError(f"{row.method!r}: the cursor {cursor!r} leads to itself")
             cursor = page.next_cursor
 
-    def _live(self) -> Speaker:
-        """The conversation, or NotConnected."""
-        raise NotConnected("there is no connection; use `async with`")
+    def _require_channel(self) -> Channel:
+        """The conversation, or ConnectionClosedError."""
+        raise ConnectionClosedError("there is no connection; use `async with`")
 
-    def _given(self, row: Request[Any] | InputRequest[Any] | Notification, params: Params, options: Options) -> Any:
+    def _build_params(
+        self, row: Request[Any] | InputRequest[Any] | Notification, params: Params, options: RequestOptions
+    ) -> Any:
         """The params to send: a property that is None was not given, unless the schema requires it."""
-        own = self._own_meta
+        own = self._request_meta
         if is_tracing() and isinstance(row, Request):  # Questions inside results are known again by what they say.
-            own = {**trace(), **own}
+            own = {**trace_meta(), **own}
         if isinstance(params, BaseModel):
             if not (options.meta or own):
                 return params
             params = params.model_dump()
-        required = _required(row.params)
+        required = _required_params(row.params)
         given = {wire: value for wire, value in params.items() if value is not None or wire in required}
         if not (options.meta or own):
             return given
@@ -108,7 +112,7 @@ class Caller:
 
 
 @cache
-def _required(shape: Any) -> frozenset[str]:
+def _required_params(shape: Any) -> frozenset[str]:
     """The wire names of the properties that a params type requires."""
     fields = getattr(shape, "model_fields", {})
     return frozenset(field.alias or name for name, field in fields.items() if field.is_required())

@@ -10,23 +10,23 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
 from pydantic import BaseModel
 
-from ..errors import ErrorResponse, LocalError, McpError, Rejected
+from ..errors import RemoteJSONRPCError, LocalError, MCPError, HTTPStatusError
 from ..exchange import log
-from ..lifecycle import extensions_needed, merge
-from ..peer import Asked, Peer, Told
-from ..seams import Exchanging, Speaker, Transport
+from ..lifecycle import required_extensions, merge
+from ..peer import RequestReceived, Connection, NotificationReceived
+from ..seams import RequestTransport, Channel, Transport
 from ..session import Session
 from ..spec import META, Direction, Handshake, InputRequest, Request, Revision, Stateless
-from .caching import Cache
-from .calls import DEFAULT, Options, Params, ResultT
-from .face import Chosen, Context, Extension, Face, Speaking
-from .listening import Hearing
-from .refused import older, supported
-from .tracing import in_trace
+from .caching import ClientResponseCache
+from .calls import DEFAULT_OPTIONS, RequestOptions, Params, ResultT
+from .face import RevisionChoice, Context, Extension, Endpoint, Candidate
+from .listening import SubscriptionManager
+from .refused import legacy_candidates, supported_versions
+from .tracing import with_trace_context
 
 if TYPE_CHECKING:
-    from ..transports.http_client.channel import Reach
-    from .folders import Folders
+    from ..transports.http_client.channel import HTTPOptions
+    from .folders import FileRoots
 
 Connect = Callable[[], Awaitable[Transport]]
 
@@ -35,7 +35,7 @@ class ClientContext(Context):
     """What a client's handler knows of the message it handles; `state` is the client."""
 
 
-class BaseClient(Face):
+class BaseClient(Endpoint):
     """A client: `async with` opens the conversation, and ends it.
 
     `capabilities` are declared beside those that the overridden methods declare, such as
@@ -55,39 +55,43 @@ class BaseClient(Face):
         name: str = "mcp-codegen",
         version: str = "0",
         capabilities: Mapping[str, Any] | None = None,
-        opening: Options = DEFAULT,
-        keep_alive: float | None = None,
-        revisions: Chosen = (),
+        connect_options: RequestOptions = DEFAULT_OPTIONS,
+        ping_interval: float | None = None,
+        revisions: RevisionChoice = (),
         extensions: Sequence[Extension] = (),
-        cache: Cache | bool = True,
-        roots: Folders | None = None,
+        cache: ClientResponseCache | bool = True,
+        roots: FileRoots | None = None,
     ) -> None:
         super().__init__(capabilities, extensions)
-        self._folders = roots
+        self._file_roots = roots
         if roots is not None:
-            roots.serve(self._handlers, self.revision)
+            roots.add_handler(self._handlers, self.revision)
         self.name = name
         self.version = version
         self.server: BaseModel | None = None
         self._connect = connect
         self._session: Session | None = None
-        self._opening = opening
-        self._keep_alive = keep_alive
+        self._connect_options = connect_options
+        self._ping_interval = ping_interval
         self._revisions = revisions
-        self._beside: list[asyncio.Task[None]] = []  # What goes on as long as the conversation.
-        self._running: asyncio.Task[None] | None = None
-        self._cache = Cache() if cache is True else cache or None
-        self.hearing = Hearing(self.revision, self._live, self._ask, self._given, self._cache)
+        self._background: list[asyncio.Task[None]] = []  # What goes on as long as the conversation.
+        self._runner: asyncio.Task[None] | None = None
+        self._cache = ClientResponseCache() if cache is True else cache or None
+        self.subscriptions = SubscriptionManager(
+            self.revision, self._require_channel, self._send_request, self._build_params, self._cache
+        )
         lifecycle = self.revision.lifecycle
         if isinstance(lifecycle, Handshake):
-            self.capabilities = self._capabilities(lifecycle.open.params, lifecycle.terms.client)
+            self.capabilities = self._declared_capabilities(
+                lifecycle.initialize_request.params, lifecycle.fields.client_capabilities
+            )
         else:
             meta = lifecycle.discover.params.model_fields["meta"].annotation
-            self.capabilities = self._capabilities(meta, "client_capabilities")
+            self.capabilities = self._declared_capabilities(meta, "client_capabilities")
         for each in extensions:
-            merge(self.capabilities, extensions_needed(each.methods.REVISION, "client"))
+            merge(self.capabilities, required_extensions(each.methods.REVISION, "client"))
         if roots is not None:
-            merge(self.capabilities, roots.declared(self.revision))
+            merge(self.capabilities, roots.capabilities(self.revision))
 
     @classmethod
     def stdio(
@@ -105,65 +109,69 @@ class BaseClient(Face):
         """
 
         async def start() -> Transport:
-            from ..transports.child import ChildTransport
+            from ..transports.child import SubprocessTransport
 
-            return await ChildTransport.start(command, env, cwd, stderr)
+            return await SubprocessTransport.start(command, env, cwd, stderr)
 
         return cls(start, **settings)
 
     @classmethod
     def memory(cls, *servers: Any, **settings: Any) -> Self:
         """A client of server objects in the same process, for tests."""
-        from .memory import connect
+        from .memory import connect_in_memory
 
-        return cls(connect(servers), **settings)
+        return cls(connect_in_memory(servers), **settings)
 
     @classmethod
-    def http(cls, url: str, *, reach: Reach | None = None, **settings: Any) -> Self:
+    def http(cls, url: str, *, http: HTTPOptions | None = None, **settings: Any) -> Self:
         """A client of the server at this URL. `reach` says how it is reached: with which headers and credentials, over
         which proxy, within which limits. `settings` are those of the class."""
 
         async def start() -> Transport:
-            from ..transports.http_client.channel import Reach
-            from ..transports.http_client.transport import HttpTransport
+            from ..transports.http_client.channel import HTTPOptions
+            from ..transports.http_client.transport import HTTPClientTransport
 
-            return HttpTransport(url, cls.revision, reach or Reach())
+            return HTTPClientTransport(url, cls.revision, http or HTTPOptions())
 
-        if reach is not None and reach.patience:
-            settings.setdefault("opening", Options(timeout=reach.patience + 60.0))
+        if http is not None and http.login_timeout:
+            settings.setdefault("connect_options", RequestOptions(timeout=http.login_timeout + 60.0))
         return cls(start, **settings)
 
-    def _live(self) -> Session:
-        return self._session or cast(Session, super()._live())
+    def _require_channel(self) -> Session:
+        return self._session or cast(Session, super()._require_channel())
 
-    async def _ask(
-        self, row: Request[ResultT] | InputRequest[ResultT], params: Params, options: Options | None
+    async def _send_request(
+        self, row: Request[ResultT] | InputRequest[ResultT], params: Params, options: RequestOptions | None
     ) -> ResultT:
-        if self._cache is not None and isinstance(row, Request) and row.keeps:
-            ask = partial(super()._ask, row, params, options)
-            answer: Any = await self._cache.ask(self.revision.id, row, params, options, ask)
+        if self._cache is not None and isinstance(row, Request) and row.cacheable:
+            ask = partial(super()._send_request, row, params, options)
+            answer: Any = await self._cache.request(self.revision.id, row, params, options, ask)
         else:
-            answer = await super()._ask(row, params, options)
+            answer = await super()._send_request(row, params, options)
         if isinstance(answer, row.result) or not isinstance(row, Request):
             return cast("ResultT", answer)
-        from .answering import go_on
+        from .answering import resolve_input_required
 
-        again = partial(super()._ask, row, options=options)
-        answer = await go_on(row, params, answer, self._answerable(), self._answer, again)
-        if not isinstance(answer, row.answers):  # The caller does not expect it: it is a task, of an added extension.
-            from .following import follow
+        again = partial(super()._send_request, row, options=options)
+        answer = await resolve_input_required(
+            row, params, answer, self._input_handlers(), self._answer_input_request, again
+        )
+        if not isinstance(
+            answer, row.result_types
+        ):  # The caller does not expect it: it is a task, of an added extension.
+            from .following import wait_for_task
 
-            answer = await follow(self, answer, options)
+            answer = await wait_for_task(self, answer, options)
         return cast("ResultT", answer)
 
-    def _answerable(self) -> dict[str, InputRequest[Any]]:
+    def _input_handlers(self) -> dict[str, InputRequest[Any]]:
         rows = (row for row in self.revision.rows if isinstance(row, InputRequest))
         return {row.method: row for row in rows if row.method in self._handlers}
 
-    async def _answer(self, row: InputRequest[Any], params: Any) -> Any:
+    async def _answer_input_request(self, row: InputRequest[Any], params: Any) -> Any:
         """What the handler says to a question inside a result."""
-        asked = Asked("", cast(Any, row), params)
-        return await self._handlers[row.method](ClientContext(self._live(), asked, self), params)
+        asked = RequestReceived("", cast(Any, row), params)
+        return await self._handlers[row.method](ClientContext(self._require_channel(), asked, self), params)
 
     # ---- opening and closing ------------------------------------------------------------------------------------------
 
@@ -171,51 +179,57 @@ class BaseClient(Face):
         if not self._revisions:
             await self.open([self])
             return self
-        from .lent import ClientFace
-        from .revisions import clients_of
+        from .lent import ClientAdapter
+        from .revisions import client_candidates
 
-        candidates = clients_of(self, self._revisions)
+        candidates = client_candidates(self, self._revisions)
         # A server that shakes hands says so when it is asked what it is; one that does not, would not say what it is.
-        first = next((each for each in reversed(candidates) if not each.shakes_hands), candidates[-1])
-        agreed = await first.face().open(candidates)
-        if isinstance(agreed, ClientFace):
-            agreed.hand_back()
+        first = next((each for each in reversed(candidates) if not each.stateful), candidates[-1])
+        agreed = await first.get().open(candidates)
+        if isinstance(agreed, ClientAdapter):
+            agreed.attach_to_client()
         return self
 
     async def __aexit__(self, *exception: object) -> None:
         await self.close()
 
-    async def open(self, candidates: Sequence[Speaking[BaseClient]]) -> BaseClient:
+    async def open(self, candidates: Sequence[Candidate[BaseClient]]) -> BaseClient:
         """Connect, and open the conversation as that one of the candidates whose revision the server agrees to."""
-        known = [] if self._folders is None else await self._folders.now()
+        known = [] if self._file_roots is None else await self._file_roots.current_uris()
         transport = await self._connect()
-        session = Session(Peer(self.revision, "client", own=self.capabilities), transport, in_trace(self._handle))
-        _speak(session, self.revision, candidates)
-        self._running = asyncio.create_task(session.run())
+        session = Session(
+            Connection(self.revision, "client", local_capabilities=self.capabilities),
+            transport,
+            with_trace_context(self._handle_message),
+        )
+        _set_transport_revision(session, self.revision, candidates)
+        self._runner = asyncio.create_task(session.run())
         self._session = session
         try:
-            agreed = await self._agree(session, candidates)
+            agreed = await self._negotiate(session, candidates)
         except BaseException:
             await self.close()
             raise
-        agreed._attend(session, known)
+        agreed._start_background(session, known)
         return agreed
 
-    def _attend(self, session: Session, known: list[str]) -> None:
+    def _start_background(self, session: Session, known_roots: list[str]) -> None:
         """Begin what goes on as long as the conversation; `known` are the roots that there were before it."""
         lifecycle = self.revision.lifecycle
-        if self._keep_alive is not None and isinstance(lifecycle, Handshake):
-            self._beside.append(asyncio.create_task(self._stay_alive(lifecycle.probe, self._keep_alive)))
-        if self._folders is not None and (row := self._folders.news(self.revision)) is not None:
-            watching = self._folders.watch(known, session.over, partial(session.tell, row, None))
-            self._beside.append(asyncio.create_task(watching))
+        if self._ping_interval is not None and isinstance(lifecycle, Handshake):
+            self._background.append(asyncio.create_task(self._ping(lifecycle.ping_request, self._ping_interval)))
+        if self._file_roots is not None and (row := self._file_roots.list_changed_row(self.revision)) is not None:
+            watching = self._file_roots.watch(
+                known_roots, session.closed, partial(session.send_notification, row, None)
+            )
+            self._background.append(asyncio.create_task(watching))
 
-    async def _stay_alive(self, probe: Request[Any], seconds: float) -> None:
+    async def _ping(self, row: Request[Any], seconds: float) -> None:
         while True:
             await asyncio.sleep(seconds)
             try:
-                await self._ask(probe, {}, Options(timeout=seconds))
-            except McpError as fault:
+                await self._send_request(row, {}, RequestOptions(timeout=seconds))
+            except MCPError as fault:
                 log.warning("the server does not answer: %s", fault)
                 if self._session is not None:
                     await self._session.close()
@@ -223,8 +237,8 @@ class BaseClient(Face):
 
     async def close(self) -> None:
         """End the conversation; more than once does no harm. Works from any task."""
-        session, running, beside = self._session, self._running, self._beside
-        self._session, self._running, self._beside = None, None, []
+        session, running, beside = self._session, self._runner, self._background
+        self._session, self._runner, self._background = None, None, []
         for each in beside:
             each.cancel()
         if session is not None:
@@ -233,104 +247,112 @@ class BaseClient(Face):
             with suppress(asyncio.CancelledError):
                 await asyncio.wait([running, *beside])
 
-    async def _agree(self, session: Session, candidates: Sequence[Speaking[BaseClient]]) -> BaseClient:
+    async def _negotiate(self, session: Session, candidates: Sequence[Candidate[BaseClient]]) -> BaseClient:
         lifecycle = self.revision.lifecycle
         if isinstance(lifecycle, Stateless):
             return await self._discover(session, lifecycle, candidates)
-        return await self._shake_hands(session, lifecycle, candidates)
+        return await self._initialize(session, lifecycle, candidates)
 
-    async def _shake_hands(
-        self, session: Session, lifecycle: Handshake, candidates: Sequence[Speaking[BaseClient]]
+    async def _initialize(
+        self, session: Session, lifecycle: Handshake, candidates: Sequence[Candidate[BaseClient]]
     ) -> BaseClient:
         """Offer this revision, and take the one the server answers with if it is one of the candidates'."""
-        terms = lifecycle.terms
+        terms = lifecycle.fields
         offer = {
             terms.version: self.revision.id,
-            terms.client: self.capabilities,
+            terms.client_capabilities: self.capabilities,
             terms.client_info: {"name": self.name, "version": self.version},
         }
-        result = cast(BaseModel, await self._ask(lifecycle.open, offer, self._opening))
+        result = cast(BaseModel, await self._send_request(lifecycle.initialize_request, offer, self._connect_options))
         said = result.model_dump()
-        named = next((each for each in candidates if each.speaks == said[terms.version]), None)
+        named = next((each for each in candidates if each.revision_id == said[terms.version]), None)
         if named is None:
-            ids = ", ".join(each.speaks for each in candidates)
+            ids = ", ".join(each.revision_id for each in candidates)
             raise LocalError(f"the server speaks {said[terms.version]!r}, this client {ids}")
-        agreed = named.face()
-        session.peer.own = agreed.capabilities
-        session.peer.agree(agreed.revision, said[terms.server])
-        _speak(session, agreed.revision)
-        self._hand_over(agreed, result)
+        agreed = named.get()
+        session.connection.local_capabilities = agreed.capabilities
+        session.connection.negotiated(agreed.revision, said[terms.server_capabilities])
+        _set_transport_revision(session, agreed.revision)
+        self._transfer_session(agreed, result)
         opened = agreed.revision.lifecycle
         assert isinstance(opened, Handshake), "a handshake was answered with a revision that has none"
-        await session.tell(opened.opened, None)
+        await session.send_notification(opened.initialized, None)
         return agreed
 
     async def _discover(
-        self, session: Session, lifecycle: Stateless, candidates: Sequence[Speaking[BaseClient]]
+        self, session: Session, lifecycle: Stateless, candidates: Sequence[Candidate[BaseClient]]
     ) -> BaseClient:
         """Ask what the server is; where it is not of this lifecycle, shake hands as the newest candidate that can."""
-        self._own_meta = {
+        self._request_meta = {
             f"{META}protocolVersion": self.revision.id,
             f"{META}clientInfo": {"name": self.name, "version": self.version},
             f"{META}clientCapabilities": self.capabilities,
         }
         try:
-            result: Any = await super()._ask(lifecycle.discover, {}, self._opening)
-        except (ErrorResponse, Rejected) as refused:
-            if self.revision.id not in supported(refused):
-                return await self._turn_to_older(session, refused, candidates)
-            result = await super()._ask(lifecycle.discover, {}, self._opening)  # It does speak it, it says: once more.
+            result: Any = await super()._send_request(lifecycle.discover, {}, self._connect_options)
+        except (RemoteJSONRPCError, HTTPStatusError) as refused:
+            if self.revision.id not in supported_versions(refused):
+                return await self._fall_back(session, refused, candidates)
+            result = await super()._send_request(
+                lifecycle.discover, {}, self._connect_options
+            )  # It does speak it, it says: once more.
         if self.revision.id not in result.supported_versions:
             raise LocalError(
                 f"the server speaks {', '.join(result.supported_versions)}, this client {self.revision.id}"
             )
-        session.peer.agree(self.revision, result.capabilities.model_dump())
-        _speak(session, self.revision)
+        session.connection.negotiated(self.revision, result.capabilities.model_dump())
+        _set_transport_revision(session, self.revision)
         self.server = result
         return self
 
-    async def _turn_to_older(
-        self, session: Session, refused: ErrorResponse | Rejected, candidates: Sequence[Speaking[BaseClient]]
+    async def _fall_back(
+        self, session: Session, error: RemoteJSONRPCError | HTTPStatusError, candidates: Sequence[Candidate[BaseClient]]
     ) -> BaseClient:
-        left = older(self.revision, refused, candidates)
+        left = legacy_candidates(self.revision, error, candidates)
         if not left:
-            raise LocalError(f"the server does not speak {self.revision.id}: {refused}") from refused
-        other = left[-1].face()
-        self._own_meta = {}
-        session.peer = Peer(other.revision, "client", own=other.capabilities)
-        _speak(session, other.revision, left)
-        self._hand_over(other, None)
-        return await other._agree(session, left)
+            raise LocalError(f"the server does not speak {self.revision.id}: {error}") from error
+        other = left[-1].get()
+        self._request_meta = {}
+        session.connection = Connection(other.revision, "client", local_capabilities=other.capabilities)
+        _set_transport_revision(session, other.revision, left)
+        self._transfer_session(other, None)
+        return await other._negotiate(session, left)
 
-    def _hand_over(self, agreed: BaseClient, server: BaseModel | None) -> None:
+    def _transfer_session(self, negotiated: BaseClient, server: BaseModel | None) -> None:
         """Let another client of the same conversation go on with it."""
-        agreed.server = server
-        if agreed is not self:
-            agreed._session, agreed._running = self._session, self._running
-            self._session = self._running = None
-            assert agreed._session is not None
-            agreed._session.handle = in_trace(agreed._handle)
+        negotiated.server = server
+        if negotiated is not self:
+            negotiated._session, negotiated._runner = self._session, self._runner
+            self._session = self._runner = None
+            assert negotiated._session is not None
+            negotiated._session.handle = with_trace_context(negotiated._handle_message)
 
-    async def _handle(self, session: Speaker, message: Asked | Told) -> Any:
+    async def _handle_message(self, session: Channel, message: RequestReceived | NotificationReceived) -> Any:
         """The answer to a message: the runtime's own to a probe, else that of the handler."""
-        lifecycle, row = session.peer.revision.lifecycle, message.row
-        if isinstance(lifecycle, Handshake) and isinstance(message, Asked) and row.method == lifecycle.probe.method:
+        lifecycle, row = session.connection.revision.lifecycle, message.row
+        if (
+            isinstance(lifecycle, Handshake)
+            and isinstance(message, RequestReceived)
+            and row.method == lifecycle.ping_request.method
+        ):
             return message.row.result()
-        if isinstance(message, Told):
-            self.hearing.heard(message.row, message.params)
+        if isinstance(message, NotificationReceived):
+            self.subscriptions.dispatch(message.row, message.params)
         handler = self._handlers.get(row.method)
         if handler is None:
-            if isinstance(message, Asked):
+            if isinstance(message, RequestReceived):
                 raise self._not_handled(row)
             return None
         return await handler(ClientContext(session, message, self), message.params)
 
 
-def _speak(session: Session, revision: Revision, candidates: Sequence[Speaking[BaseClient]] = ()) -> None:
+def _set_transport_revision(
+    session: Session, revision: Revision, candidates: Sequence[Candidate[BaseClient]] = ()
+) -> None:
     """Tell a transport that wants to know of which revision the messages are from now on, and which others the server
     may agree to."""
-    if isinstance(session.transport, Exchanging):
-        session.transport.speak(revision, lambda: (each.face().revision for each in candidates))
+    if isinstance(session.transport, RequestTransport):
+        session.transport.set_revision(revision, lambda: (each.get().revision for each in candidates))
 
 
 async def negotiate(*clients: BaseClient) -> BaseClient:

@@ -9,30 +9,32 @@ from typing import Any, TypeVar
 
 from ..errors import LocalError
 from .client import BaseClient
-from .face import Chosen
+from .face import RevisionChoice
 from .server import BaseServer
 
 ClientT = TypeVar("ClientT", bound=BaseClient)
 Target = str | Sequence[str] | BaseServer | Sequence[BaseServer]
 
 
-def connect(kind: type[ClientT], target: Target, revisions: Chosen, settings: dict[str, Any]) -> ClientT:
+def connect(
+    client_class: type[ClientT], target: Target, revisions: RevisionChoice, settings: dict[str, Any]
+) -> ClientT:
     """A client of this class, to be opened with `async with`. `settings` are those of the class and of what connects
     it: a command, a URL that begins with http, or server objects in the same process."""
     if isinstance(target, str):
         if not target.startswith(("http://", "https://")):
             raise LocalError(f"{target!r} is no URL; a command is a list of its words")
-        return kind.http(target, revisions=revisions, **settings)
+        return client_class.http(target, revisions=revisions, **settings)
     if isinstance(target, BaseServer):
-        return kind.memory(target, revisions=revisions, **settings)
+        return client_class.memory(target, revisions=revisions, **settings)
     words = [each for each in target if isinstance(each, str)]
     if words:
-        return kind.stdio(*words, revisions=revisions, **settings)
-    return kind.memory(*target, revisions=revisions, **settings)
+        return client_class.stdio(*words, revisions=revisions, **settings)
+    return client_class.memory(*target, revisions=revisions, **settings)
 
 
-def newest(family: str) -> type[BaseClient]:
+def newest_client(package: str) -> type[BaseClient]:
     """The client of the newest revision of a package."""
-    revisions: dict[str, str] = import_module(family).REVISIONS
-    client: type[BaseClient] = import_module(f"{family}.{list(revisions.values())[-1]}").Client
+    revisions: dict[str, str] = import_module(package).REVISIONS
+    client: type[BaseClient] = import_module(f"{package}.{list(revisions.values())[-1]}").Client
     return client

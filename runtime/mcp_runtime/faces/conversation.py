@@ -9,19 +9,19 @@ from typing import TYPE_CHECKING, Any, Final
 from pydantic import BaseModel
 from pydantic_core import to_json
 
-from ..errors import Refusal
-from ..peer import Asked, Peer, Told
-from ..seams import Speaker
+from ..errors import JSONRPCError
+from ..peer import RequestReceived, Connection, NotificationReceived
+from ..seams import Channel
 from ..session import Session
 from ..spec import META, Handshake, Notification, Request, Sent, Stateless
-from .audience import Listener, Watched, agreed
-from .behind import Behind
-from .face import LEVELS, Handler, Speaking
+from .audience import ListenStream, ResourceSubscriptions, accept_filter
+from .behind import BackgroundTasks
+from .face import LEVELS, Handler, Candidate
 from .guards import check_scopes
-from .questions import check_questions
-from .rates import Allowance
-from .rounds import Rounds, Suspended
-from .tracing import is_tracing, within_trace
+from .questions import check_input_required
+from .rates import TokenBucket
+from .rounds import MultiRoundTripRequest, InputRequired
+from .tracing import is_tracing, handle_in_trace
 
 if TYPE_CHECKING:
     from .served import ServerContext
@@ -30,198 +30,208 @@ if TYPE_CHECKING:
 NO_CACHE: Final = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
 
 
-class Conversation:
+class Dispatcher:
     """One client, served by that one of the servers whose revision it speaks."""
 
-    __slots__ = ("state", "level", "client_info", "log_pace", "_servers", "_server", "_session", "_watched",
-                 "_listeners", "_behind", "__weakref__")  # fmt: skip
+    __slots__ = ("state", "log_level", "client_info", "log_rate", "_candidates", "_server", "_session", "_resource_subscriptions",
+                 "_listen_streams", "_background_tasks", "__weakref__")  # fmt: skip
 
-    def __init__(self, servers: Sequence[Speaking[BaseServer]], chosen: BaseServer, state: Any) -> None:
-        self._servers = servers
-        self._server = chosen
+    def __init__(self, candidates: Sequence[Candidate[BaseServer]], server: BaseServer, state: Any) -> None:
+        self._candidates = candidates
+        self._server = server
         self.state = state
-        self.level: str | None = LEVELS[0] if isinstance(chosen.revision.lifecycle, Handshake) else None
+        self.log_level: str | None = LEVELS[0] if isinstance(server.revision.lifecycle, Handshake) else None
         self.client_info: dict[str, Any] = {}
         # Most clients need none of these, and there may be very many of them.
-        self.log_pace: Allowance | None = None
+        self.log_rate: TokenBucket | None = None
         self._session: Session | None = None
-        self._watched: Watched | None = None
-        self._listeners: set[Listener] | None = None
-        self._behind: Behind | None = None
+        self._resource_subscriptions: ResourceSubscriptions | None = None
+        self._listen_streams: set[ListenStream] | None = None
+        self._background_tasks: BackgroundTasks | None = None
 
     @property
-    def behind(self) -> Behind:
+    def background_tasks(self) -> BackgroundTasks:
         """The work that goes on behind answers, until the conversation ends."""
-        if self._behind is None:
-            self._behind = Behind()
-        return self._behind
+        if self._background_tasks is None:
+            self._background_tasks = BackgroundTasks()
+        return self._background_tasks
 
-    def attend(self, session: Session) -> None:
+    def attach(self, session: Session) -> None:
         """The client of this session hears of changes, once the conversation is open."""
         self._session = session
 
-    def leave(self) -> None:
+    def detach(self) -> None:
         """The client hears of nothing any more; who listens is told that this is the end."""
-        self._server.audience.leave(self)
-        for listener in self._listeners or ():
+        self._server.subscription_bus.unsubscribe(self)
+        for listener in self._listen_streams or ():
             listener.end()
 
     def wants(self, row: Notification, params: Mapping[str, Any]) -> bool:
         """Whether the client wants to hear of a change: of a resource only if it watches that."""
-        return "uri" not in params or (self._watched is not None and params["uri"] in self._watched)
+        return "uri" not in params or (
+            self._resource_subscriptions is not None and params["uri"] in self._resource_subscriptions
+        )
 
-    async def hear(self, row: Notification, params: Mapping[str, Any]) -> None:
+    async def notify(self, row: Notification, params: Mapping[str, Any]) -> None:
         """Tell the client."""
         if self._session is not None:
-            await self._session.tell(row, params)
+            await self._session.send_notification(row, params)
 
-    def handle(self, session: Speaker, message: Asked | Told, traced: bool = False) -> Coroutine[Any, Any, Any]:
+    def handle(
+        self, channel: Channel, message: RequestReceived | NotificationReceived, traced: bool = False
+    ) -> Coroutine[Any, Any, Any]:
         """The answer to a message, to be awaited: that of its handler, where it is no message of the lifecycle."""
         if is_tracing() and not traced:
-            return within_trace(partial(self.handle, traced=True), session, message)
+            return handle_in_trace(partial(self.handle, traced=True), channel, message)
         server = self._server
-        handler = server._further.get(message.row.method)  # pyright: ignore[reportPrivateUsage]
+        handler = server._feature_handlers.get(message.row.method)  # pyright: ignore[reportPrivateUsage]
         if handler is None:
-            return self._handle(session, message)
-        if isinstance(message, Asked) and type(server.revision.lifecycle) is Stateless:
-            return self._run(handler, session, message)
-        answer: Coroutine[Any, Any, Any] = handler(server.context(self, session, message), message.params)
+            return self._handle(channel, message)
+        if isinstance(message, RequestReceived) and type(server.revision.lifecycle) is Stateless:
+            return self._run_handler(handler, channel, message)
+        answer: Coroutine[Any, Any, Any] = handler(server.context(self, channel, message), message.params)
         return answer
 
-    async def _handle(self, session: Speaker, message: Asked | Told) -> Any:
+    async def _handle(self, channel: Channel, message: RequestReceived | NotificationReceived) -> Any:
         """The answer to a message of the lifecycle, or to one that has no handler."""
         server, row = self._server, message.row
-        if isinstance(message, Told):
+        if isinstance(message, NotificationReceived):
             return None
         lifecycle = server.revision.lifecycle
         if isinstance(lifecycle, Stateless):
             if message.params.meta.protocol_version != server.revision.id:
-                raise self._unspoken(message)
+                raise self._reject_version(message)
             if row is lifecycle.discover:
-                return self._discovered(message.row)
+                return self._discover_result(message.row)
             if row is lifecycle.listen:
-                return await self._listen(session, message, lifecycle)
-        elif row.method == lifecycle.probe.method:
+                return await self._listen(channel, message, lifecycle)
+        elif row.method == lifecycle.ping_request.method:
             return message.row.result()
-        elif lifecycle.level is not None and row.method == lifecycle.level.method:
-            self.level = message.params.level
+        elif lifecycle.set_level is not None and row.method == lifecycle.set_level.method:
+            self.log_level = message.params.level
         handler = server._handlers.get(row.method)  # pyright: ignore[reportPrivateUsage]
         if handler is not None:
-            answer = await handler(server.context(self, session, message), message.params)
-        elif self._is_kept_here(row):
-            check_scopes(server.context(self, session, message), server.source.scopes, message)
+            answer = await handler(server.context(self, channel, message), message.params)
+        elif self._is_handled_here(row):
+            check_scopes(server.context(self, channel, message), server.origin.scopes, message)
             answer = message.row.result()
         else:
             raise server._not_handled(row)  # pyright: ignore[reportPrivateUsage]
         if isinstance(lifecycle, Handshake):
-            self._note_watched(lifecycle, message)
+            self._track_resource_subscription(lifecycle, message)
         return answer
 
-    async def _run(self, handler: Handler, session: Speaker, asked: Asked) -> Any:
+    async def _run_handler(self, handler: Handler, channel: Channel, request: RequestReceived) -> Any:
         """What a handler answers where nothing is remembered of the client: what it asks becomes a result."""
         server = self._server
-        if asked.params.meta.protocol_version != server.revision.id:
-            raise self._unspoken(asked)
-        if asked.row.asks is None:
-            answer = await handler(server.context(self, session, asked), asked.params)
+        if request.params.meta.protocol_version != server.revision.id:
+            raise self._reject_version(request)
+        if request.row.input_required is None:
+            answer = await handler(server.context(self, channel, request), request.params)
         else:
-            rounds = Rounds(session, asked, self)
-            ctx = server.context(self, rounds, asked)
-            ctx._rounds = rounds  # pyright: ignore[reportPrivateUsage]
+            rounds = MultiRoundTripRequest(channel, request, self)
+            ctx = server.context(self, rounds, request)
+            ctx._mrtr = rounds  # pyright: ignore[reportPrivateUsage]
             try:
-                answer = await handler(ctx, asked.params)
-            except (Suspended, BaseExceptionGroup) as end:
-                answer = rounds.questions(end)
-        if type(answer) is not asked.row.result:
-            check_questions(server.revision, self.outside(session, asked).capabilities, answer)
+                answer = await handler(ctx, request.params)
+            except (InputRequired, BaseExceptionGroup) as end:
+                answer = rounds.input_required_result(end)
+        if type(answer) is not request.row.result:
+            check_input_required(server.revision, self.request_context(channel, request).capabilities, answer)
         return answer
 
     @property
-    def source(self) -> BaseServer:
+    def origin(self) -> BaseServer:
         """The server whose handlers these are."""
-        return self._server.source
+        return self._server.origin
 
-    def outside(self, session: Speaker, asked: Asked) -> ServerContext:
+    def request_context(self, channel: Channel, request: RequestReceived) -> ServerContext:
         """A context of a request itself, where that of its handler is within rounds."""
-        return self._server.context(self, session, asked)
+        return self._server.context(self, channel, request)
 
-    def _is_kept_here(self, row: Sent) -> bool:
+    def _is_handled_here(self, row: Sent) -> bool:
         """Whether a request needs no handler, because what it is about is known here."""
         lifecycle = self._server.revision.lifecycle
         if not isinstance(lifecycle, Handshake):
             return False
-        roles = (lifecycle.level, lifecycle.subscribe, lifecycle.unsubscribe)
+        roles = (lifecycle.set_level, lifecycle.subscribe, lifecycle.unsubscribe)
         return row.method in {each.method for each in roles if each is not None}
 
-    def _note_watched(self, lifecycle: Handshake, message: Asked | Told) -> None:
+    def _track_resource_subscription(
+        self, lifecycle: Handshake, message: RequestReceived | NotificationReceived
+    ) -> None:
         if lifecycle.subscribe is not None and message.row.method == lifecycle.subscribe.method:
-            self._watched = self._watched or Watched()
-            self._watched.add(message.params.uri)
+            self._resource_subscriptions = self._resource_subscriptions or ResourceSubscriptions()
+            self._resource_subscriptions.add(message.params.uri)
         elif lifecycle.unsubscribe is not None and message.row.method == lifecycle.unsubscribe.method:
-            if self._watched is not None:
-                self._watched.discard(message.params.uri)
+            if self._resource_subscriptions is not None:
+                self._resource_subscriptions.discard(message.params.uri)
 
-    async def _listen(self, session: Speaker, asked: Asked, lifecycle: Stateless) -> BaseModel:
+    async def _listen(self, channel: Channel, request: RequestReceived, lifecycle: Stateless) -> BaseModel:
         """Let a client listen until it or the server ends that, and say that this was the end."""
         server = self._server
-        check_scopes(server.context(self, session, asked), server.source.scopes, asked)
-        listener = Listener(session, asked, await agreed(server, server.context(self, session, asked), asked))
-        asked.params = None  # A client may listen for days, and all that it chose is known.
-        listeners = self._listeners = self._listeners or set()
+        check_scopes(server.context(self, channel, request), server.origin.scopes, request)
+        listener = ListenStream(
+            channel, request, await accept_filter(server, server.context(self, channel, request), request)
+        )
+        request.params = None  # A client may listen for days, and all that it chose is known.
+        listeners = self._listen_streams = self._listen_streams or set()
         listeners.add(listener)
         try:
-            await listener.listen(server.audience, lifecycle, session.caller.lasts if session.caller else None)
+            await listener.run(server.subscription_bus, lifecycle, channel.auth.expires_in if channel.auth else None)
         finally:
             listeners.discard(listener)
-        return asked.row.read_result({"resultType": "complete", "_meta": {**self._signature(), **listener.meta}})
+        return request.row.read_result(
+            {"resultType": "complete", "_meta": {**self._server_info_meta(), **listener.meta}}
+        )
 
-    def sign(self, peer: Peer) -> None:
+    def stamp_server_info(self, connection: Connection) -> None:
         """Let every result say what the server calls itself, where nothing else is remembered of it."""
-        if isinstance(peer.revision.lifecycle, Stateless):
-            peer.signature = to_json(self._signature())
+        if isinstance(connection.revision.lifecycle, Stateless):
+            connection.result_meta = to_json(self._server_info_meta())
 
-    def _signature(self) -> dict[str, Any]:
+    def _server_info_meta(self) -> dict[str, Any]:
         return {f"{META}serverInfo": {"name": self._server.name, "version": self._server.version}}
 
-    def _unspoken(self, asked: Asked) -> Refusal:
+    def _reject_version(self, request: RequestReceived) -> JSONRPCError:
         """The refusal of a request of another revision, which says what revisions there are."""
-        requested = asked.params.meta.protocol_version
+        requested = request.params.meta.protocol_version
         data = {"supported": self._stateless_ids(), "requested": requested}
         code = int(self._server.revision.constants["UNSUPPORTED_PROTOCOL_VERSION"])
-        return Refusal(code, f"unsupported protocol version {requested!r}", data)
+        return JSONRPCError(code, f"unsupported protocol version {requested!r}", data)
 
     def _stateless_ids(self) -> list[str]:
-        return [each.speaks for each in self._servers if not each.shakes_hands]
+        return [each.revision_id for each in self._candidates if not each.stateful]
 
-    def _discovered(self, row: Request[Any]) -> BaseModel:
+    def _discover_result(self, row: Request[Any]) -> BaseModel:
         server = self._server
         answer: dict[str, Any] = {
             **NO_CACHE,
             "supportedVersions": self._stateless_ids(),
             "capabilities": server.capabilities,
-            "_meta": self._signature(),
+            "_meta": self._server_info_meta(),
         }
         told = row.read_result(answer | ({} if server.instructions is None else {"instructions": server.instructions}))
-        said = server.source.hints.get(row.name)
+        said = server.origin.cache_hints.get(row.name)
         return told if said is None else told.model_copy(update=said.fields())
 
-    def opened(self, peer: Peer, asked: Asked) -> BaseModel:
+    def initialize(self, connection: Connection, request: RequestReceived) -> BaseModel:
         """The answer to the opening request: the revision that was offered, or else the newest, to take or leave."""
-        opening = peer.revision.lifecycle
+        opening = connection.revision.lifecycle
         assert isinstance(opening, Handshake), "only a handshake has a request that opens it"
-        offer, terms = asked.params.model_dump(), opening.terms
-        offered = [each for each in self._servers if each.speaks == offer[terms.version] and each.shakes_hands]
-        server = self._server = offered[0].face() if offered else self._server
-        server.audience.join(self)
+        offer, terms = request.params.model_dump(), opening.fields
+        offered = [each for each in self._candidates if each.revision_id == offer[terms.version] and each.stateful]
+        server = self._server = offered[0].get() if offered else self._server
+        server.subscription_bus.subscribe(self)
         self.client_info = offer[terms.client_info]
-        peer.own = server.capabilities
-        peer.agree(server.revision, offer[terms.client])
+        connection.local_capabilities = server.capabilities
+        connection.negotiated(server.revision, offer[terms.client_capabilities])
         answer: dict[str, Any] = {
             terms.version: server.revision.id,
-            terms.server: server.capabilities,
+            terms.server_capabilities: server.capabilities,
             terms.server_info: {"name": server.name, "version": server.version},
-            **{each: server.greeting.get(each, {}) for each in terms.further},
+            **{each: server.initialize_extras.get(each, {}) for each in terms.required_objects},
         }
-        return asked.row.read_result(
+        return request.row.read_result(
             answer | ({} if server.instructions is None else {"instructions": server.instructions})
         )

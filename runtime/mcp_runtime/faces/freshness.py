@@ -12,11 +12,11 @@ from ..errors import LocalError
 from ..spec import Request, Sent
 from .guards import Handler
 
-_LONGEST = 2**53 // 1000  # Seconds; more milliseconds are no whole number in every language.
+_MAX_TTL = 2**53 // 1000  # Seconds; more milliseconds are no whole number in every language.
 
 
 @dataclass(frozen=True, slots=True)
-class Hint:
+class CacheHint:
     """For how many seconds clients may keep a result, and for whom: `public` is the same for every user
     (2026: server/utilities/caching)."""
 
@@ -24,7 +24,7 @@ class Hint:
     scope: Literal["private", "public"] = "private"
 
     def __post_init__(self) -> None:
-        if not 0 <= self.ttl <= _LONGEST:
+        if not 0 <= self.ttl <= _MAX_TTL:
             raise LocalError(f"a result is kept for 0 seconds or more, not for {self.ttl!r}")
         if self.scope not in ("private", "public"):
             raise LocalError(f"a result is 'private' or 'public', not {self.scope!r}")
@@ -34,19 +34,19 @@ class Hint:
         return {"ttl_ms": round(self.ttl * 1000), "cache_scope": self.scope}
 
 
-def hint(handlers: dict[str, Handler], rows: Iterable[Sent], hints: Mapping[str, Hint]) -> None:
+def add_cache_hints(handlers: dict[str, Handler], rows: Iterable[Sent], cache_hints: Mapping[str, CacheHint]) -> None:
     """Let the results of these handlers, by name, have hints; what a handler says itself goes first. Raises LocalError
     for a name that is none of a result that can be kept."""
-    known = {row.name: row for row in rows if isinstance(row, Request) and row.keeps}
-    for name, each in hints.items():
+    known = {row.name: row for row in rows if isinstance(row, Request) and row.cacheable}
+    for name, each in cache_hints.items():
         if name not in known:
             raise LocalError(f"no result of {name!r} can be kept; those of {', '.join(known) or 'nothing'} can")
         method = known[name].method
         if method in handlers:
-            handlers[method] = _hinting(handlers[method], known[name].result, each.fields())
+            handlers[method] = _with_cache_hint(handlers[method], known[name].result, each.fields())
 
 
-def _hinting(handler: Handler, result: type[BaseModel], fields: Mapping[str, Any]) -> Handler:
+def _with_cache_hint(handler: Handler, result: type[BaseModel], fields: Mapping[str, Any]) -> Handler:
     async def hinted(ctx: Any, params: Any) -> Any:
         answer = await handler(ctx, params)
         if not isinstance(answer, result):

@@ -11,13 +11,13 @@ from weakref import WeakKeyDictionary
 
 from pydantic import BaseModel
 
-from ..errors import InvalidMessage, LocalError, Refusal, UnusableSchema
+from ..errors import InvalidMessageError, LocalError, JSONRPCError, InvalidSchemaError
 from ..exchange import log
 from ..jsonrpc import INTERNAL_ERROR, INVALID_PARAMS
-from ..peer import Asked, Told
+from ..peer import RequestReceived, NotificationReceived
 from ..spec import Sent
 from ..wire import is_object
-from .rates import Allowance, Rate
+from .rates import TokenBucket, RateLimit
 
 Handler = Callable[[Any, Any], Awaitable[Any]]
 
@@ -29,12 +29,12 @@ _SECRET: Final = re.compile(
 _MIME: Final = re.compile(r"[\w!#$&^.+-]+/[\w!#$&^.+-]+(?:\s*;.*)?", re.ASCII)
 
 
-def guarded(name: str, handler: Handler) -> Handler:
+def with_checks(name: str, handler: Handler) -> Handler:
     """The handler, with the checks of what it is asked and of what it answers, where there are any for this name.
 
-    Bad params raise Refusal (invalid params), a bad answer InvalidMessage.
+    Bad params raise JSONRPCError (invalid params), a bad answer InvalidMessageError.
     """
-    before, after = _ASKED.get(name), _ANSWERED.get(name)
+    before, after = _PARAMS_CHECKS.get(name), _RESULT_CHECKS.get(name)
     if before is None and after is None:
         return handler
 
@@ -49,80 +49,86 @@ def guarded(name: str, handler: Handler) -> Handler:
     return checked
 
 
-def limit(
-    handlers: dict[str, Handler], rows: Iterable[Sent], rates: Mapping[str, Rate | None], together: object | None
+def limit_rates(
+    handlers: dict[str, Handler], rows: Iterable[Sent], rates: Mapping[str, RateLimit | None], shared_key: object | None
 ) -> None:
     """Put a limit on the handlers that have a rate: for each conversation, or for all of `together` where there are no
     conversations."""
     for row in rows:
         if (rate := rates.get(row.name)) is not None and row.method in handlers:
-            handlers[row.method] = _limited(row.method, handlers[row.method], rate, together)
+            handlers[row.method] = _with_rate_limit(row.method, handlers[row.method], rate, shared_key)
 
 
-def _limited(method: str, handler: Handler, rate: Rate, together: object | None) -> Handler:
+def _with_rate_limit(method: str, handler: Handler, rate: RateLimit, shared_key: object | None) -> Handler:
     """The handler, for as many requests as the rate allows to each conversation, or to all together.
 
-    What comes beyond raises Refusal, with the seconds to wait.
+    What comes beyond raises JSONRPCError, with the seconds to wait.
     """
-    left: WeakKeyDictionary[object, Allowance] = WeakKeyDictionary()
+    left: WeakKeyDictionary[object, TokenBucket] = WeakKeyDictionary()
 
     async def within(ctx: Any, params: Any) -> Any:
-        allowance = left.get(whose := together or ctx.conversation)
+        allowance = left.get(whose := shared_key or ctx.dispatcher)
         if allowance is None:
-            allowance = left[whose] = Allowance(rate)
-        if wait := allowance.take():
-            raise Refusal(INTERNAL_ERROR, f"too many {method!r} requests", {"retryAfter": round(wait, 3)})
+            allowance = left[whose] = TokenBucket(rate)
+        if wait := allowance.acquire():
+            raise JSONRPCError(INTERNAL_ERROR, f"too many {method!r} requests", {"retryAfter": round(wait, 3)})
         return await handler(ctx, params)
 
     return within
 
 
-def check_scopes(ctx: Any, scopes: Callable[[str, Any], Iterable[str]], message: Asked | Told) -> None:
-    """Raise Refusal where the user has not the scopes that a request needs."""
-    ctx.needs(*scopes(message.row.name, message.params))
+def check_scopes(
+    ctx: Any, scopes: Callable[[str, Any], Iterable[str]], message: RequestReceived | NotificationReceived
+) -> None:
+    """Raise JSONRPCError where the user has not the scopes that a request needs."""
+    ctx.require_scopes(*scopes(message.row.name, message.params))
 
 
-def scoped(handlers: dict[str, Handler], rows: Iterable[Sent], scopes: Callable[[str, Any], Iterable[str]]) -> None:
+def require_scopes(
+    handlers: dict[str, Handler], rows: Iterable[Sent], scopes: Callable[[str, Any], Iterable[str]]
+) -> None:
     """Let the handlers run only for users whose tokens have the scopes that a request needs, by its name here and its
     params."""
     for row in rows:
         if row.method in handlers:
-            handlers[row.method] = _scoped(row.name, handlers[row.method], scopes)
+            handlers[row.method] = _with_scopes(row.name, handlers[row.method], scopes)
 
 
-def _scoped(name: str, handler: Handler, scopes: Callable[[str, Any], Iterable[str]]) -> Handler:
+def _with_scopes(name: str, handler: Handler, scopes: Callable[[str, Any], Iterable[str]]) -> Handler:
     def within(ctx: Any, params: Any) -> Awaitable[Any]:
-        ctx.needs(*scopes(name, params))
+        ctx.require_scopes(*scopes(name, params))
         return handler(ctx, params)
 
     return within
 
 
-def check_form(params: Any, answer: Any) -> None:
-    """Raise InvalidMessage where what a user filled in does not fit the form that was asked for."""
+def check_form_answer(params: Any, answer: Any) -> None:
+    """Raise InvalidMessageError where what a user filled in does not fit the form that was asked for."""
     schema = getattr(params, "requested_schema", None)
     if is_object(params):
         schema = params.get("requestedSchema")
     if schema is None or getattr(answer, "action", None) != "accept":
         return
-    from ..schemas import compiled
+    from ..schemas import compile_schema
 
     try:
-        fitting = compiled(_plain(schema))
-    except UnusableSchema as fault:
+        fitting = compile_schema(_plain_text(schema))
+    except InvalidSchemaError as fault:
         log.debug("the content of a form is not checked: %s", fault)
         return
     except LocalError as fault:
         _warn_once(f"the contents of forms are not checked: {fault}")
         return
-    if wrong := fitting.complaint(_plain(answer.content or {})):
-        raise InvalidMessage(f"the content does not fit the form that was asked for: {wrong}")
+    if wrong := fitting.first_error(_plain_text(answer.content or {})):
+        raise InvalidMessageError(f"the content does not fit the form that was asked for: {wrong}")
 
 
-def check_harmless(params: Any) -> None:
+def warn_about_secrets(params: Any) -> None:
     """Warn in the log of a form that asks for what no form may ask for: a password, a key, the number of a card
     (client/elicitation, Security Considerations)."""
-    schema = _plain(params.get("requestedSchema") if is_object(params) else getattr(params, "requested_schema", None))
+    schema = _plain_text(
+        params.get("requestedSchema") if is_object(params) else getattr(params, "requested_schema", None)
+    )
     properties = schema.get("properties") if is_object(schema) else None
     for name in properties if is_object(properties) else ():
         if _SECRET.search(name):
@@ -134,16 +140,16 @@ def _warn_once(text: str) -> None:
     log.warning("%s", text)
 
 
-def _plain(value: Any) -> Any:
+def _plain_text(value: Any) -> Any:
     return value.model_dump() if isinstance(value, BaseModel) else value
 
 
 # ---- what is asked ----------------------------------------------------------------------------------------------------
 
 
-def _needs_uri(params: Any) -> None:
+def _require_uri(params: Any) -> None:
     if not _URI.fullmatch(params.uri):
-        raise Refusal(INVALID_PARAMS, f"{params.uri[:200]!r} is not a URI (RFC 3986)", {"uri": params.uri[:200]})
+        raise JSONRPCError(INVALID_PARAMS, f"{params.uri[:200]!r} is not a URI (RFC 3986)", {"uri": params.uri[:200]})
 
 
 # ---- what is answered -------------------------------------------------------------------------------------------------
@@ -165,11 +171,11 @@ def _check_messages(params: Any, answer: Any) -> None:
         if (encoded := getattr(content, "data", None)) is not None:
             _check_base64(encoded, content.type)
             if not _MIME.fullmatch(content.mime_type):
-                raise InvalidMessage(f"{content.mime_type!r} is not a MIME type")
+                raise InvalidMessageError(f"{content.mime_type!r} is not a MIME type")
         elif (resource := getattr(content, "resource", None)) is not None:
             _check_content(resource)
             if resource.mime_type is None:
-                raise InvalidMessage(f"the resource {resource.uri!r} is embedded without a MIME type")
+                raise InvalidMessageError(f"the resource {resource.uri!r} is embedded without a MIME type")
 
 
 def _check_content(content: Any) -> None:
@@ -180,14 +186,14 @@ def _check_content(content: Any) -> None:
 
 def _check_uri(uri: str) -> None:
     if not _URI.fullmatch(uri):
-        raise InvalidMessage(f"{uri[:200]!r} is not a URI (RFC 3986)")
+        raise InvalidMessageError(f"{uri[:200]!r} is not a URI (RFC 3986)")
 
 
 def _check_base64(text: str, what: str) -> None:
     try:
         binascii.a2b_base64(text, strict_mode=True)
     except ValueError as fault:
-        raise InvalidMessage(f"{what}: not base64: {fault}") from None
+        raise InvalidMessageError(f"{what}: not base64: {fault}") from None
 
 
 def _check_roots(params: Any, answer: Any) -> None:
@@ -197,15 +203,15 @@ def _check_roots(params: Any, answer: Any) -> None:
         check_root(root.uri)
 
 
-_ASKED: Final[Mapping[str, Callable[[Any], None]]] = {
-    "read_resource": _needs_uri,
-    "subscribe": _needs_uri,
-    "unsubscribe": _needs_uri,
+_PARAMS_CHECKS: Final[Mapping[str, Callable[[Any], None]]] = {
+    "read_resource": _require_uri,
+    "subscribe": _require_uri,
+    "unsubscribe": _require_uri,
 }
-_ANSWERED: Final[Mapping[str, Callable[[Any, Any], None]]] = {
+_RESULT_CHECKS: Final[Mapping[str, Callable[[Any, Any], None]]] = {
     "list_resources": _check_resources,
     "read_resource": _check_contents,
     "get_prompt": _check_messages,
     "on_list_roots": _check_roots,
-    "on_elicit": check_form,
+    "on_elicit": check_form_answer,
 }

@@ -8,13 +8,13 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from ..errors import LocalError
-from .asgi import HttpServer
+from .asgi import MCPASGIApp
 from .server import BaseServer
 
-_DRAIN: Final = 1  # Seconds that answers may still take once the process was told to end.
+_DRAIN_SECONDS: Final = 1  # Seconds that answers may still take once the process was told to end.
 
 
-def run_http(
+def serve_with_uvicorn(
     servers: Sequence[BaseServer],
     *,
     host: str = "127.0.0.1",
@@ -24,7 +24,7 @@ def run_http(
     **settings: Any,
 ) -> None:
     """Serve at `http://host:port` + `path` until SIGINT or SIGTERM. Port 0 takes a free one; where the server listens
-    goes to the log. `uvicorn` are settings for its Config, `settings` those of HttpServer."""
+    goes to the log. `uvicorn` are settings for its Config, `settings` those of MCPASGIApp."""
     try:
         from uvicorn import Config, Server
     except ImportError as fault:
@@ -42,10 +42,10 @@ def run_http(
             "listening on %s, but only requests for localhost are answered; say with hosts=[…] what the server is called",
             host,
         )
-    application = HttpServer(servers, path=path, **settings)
+    application = MCPASGIApp(servers, path=path, **settings)
     chosen: dict[str, Any] = {
         "log_level": "warning",
-        "timeout_graceful_shutdown": _DRAIN,
+        "timeout_graceful_shutdown": _DRAIN_SECONDS,
         "server_header": False,
         **(uvicorn or {}),
     }

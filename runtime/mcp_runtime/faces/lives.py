@@ -8,7 +8,7 @@ from contextlib import AbstractAsyncContextManager
 from typing import Any
 
 
-class Life:
+class SharedLifespan:
     """One lifespan, which many conversations share."""
 
     def __init__(self, lifespan: Callable[[], AbstractAsyncContextManager[Any]]) -> None:

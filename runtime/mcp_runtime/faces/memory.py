@@ -6,12 +6,12 @@ import asyncio
 from collections.abc import Sequence
 
 from ..seams import Transport
-from ..transports.memory import MemoryTransport, linked
+from ..transports.memory import MemoryTransport, linked_transports
 from .client import Connect
 from .server import BaseServer, serve
 
 
-class _Served(MemoryTransport):
+class _ServedTransport(MemoryTransport):
     """The client's end, which waits for the server to end when it is closed."""
 
     task: asyncio.Task[None]
@@ -21,11 +21,11 @@ class _Served(MemoryTransport):
         await asyncio.wait([self.task])
 
 
-def connect(servers: Sequence[BaseServer]) -> Connect:
+def connect_in_memory(servers: Sequence[BaseServer]) -> Connect:
     """Each connection is served by a task of its own."""
 
     async def start() -> Transport:
-        ours, theirs = linked(_Served)
+        ours, theirs = linked_transports(_ServedTransport)
         ours.task = asyncio.create_task(serve(servers, theirs))
         return ours
 

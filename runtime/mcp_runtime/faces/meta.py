@@ -6,11 +6,11 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from ..peer import Asked, Told
+from ..peer import RequestReceived, NotificationReceived
 from ..wire import is_object
 
 
-def meta_of(message: Asked | Told) -> dict[str, Any]:
+def request_meta(message: RequestReceived | NotificationReceived) -> dict[str, Any]:
     """The `_meta` of the params, as it came; nothing where there is none."""
     params = message.params
     found: object = getattr(params, "meta", None)

@@ -14,21 +14,21 @@ from ..spec import Request, Sent
 from ..wire import is_list
 from .guards import Handler
 
-_MOST: Final = 100  # Pages of one list that are remembered.
+_MAX_NAMES: Final = 100  # Pages of one list that are remembered.
 
 _KEYS: Final = ("uri", "uri_template", "name")
 
 _Names = tuple[str, ...]
 
 
-def watch_order(handlers: dict[str, Handler], rows: Iterable[Sent]) -> None:
+def warn_on_reordering(handlers: dict[str, Handler], rows: Iterable[Sent]) -> None:
     """Watch the handlers of lists, which are those with pages; a change of order is a warning in the log, once each."""
     for row in rows:
         if isinstance(row, Request) and row.method in handlers and "cursor" in getattr(row.params, "model_fields", ()):
-            handlers[row.method] = _watched(row.method, handlers[row.method])
+            handlers[row.method] = _with_order_check(row.method, handlers[row.method])
 
 
-def _watched(method: str, handler: Handler) -> Handler:
+def _with_order_check(method: str, handler: Handler) -> Handler:
     before: OrderedDict[str | None, _Names] = OrderedDict()
     told = False
 
@@ -38,7 +38,7 @@ def _watched(method: str, handler: Handler) -> Handler:
         if not told:
             names, last = _names(answer), before.get(params.cursor)
             before[params.cursor] = names
-            if len(before) > _MOST:
+            if len(before) > _MAX_NAMES:
                 before.popitem(last=False)
             if last is not None and last != names and sorted(last) == sorted(names):
                 told = True
@@ -48,8 +48,8 @@ def _watched(method: str, handler: Handler) -> Handler:
     return watched
 
 
-def _names(answer: Any) -> _Names:
+def _names(result: Any) -> _Names:
     """What tells the items of the answer's list apart; nothing, where they have neither a URI nor a name."""
-    fields: Iterable[Any] = vars(answer).values() if isinstance(answer, BaseModel) else ()
+    fields: Iterable[Any] = vars(result).values() if isinstance(result, BaseModel) else ()
     items = next((value for value in fields if is_list(value)), None) or []
     return tuple(str(next((found for key in _KEYS if (found := getattr(each, key, None))), "")) for each in items)

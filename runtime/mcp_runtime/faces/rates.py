@@ -8,30 +8,30 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Rate:
+class RateLimit:
     """`per_second` times a second for as long as one likes, and `burst` times at once after a pause."""
 
     per_second: float
     burst: int
 
 
-class Allowance:
+class TokenBucket:
     """What is left of a rate; it fills up again as time goes by. `clock` gives seconds."""
 
-    __slots__ = ("_clock", "_left", "_rate", "_seen")
+    __slots__ = ("_clock", "_tokens", "_rate", "_updated")
 
-    def __init__(self, rate: Rate, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, rate: RateLimit, clock: Callable[[], float] = time.monotonic) -> None:
         self._rate = rate
         self._clock = clock
-        self._left = float(rate.burst)
-        self._seen = clock()
+        self._tokens = float(rate.burst)
+        self._updated = clock()
 
-    def take(self) -> float:
+    def acquire(self) -> float:
         """Use it once and give 0.0, or, where nothing is left, the seconds until there is something again."""
         now, rate = self._clock(), self._rate
-        self._left = min(float(rate.burst), self._left + (now - self._seen) * rate.per_second)
-        self._seen = now
-        if self._left < 1:
-            return (1 - self._left) / rate.per_second
-        self._left -= 1
+        self._tokens = min(float(rate.burst), self._tokens + (now - self._updated) * rate.per_second)
+        self._updated = now
+        if self._tokens < 1:
+            return (1 - self._tokens) / rate.per_second
+        self._tokens -= 1
         return 0.0

@@ -5,33 +5,33 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, TypeVar
 
-from ..errors import ErrorResponse, Rejected
+from ..errors import RemoteJSONRPCError, HTTPStatusError
 from ..spec import Revision
 from ..wire import is_list, is_object
-from .face import Speaking
+from .face import Candidate
 
-FaceT = TypeVar("FaceT")
+EndpointT = TypeVar("EndpointT")
 
 
-def supported(refused: ErrorResponse | Rejected) -> list[Any]:
+def supported_versions(error: RemoteJSONRPCError | HTTPStatusError) -> list[Any]:
     """The revisions that a server says it speaks, in refusing another."""
-    told = refused.data if isinstance(refused, ErrorResponse) else None
+    told = error.data if isinstance(error, RemoteJSONRPCError) else None
     said = told.get("supported") if is_object(told) else None
     return said if is_list(said) else []
 
 
-def older(
-    revision: Revision, refused: ErrorResponse | Rejected, candidates: Sequence[Speaking[FaceT]]
-) -> Sequence[Speaking[FaceT]]:
+def legacy_candidates(
+    revision: Revision, error: RemoteJSONRPCError | HTTPStatusError, candidates: Sequence[Candidate[EndpointT]]
+) -> Sequence[Candidate[EndpointT]]:
     """The candidates that may go on with a server that gave this answer to the first request of a revision; raises it
     again where it says nothing of what the server speaks."""
-    from ..http.asking import speaks_otherwise  # Not loaded where no server refuses.
+    from ..http.asking import may_know_other_lifecycle  # Not loaded where no server refuses.
 
-    code = refused.code if isinstance(refused, ErrorResponse) else 0
-    shaking = [each for each in candidates if each.shakes_hands]
-    if not shaking or speaks_otherwise(refused.status, code, revision):
+    code = error.code if isinstance(error, RemoteJSONRPCError) else 0
+    shaking = [each for each in candidates if each.stateful]
+    if not shaking or may_know_other_lifecycle(error.status, code, revision):
         return shaking
-    spoken = supported(refused)
+    spoken = supported_versions(error)
     if not spoken:
-        raise refused
-    return [each for each in shaking if each.speaks in spoken]
+        raise error
+    return [each for each in shaking if each.revision_id in spoken]

@@ -8,53 +8,53 @@ from typing import Any, Final
 from urllib.parse import unquote, urlsplit
 from weakref import WeakKeyDictionary
 
-from ..errors import InvalidMessage
+from ..errors import InvalidMessageError
 from ..exchange import log
 
 _DECODINGS: Final = 3  # How often a path is decoded to see what it might become.
 
 
 def check_root(uri: str) -> str:
-    """The path of a root. Raises InvalidMessage for what is no local `file://` URI, and for one that leads elsewhere,
+    """The path of a root. Raises InvalidMessageError for what is no local `file://` URI, and for one that leads elsewhere,
     such as `..` in any encoding."""
     try:
         parts = urlsplit(uri)
     except ValueError as fault:
-        raise InvalidMessage(f"the root {uri!r} is not a URI: {fault}") from None
+        raise InvalidMessageError(f"the root {uri!r} is not a URI: {fault}") from None
     if parts.scheme != "file" or not uri.lower().startswith("file:///"):
-        raise InvalidMessage(f"the root {uri!r} is not a local file:// URI")
+        raise InvalidMessageError(f"the root {uri!r} is not a local file:// URI")
     if parts.query or parts.fragment:
-        raise InvalidMessage(f"the root {uri!r} has more than a path")
+        raise InvalidMessageError(f"the root {uri!r} has more than a path")
     again = path = unquote(parts.path)
     for _ in range(_DECODINGS):
         if "\0" in again or {".", ".."} & {*again.replace("\\", "/").split("/")}:
-            raise InvalidMessage(f"the root {uri!r} leads out of where it stands")
+            raise InvalidMessageError(f"the root {uri!r} leads out of where it stands")
         again = unquote(again)
     return path
 
 
-def root_of(path: str) -> str:
-    """The URI of a directory or a file, to be told as a root. Raises InvalidMessage where it cannot be read."""
+def path_to_root(path: str) -> str:
+    """The URI of a directory or a file, to be told as a root. Raises InvalidMessageError where it cannot be read."""
     from pathlib import Path
 
     try:
         real = os.path.realpath(path)
         is_there = os.access(real, os.R_OK | os.X_OK if os.path.isdir(real) else os.R_OK)
     except (OSError, ValueError) as fault:
-        raise InvalidMessage(f"{path!r} cannot be a root: {fault}") from None
+        raise InvalidMessageError(f"{path!r} cannot be a root: {fault}") from None
     if not is_there:
-        raise InvalidMessage(f"{path!r} cannot be a root: it is not there, or cannot be read")
+        raise InvalidMessageError(f"{path!r} cannot be a root: it is not there, or cannot be read")
     check_root(uri := Path(real).as_uri())
     return uri
 
 
-def readable(paths: Iterable[str]) -> list[str]:
+def readable_roots(paths: Iterable[str]) -> list[str]:
     """The URIs of those of the paths that are there and can be read now, to be told as roots: for each asking anew."""
     found: list[str] = []
     for path in paths:
         try:
-            found.append(root_of(path))
-        except InvalidMessage as fault:
+            found.append(path_to_root(path))
+        except InvalidMessageError as fault:
             log.debug("%s", fault)
     return found
 
@@ -65,33 +65,33 @@ def is_within(path: str, roots: Iterable[Any]) -> bool:
     for root in roots:
         try:
             top = os.path.realpath(check_root(root.uri))
-        except InvalidMessage:
+        except InvalidMessageError:
             continue
         if os.path.commonpath([real, top]) == top:
             return True
     return False
 
 
-class KnownRoots:
+class RootsCache:
     """The roots of each client, asked for once: a server keeps one of these, and calls `forget` when it is told that
     they have changed."""
 
     def __init__(self) -> None:
-        self._known: WeakKeyDictionary[object, list[Any]] = WeakKeyDictionary()
+        self._roots: WeakKeyDictionary[object, list[Any]] = WeakKeyDictionary()
         self._changes = 0  # What was asked for before a change, and comes after it, is not kept.
 
-    async def of(self, ctx: Any) -> list[Any]:
+    async def get(self, ctx: Any) -> list[Any]:
         """The roots of the client that a handler's context belongs to."""
-        whose = ctx.conversation
-        if (known := self._known.get(whose)) is not None:
+        whose = ctx.dispatcher
+        if (known := self._roots.get(whose)) is not None:
             return known
         change = self._changes
         found: list[Any] = list((await ctx.list_roots()).roots)
         if change == self._changes:
-            self._known[whose] = found
+            self._roots[whose] = found
         return found
 
     def forget(self, ctx: Any) -> None:
         """Ask again next time."""
         self._changes += 1
-        self._known.pop(ctx.conversation, None)
+        self._roots.pop(ctx.dispatcher, None)

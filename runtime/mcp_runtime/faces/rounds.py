@@ -12,21 +12,21 @@ from typing import Any, Final, Protocol, cast
 from pydantic import BaseModel, ValidationError
 from pydantic_core import from_json, to_json
 
-from ..errors import InvalidMessage, Refusal
+from ..errors import InvalidMessageError, JSONRPCError
 from ..exchange import OnProgress
-from ..jsonrpc import INVALID_PARAMS, json_of
-from ..peer import Asked
-from ..seams import Passing, Speaker
+from ..jsonrpc import INVALID_PARAMS, serialize
+from ..peer import RequestReceived
+from ..seams import ChannelProxy, Channel
 from ..spec import InputRequest, Request
-from ..wire import complaint, is_list, is_object, reader
-from .questions import check_asked
-from .sealing import KeyRing, Unsealable, own_ring
+from ..wire import format_validation_error, is_list, is_object, validator
+from .questions import check_input_requests
+from .sealing import KeyRing, InvalidTokenError, process_key_ring
 
-_TURNS: Final = 5  # Of the event loop, in which the tasks of a handler may add questions to the first.
-_OF_A_RETRY: Final = ("_meta", "inputResponses", "requestState")
+_LOOP_ITERATIONS: Final = 5  # Of the event loop, in which the tasks of a handler may add questions to the first.
+_RETRY_PARAMS: Final = ("_meta", "inputResponses", "requestState")
 
 
-class Source(Protocol):
+class StateOwner(Protocol):
     """Whose handler it is: the keys it seals with, and whose request it takes one for."""
 
     @property
@@ -35,150 +35,154 @@ class Source(Protocol):
     def principal(self, ctx: Any) -> str: ...
 
 
-class Asking(Protocol):
+class RequestOwner(Protocol):
     """The conversation whose request it is: `source` has the handler, and `outside` is a context of the request itself."""
 
     @property
-    def source(self) -> Source: ...
+    def origin(self) -> StateOwner: ...
 
-    def outside(self, session: Speaker, asked: Asked) -> Any: ...
+    def request_context(self, channel: Channel, request: RequestReceived) -> Any: ...
 
 
-class Suspended(BaseException):
+class InputRequired(BaseException):
     """Ends a handler whose questions have no answers yet; no `except Exception` stops it."""
 
 
-class _Known:
+class _Round:
     """What is known of one round: what it asks, who waits for that, and what was found out before."""
 
     def __init__(self, state: dict[str, dict[str, Any]]) -> None:
         self.state = state
-        self.questions: dict[str, dict[str, Any]] = {}
+        self.input_requests: dict[str, dict[str, Any]] = {}
         self.counts: dict[str, int] = {}
-        self.waiting: list[asyncio.Future[Any]] = []
+        self.futures: list[asyncio.Future[Any]] = []
 
 
-class Rounds(Passing):
+class MultiRoundTripRequest(ChannelProxy):
     """The conversation as the handler of one request has it: what it asks the client is asked by the answer."""
 
-    __slots__ = ("_asked", "_asking", "_found")
+    __slots__ = ("_request", "_owner", "_round")
 
-    def __init__(self, session: Speaker, asked: Asked, asking: Asking) -> None:
+    def __init__(self, channel: Channel, request: RequestReceived, owner: RequestOwner) -> None:
         # Not by way of the base class, and no more than this: most handlers ask nothing.
-        self._session = session
-        self._asked = asked
-        self._asking = asking
-        self._found: _Known | None = None
+        self._channel = channel
+        self._request = request
+        self._owner = owner
+        self._round: _Round | None = None
 
-    async def ask(
+    async def send_request(
         self,
         row: Request[Any] | InputRequest[Any],
         params: dict[str, Any] | BaseModel,
         timeout: float | None,
         on_progress: OnProgress | None = None,
-        longest: float | None = None,
+        max_timeout: float | None = None,
     ) -> BaseModel:
-        """The client's answer, once it has come back with it. Raises Refusal for a capability it has not declared, and
+        """The client's answer, once it has come back with it. Raises JSONRPCError for a capability it has not declared, and
         for an answer that is none."""
         if isinstance(row, Request):
-            return await self._session.ask(row, params, timeout, on_progress, longest)
-        value: dict[str, Any] = from_json(json_of(params))
+            return await self._channel.send_request(row, params, timeout, on_progress, max_timeout)
+        value: dict[str, Any] = from_json(serialize(params))
         try:
-            said = reader(row.params)(value)
+            said = validator(row.params)(value)
         except ValidationError as fault:
-            raise InvalidMessage(f"{row.method!r}: params: {complaint(fault)} ({self.peer.revision.id})") from None
-        check_asked(self.peer.revision, self._outside().capabilities, [(row, said)])
-        known = self._known()
-        key, state = _key(known, row, value), known.state
+            raise InvalidMessageError(
+                f"{row.method!r}: params: {format_validation_error(fault)} ({self.connection.revision.id})"
+            ) from None
+        check_input_requests(self.connection.revision, self._context().capabilities, [(row, said)])
+        known = self._current_round()
+        key, state = _input_request_key(known, row, value), known.state
         answer = state["answers"].get(key)
         if answer is None and key in state["asked"]:
             answer = self._responses().get(key)
         if answer is None:
-            known.questions[key] = {"method": row.method, "params": value}
+            known.input_requests[key] = {"method": row.method, "params": value}
             return cast(BaseModel, await self._suspend(known))
         try:
-            read: BaseModel = reader(cast(Any, row).result)(answer)
+            read: BaseModel = validator(cast(Any, row).result)(answer)
         except ValidationError as fault:
-            raise Refusal(INVALID_PARAMS, f"the answer to {key!r} is not what it may be: {complaint(fault)}") from None
+            raise JSONRPCError(
+                INVALID_PARAMS, f"the answer to {key!r} is not what it may be: {format_validation_error(fault)}"
+            ) from None
         state["answers"][key] = answer
         return read
 
     async def once(self, key: str, make: Callable[[], Any]) -> Any:
         """What `make` gave, as JSON, when this was first called for the request."""
-        done = self._known().state["done"]
+        done = self._current_round().state["done"]
         if key not in done:
             made = make()
             done[key] = from_json(to_json(await made if inspect.isawaitable(made) else made))
         return done[key]
 
-    def questions(self, end: Suspended | BaseExceptionGroup) -> Any:
+    def input_required_result(self, end: InputRequired | BaseExceptionGroup) -> Any:
         """The questions without which the handler, which has come to this end, cannot go on. Raises the rest of it."""
-        if isinstance(end, BaseExceptionGroup) and end.split(Suspended)[1] is not None:
+        if isinstance(end, BaseExceptionGroup) and end.split(InputRequired)[1] is not None:
             raise end
-        known, interim = self._known(), self._asked.row.asks
+        known, interim = self._current_round(), self._request.row.input_required
         assert interim is not None, "only what can be answered with questions has rounds"
-        state = {**known.state, "asked": dict.fromkeys(known.questions, True)}
-        sealed = self._ring().seal(to_json(state), self._bound())
-        said = {interim.property: interim.value, "inputRequests": known.questions, "requestState": sealed}
-        return reader(interim.result)(said)
+        state = {**known.state, "asked": dict.fromkeys(known.input_requests, True)}
+        sealed = self._key_ring().encrypt(to_json(state), self._associated_data())
+        said = {interim.property: interim.value, "inputRequests": known.input_requests, "requestState": sealed}
+        return validator(interim.result)(said)
 
     # ---- waiting ------------------------------------------------------------------------------------------------------
 
-    async def _suspend(self, known: _Known) -> Any:
+    async def _suspend(self, round: _Round) -> Any:
         loop = asyncio.get_running_loop()
         waiting: asyncio.Future[Any] = loop.create_future()
-        known.waiting.append(waiting)
-        if len(known.waiting) == 1:
-            self._settle(known, loop, _TURNS)
+        round.futures.append(waiting)
+        if len(round.futures) == 1:
+            self._raise_input_required(round, loop, _LOOP_ITERATIONS)
         return await waiting
 
-    def _settle(self, known: _Known, loop: asyncio.AbstractEventLoop, turns: int) -> None:
+    def _raise_input_required(self, round: _Round, loop: asyncio.AbstractEventLoop, turns: int) -> None:
         """End the handler, once its other tasks had their turns to ask as well."""
         if turns:
-            loop.call_soon(self._settle, known, loop, turns - 1)
+            loop.call_soon(self._raise_input_required, round, loop, turns - 1)
             return
-        waiting, known.waiting = known.waiting, []
+        waiting, round.futures = round.futures, []
         for each in waiting:
             if not each.done():
-                each.set_exception(Suspended())
+                each.set_exception(InputRequired())
 
     # ---- what is handed back ------------------------------------------------------------------------------------------
 
-    def _known(self) -> _Known:
-        """What is known, with what earlier rounds found out. Raises Refusal for a state that is not that of this request
+    def _current_round(self) -> _Round:
+        """What is known, with what earlier rounds found out. Raises JSONRPCError for a state that is not that of this request
         and user."""
-        if self._found is None:
+        if self._round is None:
             state: dict[str, dict[str, Any]] = {"answers": {}, "done": {}, "asked": {}}
-            sealed: str | None = getattr(self._asked.params, "request_state", None)
+            sealed: str | None = getattr(self._request.params, "request_state", None)
             if sealed is not None:
                 try:
-                    state = from_json(self._ring().open(sealed, self._bound()))
-                except Unsealable as why:
-                    raise Refusal(INVALID_PARAMS, f"the requestState is refused: {why}") from None
-            self._found = _Known(state)
-        return self._found
+                    state = from_json(self._key_ring().decrypt(sealed, self._associated_data()))
+                except InvalidTokenError as why:
+                    raise JSONRPCError(INVALID_PARAMS, f"the requestState is refused: {why}") from None
+            self._round = _Round(state)
+        return self._round
 
     def _responses(self) -> dict[str, Any]:
-        found = self._asked.params.model_dump().get("inputResponses")
+        found = self._request.params.model_dump().get("inputResponses")
         return found if is_object(found) else {}
 
-    def _outside(self) -> Any:
-        return self._asking.outside(self._session, self._asked)
+    def _context(self) -> Any:
+        return self._owner.request_context(self._channel, self._request)
 
-    def _ring(self) -> KeyRing:
-        return self._asking.source.keys or own_ring()
+    def _key_ring(self) -> KeyRing:
+        return self._owner.origin.keys or process_key_ring()
 
-    def _bound(self) -> bytes:
+    def _associated_data(self) -> bytes:
         """What a state is good for: one user, one method, the same params."""
-        params = {name: each for name, each in self._asked.params.model_dump().items() if name not in _OF_A_RETRY}
-        user = self._asking.source.principal(self._outside())
-        return to_json([user, self.peer.revision.id, self._asked.row.method, _digest(params)])
+        params = {name: each for name, each in self._request.params.model_dump().items() if name not in _RETRY_PARAMS}
+        user = self._owner.origin.principal(self._context())
+        return to_json([user, self.connection.revision.id, self._request.row.method, _digest(params)])
 
 
-def _key(known: _Known, row: InputRequest[Any], value: dict[str, Any]) -> str:
+def _input_request_key(round: _Round, row: InputRequest[Any], value: dict[str, Any]) -> str:
     """The key of a question: the same for the same question in each round, whatever the order."""
     key = f"{row.name.removeprefix('on_')}-{_digest(value)[:12]}"
-    count = known.counts[key] = known.counts.get(key, 0) + 1
+    count = round.counts[key] = round.counts.get(key, 0) + 1
     return key if count == 1 else f"{key}-{count}"
 
 

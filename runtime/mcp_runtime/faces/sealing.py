@@ -19,7 +19,7 @@ _NONCE: Final = 12
 _HEAD: Final = _NAME + _EXPIRY
 
 
-class Unsealable(Exception):
+class InvalidTokenError(Exception):
     """A text that was not sealed here, for this, or is too old."""
 
 
@@ -46,43 +46,43 @@ class KeyRing:
         """A key for a ring."""
         return secrets.token_bytes(_KEY)
 
-    def seal(self, value: bytes, bound: bytes) -> str:
+    def encrypt(self, value: bytes, associated_data: bytes) -> str:
         """The value as text that opens for the same `bound` alone, until its lifetime is over."""
         head = self._first + int(time.time() + self.lifetime).to_bytes(_EXPIRY, "big")
         nonce = secrets.token_bytes(_NONCE)
-        closed: bytes = self._ciphers[self._first].encrypt(nonce, value, head + bound)
-        return _written(head + nonce + closed)
+        closed: bytes = self._ciphers[self._first].encrypt(nonce, value, head + associated_data)
+        return _encode(head + nonce + closed)
 
-    def open(self, text: str, bound: bytes) -> bytes:
+    def decrypt(self, text: str, associated_data: bytes) -> bytes:
         """What was sealed. Raises Unsealable."""
         from cryptography.exceptions import InvalidTag
 
         if not text.startswith(_MARK):
-            raise Unsealable("it is not of this server")
+            raise InvalidTokenError("it is not of this server")
         try:
             raw = urlsafe_b64decode(text.removeprefix(_MARK).encode("ascii"))
         except ValueError:
-            raise Unsealable("it is not of this server") from None
-        if _written(raw) != text:  # Decoding leaves out what does not belong there.
-            raise Unsealable("it was changed")
+            raise InvalidTokenError("it is not of this server") from None
+        if _encode(raw) != text:  # Decoding leaves out what does not belong there.
+            raise InvalidTokenError("it was changed")
         head, nonce, closed = raw[:_HEAD], raw[_HEAD : _HEAD + _NONCE], raw[_HEAD + _NONCE :]
         cipher = self._ciphers.get(head[:_NAME])
         if cipher is None:
-            raise Unsealable("no key of this server opens it")
+            raise InvalidTokenError("no key of this server opens it")
         try:
-            value: bytes = cipher.decrypt(nonce, closed, head + bound)
+            value: bytes = cipher.decrypt(nonce, closed, head + associated_data)
         except (InvalidTag, ValueError):
-            raise Unsealable("it was changed, or belongs to another request or user") from None
+            raise InvalidTokenError("it was changed, or belongs to another request or user") from None
         if int.from_bytes(head[_NAME:], "big") < time.time():
-            raise Unsealable("it has expired")
+            raise InvalidTokenError("it has expired")
         return value
 
 
-def _written(raw: bytes) -> str:
+def _encode(raw: bytes) -> str:
     return _MARK + urlsafe_b64encode(raw).decode()
 
 
 @cache
-def own_ring() -> KeyRing:
+def process_key_ring() -> KeyRing:
     """The ring of this process alone, for servers that are given none."""
     return KeyRing(KeyRing.new_key())

@@ -8,24 +8,24 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from pydantic_core import from_json, to_json
 
-from ..errors import InvalidMessage, InvalidResponse, NotAllowed, Refusal
+from ..errors import InvalidMessageError, InvalidResponseError, ProtocolViolationError, JSONRPCError
 from ..jsonrpc import INTERNAL_ERROR
-from ..peer import Asked, Told
-from ..seams import Speaker
+from ..peer import RequestReceived, NotificationReceived
+from ..seams import Channel
 from ..spec import META, InputRequest, Request
 from ..wire import is_object
-from .calls import Options, Params, ResultT
+from .calls import RequestOptions, Params, ResultT
 from .face import LEVELS, Context
-from .guards import check_form, check_harmless
-from .rates import Allowance, Rate
-from .rounds import Rounds
-from .tasking import MayBecomeTask, Task
+from .guards import check_form_answer, warn_about_secrets
+from .rates import TokenBucket, RateLimit
+from .rounds import MultiRoundTripRequest
+from .tasking import Deferrable, TaskOptions
 
 if TYPE_CHECKING:
-    from ..auth.resource.caller import User
-    from .conversation import Conversation
+    from ..auth.resource.caller import AuthenticatedUser
+    from .conversation import Dispatcher
 
-_LOG: Final = Rate(per_second=1000, burst=5000)
+_LOG_RATE: Final = RateLimit(per_second=1000, burst=5000)
 
 Level = Literal["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"]
 
@@ -33,91 +33,93 @@ Level = Literal["debug", "info", "notice", "warning", "error", "critical", "aler
 class ServerContext(Context):
     """What a server's handler knows of the message it handles; `state` is what the server's lifespan gave."""
 
-    _rounds: Rounds | None = None
-    _call: MayBecomeTask | None = None
-    _how = Task()
+    _mrtr: MultiRoundTripRequest | None = None
+    _deferral: Deferrable | None = None
+    _how = TaskOptions()
 
-    def __init__(self, conversation: Conversation, session: Speaker, message: Asked | Told) -> None:
+    def __init__(
+        self, dispatcher: Dispatcher, channel: Channel, message: RequestReceived | NotificationReceived
+    ) -> None:
         # Not by way of the base class: this is done for every message.
-        self._session = session
+        self._channel = channel
         self._message = message
-        self.state = conversation.state
-        self._conversation = conversation
+        self.state = dispatcher.state
+        self._dispatcher = dispatcher
 
     @property
-    def conversation(self) -> Conversation:
+    def dispatcher(self) -> Dispatcher:
         """Which conversation this is: the same object for all messages of one client."""
-        return self._conversation
+        return self._dispatcher
 
     @property
     def client_info(self) -> dict[str, Any]:
         """What the client calls itself, as it said: never a proof of anything."""
         said = self.meta.get(f"{META}clientInfo")
-        return said if is_object(said) else self._conversation.client_info
+        return said if is_object(said) else self._dispatcher.client_info
 
     @property
-    def user(self) -> User | None:
+    def user(self) -> AuthenticatedUser | None:
         """Whose request this is, where the endpoint is protected; None over stdio, and where nobody has to say."""
-        caller = self._session.caller
+        caller = self._channel.auth
         return None if caller is None else caller.user
 
-    def needs(self, *scopes: str) -> None:
-        """Raises Refusal unless the user's token has all of these scopes. Over HTTP the client is asked to come back
+    def require_scopes(self, *scopes: str) -> None:
+        """Raises JSONRPCError unless the user's token has all of these scopes. Over HTTP the client is asked to come back
         with them (403), if nothing of the answer was sent yet; over stdio whoever started the server may do all."""
-        caller = self._session.caller
+        caller = self._channel.auth
         if caller is not None:
-            caller.need(scopes)
+            caller.require_scopes(scopes)
 
-    def part(self) -> None:
+    def close_sse_stream(self) -> None:
         """End the connection that the answer was to come over, so that a long request holds none; the client comes
         back for the answer. Does nothing where a transport has no such connection, or no way to come back."""
-        self._live().part()
+        self._require_channel().close_sse_stream()
 
     async def log(self, level: Level, data: Any, logger: str | None = None) -> None:
         """Send a log message, if the client wants messages of this level; what comes too often (more than 1,000 a
-        second, after the first 5,000) is left out. Raises NotAllowed without the capability."""
-        wanted = self.meta.get(f"{META}logLevel") or self._conversation.level
+        second, after the first 5,000) is left out. Raises ProtocolViolationError without the capability."""
+        wanted = self.meta.get(f"{META}logLevel") or self._dispatcher.log_level
         if wanted is not None and LEVELS.index(level) >= LEVELS.index(wanted):
             said = {"level": level, "data": data, "logger": logger}
-            pace = self._conversation.log_pace = self._conversation.log_pace or Allowance(_LOG)
-            if not pace.take():
+            pace = self._dispatcher.log_rate = self._dispatcher.log_rate or TokenBucket(_LOG_RATE)
+            if not pace.acquire():
                 if (row := self.revision.lifecycle.log) is None:
-                    raise NotAllowed(f"there are no log messages of a server in {self.revision.id}")
-                await self._tell(row, said, None)
+                    raise ProtocolViolationError(f"there are no log messages of a server in {self.revision.id}")
+                await self._send_notification(row, said, None)
 
-    async def as_task(self, how: Task | None = None) -> bool:
+    async def as_task(self, options: TaskOptions | None = None) -> bool:
         """Answer the request with a task now and go on behind it, where the server has tasks and the client knows
         them; what is asked from here on, is asked by the task. Elsewhere nothing happens, or, where a task is `needed`,
-        Refusal is raised. Without `how`, it is as the tool says. Whether it is a task now."""
-        how = how or self._how
-        if self._call is None:
-            if how.needed:
-                raise Refusal(INTERNAL_ERROR, "this needs a task, and the server has none")
+        JSONRPCError is raised. Without `how`, it is as the tool says. Whether it is a task now."""
+        options = options or self._how
+        if self._deferral is None:
+            if options.required:
+                raise JSONRPCError(INTERNAL_ERROR, "this needs a task, and the server has none")
             return False
-        if begun := await self._call.begin(how):
-            self._rounds = None
+        if begun := await self._deferral.begin(options):
+            self._mrtr = None
         return begun
 
     async def status(self, message: str) -> None:
         """What the task is at, in words; nothing happens where the request has not become one."""
-        if self._call is not None:
-            await self._call.say(message)
+        if self._deferral is not None:
+            await self._deferral.set_status_message(message)
 
     async def once(self, key: str, make: Callable[[], Any]) -> Any:
         """What `make` gives, as JSON; where the handler runs again because it asked the client something, what it gave
         the first time. For side effects, awaited before what is asked next."""
-        if self._rounds is not None:
-            return await self._rounds.once(key, make)
+        if self._mrtr is not None:
+            return await self._mrtr.once(key, make)
         made = make()
         return from_json(to_json(await made if isawaitable(made) else made))
 
-    async def _ask(
-        self, row: Request[ResultT] | InputRequest[ResultT], params: Params, options: Options | None
+    async def _send_request(
+        self, row: Request[ResultT] | InputRequest[ResultT], params: Params, options: RequestOptions | None
     ) -> ResultT:
-        check_harmless(params)
-        answer = await super()._ask(row, params, options)
+        warn_about_secrets(params)
+        answer = await super()._send_request(row, params, options)
         try:
-            check_form(params, answer)
-        except InvalidMessage as fault:
-            raise InvalidResponse(f"{row.method!r}: {fault}") from None
+            check_form_answer(params, answer)
+        except InvalidMessageError as fault:
+            raise InvalidResponseError(f"{row.method!r}: {fault}") from None
         return answer

@@ -6,17 +6,17 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from ..auth.resource.caller import Caller
-from ..eager import Starter
-from ..http.headers import SESSION, Headers, Turned
-from ..http.rules import resumes, status_of
+from ..auth.resource.caller import RequestAuth
+from ..eager import EagerTaskStarter
+from ..http.headers import SESSION_ID, Headers, HTTPError
+from ..http.rules import resume_position, status_of
 from ..jsonrpc import INTERNAL_ERROR, Message
 from ..lifecycle import Phase
-from ..peer import Peer
+from ..peer import Connection
 from ..session import Session
-from ..transports.http.exchange import Exchange, Posted, SessionExchange
-from ..transports.http.sessions import HttpSession, Sessions
-from ..transports.http.silence import Silence
+from ..transports.http.exchange import PostResponder, IncomingPost, SessionResponder
+from ..transports.http.sessions import HTTPSession, SessionStore
+from ..transports.http.silence import KeepAliveTimer
 from ..transports.http.wire import (
     Raw,
     Receive,
@@ -25,89 +25,93 @@ from ..transports.http.wire import (
     begin_stream,
     end_stream,
     id_of,
-    leaving,
+    disconnect_task,
     respond,
     send_stream,
-    turn_away,
+    send_error,
 )
-from .conversation import Conversation
-from .lives import Life
+from .conversation import Dispatcher
+from .lives import SharedLifespan
 from .server import BaseServer
 
-_SESSION: Final = SESSION.encode()
-_UNKNOWN: Final = Turned(404, "there is no such session")
+_SESSION: Final = SESSION_ID.encode()
+_UNKNOWN_SESSION: Final = HTTPError(404, "there is no such session")
 
 
-class Shaking:
+class StatefulHandler:
     """The servers of one endpoint whose conversations begin with a handshake, oldest revision first, for any number of
     clients, each in a session of its own."""
 
     def __init__(
-        self, servers: Sequence[BaseServer], lives: Mapping[int, Life], sessions: Sessions, silence: Silence
+        self,
+        servers: Sequence[BaseServer],
+        lifespans: Mapping[int, SharedLifespan],
+        sessions: SessionStore,
+        keep_alive: KeepAliveTimer,
     ) -> None:
         self._servers = servers
-        self._lives = lives
+        self._lifespans = lifespans
         self._sessions = sessions
-        self._silence = silence
-        self._starter: Starter | None = None
-        self._template: Peer | None = None
+        self._keep_alive = keep_alive
+        self._starter: EagerTaskStarter | None = None
+        self._template: Connection | None = None
 
-    async def open(self, posted: Posted) -> None:
+    async def open(self, post: IncomingPost) -> None:
         """Open a session; one whose opening is refused ends at once."""
-        message, _, caller, _, send = posted
+        message, _, caller, _, send = post
         chosen = self._servers[-1]
-        state = await self._lives[id(chosen.source)].state()
+        state = await self._lifespans[id(chosen.origin)].state()
         opened = self._sessions.open(caller.owner)
         if opened is None:
-            too_many = Turned(503, "there are too many sessions", INTERNAL_ERROR)
-            return await turn_away(send, too_many, id_of(message))
-        conversation = Conversation(self._servers, chosen, state)
+            too_many = HTTPError(503, "there are too many sessions", INTERNAL_ERROR)
+            return await send_error(send, too_many, id_of(message))
+        conversation = Dispatcher(self._servers, chosen, state)
         if self._template is None:
-            self._template = Peer(chosen.revision, "server", own=chosen.capabilities)
-            self._starter = Starter(asyncio.get_running_loop())
-        peer = self._template.alike()
-        opened.on_end = conversation.leave
-        session = Session(peer, opened, conversation.handle, conversation.opened, self._starter, caller)
+            self._template = Connection(chosen.revision, "server", local_capabilities=chosen.capabilities)
+            self._starter = EagerTaskStarter(asyncio.get_running_loop())
+        peer = self._template.copy_for_new_connection()
+        opened.on_end = conversation.detach
+        session = Session(peer, opened, conversation.handle, conversation.initialize, self._starter, caller)
         opened.session = session
-        conversation.attend(session)
-        exchange = _act(session, posted, opened)
+        conversation.attach(session)
+        exchange = _dispatch(session, post, opened)
         named: Raw = ((_SESSION, opened.id.encode()),)
         if peer.phase is Phase.NEW:
             await self._sessions.end(opened)
             named = ()
-        await self._answer(session, exchange, posted, named)
+        await self._respond(session, exchange, post, named)
 
-    def serve(self, posted: Posted) -> Sending:
+    def serve(self, post: IncomingPost) -> Sending:
         """Answer what belongs to a session that was opened before."""
-        message, head, caller, _, send = posted
-        found = self._sessions.find(head.headers[SESSION], caller.owner)
+        message, head, caller, _, send = post
+        found = self._sessions.find(head.headers[SESSION_ID], caller.owner)
         if found is None:
-            return turn_away(send, _UNKNOWN, id_of(message))
+            return send_error(send, _UNKNOWN_SESSION, id_of(message))
         session = found.session
         assert session is not None, "a session is opened together with its conversation"
-        return self._answer(session, _act(session, posted, found), posted)
+        return self._respond(session, _dispatch(session, post, found), post)
 
-    def listen(self, headers: Headers, caller: Caller, receive: Receive, send: Send) -> Sending:
+    def listen(self, headers: Headers, auth: RequestAuth, receive: Receive, send: Send) -> Sending:
         """Send what belongs to no exchange, or go on with the stream that was interrupted."""
-        found, wanted = self._sessions.find(headers[SESSION], caller.owner), resumes(headers)
+        found, wanted = self._sessions.find(headers[SESSION_ID], auth.owner), resume_position(headers)
         if found is None:
-            return turn_away(send, _UNKNOWN)
-        if isinstance(wanted, Turned):
-            return turn_away(send, wanted)
-        stream = found.standing if wanted is None else found.stream(wanted[0])
+            return send_error(send, _UNKNOWN_SESSION)
+        if isinstance(wanted, HTTPError):
+            return send_error(send, wanted)
+        stream = found.standalone_stream if wanted is None else found.stream(wanted[0])
         if stream is None:
-            return turn_away(send, Turned(400, "there is no such stream any more"))
+            return send_error(send, HTTPError(400, "there is no such stream any more"))
         session = found.session
-        primed = session is not None and session.peer.revision.http.primed
+        primed = session is not None and session.connection.revision.http.priming_event
         after = wanted[1] if wanted else None
-        client = leaving(receive, caller.lasts)
-        return send_stream(stream, client, send, self._silence, after=after, primed=primed)
+        client = disconnect_task(receive, auth.expires_in)
+        return send_stream(stream, client, send, self._keep_alive, after=after, priming_event=primed)
 
-    async def end(self, headers: Headers, caller: Caller, send: Send) -> None:
+    async def end(self, headers: Headers, auth: RequestAuth, send: Send) -> None:
         """End a session."""
-        found = self._sessions.find(headers[SESSION], caller.owner)
+        found = self._sessions.find(headers[SESSION_ID], auth.owner)
         if found is None:
-            return await turn_away(send, _UNKNOWN)
+            return await send_error(send, _UNKNOWN_SESSION)
         await self._sessions.end(found)
         await respond(send, 204)
 
@@ -117,52 +121,60 @@ class Shaking:
         if self._starter is not None:
             await self._starter.close()
 
-    def _answer(self, session: Session, exchange: Exchange | None, posted: Posted, more: Raw = ()) -> Sending:
-        message, _, caller, _, send = posted
-        if exchange is None:
+    def _respond(
+        self, session: Session, responder: PostResponder | None, post: IncomingPost, more: Raw = ()
+    ) -> Sending:
+        message, _, caller, _, send = post
+        if responder is None:
             return respond(send, 202)
-        if exchange.answer is None:
-            return self._answer_later(session, exchange, posted, more)
+        if responder.response is None:
+            return self._respond_when_known(session, responder, post, more)
         status = 200
-        if exchange.code:
-            more = (*more, *caller.denied)
-            status = 403 if caller.denied else _status(exchange.code, session, message)
-        return respond(send, status, exchange.answer, more)
+        if responder.code:
+            more = (*more, *caller.challenge_headers)
+            status = 403 if caller.challenge_headers else _status(responder.code, session, message)
+        return respond(send, status, responder.response, more)
 
-    async def _answer_later(self, session: Session, exchange: Exchange, posted: Posted, more: Raw) -> None:
+    async def _respond_when_known(
+        self, session: Session, responder: PostResponder, post: IncomingPost, more: Raw
+    ) -> None:
         """Answer as soon as it is known how: as one body, as a stream, or not at all."""
-        await exchange.begun(self._silence.seconds)
-        if exchange.answer is not None:
-            await self._answer(session, exchange, posted, more)
-        elif exchange.is_over and exchange.stream is None:
-            await _send_nothing(session, posted)
+        await responder.wait_until_known(self._keep_alive.seconds)
+        if responder.response is not None:
+            await self._respond(session, responder, post, more)
+        elif responder.is_done and responder.stream is None:
+            await _send_nothing(session, post)
         else:
-            _, _, _, receive, send = posted
-            primed = session.peer.revision.http.primed
-            client = leaving(receive)
-            await send_stream(exchange.streaming(), client, send, self._silence, more=more, primed=primed)
+            _, _, _, receive, send = post
+            primed = session.connection.revision.http.priming_event
+            client = disconnect_task(receive)
+            await send_stream(responder.open_stream(), client, send, self._keep_alive, more=more, priming_event=primed)
 
 
-def _act(session: Session, posted: Posted, found: HttpSession) -> Exchange | None:
+def _dispatch(session: Session, post: IncomingPost, http_session: HTTPSession) -> PostResponder | None:
     """Let a session have what was posted; None where it is not answered."""
-    message, head, caller, _, _ = posted
-    exchange = SessionExchange(session, caller, found.open)
-    if not head.plain:
-        exchange.streaming()
-    return exchange if session.act(session.peer.take(message), exchange.reply, exchange) else None
+    message, head, caller, _, _ = post
+    exchange = SessionResponder(session, caller, http_session.open_stream)
+    if not head.accepts_json:
+        exchange.open_stream()
+    return (
+        exchange
+        if session.handle_event(session.connection.receive_message(message), exchange.reply, exchange)
+        else None
+    )
 
 
 def _status(code: int, session: Session, message: Message | list[Message]) -> int:
     """What is no message at all is a bad request; other errors have no status of their own in a session."""
-    revision = session.peer.revision
+    revision = session.connection.revision
     readable = revision.batches if isinstance(message, list) else hasattr(message, "method")
     return status_of(code, revision) if readable else 400
 
 
-async def _send_nothing(session: Session, posted: Posted) -> None:
+async def _send_nothing(session: Session, post: IncomingPost) -> None:
     """End the request of which nothing came: its session was ended, or it was cancelled, and wants no answer."""
-    message, _, _, _, send = posted
+    message, _, _, _, send = post
     if session.ended:
-        return await turn_away(send, Turned(404, session.transport.ending), id_of(message))
+        return await send_error(send, HTTPError(404, session.transport.close_reason), id_of(message))
     await begin_stream(send)
     await end_stream(send)

@@ -8,11 +8,11 @@ from collections.abc import Iterable, Mapping
 from difflib import SequenceMatcher
 from typing import Any, Final
 
-_KEPT: Final = 256  # Answers.
-_ALIKE: Final = 0.6  # Of 1; less is chance.
+_MAX_CACHED: Final = 256  # Answers.
+_SIMILARITY: Final = 0.6  # Of 1; less is chance.
 
 
-def rank(values: Iterable[str], typed: str, most: int = 100) -> list[str]:
+def rank_completions(values: Iterable[str], typed: str, max_values: int = 100) -> list[str]:
     """The values that fit what was typed, the most fitting first: those that begin with it, those that have it inside,
     then those that are spelled alike; for a server's handler of completions."""
     wanted = typed.casefold()
@@ -24,32 +24,32 @@ def rank(values: Iterable[str], typed: str, most: int = 100) -> list[str]:
         return 2.0 if wanted in found else SequenceMatcher(None, wanted, found[: len(wanted) + 1]).ratio()
 
     fitting = [(fit(value), value) for value in values]
-    chosen = sorted((each for each in fitting if each[0] >= _ALIKE), key=lambda each: -each[0])
-    return [value for _, value in chosen[:most]]
+    chosen = sorted((each for each in fitting if each[0] >= _SIMILARITY), key=lambda each: -each[0])
+    return [value for _, value in chosen[:max_values]]
 
 
-class Suggestions:
+class CompletionSession:
     """Completions for one field of a client's user interface. `pause` is in seconds."""
 
-    def __init__(self, client: Any, pause: float = 0.15) -> None:
+    def __init__(self, client: Any, debounce: float = 0.15) -> None:
         self._client = client
-        self._pause = pause
+        self._debounce = debounce
         self._latest = 0
-        self._known: dict[tuple[str, ...], Any] = {}
+        self._cache: dict[tuple[str, ...], Any] = {}
 
-    async def ask(self, ref: Any, argument: Any, context: Any = None) -> Any:
-        """The server's completion; None where the user has gone on typing meanwhile. Raises McpError."""
+    async def complete(self, ref: Any, argument: Any, context: Any = None) -> Any:
+        """The server's completion; None where the user has gone on typing meanwhile. Raises MCPError."""
         key = tuple(each.model_dump_json() for each in (ref, argument, context) if each is not None)
         self._latest += 1
         mine = self._latest
-        if key in self._known:
-            return self._known[key]
-        await asyncio.sleep(self._pause)
+        if key in self._cache:
+            return self._cache[key]
+        await asyncio.sleep(self._debounce)
         if mine != self._latest:
             return None
         more: Mapping[str, Any] = {} if context is None else {"context": context}
         found = (await self._client.complete(ref=ref, argument=argument, **more)).completion
-        if len(self._known) >= _KEPT:
-            del self._known[next(iter(self._known))]
-        self._known[key] = found
+        if len(self._cache) >= _MAX_CACHED:
+            del self._cache[next(iter(self._cache))]
+        self._cache[key] = found
         return found

@@ -7,9 +7,9 @@ import threading
 from collections.abc import AsyncIterator, Coroutine, Iterator, Mapping
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
-from ..errors import NotConnected
+from ..errors import ConnectionClosedError
 from .client import BaseClient
-from .listening import EventT, Listening
+from .listening import EventT, Subscription
 
 T = TypeVar("T")
 ClientT = TypeVar("ClientT", bound=BaseClient)
@@ -18,7 +18,7 @@ ClientT = TypeVar("ClientT", bound=BaseClient)
 class BaseSyncClient(Generic[ClientT]):
     """Drives a client from code without an event loop: `with` opens the conversation, and ends it."""
 
-    kind: ClassVar[type[Any]]
+    client_class: ClassVar[type[Any]]
 
     def __init__(self, client: ClientT) -> None:
         self.client = client
@@ -28,24 +28,24 @@ class BaseSyncClient(Generic[ClientT]):
     @classmethod
     def stdio(cls, *command: str, **settings: Any) -> Self:
         """A client of a server that is started as a child process; settings as for the asynchronous one."""
-        return cls(cls.kind.stdio(*command, **settings))
+        return cls(cls.client_class.stdio(*command, **settings))
 
     @classmethod
     def http(cls, url: str, **settings: Any) -> Self:
         """A client of the server at this URL; settings as for the asynchronous one."""
-        return cls(cls.kind.http(url, **settings))
+        return cls(cls.client_class.http(url, **settings))
 
     @classmethod
     def memory(cls, *servers: Any, **settings: Any) -> Self:
         """A client of server objects in the same process, for tests."""
-        return cls(cls.kind.memory(*servers, **settings))
+        return cls(cls.client_class.memory(*servers, **settings))
 
     def __enter__(self) -> Self:
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="mcp client", daemon=True)
         self._thread.start()
         try:
-            self._wait(self.client.__aenter__())
+            self._run(self.client.__aenter__())
         except BaseException:
             self._stop()
             raise
@@ -53,15 +53,15 @@ class BaseSyncClient(Generic[ClientT]):
 
     def __exit__(self, *exception: object) -> None:
         try:
-            self._wait(self.client.close())
+            self._run(self.client.close())
         finally:
             self._stop()
 
-    def _wait(self, work: Coroutine[Any, Any, T]) -> T:
+    def _run(self, work: Coroutine[Any, Any, T]) -> T:
         """Run a coroutine in the loop's thread and wait; being interrupted here cancels it there."""
         if self._loop is None:
             work.close()
-            raise NotConnected("there is no connection; use `with`")
+            raise ConnectionClosedError("there is no connection; use `with`")
         future = asyncio.run_coroutine_threadsafe(work, self._loop)
         try:
             return future.result()
@@ -69,14 +69,14 @@ class BaseSyncClient(Generic[ClientT]):
             future.cancel()
             raise
 
-    def _each(self, items: AsyncIterator[T]) -> Iterator[T]:
+    def _iterate(self, items: AsyncIterator[T]) -> Iterator[T]:
         async def following() -> tuple[bool, T | None]:
             async for item in items:
                 return True, item
             return False, None
 
         while True:
-            found, item = self._wait(following())
+            found, item = self._run(following())
             if not found:
                 return
             yield item  # type: ignore[misc]
@@ -89,24 +89,24 @@ class BaseSyncClient(Generic[ClientT]):
         self._loop = self._thread = None
 
 
-class SyncListening(Generic[EventT]):
-    """The twin of `Listening`: `with` begins to listen, `for` gives each change."""
+class SyncSubscription(Generic[EventT]):
+    """The twin of `Subscription`: `with` begins to listen, `for` gives each change."""
 
-    def __init__(self, client: BaseSyncClient[Any], listening: Listening[EventT]) -> None:
+    def __init__(self, client: BaseSyncClient[Any], subscription: Subscription[EventT]) -> None:
         self._client = client
-        self._listening = listening
+        self._subscription = subscription
 
     @property
-    def honoured(self) -> Mapping[str, Any]:
+    def acknowledged(self) -> Mapping[str, Any]:
         """What the server agreed to tell, by the keywords of `listen`: true, or URIs."""
-        return self._listening.honoured
+        return self._subscription.acknowledged
 
     def __enter__(self) -> Self:
-        self._client._wait(self._listening.__aenter__())  # pyright: ignore[reportPrivateUsage]
+        self._client._run(self._subscription.__aenter__())  # pyright: ignore[reportPrivateUsage]
         return self
 
     def __exit__(self, *exception: object) -> None:
-        self._client._wait(self._listening.close())  # pyright: ignore[reportPrivateUsage]
+        self._client._run(self._subscription.close())  # pyright: ignore[reportPrivateUsage]
 
     def __iter__(self) -> Iterator[EventT]:
-        return self._client._each(self._listening)  # pyright: ignore[reportPrivateUsage]
+        return self._client._iterate(self._subscription)  # pyright: ignore[reportPrivateUsage]

@@ -9,13 +9,13 @@ import threading
 from collections.abc import Callable
 from typing import Any, Final
 
-_MOST: Final = 32
-_IDLE: Final = 10.0  # Seconds after which a thread with nothing to do ends.
+_MAX_THREADS: Final = 32
+_IDLE_SECONDS: Final = 10.0  # Seconds after which a thread with nothing to do ends.
 
 _Work = tuple[Callable[[], Any], asyncio.Future[Any], asyncio.AbstractEventLoop]
 
 
-class Workers:
+class WorkerThreads:
     """Up to 32 daemon threads, started when they are needed and ended when they are not."""
 
     def __init__(self) -> None:
@@ -33,12 +33,12 @@ class Workers:
         with self._lock:
             self._queue.put((lambda: context.run(function, *arguments), future, loop))
             self._queued += 1
-            if self._queued > self._idle and self._threads < _MOST:
+            if self._queued > self._idle and self._threads < _MAX_THREADS:
                 self._threads += 1
-                threading.Thread(target=self._work, name="mcp handler", daemon=True).start()
+                threading.Thread(target=self._run_thread, name="mcp handler", daemon=True).start()
         return await future
 
-    def _work(self) -> None:
+    def _run_thread(self) -> None:
         while (work := self._next()) is not None:
             function, future, loop = work
             try:
@@ -52,7 +52,7 @@ class Workers:
         with self._lock:
             self._idle += 1
         try:
-            work = self._queue.get(timeout=_IDLE)
+            work = self._queue.get(timeout=_IDLE_SECONDS)
         except queue.Empty:
             work = None
         with self._lock:
@@ -67,18 +67,18 @@ class Workers:
 
 
 def _deliver(
-    loop: asyncio.AbstractEventLoop, future: asyncio.Future[Any], outcome: Any, fault: BaseException | None
+    loop: asyncio.AbstractEventLoop, future: asyncio.Future[Any], outcome: Any, error: BaseException | None
 ) -> None:
     def settle() -> None:
         if future.cancelled():
             return
-        if fault is None:
+        if error is None:
             future.set_result(outcome)
         else:
-            future.set_exception(RuntimeError(repr(fault)) if isinstance(fault, StopIteration) else fault)
+            future.set_exception(RuntimeError(repr(error)) if isinstance(error, StopIteration) else error)
 
     if not loop.is_closed():
         loop.call_soon_threadsafe(settle)
 
 
-WORKERS: Final = Workers()
+WORKER_THREADS: Final = WorkerThreads()

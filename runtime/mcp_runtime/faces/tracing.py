@@ -11,15 +11,15 @@ from collections.abc import Awaitable, Callable
 from functools import cache
 from typing import Any, Final
 
-from ..peer import Asked, Told
-from ..seams import Speaker
-from .meta import meta_of
+from ..peer import RequestReceived, NotificationReceived
+from ..seams import Channel
+from .meta import request_meta
 
-Handle = Callable[[Speaker, Asked | Told], Awaitable[Any]]
+Handle = Callable[[Channel, RequestReceived | NotificationReceived], Awaitable[Any]]
 
 _LOADED: Final = "opentelemetry"
 _KEYS: Final = ("traceparent", "tracestate", "baggage")
-_LONGEST: Final = 8192  # Characters of one value, as W3C Baggage has it.
+_MAX_VALUE_LENGTH: Final = 8192  # Characters of one value, as W3C Baggage has it.
 
 
 def is_tracing() -> bool:
@@ -27,7 +27,7 @@ def is_tracing() -> bool:
     return _LOADED in sys.modules
 
 
-def trace() -> dict[str, str]:
+def trace_meta() -> dict[str, str]:
     """The current trace and baggage, as metadata; nothing where there is none."""
     carrier: dict[str, str] = {}
     if is_tracing():
@@ -36,21 +36,23 @@ def trace() -> dict[str, str]:
     return {key: carrier[key] for key in _KEYS if key in carrier}
 
 
-def in_trace(handle: Handle) -> Handle:
+def with_trace_context(handle: Handle) -> Handle:
     """What handles messages, each with the trace of its metadata as the current one."""
 
-    def handle_in_trace(session: Speaker, message: Asked | Told) -> Awaitable[Any]:
-        return within_trace(handle, session, message) if is_tracing() else handle(session, message)
+    def handle_with_context(channel: Channel, message: RequestReceived | NotificationReceived) -> Awaitable[Any]:
+        return handle_in_trace(handle, channel, message) if is_tracing() else handle(channel, message)
 
-    return handle_in_trace
+    return handle_with_context
 
 
-async def within_trace(handle: Handle, session: Speaker, message: Asked | Told) -> Any:
+async def handle_in_trace(handle: Handle, channel: Channel, message: RequestReceived | NotificationReceived) -> Any:
     """Handle a message with the trace of its metadata as the current one."""
-    meta = meta_of(message)
-    carrier = {key: value for key in _KEYS if isinstance(value := meta.get(key), str) and len(value) <= _LONGEST}
+    meta = request_meta(message)
+    carrier = {
+        key: value for key in _KEYS if isinstance(value := meta.get(key), str) and len(value) <= _MAX_VALUE_LENGTH
+    }
     if not carrier:
-        return await handle(session, message)
+        return await handle(channel, message)
     from opentelemetry.context import attach, detach, get_current
 
     context = get_current()
@@ -58,7 +60,7 @@ async def within_trace(handle: Handle, session: Speaker, message: Asked | Told) 
         context = each.extract(carrier, context)
     token = attach(context)
     try:
-        return await handle(session, message)
+        return await handle(channel, message)
     finally:
         detach(token)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from urllib.parse import urlsplit
 
 
-def is_on_web(uri: str) -> bool:
+def is_https_url(uri: str) -> bool:
     """Whether a resource is one that clients may fetch themselves: that is what `https://` means (server/resources,
     Common URI Schemes). Where the server is not trusted, nor is the address: it may lead into your own network."""
     try:

@@ -22,153 +22,167 @@ from ..jsonrpc import (
 )
 from ..spec import Handshake, Revision, Stateless
 from ..wire import is_list, is_object
-from .headers import EVENTS, JSON, METHOD, NAME, PARAMETER, SESSION, VERSION, encode_value, media_type
-from .rules import argument_at, repeated, text_of
+from .headers import (
+    EVENT_STREAM,
+    JSON,
+    METHOD,
+    NAME,
+    PARAM_PREFIX,
+    SESSION_ID,
+    PROTOCOL_VERSION,
+    encode_value,
+    media_type,
+)
+from .rules import argument_at, parameter_headers, header_text
 
-Paths = Mapping[str, tuple[str, ...]]
+ArgumentPaths = Mapping[str, tuple[str, ...]]
 
-_ACCEPT: Final = f"{JSON}, {EVENTS}"
-SPOKEN: Final = "mcp.spoken"  # The extension of a request of httpx2 that says what is spoken; it is not sent.
+_ACCEPT: Final = f"{JSON}, {EVENT_STREAM}"
+REVISION_EXTENSION: Final = (
+    "mcp.spoken"  # The extension of a request of httpx2 that says what is spoken; it is not sent.
+)
 
-_LONGEST_SESSION: Final = 4096  # Characters; tokens of several hundred are in use as ids.
-_PLAIN: Final = (PARSE_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, INVALID_PARAMS, INTERNAL_ERROR)
-_OLDER: Final = (400, 404, 405)  # What a server of the older pair of endpoints answers a POST with.
-_FINAL: Final = (401, 403, 407, 408, 429)  # Says nothing about what a server speaks.
+_MAX_SESSION_ID_LENGTH: Final = 4096  # Characters; tokens of several hundred are in use as ids.
+_JSONRPC_CODES: Final = (PARSE_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, INVALID_PARAMS, INTERNAL_ERROR)
+_LEGACY_STATUSES: Final = (400, 404, 405)  # What a server of the older pair of endpoints answers a POST with.
+_UNRELATED_STATUSES: Final = (401, 403, 407, 408, 429)  # Says nothing about what a server speaks.
 _FIRST_DELAY: Final = 0.5  # Seconds.
-_LONGEST_DELAY: Final = 30.0
-_LEAST_DELAY: Final = 0.01
-_LONGEST_RETRY: Final = 300.0  # A server does not say that a client is to wait for ever.
+_MAX_DELAY: Final = 30.0
+_MIN_DELAY: Final = 0.01
+_MAX_RETRY: Final = 300.0  # A server does not say that a client is to wait for ever.
 
 
 @dataclass(frozen=True, slots=True)
-class Spoken:
+class NegotiatedRevision:
     """The revision that an HTTP request is of; until one is agreed, `others` that its server may be of instead."""
 
     revision: Revision
-    others: Callable[[], Iterable[Revision]] = tuple
+    alternatives: Callable[[], Iterable[Revision]] = tuple
 
 
-class Answer(Enum):
+class ResponseKind(Enum):
     """How a POST was answered."""
 
     JSON = "one message"
     EVENTS = "a stream"
-    TAKEN = "accepted"
-    LOST = "the session is gone"
-    REFUSED = "refused"
-    WRONG = "not an answer"
+    ACCEPTED = "accepted"
+    SESSION_LOST = "the session is gone"
+    ERROR = "refused"
+    UNEXPECTED = "not an answer"
 
 
 @dataclass(frozen=True, slots=True)
-class Tools:
+class ToolHeaders:
     """The result of a list without the tools whose annotations are not allowed; the paths of the others by name;
     and what was left out, with the reason."""
 
-    kept: list[Any]
-    paths: Mapping[str, Paths]
-    left_out: Mapping[str, str]
+    tools: list[Any]
+    paths: Mapping[str, ArgumentPaths]
+    rejected: Mapping[str, str]
 
 
 def headers_for(
-    message: Message | list[Message] | None, revision: Revision, session: str | None, paths: Paths
+    message: Message | list[Message] | None, revision: Revision, session: str | None, paths: ArgumentPaths
 ) -> dict[str, str]:
     """The headers of a POST; of a GET or DELETE where there is no message."""
-    headers = {"accept": EVENTS} if message is None else {"accept": _ACCEPT, "content-type": JSON}
+    headers = {"accept": EVENT_STREAM} if message is None else {"accept": _ACCEPT, "content-type": JSON}
     stateless = isinstance(revision.lifecycle, Stateless)
     if session is not None and not stateless:
-        headers[SESSION] = session
-    if revision.http.version_header and not is_opening(message, revision):
-        headers[VERSION] = revision.id
+        headers[SESSION_ID] = session
+    if revision.http.version_header and not is_initialize(message, revision):
+        headers[PROTOCOL_VERSION] = revision.id
     if stateless and isinstance(message, (RequestMessage, NotificationMessage)):
         headers[METHOD] = message.method
-        headers |= _repeated_in(message, revision, paths)
+        headers |= _parameter_headers(message, revision, paths)
     return headers
 
 
-def _repeated_in(message: RequestMessage | NotificationMessage, revision: Revision, paths: Paths) -> dict[str, str]:
+def _parameter_headers(
+    message: RequestMessage | NotificationMessage, revision: Revision, paths: ArgumentPaths
+) -> dict[str, str]:
     """The headers that repeat a name, and arguments, of the params."""
     params: dict[str, Any] = message.params if is_object(message.params) else {}
-    name = params.get(revision.http.names.get(message.method, ""))
+    name = params.get(revision.http.name_params.get(message.method, ""))
     found = {NAME: encode_value(name)} if isinstance(name, str) else {}
     for header, path in paths.items():
-        text = text_of(argument_at(params.get("arguments"), path))
+        text = header_text(argument_at(params.get("arguments"), path))
         if text is not None:
-            found[PARAMETER + header] = encode_value(text)
+            found[PARAM_PREFIX + header] = encode_value(text)
     return found
 
 
-def is_opening(message: Message | list[Message] | None, revision: Revision) -> bool:
+def is_initialize(message: Message | list[Message] | None, revision: Revision) -> bool:
     """Whether this is the request that opens a session."""
     lifecycle = revision.lifecycle
     return (
         isinstance(lifecycle, Handshake)
         and isinstance(message, RequestMessage)
-        and message.method == lifecycle.open.method
+        and message.method == lifecycle.initialize_request.method
     )
 
 
-def judge(status: int, content_type: str, asked: bool, in_session: bool) -> Answer:
+def classify_response(status: int, content_type: str, has_request: bool, in_session: bool) -> ResponseKind:
     """How a POST was answered; `asked` tells that it held a request, `in_session` that it named a session."""
     if status == 404 and in_session:
-        return Answer.LOST
+        return ResponseKind.SESSION_LOST
     if status >= 300 or status < 200:
-        return Answer.REFUSED
-    if not asked:
-        return Answer.TAKEN
+        return ResponseKind.ERROR
+    if not has_request:
+        return ResponseKind.ACCEPTED
     if status != 200:
-        return Answer.WRONG  # A request is not merely accepted.
+        return ResponseKind.UNEXPECTED  # A request is not merely accepted.
     match media_type(content_type):
         case "application/json":
-            return Answer.JSON
+            return ResponseKind.JSON
         case "text/event-stream":
-            return Answer.EVENTS
+            return ResponseKind.EVENTS
         case _:
-            return Answer.WRONG
+            return ResponseKind.UNEXPECTED
 
 
-def is_older(status: int, revision: Revision) -> bool:
+def may_be_legacy_sse(status: int, revision: Revision) -> bool:
     """Whether a refusal of the opening request may come from a server of the older pair of endpoints. The first
     revision with one endpoint says: any refusal of this class that is not about who asks, or how often."""
     if revision.http.version_header:
-        return status in _OLDER
-    return 400 <= status < 500 and status not in _FINAL
+        return status in _LEGACY_STATUSES
+    return 400 <= status < 500 and status not in _UNRELATED_STATUSES
 
 
-def speaks_otherwise(status: int | None, code: int, revision: Revision) -> bool:
+def may_know_other_lifecycle(status: int | None, code: int, revision: Revision) -> bool:
     """Whether an error (0 for none) that answers the first request says that the server may know another lifecycle:
     it is not one that only a server of this lifecycle gives, nor about who asks, nor that something broke.
     `status` is that of HTTP, None over another transport."""
     statuses = revision.http.statuses
-    if code in statuses and code not in _PLAIN:
+    if code in statuses and code not in _JSONRPC_CODES:
         return False
     if status is None or status == 200:
         return True
     if code == METHOD_NOT_FOUND and status == 404:
         return False
-    return 400 <= status < 500 and status not in _FINAL
+    return 400 <= status < 500 and status not in _UNRELATED_STATUSES
 
 
-def is_session(id: str) -> bool:
+def is_session_id(id: str) -> bool:
     """Whether a session id has visible ASCII characters alone, and not too many of them."""
-    return 0 < len(id) <= _LONGEST_SESSION and all("!" <= character <= "~" for character in id)
+    return 0 < len(id) <= _MAX_SESSION_ID_LENGTH and all("!" <= character <= "~" for character in id)
 
 
-def answers(message: Message, id: Any) -> bool:
+def is_response_to(message: Message, id: Any) -> bool:
     """Whether this is the answer to the request with this id."""
     return isinstance(message, (ResultMessage, ErrorMessage)) and type(message.id) is type(id) and message.id == id
 
 
-def delay(failures: int, retry: int | None, chance: float) -> float:
+def reconnect_delay(failures: int, retry: int | None, chance: float) -> float:
     """Seconds to wait before a stream is opened again, after so many failures in a row: what the server said in
     milliseconds, at least; else longer each time. `chance`, from 0 to 1, spreads clients that all lost it at once."""
     if retry is not None:
-        least = min(max(retry / 1000, _LEAST_DELAY), _LONGEST_RETRY)
+        least = min(max(retry / 1000, _MIN_DELAY), _MAX_RETRY)
         return least * (1 + 0.1 * chance) + (_backoff(failures - 1) if failures > 1 else 0)
     return _backoff(failures) * (0.5 + 0.5 * chance)
 
 
 def _backoff(failures: int) -> float:
-    return min(_FIRST_DELAY * 2.0 ** min(failures, 10), _LONGEST_DELAY)
+    return min(_FIRST_DELAY * 2.0 ** min(failures, 10), _MAX_DELAY)
 
 
 def origin(url: str) -> tuple[str, str, int | None]:
@@ -178,7 +192,7 @@ def origin(url: str) -> tuple[str, str, int | None]:
     return parts.scheme, (parts.hostname or "").lower(), parts.port or usual
 
 
-def follows(status: int, method: str, url: str, target: str) -> bool:
+def may_follow_redirect(status: int, method: str, url: str, target: str) -> bool:
     """Whether a redirect is followed: to the same origin and with the same method alone, because what is sent has
     credentials in it."""
     if status not in (307, 308) and not (status in (301, 302, 303) and method == "GET"):
@@ -189,16 +203,16 @@ def follows(status: int, method: str, url: str, target: str) -> bool:
         return False
 
 
-def plain(url: str) -> str:
+def redact_url(url: str) -> str:
     """A URL as it may stand in an error or a log: without user, query and fragment."""
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
 
 
-def read_tools(listed: Any) -> Tools:
+def read_tool_headers(listed: Any) -> ToolHeaders:
     """What a list of tools says of the headers that repeat their arguments."""
     kept: list[Any] = []
-    paths: dict[str, Paths] = {}
+    paths: dict[str, ArgumentPaths] = {}
     left_out: dict[str, str] = {}
     for tool in listed if is_list(listed) else ():
         if not is_object(tool):
@@ -206,8 +220,8 @@ def read_tools(listed: Any) -> Tools:
             continue
         name = str(tool.get("name"))
         try:
-            paths[name] = repeated(tool.get("inputSchema"))
+            paths[name] = parameter_headers(tool.get("inputSchema"))
             kept.append(tool)
         except ValueError as fault:
             left_out[name] = str(fault)
-    return Tools(kept, paths, left_out)
+    return ToolHeaders(kept, paths, left_out)

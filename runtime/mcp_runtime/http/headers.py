@@ -11,21 +11,32 @@ from functools import lru_cache
 from typing import Final
 
 JSON: Final = "application/json"
-EVENTS: Final = "text/event-stream"
+EVENT_STREAM: Final = "text/event-stream"
 
-SESSION: Final = "mcp-session-id"
-VERSION: Final = "mcp-protocol-version"
+SESSION_ID: Final = "mcp-session-id"
+PROTOCOL_VERSION: Final = "mcp-protocol-version"
 METHOD: Final = "mcp-method"
 NAME: Final = "mcp-name"
-PARAMETER: Final = "mcp-param-"
-LAST_EVENT: Final = "last-event-id"
+PARAM_PREFIX: Final = "mcp-param-"
+LAST_EVENT_ID: Final = "last-event-id"
 
 # Two of one of these would let two readers of the request see different things.
 _SINGLE: Final = frozenset(
-    {"host", "origin", "content-type", "content-length", "content-encoding", SESSION, VERSION, METHOD, NAME, LAST_EVENT}
+    {
+        "host",
+        "origin",
+        "content-type",
+        "content-length",
+        "content-encoding",
+        SESSION_ID,
+        PROTOCOL_VERSION,
+        METHOD,
+        NAME,
+        LAST_EVENT_ID,
+    }
 )
-_MOST_HEADERS: Final = 200
-_MOST_BYTES: Final = 64 * 1024
+_MAX_HEADERS: Final = 200
+_MAX_HEADER_BYTES: Final = 64 * 1024
 _BEGIN: Final = "=?base64?"
 _ENCODED: Final = re.compile(r"=\?base64\?(.*)\?=", re.DOTALL)
 _SAFE: Final = re.compile(r"[\x21-\x7e](?:[\x20-\x7e\t]*[\x21-\x7e])?")
@@ -35,27 +46,27 @@ Headers = Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Turned:
+class HTTPError:
     """A request is turned away with this HTTP status, and a JSON-RPC error with this code, text and data."""
 
     status: int
-    why: str
+    reason: str
     code: int = -32600
     data: object = None
 
 
-def read_headers(raw: Sequence[tuple[bytes, bytes]]) -> Headers | Turned:
+def read_headers(raw: Sequence[tuple[bytes, bytes]]) -> Headers | HTTPError:
     """The headers by their name in lower case; several of one name are joined, where they may be."""
-    if len(raw) > _MOST_HEADERS or len(b"".join([part for pair in raw for part in pair])) > _MOST_BYTES:
-        return Turned(431, f"more than {_MOST_HEADERS} headers, or more than {_MOST_BYTES} bytes of them")
+    if len(raw) > _MAX_HEADERS or len(b"".join([part for pair in raw for part in pair])) > _MAX_HEADER_BYTES:
+        return HTTPError(431, f"more than {_MAX_HEADERS} headers, or more than {_MAX_HEADER_BYTES} bytes of them")
     pairs = [(key.decode("latin-1").lower(), value.decode("latin-1").strip(" \t")) for key, value in raw]
     found = dict(pairs)
     if len(found) == len(pairs):
         return found
     found.clear()
     for name, text in pairs:
-        if name in found and (name in _SINGLE or name.startswith(PARAMETER)):
-            return Turned(400, f"the header {name} is there twice")
+        if name in found and (name in _SINGLE or name.startswith(PARAM_PREFIX)):
+            return HTTPError(400, f"the header {name} is there twice")
         found[name] = f"{found[name]}, {text}" if name in found else text
     return found
 

@@ -5,29 +5,34 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from .headers import JSON, METHOD, NAME, VERSION, Turned, accepts, decode_value, read_headers
-from .origins import Origins
-from .rules import Head, Spoken, check_method, way_of
+from .headers import JSON, METHOD, NAME, PROTOCOL_VERSION, HTTPError, accepts, decode_value, read_headers
+from .origins import OriginPolicy
+from .rules import RequestHead, ServedRevisions, check_method, request_kind
 
 Raw = Sequence[tuple[bytes, bytes]]
 
-_KEPT: Final = 1024  # Heads that are remembered; then all are forgotten.
-_LARGEST: Final = 4096  # Bytes of a head that is remembered, so that a stranger's long ones take no memory.
+_MAX_ENTRIES: Final = 1024  # Heads that are remembered; then all are forgotten.
+_MAX_CACHED_BYTES: Final = 4096  # Bytes of a head that is remembered, so that a stranger's long ones take no memory.
 _LENGTH: Final = b"content-length"
-_SECRET: Final = ("authorization", "cookie", "proxy-authorization", "dpop")  # Not kept longer than a request lasts.
+_CREDENTIAL_HEADERS: Final = (
+    "authorization",
+    "cookie",
+    "proxy-authorization",
+    "dpop",
+)  # Not kept longer than a request lasts.
 
 
-class Heads:
+class CachedRequestHeadParser:
     """The heads of the requests to one endpoint."""
 
-    def __init__(self, origins: Origins, spoken: Spoken) -> None:
-        self._origins = origins
-        self._spoken = spoken
-        self._seen: dict[object, Head] = {}
-        self._last: tuple[str, list[tuple[bytes, bytes]], Head] | None = None  # Often the next one is the same.
+    def __init__(self, policy: OriginPolicy, revisions: ServedRevisions) -> None:
+        self._policy = policy
+        self._revisions = revisions
+        self._cache: dict[object, RequestHead] = {}
+        self._last: tuple[str, list[tuple[bytes, bytes]], RequestHead] | None = None  # Often the next one is the same.
         self._length_at = 0  # Where in a head the length stood last: the heads of one client are alike.
 
-    def read(self, method: str, raw: Raw) -> tuple[Head, bytes]:
+    def read(self, method: str, raw: Raw) -> tuple[RequestHead, bytes]:
         """What a head says, and the length of the body apart, nothing where it is not said: a client sends the same head
         again and again, but for that."""
         fields, at, length = list(raw), self._length_at, b""
@@ -40,38 +45,38 @@ class Heads:
             return last[2], length
         key = (method, *fields)
         try:
-            head = self._seen.get(key)
+            head = self._cache.get(key)
         except TypeError:  # Some who call ASGI applications have lists for pairs.
             return self.read(method, [(name, value) for name, value in raw])
         if head is None:
             head = self._read(method, raw)
             size = sum(len(name) + len(value) for name, value in fields)
-            if size <= _LARGEST and not any(name in head.headers for name in _SECRET):
-                if len(self._seen) >= _KEPT:
-                    self._seen.clear()
-                self._seen[key] = head
+            if size <= _MAX_CACHED_BYTES and not any(name in head.headers for name in _CREDENTIAL_HEADERS):
+                if len(self._cache) >= _MAX_ENTRIES:
+                    self._cache.clear()
+                self._cache[key] = head
             else:
                 return head, length
         self._last = method, fields, head
         return head, length
 
-    def _read(self, method: str, raw: Raw) -> Head:
+    def _read(self, method: str, raw: Raw) -> RequestHead:
         headers = read_headers(raw)
-        if isinstance(headers, Turned):
-            return Head({}, headers, None)
-        stranger = self._origins.check(headers)
-        turned = stranger or check_method(method, headers, self._spoken)
-        version, named, name = headers.get(VERSION), headers.get(METHOD, ""), headers.get(NAME)
-        revision = self._spoken.stateless.get(version or "")
-        return Head(
+        if isinstance(headers, HTTPError):
+            return RequestHead({}, headers, None)
+        stranger = self._policy.check(headers)
+        turned = stranger or check_method(method, headers, self._revisions)
+        version, named, name = headers.get(PROTOCOL_VERSION), headers.get(METHOD, ""), headers.get(NAME)
+        revision = self._revisions.stateless.get(version or "")
+        return RequestHead(
             {name: text for name, text in headers.items() if name != "content-length"},
             stranger,
             turned,
             accepts(headers.get("accept"), JSON),
-            way_of(headers, self._spoken),
+            request_kind(headers, self._revisions),
             revision,
             version,
             named,
             None if name is None else decode_value(name),
-            None if revision is None else revision.http.names.get(named),
+            None if revision is None else revision.http.name_params.get(named),
         )

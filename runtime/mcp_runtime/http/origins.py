@@ -10,13 +10,13 @@ from dataclasses import dataclass, field
 from typing import Final
 from urllib.parse import urlsplit
 
-from .headers import Headers, Turned
+from .headers import Headers, HTTPError
 
 LOOPBACK: Final = ("localhost", "127.0.0.1", "[::1]")
 
 
 @dataclass(frozen=True, slots=True)
-class Origins:
+class OriginPolicy:
     """Which hosts a server goes by, and which web pages may call it.
 
     `hosts` are names with or without a port, such as `localhost` or `api.example.com:8443`; without one, any port will
@@ -28,29 +28,29 @@ class Origins:
     origins: frozenset[str] = frozenset()
 
     @classmethod
-    def of(cls, hosts: Iterable[str] | None, origins: Iterable[str] | None) -> Origins:
+    def create(cls, hosts: Iterable[str] | None, origins: Iterable[str] | None) -> OriginPolicy:
         known = LOOPBACK if hosts is None else hosts
         return cls(frozenset(host.lower() for host in known), frozenset(each.lower() for each in origins or ()))
 
-    def check(self, headers: Headers) -> Turned | None:
+    def check(self, headers: Headers) -> HTTPError | None:
         """What is wrong with the Host and Origin of a request, if something is."""
         host = headers.get("host")
         if not host:
-            return Turned(400, "a request has to have one Host header")
-        if "*" not in self.hosts and not self._is_known(host.lower()):
-            return Turned(421, "this server does not go by the name in the Host header")
+            return HTTPError(400, "a request has to have one Host header")
+        if "*" not in self.hosts and not self._is_allowed_host(host.lower()):
+            return HTTPError(421, "this server does not go by the name in the Host header")
         origin = headers.get("origin")
-        if origin is not None and not self._may_call(origin.lower()):
-            return Turned(403, "the Origin is not one that may call this server")
+        if origin is not None and not self._is_allowed_origin(origin.lower()):
+            return HTTPError(403, "the Origin is not one that may call this server")
         return None
 
-    def _is_known(self, host: str) -> bool:
+    def _is_allowed_host(self, host: str) -> bool:
         if host in self.hosts:
             return True
         name, colon, port = host.rpartition(":")
         return bool(colon) and port.isdigit() and name in self.hosts
 
-    def _may_call(self, origin: str) -> bool:
+    def _is_allowed_origin(self, origin: str) -> bool:
         if origin in self.origins or "*" in self.origins:
             return True
         if not self.hosts.issuperset(LOOPBACK):

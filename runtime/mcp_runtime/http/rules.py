@@ -8,20 +8,20 @@ from decimal import Decimal, InvalidOperation
 from enum import Enum
 from typing import Any, Final
 
-from ..jsonrpc import INVALID_PARAMS, INVALID_REQUEST, Malformed, Message, NotificationMessage, RequestMessage
+from ..jsonrpc import INVALID_PARAMS, INVALID_REQUEST, MalformedMessage, Message, NotificationMessage, RequestMessage
 from ..spec import META, Handshake, Revision, Stateless
 from ..wire import is_list, is_object
 from .headers import (
-    EVENTS,
+    EVENT_STREAM,
     JSON,
-    LAST_EVENT,
+    LAST_EVENT_ID,
     METHOD,
     NAME,
-    PARAMETER,
-    SESSION,
-    VERSION,
+    PARAM_PREFIX,
+    SESSION_ID,
+    PROTOCOL_VERSION,
     Headers,
-    Turned,
+    HTTPError,
     accepts,
     decode_value,
     media_type,
@@ -31,117 +31,121 @@ _VERSION: Final = f"{META}protocolVersion"
 _METHODS: Final = ("GET", "POST", "DELETE")
 
 
-class Way(Enum):
+class RequestKind(Enum):
     """What a POST belongs to."""
 
-    OPENING = "opening"
+    INITIALIZE = "opening"
     SESSION = "session"
-    ALONE = "alone"
+    STATELESS = "alone"
 
 
 @dataclass(frozen=True, slots=True)
-class Spoken:
+class ServedRevisions:
     """The revisions of one endpoint: `stateless` and `shaking` by their ids, oldest first; `opening` are the methods
     that open a session."""
 
     stateless: Mapping[str, Revision]
-    shaking: Mapping[str, Revision]
-    opening: frozenset[str]
+    stateful: Mapping[str, Revision]
+    initialize_methods: frozenset[str]
 
     @classmethod
-    def of(cls, revisions: Mapping[str, Revision]) -> Spoken:
+    def create(cls, revisions: Mapping[str, Revision]) -> ServedRevisions:
         stateless = {id: each for id, each in revisions.items() if isinstance(each.lifecycle, Stateless)}
         shaking = {id: each for id, each in revisions.items() if id not in stateless}
         lifecycles = [each.lifecycle for each in shaking.values()]
-        opening = frozenset(each.open.method for each in lifecycles if isinstance(each, Handshake))
+        opening = frozenset(each.initialize_request.method for each in lifecycles if isinstance(each, Handshake))
         return cls(stateless, shaking, opening)
 
     @property
-    def newest(self) -> Revision:
+    def newest_stateless(self) -> Revision:
         """The newest of those without sessions."""
         return list(self.stateless.values())[-1]
 
     @property
     def methods(self) -> str:
         """The HTTP methods that the endpoint serves, as in an Allow header."""
-        return ", ".join(_METHODS) if self.shaking else "POST"
+        return ", ".join(_METHODS) if self.stateful else "POST"
 
 
 @dataclass(frozen=True, slots=True)
-class Head:
+class RequestHead:
     """The headers but for the length; why the request is turned away before its path is looked at (`stranger`) and
     after (`turned`); whether its sender takes an answer as one JSON body; what a POST belongs to, where its headers tell.
     Without a session: the revision that they name; the `version`, the `method` and the `name` that they repeat, the last
     as it is meant, and which of the params `named` it is."""
 
     headers: Headers
-    stranger: Turned | None
-    turned: Turned | None
-    plain: bool = True
-    way: Way | None = None
+    origin_error: HTTPError | None
+    error: HTTPError | None
+    accepts_json: bool = True
+    kind: RequestKind | None = None
     revision: Revision | None = None
-    version: str | None = None
+    protocol_version: str | None = None
     method: str = ""
     name: str | None = None
-    named: str | None = None
+    name_param: str | None = None
 
 
-def check_method(method: str, headers: Headers, spoken: Spoken) -> Turned | None:
+def check_method(method: str, headers: Headers, served: ServedRevisions) -> HTTPError | None:
     """What is wrong with the HTTP method, and with what it needs in its head."""
-    if method not in _METHODS or (method != "POST" and not spoken.shaking):
-        return Turned(405, f"this endpoint serves {spoken.methods}")
+    if method not in _METHODS or (method != "POST" and not served.stateful):
+        return HTTPError(405, f"this endpoint serves {served.methods}")
     if method == "POST":
         return _check_post(headers)
-    if method == "GET" and not accepts(headers.get("accept"), EVENTS):
-        return Turned(406, f"a GET is answered by {EVENTS} alone")
-    if headers.get(VERSION) in spoken.stateless:
-        return Turned(405, f"{headers[VERSION]} has POST alone")
-    if SESSION not in headers:
-        return Turned(400, "no session is named")
-    return _check_version(headers, spoken)
+    if method == "GET" and not accepts(headers.get("accept"), EVENT_STREAM):
+        return HTTPError(406, f"a GET is answered by {EVENT_STREAM} alone")
+    if headers.get(PROTOCOL_VERSION) in served.stateless:
+        return HTTPError(405, f"{headers[PROTOCOL_VERSION]} has POST alone")
+    if SESSION_ID not in headers:
+        return HTTPError(400, "no session is named")
+    return _check_version(headers, served)
 
 
-def _check_post(headers: Headers) -> Turned | None:
+def _check_post(headers: Headers) -> HTTPError | None:
     if media_type(headers.get("content-type", "")) != JSON:
-        return Turned(415, f"a message is {JSON}")
+        return HTTPError(415, f"a message is {JSON}")
     if headers.get("content-encoding", "identity").lower() != "identity":
-        return Turned(415, "a message comes without content coding")
+        return HTTPError(415, "a message comes without content coding")
     accept = headers.get("accept")
-    if not accepts(accept, JSON) and not accepts(accept, EVENTS):
-        return Turned(406, f"answers are {JSON} or {EVENTS}")
+    if not accepts(accept, JSON) and not accepts(accept, EVENT_STREAM):
+        return HTTPError(406, f"answers are {JSON} or {EVENT_STREAM}")
     return None
 
 
-def _check_version(headers: Headers, spoken: Spoken) -> Turned | None:
-    version = headers.get(VERSION)
-    if version is not None and version not in spoken.shaking:
-        return Turned(400, f"no session speaks this revision; there are {', '.join(spoken.shaking)}")
+def _check_version(headers: Headers, served: ServedRevisions) -> HTTPError | None:
+    version = headers.get(PROTOCOL_VERSION)
+    if version is not None and version not in served.stateful:
+        return HTTPError(400, f"no session speaks this revision; there are {', '.join(served.stateful)}")
     return None
 
 
-def way_of(headers: Headers, spoken: Spoken) -> Way | None:
+def request_kind(headers: Headers, served: ServedRevisions) -> RequestKind | None:
     """What a POST belongs to, where its headers tell."""
-    version = headers.get(VERSION)
-    if version in spoken.shaking and SESSION in headers:
-        return Way.SESSION
-    return Way.ALONE if spoken.stateless and (version in spoken.stateless or not spoken.shaking) else None
+    version = headers.get(PROTOCOL_VERSION)
+    if version in served.stateful and SESSION_ID in headers:
+        return RequestKind.SESSION
+    return RequestKind.STATELESS if served.stateless and (version in served.stateless or not served.stateful) else None
 
 
-def classify(head: Head, message: Message | list[Message], spoken: Spoken) -> Way | Turned:
+def classify(head: RequestHead, message: Message | list[Message], served: ServedRevisions) -> RequestKind | HTTPError:
     """What a POST belongs to, where its headers do not tell: a session, the opening of one, or nothing but itself."""
     headers = head.headers
-    if spoken.stateless and isinstance(message, (RequestMessage, NotificationMessage)):
+    if served.stateless and isinstance(message, (RequestMessage, NotificationMessage)):
         if _VERSION in _meta(message.params or {}):  # It says itself which revision it is of.
-            return Way.ALONE
-    if isinstance(message, RequestMessage) and message.method in spoken.opening and SESSION not in headers:
-        return Way.OPENING
-    if (turned := _check_version(headers, spoken)) is not None:
+            return RequestKind.STATELESS
+    if (
+        isinstance(message, RequestMessage)
+        and message.method in served.initialize_methods
+        and SESSION_ID not in headers
+    ):
+        return RequestKind.INITIALIZE
+    if (turned := _check_version(headers, served)) is not None:
         return turned
-    if SESSION in headers:
-        return Way.SESSION
-    if isinstance(message, Malformed):
-        return Turned(400, message.message, message.code)
-    return Turned(400, "a message that opens no session has to name one")
+    if SESSION_ID in headers:
+        return RequestKind.SESSION
+    if isinstance(message, MalformedMessage):
+        return HTTPError(400, message.message, message.code)
+    return HTTPError(400, "a message that opens no session has to name one")
 
 
 def _meta(params: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -149,58 +153,62 @@ def _meta(params: Mapping[str, Any]) -> Mapping[str, Any]:
     return meta if is_object(meta) else {}
 
 
-def check_alone(head: Head, message: Message | list[Message], spoken: Spoken) -> Revision | Turned:
+def check_stateless(
+    head: RequestHead, message: Message | list[Message], served: ServedRevisions
+) -> Revision | HTTPError:
     """The revision of a message that belongs to no session, if its headers say what its body says."""
     if isinstance(message, RequestMessage) and (params := message.params) is not None:
         if (
             message.method == head.method
-            and params.get(head.named) == head.name
+            and params.get(head.name_param) == head.name
             and is_object(meta := params.get("_meta"))
-            and meta.get(_VERSION) == head.version
+            and meta.get(_VERSION) == head.protocol_version
             and head.revision is not None
         ):
             return head.revision
-    return _explain(head, message, spoken)
+    return _describe_mismatch(head, message, served)
 
 
-def _explain(head: Head, message: Message | list[Message], spoken: Spoken) -> Revision | Turned:
+def _describe_mismatch(
+    head: RequestHead, message: Message | list[Message], served: ServedRevisions
+) -> Revision | HTTPError:
     """What is wrong where a head and a body do not say the same, unless one of them may be silent."""
     if not isinstance(message, (RequestMessage, NotificationMessage)):
-        return _no_use(message, spoken)
+        return _reject_body(message, served)
     headers, revision = head.headers, head.revision
     params: Mapping[str, Any] = message.params or {}
     said = _meta(params).get(_VERSION)
-    if VERSION not in headers:
-        why = f"the header {VERSION} is missing"
-    elif said != headers[VERSION] and isinstance(said, str):
-        why = f"the header {VERSION} is not what the body says"
+    if PROTOCOL_VERSION not in headers:
+        why = f"the header {PROTOCOL_VERSION} is missing"
+    elif said != headers[PROTOCOL_VERSION] and isinstance(said, str):
+        why = f"the header {PROTOCOL_VERSION} is not what the body says"
     elif revision is None:
-        data = {"supported": list(spoken.stateless), "requested": headers[VERSION]}
-        code = int(spoken.newest.constants["UNSUPPORTED_PROTOCOL_VERSION"])
-        return Turned(400, "unsupported protocol version", code, data)
+        data = {"supported": list(served.stateless), "requested": headers[PROTOCOL_VERSION]}
+        code = int(served.newest_stateless.constants["UNSUPPORTED_PROTOCOL_VERSION"])
+        return HTTPError(400, "unsupported protocol version", code, data)
     elif headers.get(METHOD) != message.method and (isinstance(message, RequestMessage) or METHOD in headers):
         why = f"the header {METHOD} is not the method of the body"
     elif (
-        (named := revision.http.names.get(message.method)) is None
+        (named := revision.http.name_params.get(message.method)) is None
         or (name := params.get(named)) == head.name
         or not isinstance(name, str)  # Params without one are wrong, which their own check will say.
     ):
         return revision
     else:
         why = f"the header {NAME} is not the {named} of the body"
-    return Turned(400, why, int(spoken.newest.constants.get("HEADER_MISMATCH", INVALID_REQUEST)))
+    return HTTPError(400, why, int(served.newest_stateless.constants.get("HEADER_MISMATCH", INVALID_REQUEST)))
 
 
-def _no_use(message: Message | list[Message], spoken: Spoken) -> Turned:
+def _reject_body(message: Message | list[Message], served: ServedRevisions) -> HTTPError:
     """Why there is no use for what is neither a request nor a notification, and belongs to no session."""
     if is_list(message):
-        return Turned(400, f"{spoken.newest.id} has no batches")
-    if isinstance(message, Malformed):
-        return Turned(400, message.message, message.code)
-    return Turned(400, "the server has asked nothing, so there is nothing to answer")
+        return HTTPError(400, f"{served.newest_stateless.id} has no batches")
+    if isinstance(message, MalformedMessage):
+        return HTTPError(400, message.message, message.code)
+    return HTTPError(400, "the server has asked nothing, so there is nothing to answer")
 
 
-def repeated(schema: Any) -> Mapping[str, tuple[str, ...]]:
+def parameter_headers(schema: Any) -> Mapping[str, tuple[str, ...]]:
     """Which arguments a tool's input schema wants repeated in headers: the path of each, by the name of the header.
     Raises ValueError for a schema that says so in a way that is not allowed."""
     found: dict[str, tuple[str, ...]] = {}
@@ -208,10 +216,10 @@ def repeated(schema: Any) -> Mapping[str, tuple[str, ...]]:
     return found
 
 
-def _collect(schema: Any, path: tuple[str, ...], reachable: bool, found: dict[str, tuple[str, ...]]) -> None:
+def _collect(schema: Any, path: tuple[str, ...], reachable: bool, paths: dict[str, tuple[str, ...]]) -> None:
     if is_list(schema):
         for each in schema:
-            _collect(each, path, False, found)
+            _collect(each, path, False, paths)
     if not is_object(schema):
         return
     if "x-mcp-header" in schema:
@@ -222,32 +230,32 @@ def _collect(schema: Any, path: tuple[str, ...], reachable: bool, found: dict[st
             raise ValueError(f"x-mcp-header {name!r} stands where its value cannot be found")
         if schema.get("type") not in ("string", "integer", "boolean"):
             raise ValueError(f"x-mcp-header {name!r} is not of a string, an integer or a boolean")
-        if name.lower() in found:
+        if name.lower() in paths:
             raise ValueError(f"x-mcp-header {name!r} stands twice")
-        found[name.lower()] = path
+        paths[name.lower()] = path
     for key, inner in schema.items():
         if key == "properties" and is_object(inner):
             for name, each in inner.items():
-                _collect(each, (*path, name), reachable, found)
+                _collect(each, (*path, name), reachable, paths)
         elif key not in _VALUES:
             for each in inner.values() if is_object(inner) and key in _MAPS else (inner,):
-                _collect(each, path, False, found)
+                _collect(each, path, False, paths)
 
 
 _TOKEN: Final = frozenset("!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
 _VALUES: Final = frozenset({"default", "examples", "const", "enum", "x-mcp-header"})
 _MAPS: Final = frozenset({"$defs", "definitions", "patternProperties", "dependentSchemas"})
-_LARGEST: Final = 2**53 - 1
+_MAX_SAFE_INTEGER: Final = 2**53 - 1
 
 
-def text_of(value: Any) -> str | None:
+def header_text(value: Any) -> str | None:
     """An argument as the text that a header repeats; None for what no header can say."""
     match value:
         case bool():
             return "true" if value else "false"
-        case int() if abs(value) <= _LARGEST:
+        case int() if abs(value) <= _MAX_SAFE_INTEGER:
             return str(value)
-        case float() if value.is_integer() and abs(value) <= _LARGEST:
+        case float() if value.is_integer() and abs(value) <= _MAX_SAFE_INTEGER:
             return str(int(value))
         case str():
             return value
@@ -262,25 +270,25 @@ def argument_at(arguments: Any, path: tuple[str, ...]) -> Any:
     return arguments
 
 
-def check_repeated(headers: Headers, arguments: Any, paths: Mapping[str, tuple[str, ...]]) -> str | None:
+def check_parameter_headers(headers: Headers, arguments: Any, paths: Mapping[str, tuple[str, ...]]) -> str | None:
     """What is wrong with the headers that repeat arguments of a call, if something is."""
     for name, path in paths.items():
-        header, value = headers.get(PARAMETER + name), argument_at(arguments, path)
+        header, value = headers.get(PARAM_PREFIX + name), argument_at(arguments, path)
         said = None if header is None else decode_value(header)
         if header is None and value is None:
             continue
-        if said is None or value is None or not _is_same(said, value):
-            return f"the header {PARAMETER}{name} is not the argument {'.'.join(path)}"
+        if said is None or value is None or not _matches(said, value):
+            return f"the header {PARAM_PREFIX}{name} is not the argument {'.'.join(path)}"
     return None
 
 
-def _is_same(said: str, value: Any) -> bool:
+def _matches(text: str, value: Any) -> bool:
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         try:
-            return Decimal(said) == Decimal(str(value))
+            return Decimal(text) == Decimal(str(value))
         except InvalidOperation:
             return False
-    return said == text_of(value)
+    return text == header_text(value)
 
 
 def status_of(code: int, revision: Revision) -> int:
@@ -288,12 +296,12 @@ def status_of(code: int, revision: Revision) -> int:
     return revision.http.statuses.get(code, 200) if code else 200
 
 
-def resumes(headers: Headers) -> tuple[str, int] | Turned | None:
+def resume_position(headers: Headers) -> tuple[str, int] | HTTPError | None:
     """The stream that a GET goes on with, and the number of the last event of it that arrived; None for no stream."""
-    last = headers.get(LAST_EVENT)
+    last = headers.get(LAST_EVENT_ID)
     if last is None:
         return None
     stream, dash, number = last.rpartition("-")
     if not dash or not number.isascii() or not number.isdigit() or len(number) > 15:
-        return Turned(400, "the Last-Event-ID is none of this server's", INVALID_PARAMS)
+        return HTTPError(400, "the Last-Event-ID is none of this server's", INVALID_PARAMS)
     return stream, int(number)

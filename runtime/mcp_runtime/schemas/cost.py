@@ -11,16 +11,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 from urllib.parse import unquote
 
-from ..errors import InvalidMessage, UnusableSchema
+from ..errors import InvalidMessageError, InvalidSchemaError
 from ..wire import is_list, is_object
-from .patterns import expanded
+from .patterns import automaton_size
 
 _VISIT: Final = 4  # What a visit of one part by one subschema costs; the unit is about 10 ns.
 _ENDLESS: Final = 10**12  # More than anything may cost; sums stop here, so that numbers stay small.
-_MOST_STATES: Final = 10_000  # Of all patterns together.
-_MOST_SUBSCHEMAS: Final = 5_000
-_MOST_PARTS: Final = 250_000  # Of a value.
-_DEEPEST: Final = 200  # Levels of a schema, and of a value.
+_MAX_STATES: Final = 10_000  # Of all patterns together.
+_MAX_SUBSCHEMAS: Final = 5_000
+_MAX_PARTS: Final = 250_000  # Of a value.
+_MAX_DEPTH: Final = 200  # Levels of a schema, and of a value.
 
 # Keywords with subschemas: whether these apply to the part itself ("here"), to what is inside it, each part meeting all
 # of them ("all") or one of them ("one"), or nowhere; and whether they are held as values of an object with free names.
@@ -60,7 +60,7 @@ _FREE: Final = Price(0, 0)
 
 
 class Cost:
-    """The cost of a schema; `branches` says whether it has alternatives. Raises UnusableSchema for references that lead elsewhere or into themselves."""
+    """The cost of a schema; `branches` says whether it has alternatives. Raises InvalidSchemaError for references that lead elsewhere or into themselves."""
 
     def __init__(self, schema: Mapping[str, Any]) -> None:
         self._root = dict(schema)
@@ -71,21 +71,21 @@ class Cost:
         references: list[Any] = []
         for each, level in _walk(self._root):
             self.branches = self.branches or "anyOf" in each or "oneOf" in each
-            states += self._noted(each, level)
+            states += self._indexed(each, level)
             references += (each[keyword] for keyword in _REFERENCES if keyword in each)
-        if states > _MOST_STATES:
-            raise UnusableSchema(f"the patterns of a JSON Schema have {states} states; {_MOST_STATES} are allowed")
+        if states > _MAX_STATES:
+            raise InvalidSchemaError(f"the patterns of a JSON Schema have {states} states; {_MAX_STATES} are allowed")
         for reference in references:
             self._target(reference)
-        self._counted = 0
+        self._count = 0
         self.of([Work(1, 0)])
 
-    def _noted(self, schema: dict[str, Any], level: int) -> int:
+    def _indexed(self, schema: dict[str, Any], level: int) -> int:
         """Remember the names of a subschema; gives the states of its patterns."""
-        if level > _DEEPEST:
-            raise UnusableSchema(f"a JSON Schema is nested deeper than {_DEEPEST} levels")
+        if level > _MAX_DEPTH:
+            raise InvalidSchemaError(f"a JSON Schema is nested deeper than {_MAX_DEPTH} levels")
         if level and ("$id" in schema or "$schema" in schema):
-            raise UnusableSchema("a JSON Schema has another one inside, with a base or dialect of its own")
+            raise InvalidSchemaError("a JSON Schema has another one inside, with a base or dialect of its own")
         for keyword in ("$anchor", "$dynamicAnchor"):
             if isinstance(name := schema.get(keyword), str):
                 self._anchors[name] = schema
@@ -93,11 +93,11 @@ class Cost:
 
     def of(self, work: Sequence[Work]) -> int:
         """The most that checking a value costs which has this at each depth."""
-        self._counted = 0
+        self._count = 0
         try:
             prices = [self._price(self._root, depth) for depth in range(len(work))]
         except RecursionError:
-            raise UnusableSchema("a JSON Schema goes too deep for a value this deep") from None
+            raise InvalidSchemaError("a JSON Schema goes too deep for a value this deep") from None
         return sum(price.part * each.parts + price.character * each.characters for price, each in zip(prices, work))
 
     def _price(self, schema: Any, depth: int) -> Price:
@@ -106,36 +106,36 @@ class Cost:
         key = (id(schema), depth)
         if key in self._known:
             if (known := self._known[key]) is None:
-                raise UnusableSchema("a JSON Schema refers to itself without going on to another part of the value")
+                raise InvalidSchemaError("a JSON Schema refers to itself without going on to another part of the value")
             return known
         self._known[key] = None
         try:
-            price = self._known[key] = self._found(schema, depth)
+            price = self._known[key] = self._computed(schema, depth)
         finally:
             if self._known[key] is None:
                 del self._known[key]
         return price
 
-    def _found(self, schema: dict[str, Any], depth: int) -> Price:
-        self._counted += 1
-        if self._counted > _MOST_SUBSCHEMAS:
-            raise UnusableSchema("a JSON Schema refers to itself in too many ways for a value this deep")
-        price = _own(schema) if depth == 0 else self._inside(schema, depth - 1)
-        for other in self._here(schema):
+    def _computed(self, schema: dict[str, Any], depth: int) -> Price:
+        self._count += 1
+        if self._count > _MAX_SUBSCHEMAS:
+            raise InvalidSchemaError("a JSON Schema refers to itself in too many ways for a value this deep")
+        price = _own_keywords(schema) if depth == 0 else self._children_price(schema, depth - 1)
+        for other in self._own_price(schema):
             price += self._price(other, depth)
         if "unevaluatedItems" in schema or "unevaluatedProperties" in schema:  # What was evaluated is found out anew.
             price += price + price
         return price
 
-    def _here(self, schema: dict[str, Any]) -> Iterator[Any]:
+    def _own_price(self, schema: dict[str, Any]) -> Iterator[Any]:
         """The subschemas that apply to the part itself."""
         for keyword, value in schema.items():
             if keyword in _REFERENCES:
                 yield self._target(value)
             elif _KEYWORDS.get(keyword, _NO_SUBSCHEMAS)[0] == "here":
-                yield from _held(keyword, value)
+                yield from _subschemas(keyword, value)
 
-    def _inside(self, schema: dict[str, Any], depth: int) -> Price:
+    def _children_price(self, schema: dict[str, Any], depth: int) -> Price:
         """What the subschemas that apply inside cost."""
         price = _FREE
         for keyword, value in schema.items():
@@ -143,7 +143,7 @@ class Cost:
             if where not in ("all", "one"):
                 continue
             most = _FREE
-            for each in _held(keyword, value):
+            for each in _subschemas(keyword, value):
                 found = self._price(each, depth)
                 most = most + found if where == "all" else Price(*map(max, most, found))
             price += most
@@ -155,7 +155,9 @@ class Cost:
         if isinstance(base, str) and base.strip("#"):
             text = text.removeprefix(base.rstrip("#"))
         if not text.startswith("#"):
-            raise UnusableSchema(f"a JSON Schema refers to {reference!r}, outside of itself, which is never fetched")
+            raise InvalidSchemaError(
+                f"a JSON Schema refers to {reference!r}, outside of itself, which is never fetched"
+            )
         path = unquote(text[1:])
         if path and not path.startswith("/"):
             return self._anchors.get(path, {})
@@ -167,12 +169,12 @@ class Cost:
             elif is_object(at) and name in at:
                 at = at[name]
             else:
-                raise UnusableSchema(f"a JSON Schema refers to {reference!r}, which it does not have")
+                raise InvalidSchemaError(f"a JSON Schema refers to {reference!r}, which it does not have")
         return at
 
 
-def weigh(value: Any) -> list[Work]:
-    """What a value has at each depth. Raises InvalidMessage where it is too deep or has too many parts."""
+def measure(value: Any) -> list[Work]:
+    """What a value has at each depth. Raises InvalidMessageError where it is too deep or has too many parts."""
     found: list[Work] = []
     count = 0
     level: list[Any] = [value]
@@ -189,14 +191,14 @@ def weigh(value: Any) -> list[Work]:
                 inner += each
         found.append(Work(len(level), characters))
         count += len(level)
-        if len(found) > _DEEPEST or count + len(inner) > _MOST_PARTS:
-            rule = f"{_MOST_PARTS} parts and {_DEEPEST} levels are allowed"
-            raise InvalidMessage(f"a value is too large to be checked against a JSON Schema: {rule}")
+        if len(found) > _MAX_DEPTH or count + len(inner) > _MAX_PARTS:
+            rule = f"{_MAX_PARTS} parts and {_MAX_DEPTH} levels are allowed"
+            raise InvalidMessageError(f"a value is too large to be checked against a JSON Schema: {rule}")
         level = inner
     return found
 
 
-def _own(schema: dict[str, Any]) -> Price:
+def _own_keywords(schema: dict[str, Any]) -> Price:
     """What the keywords of a schema itself cost: lists such as those of `enum` and `required` are gone through."""
     size = _VISIT
     for keyword, value in schema.items():
@@ -210,7 +212,7 @@ def _states(schema: dict[str, Any]) -> int:
     own = schema.get("pattern")
     named: Any = schema.get("patternProperties")
     patterns = [own, *(named if is_object(named) else ())]
-    return sum(expanded(pattern) for pattern in patterns if isinstance(pattern, str))
+    return sum(automaton_size(pattern) for pattern in patterns if isinstance(pattern, str))
 
 
 def _size(value: Any) -> int:
@@ -233,18 +235,18 @@ def _walk(schema: dict[str, Any]) -> Iterator[tuple[dict[str, Any], int]]:
     while waiting:
         each, level = waiting.pop()
         count += 1
-        if count > _MOST_SUBSCHEMAS:
-            raise UnusableSchema(f"a JSON Schema has more than {_MOST_SUBSCHEMAS} subschemas")
+        if count > _MAX_SUBSCHEMAS:
+            raise InvalidSchemaError(f"a JSON Schema has more than {_MAX_SUBSCHEMAS} subschemas")
         if not is_object(each):
             continue
         yield each, level
         for keyword, value in each.items():
             if keyword in _KEYWORDS:
-                held = _held(keyword, value)
-                waiting += ((other, level + 1) for other in held[:_MOST_SUBSCHEMAS])
+                held = _subschemas(keyword, value)
+                waiting += ((other, level + 1) for other in held[:_MAX_SUBSCHEMAS])
 
 
-def _held(keyword: str, value: Any) -> list[Any]:
+def _subschemas(keyword: str, value: Any) -> list[Any]:
     """The subschemas that a keyword holds."""
     if _KEYWORDS[keyword][1]:
         return list(value.values()) if is_object(value) else []

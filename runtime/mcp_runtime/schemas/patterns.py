@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from typing import Final
 
-_MOST: Final = 10**9
+_MAX_SIZE: Final = 10**9
 
 # A repetition with a count, a class or an escape as one state each, a parenthesis, or any other character.
 _TOKEN: Final = re.compile(r"\{(\d{1,9})(,?)(\d{0,9})\}|\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|(.)", re.DOTALL)
 
 
-def expanded(pattern: str) -> int:
+def automaton_size(pattern: str) -> int:
     """The length of the pattern with counted repetitions written out, up to 10⁹."""
     sums, last = [0], 0
     for token in _TOKEN.finditer(pattern):
@@ -25,8 +25,8 @@ def expanded(pattern: str) -> int:
         elif least is not None:
             times = int(most) if most else int(least) + (1 if comma else 0)
             sums[-1] -= last
-            last = min(last * max(times, 1), _MOST)
+            last = min(last * max(times, 1), _MAX_SIZE)
         else:
             last = 1
-        sums[-1] = min(sums[-1] + last, _MOST)
-    return min(sum(sums), _MOST) + 1
+        sums[-1] = min(sums[-1] + last, _MAX_SIZE)
+    return min(sum(sums), _MAX_SIZE) + 1

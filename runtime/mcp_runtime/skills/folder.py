@@ -11,20 +11,20 @@ from typing import Final
 
 from ..errors import LocalError
 
-Parts = tuple[str, ...]
-State = tuple[int, int, int, int]  # Of a file: device, inode, size, time of change. Another one is another file.
+PathParts = tuple[str, ...]
+FileState = tuple[int, int, int, int]  # Of a file: device, inode, size, time of change. Another one is another file.
 
-MOST_LEVELS: Final = 32
+MAX_DEPTH: Final = 32
 _BELOW: Final = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
 _FOLDER: Final = getattr(os, "O_DIRECTORY", 0)
 _NO_WAIT: Final = getattr(os, "O_NONBLOCK", 0)  # What is no file, such as a pipe, is not waited for.
 
 
-class Unservable(ValueError):
+class UnservableFileError(ValueError):
     """Something below the folder that is not served; the message begins with its path."""
 
 
-class Folder:
+class SafeDirectory:
     """A folder, and no way out of it. What begins with a dot is not there."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -35,22 +35,22 @@ class Folder:
         if not self.path.is_dir():
             raise LocalError(f"{self.path} is no folder")
 
-    def read(self, parts: Parts, most: int) -> tuple[bytes, State]:
-        """The bytes of a file. Raises FileNotFoundError and the like, and Unservable for what is no file, or has more
+    def read(self, parts: PathParts, max_bytes: int) -> tuple[bytes, FileState]:
+        """The bytes of a file. Raises FileNotFoundError and the like, and UnservableFileError for what is no file, or has more
         bytes than `most`."""
-        with self._opened(parts[:-1]) as folder:
+        with self._open(parts[:-1]) as folder:
             file = os.open(parts[-1], _BELOW | _NO_WAIT, dir_fd=folder)
             with open(file, "rb") as stream:
                 found = os.fstat(file)
                 if not stat.S_ISREG(found.st_mode):
-                    raise Unservable(f"{'/'.join(parts)} is neither a file nor a folder")
-                data = stream.read(most + 1)
-        if len(data) > most:
-            raise Unservable(f"{'/'.join(parts)} has more than {most} bytes")
+                    raise UnservableFileError(f"{'/'.join(parts)} is neither a file nor a folder")
+                data = stream.read(max_bytes + 1)
+        if len(data) > max_bytes:
+            raise UnservableFileError(f"{'/'.join(parts)} has more than {max_bytes} bytes")
         return data, _state(found)
 
-    def files(self, below: Parts = ()) -> Iterator[tuple[Parts, State]]:
-        """Every file below a folder, in the order of their paths. Raises Unservable for whatever else there is."""
+    def files(self, below: PathParts = ()) -> Iterator[tuple[PathParts, FileState]]:
+        """Every file below a folder, in the order of their paths. Raises UnservableFileError for whatever else there is."""
         files, folders = self.names(below)
         for name, found in sorted({**files, **dict.fromkeys(folders, None)}.items()):
             if found is None:
@@ -58,13 +58,13 @@ class Folder:
             else:
                 yield (*below, name), found
 
-    def names(self, parts: Parts) -> tuple[dict[str, State], list[str]]:
+    def names(self, parts: PathParts) -> tuple[dict[str, FileState], list[str]]:
         """The files and the folders in a folder. Raises as `files`."""
-        if len(parts) > MOST_LEVELS:
-            raise Unservable(f"{'/'.join(parts)} lies more than {MOST_LEVELS} levels deep")
-        files: dict[str, State] = {}
+        if len(parts) > MAX_DEPTH:
+            raise UnservableFileError(f"{'/'.join(parts)} lies more than {MAX_DEPTH} levels deep")
+        files: dict[str, FileState] = {}
         folders: list[str] = []
-        with self._opened(parts) as folder, os.scandir(folder) as there:
+        with self._open(parts) as folder, os.scandir(folder) as there:
             for each in there:
                 if each.name.startswith("."):
                     continue
@@ -75,11 +75,11 @@ class Folder:
                     folders.append(each.name)
                 else:
                     what = "a link" if stat.S_ISLNK(found.st_mode) else "neither a file nor a folder"
-                    raise Unservable(f"{'/'.join((*parts, each.name))} is {what}")
+                    raise UnservableFileError(f"{'/'.join((*parts, each.name))} is {what}")
         return files, sorted(folders)
 
     @contextmanager
-    def _opened(self, parts: Sequence[str]) -> Generator[int]:
+    def _open(self, parts: Sequence[str]) -> Generator[int]:
         """A folder below, opened step by step, so that no step follows a link."""
         at = os.open(self.path, os.O_RDONLY | _FOLDER)
         try:
@@ -92,5 +92,5 @@ class Folder:
             os.close(at)
 
 
-def _state(found: os.stat_result) -> State:
+def _state(found: os.stat_result) -> FileState:
     return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns

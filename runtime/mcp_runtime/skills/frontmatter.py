@@ -14,11 +14,11 @@ try:
 except ImportError:
     raise LocalError("skills need PyYAML: pip install 'mcp-codegen[skills]'") from None
 
-MOST_BYTES: Final = 32 * 1024
-MOST_LEVELS: Final = 32
+MAX_BYTES: Final = 32 * 1024
+MAX_DEPTH: Final = 32
 
 _HEAD: Final = re.compile(
-    rb"(?:\xef\xbb\xbf)?---[ \t]*\r?\n((?:.{0,%d}?\n)??)---[ \t]*(?:\r?\n|\Z)" % MOST_BYTES, re.DOTALL
+    rb"(?:\xef\xbb\xbf)?---[ \t]*\r?\n((?:.{0,%d}?\n)??)---[ \t]*(?:\r?\n|\Z)" % MAX_BYTES, re.DOTALL
 )
 _NULL: Final = ("", "~", "null", "Null", "NULL")
 _BOOLEANS: Final = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
@@ -28,11 +28,11 @@ _BEYOND: Final = re.compile(r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)")
 _BASES: Final = {"0o": 8, "0x": 16}
 
 
-def front_matter(data: bytes) -> dict[str, Any]:
+def parse_front_matter(data: bytes) -> dict[str, Any]:
     """The front matter that stands at the head, between two lines of `---`. Raises ValueError."""
     found = _HEAD.match(data)
     if found is None:
-        raise ValueError(f"does not begin with front matter between two lines of ---, of at most {MOST_BYTES} bytes")
+        raise ValueError(f"does not begin with front matter between two lines of ---, of at most {MAX_BYTES} bytes")
     try:
         node = yaml.compose(found[1].decode("utf-8"), Loader=_Loader)
     except UnicodeDecodeError:
@@ -57,8 +57,8 @@ class _Loader(yaml.SafeLoader):
         if (tag := getattr(event, "tag", None)) is not None:
             raise ValueError(f"has front matter with the tag {tag!r}, which is not allowed")
         self._level += 1
-        if self._level > MOST_LEVELS:
-            raise ValueError(f"has front matter of more than {MOST_LEVELS} levels")
+        if self._level > MAX_DEPTH:
+            raise ValueError(f"has front matter of more than {MAX_DEPTH} levels")
         node = super().compose_node(parent, index)
         self._level -= 1
         return node

@@ -11,12 +11,12 @@ from urllib.parse import quote
 
 from pydantic import BaseModel
 
-from ..errors import LocalError, Unverified
+from ..errors import LocalError, SkillVerificationError
 from ..wire import is_list, is_object
-from .entry import MOST_BYTES, Entry
+from .entry import MAX_BYTES, SkillEntry
 
 
-class Reads(Protocol):
+class SkillReader(Protocol):
     """A client that reads resources; that of the skills extension does."""
 
     def read_resource(self, *, uri: str) -> Awaitable[BaseModel]: ...
@@ -24,44 +24,44 @@ class Reads(Protocol):
     def get_skill(self, *, uri: str) -> Awaitable[BaseModel]: ...
 
 
-class HeldSkill:
+class VerifiedSkill:
     """A skill of a server, by the entry that a list, or the server when it was asked, has for it.
 
     Making one reads nothing from the server. With `dynamic`, also a skill whose files are not known beforehand: of
-    these, the front matter and the total size are checked. Raises Unverified for an entry that breaks a rule.
+    these, the front matter and the total size are checked. Raises SkillVerificationError for an entry that breaks a rule.
     """
 
-    def __init__(self, client: Reads, entry: BaseModel | Mapping[str, Any], *, dynamic: bool = False) -> None:
+    def __init__(self, client: SkillReader, entry: BaseModel | Mapping[str, Any], *, dynamic: bool = False) -> None:
         said = entry.model_dump() if isinstance(entry, BaseModel) else entry
         self._client = client
-        self._what = f"the skill {said.get('uri')!r}"
+        self._description = f"the skill {said.get('uri')!r}"
         try:
-            self.entry = Entry.of(said)
+            self.entry = SkillEntry.parse(said)
         except ValueError as fault:
-            raise Unverified(f"{self._what} {fault}") from None
+            raise SkillVerificationError(f"{self._description} {fault}") from None
         if self.entry.files is None and not dynamic:
-            raise Unverified(f"{self._what} is dynamic: what it gives cannot be verified")
+            raise SkillVerificationError(f"{self._description} is dynamic: what it gives cannot be verified")
         self._dynamic = dynamic
-        self._taken: dict[str, int] = {}  # Bytes read, by URI, where nothing else bounds them.
+        self._bytes_read: dict[str, int] = {}  # Bytes read, by URI, where nothing else bounds them.
 
     @classmethod
-    async def of(cls, client: Reads, uri: str, *, dynamic: bool = False) -> Self:
-        """The skill at this URI as it is now, listed or not. Raises ErrorResponse where the server has none there."""
+    async def fetch(cls, client: SkillReader, uri: str, *, dynamic: bool = False) -> Self:
+        """The skill at this URI as it is now, listed or not. Raises RemoteJSONRPCError where the server has none there."""
         answer = (await client.get_skill(uri=uri)).model_dump()
         if answer["skill"]["uri"] != uri:
-            raise Unverified(f"the skill {uri!r} was asked for, {answer['skill']['uri']!r} was given")
+            raise SkillVerificationError(f"the skill {uri!r} was asked for, {answer['skill']['uri']!r} was given")
         return cls(client, answer["skill"], dynamic=dynamic)
 
-    async def again(self) -> Self:
+    async def refresh(self) -> Self:
         """The skill as it is now; to be approved anew where its `approval` differs."""
-        return await self.of(self._client, self.entry.uri, dynamic=self._dynamic)
+        return await self.fetch(self._client, self.entry.uri, dynamic=self._dynamic)
 
     @property
     def approval(self) -> str:
         """What a user's approval is to be bound to: it changes with every file. Raises LocalError for a dynamic skill,
         of which an approval cannot last (SEP-2640, Content-bound approval)."""
         if self.entry.files is None:
-            raise LocalError(f"{self._what} is dynamic: an approval cannot be bound to what is in it")
+            raise LocalError(f"{self._description} is dynamic: an approval cannot be bound to what is in it")
         lines = sorted(f"{each.uri} {each.digest}\n" for each in self.entry.files.values())
         return hashlib.sha256("".join(lines).encode()).hexdigest()
 
@@ -71,35 +71,35 @@ class HeldSkill:
         return [uri.removeprefix(f"{self.entry.root}/") for uri in self.entry.files or {}]
 
     async def load(self) -> str:
-        """The SKILL.md, for the model's context. Raises Unverified where it is not what the entry says: it must not be
+        """The SKILL.md, for the model's context. Raises SkillVerificationError where it is not what the entry says: it must not be
         used then, and `again` may help."""
         try:
             return (await self._read(self.entry.uri)).decode("utf-8")
         except UnicodeDecodeError as fault:
-            raise Unverified(f"{self._what}: its SKILL.md is not UTF-8: {fault.reason}") from None
+            raise SkillVerificationError(f"{self._description}: its SKILL.md is not UTF-8: {fault.reason}") from None
 
     async def read(self, path: str) -> bytes:
-        """A file of the skill, by its path inside its directory. Raises Unverified as `load`, also for a file that the
+        """A file of the skill, by its path inside its directory. Raises SkillVerificationError as `load`, also for a file that the
         entry does not list, without asking the server for it."""
         return await self._read(f"{self.entry.root}/{quote(path, safe=_SAFE)}")
 
     async def _read(self, uri: str) -> bytes:
         if not self.entry.has(uri):
-            raise Unverified(f"{self._what}: {uri!r} is not among the files of the skill")
+            raise SkillVerificationError(f"{self._description}: {uri!r} is not among the files of the skill")
         answer = (await self._client.read_resource(uri=uri)).model_dump()
         try:
             data = _bytes(uri, answer.get("contents"))
-            self._bound(uri, len(data))
+            self._check_size(uri, len(data))
             self.entry.check(uri, data)
         except ValueError as fault:
-            raise Unverified(f"{self._what}: {uri!r} {fault}") from None
+            raise SkillVerificationError(f"{self._description}: {uri!r} {fault}") from None
         return data
 
-    def _bound(self, uri: str, size: int) -> None:
+    def _check_size(self, uri: str, size: int) -> None:
         if self.entry.files is None:
-            self._taken[uri] = size
-            if sum(self._taken.values()) > MOST_BYTES:
-                raise ValueError(f"is more than there may be: {MOST_BYTES} bytes in all")
+            self._bytes_read[uri] = size
+            if sum(self._bytes_read.values()) > MAX_BYTES:
+                raise ValueError(f"is more than there may be: {MAX_BYTES} bytes in all")
 
 
 _SAFE = "/-._~%!$&'()*+,;=:@"  # What the path of a URI may have as it is (RFC 3986, 3.3), and what is encoded already.

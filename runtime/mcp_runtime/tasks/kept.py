@@ -13,7 +13,7 @@ from ..errors import LocalError
 
 Status = Literal["working", "input_required", "completed", "failed", "cancelled"]
 
-ENDED: Final[frozenset[Status]] = frozenset({"completed", "failed", "cancelled"})
+TERMINAL_STATUSES: Final[frozenset[Status]] = frozenset({"completed", "failed", "cancelled"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +28,7 @@ class TaskRecord:
     created: float
     updated: float
     ttl: float | None
-    poll: float
+    poll_interval: float
     message: str | None = None
     detail: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
@@ -37,7 +37,7 @@ class TaskRecord:
         """When it may be forgotten, in seconds since 1970."""
         return float("inf") if self.ttl is None else self.created + self.ttl
 
-    def said(self) -> dict[str, Any]:
+    def to_wire(self) -> dict[str, Any]:
         """The task as JSON of the protocol."""
         return {
             "taskId": self.id,
@@ -46,7 +46,7 @@ class TaskRecord:
             "createdAt": _iso(self.created),
             "lastUpdatedAt": _iso(self.updated),
             "ttlMs": None if self.ttl is None else max(1, round(self.ttl * 1000)),
-            "pollIntervalMs": max(1, round(self.poll * 1000)),
+            "pollIntervalMs": max(1, round(self.poll_interval * 1000)),
             **self.detail,
         }
 
@@ -58,45 +58,47 @@ class TaskStore(Protocol):
         """Keep a new task until it expires; afterwards `find` finds it. Raises LocalError where there are too many."""
         ...
 
-    async def find(self, id: str) -> TaskRecord | None:
+    async def get(self, id: str) -> TaskRecord | None:
         """The task of this id, unless it has expired."""
         ...
 
-    async def put(self, record: TaskRecord) -> None:
+    async def update(self, record: TaskRecord) -> None:
         """Replace a task by what has become of it; one that is not kept any more stays away."""
         ...
 
 
-class MemoryTasks:
+class InMemoryTaskStore:
     """Tasks in the memory of this process: `most` of them, and `most_of_one` of one user who is known."""
 
-    def __init__(self, most: int = 1000, most_of_one: int = 100, clock: Callable[[], float] = time.time) -> None:
-        self._most = most
-        self._most_of_one = most_of_one
+    def __init__(
+        self, max_tasks: int = 1000, max_tasks_per_owner: int = 100, clock: Callable[[], float] = time.time
+    ) -> None:
+        self._max_tasks = max_tasks
+        self._max_tasks_per_owner = max_tasks_per_owner
         self._clock = clock
-        self._kept: dict[str, TaskRecord] = {}
+        self._records: dict[str, TaskRecord] = {}
 
     def __len__(self) -> int:
-        return len(self._kept)
+        return len(self._records)
 
     async def add(self, record: TaskRecord) -> None:
         now = self._clock()
-        if len(self._kept) >= self._most:
-            self._kept = {id: each for id, each in self._kept.items() if each.expires > now}
-        of_one = sum(each.owner == record.owner for each in self._kept.values()) if record.owner else 0
-        if len(self._kept) >= self._most or of_one >= self._most_of_one:
-            raise LocalError(f"there are {len(self._kept)} tasks already, {of_one} of this user")
-        self._kept[record.id] = record
+        if len(self._records) >= self._max_tasks:
+            self._records = {id: each for id, each in self._records.items() if each.expires > now}
+        of_one = sum(each.owner == record.owner for each in self._records.values()) if record.owner else 0
+        if len(self._records) >= self._max_tasks or of_one >= self._max_tasks_per_owner:
+            raise LocalError(f"there are {len(self._records)} tasks already, {of_one} of this user")
+        self._records[record.id] = record
         if record.ttl is not None:
-            asyncio.get_running_loop().call_later(record.ttl, self._kept.pop, record.id, None)
+            asyncio.get_running_loop().call_later(record.ttl, self._records.pop, record.id, None)
 
-    async def find(self, id: str) -> TaskRecord | None:
-        found = self._kept.get(id)
+    async def get(self, id: str) -> TaskRecord | None:
+        found = self._records.get(id)
         return found if found is not None and found.expires > self._clock() else None
 
-    async def put(self, record: TaskRecord) -> None:
-        if record.id in self._kept:
-            self._kept[record.id] = record
+    async def update(self, record: TaskRecord) -> None:
+        if record.id in self._records:
+            self._records[record.id] = record
 
 
 def _iso(seconds: float) -> str:

@@ -11,12 +11,12 @@ from typing import Final, Protocol
 
 from ..exchange import log
 
-_SOON: Final = (
+_SPIN_SECONDS: Final = (
     50e-6  # Seconds in which the next message is looked for, before there is sleep, where the last came so soon.
 )
 
 
-class Readers(Protocol):
+class ReaderRegistry(Protocol):
     """Where somebody can wait for a descriptor to be readable: an event loop, or its selector."""
 
     def add_reader(self, fd: int, callback: Callable[[], None], /) -> object: ...
@@ -24,7 +24,7 @@ class Readers(Protocol):
     def remove_reader(self, fd: int, /) -> object: ...
 
 
-class AtOnce(selectors.DefaultSelector):
+class InlineSelector(selectors.DefaultSelector):
     """The selector of an event loop that calls back by itself.
 
     The loop would queue a callback, in a context of its own, and run it after it has looked at everything else, which
@@ -36,7 +36,7 @@ class AtOnce(selectors.DefaultSelector):
         self._callbacks: dict[int, Callable[[], None]] = {}
         self._ready = select.poll()  # Of the descriptors with a callback, and of the selector for all others.
         self._ready.register(self.fileno(), select.POLLIN)
-        self._was_soon = False
+        self._was_quick = False
 
     def add_reader(self, fd: int, callback: Callable[[], None], /) -> None:
         """Call back each time there is something to read; a regular file always has."""
@@ -71,10 +71,10 @@ class AtOnce(selectors.DefaultSelector):
         if timeout is not None and timeout <= 0:
             return self._ready.poll(0)
         began = monotonic()
-        while self._was_soon and monotonic() - began < _SOON:
+        while self._was_quick and monotonic() - began < _SPIN_SECONDS:
             if found := self._ready.poll(0):
                 return found
             os.sched_yield()
         found = self._ready.poll(None if timeout is None else timeout * 1000)
-        self._was_soon = monotonic() - began < _SOON
+        self._was_quick = monotonic() - began < _SPIN_SECONDS
         return found

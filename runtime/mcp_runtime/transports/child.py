@@ -12,13 +12,13 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Final
 
-from ..errors import NotConnected
+from ..errors import ConnectionClosedError
 from .pipes import PipeTransport
 
 _GRACE: Final = 2.0  # Seconds a child gets to end by itself once its input is closed, and again after SIGTERM.
 _STEP: Final = 0.01
 _TAIL: Final = 12  # Lines of standard error that an error message carries.
-_LONGEST: Final = 400  # Characters of each.
+_MAX_LINE: Final = 400  # Characters of each.
 _INHERITED: Final = (
     *("APPDATA", "COMSPEC", "HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "PATHEXT", "SHELL", "SYSTEMROOT"),
     *("TEMP", "TERM", "TMPDIR", "USER", "USERPROFILE", "VIRTUAL_ENV"),
@@ -27,7 +27,7 @@ _INHERITED: Final = (
 OnLine = Callable[[str], None]
 
 
-class ChildTransport(PipeTransport):
+class SubprocessTransport(PipeTransport):
     """Lines to and from a child process. It leads a process group of its own, which ends with it."""
 
     def __init__(self, child: subprocess.Popen[bytes], stderr: OnLine | None) -> None:
@@ -37,18 +37,18 @@ class ChildTransport(PipeTransport):
         child.stdin.close()
         self._child = child
         self._stderr = child.stderr
-        self._on_line = stderr or _to_our_own
+        self._on_line = stderr or _write_stderr
         self._tail: deque[str] = deque(maxlen=_TAIL)
         self._part = b""
-        self._saying = True
+        self._stderr_open = True
         self._code: int | None = None
-        self._loop.add_reader(self._stderr.fileno(), self._said)
+        self._loop.add_reader(self._stderr.fileno(), self._stderr_excerpt)
 
     @classmethod
     async def start(
         cls, command: tuple[str, ...], env: Mapping[str, str] | None, cwd: str | None, stderr: OnLine | None
-    ) -> ChildTransport:
-        """Start the command, without a shell, with a small environment. Raises NotConnected if it cannot start."""
+    ) -> SubprocessTransport:
+        """Start the command, without a shell, with a small environment. Raises ConnectionClosedError if it cannot start."""
         small = {name: os.environ[name] for name in _INHERITED if name in os.environ}
         pipe = subprocess.PIPE
         try:
@@ -62,11 +62,11 @@ class ChildTransport(PipeTransport):
                 start_new_session=True,
             )
         except OSError as fault:
-            raise NotConnected(f"{command[0]!r} cannot be started: {fault.strerror}") from None
+            raise ConnectionClosedError(f"{command[0]!r} cannot be started: {fault.strerror}") from None
         return cls(child, stderr)
 
     @property
-    def ending(self) -> str:  # type: ignore[override]
+    def close_reason(self) -> str:  # type: ignore[override]
         """Why there is nothing to talk to any more, with the end of what the server said on standard error."""
         code = self._code
         how = (
@@ -77,7 +77,7 @@ class ChildTransport(PipeTransport):
         said = "\n  ".join(self._tail)
         return f"the server {how}" + (f"; its standard error ended with:\n  {said}" if said else "")
 
-    def _hand_over_end(self, deliver: Callable[[bytes | None], None]) -> None:
+    def _deliver_end(self, deliver: Callable[[bytes | None], None]) -> None:
         """Wait for a moment, so that errors can say how the server ended."""
 
         async def wait() -> None:
@@ -87,12 +87,12 @@ class ChildTransport(PipeTransport):
 
         self._waiting = self._loop.create_task(wait())
 
-    async def close(self, patience: float = 0.3) -> None:
+    async def close(self, timeout: float = 0.3) -> None:
         """Close its input and wait; then tell it to end; then end it, and all that it has started."""
         if self._closed:
             return
-        await super().close(patience)
-        self._loop.add_reader(self._incoming, self._drop)
+        await super().close(timeout)
+        self._loop.add_reader(self._incoming, self._kill_now)
         try:
             await self._end_child()
         finally:
@@ -103,7 +103,7 @@ class ChildTransport(PipeTransport):
         """Close its input alone: what it says while it ends is read, because writing to nobody would break it."""
         os.close(self._outgoing)
 
-    def _drop(self) -> None:
+    def _kill_now(self) -> None:
         if not os.read(self._incoming, 1 << 16):
             self._loop.remove_reader(self._incoming)
 
@@ -116,7 +116,7 @@ class ChildTransport(PipeTransport):
         self._signal_group(signal.SIGKILL)
         while self._child.poll() is None:
             await asyncio.sleep(_STEP)
-        self._hush()
+        self._stop_stderr()
 
     async def _ended_within(self, seconds: float) -> bool:
         """Whether the child ends in this time; it is not reaped by looking."""
@@ -143,25 +143,25 @@ class ChildTransport(PipeTransport):
 
     # ---- what it says on standard error ---------------------------------------------------------------------------------
 
-    def _said(self) -> None:
+    def _stderr_excerpt(self) -> None:
         data = os.read(self._stderr.fileno(), 1 << 16)
         *lines, self._part = (self._part + data).split(b"\n")
         if not data or len(self._part) > 1 << 16:
             lines, self._part = [*lines, self._part], b""
         for line in filter(None, lines):
             text = line.decode(errors="replace").rstrip("\r")
-            self._tail.append(text[:_LONGEST])
+            self._tail.append(text[:_MAX_LINE])
             with suppress(Exception):  # Whoever listens must not break the conversation.
                 self._on_line(text)
         if not data:
-            self._hush()
+            self._stop_stderr()
 
-    def _hush(self) -> None:
-        if self._saying:
-            self._saying = False
+    def _stop_stderr(self) -> None:
+        if self._stderr_open:
+            self._stderr_open = False
             self._loop.remove_reader(self._stderr.fileno())
             self._stderr.close()
 
 
-def _to_our_own(line: str) -> None:
+def _write_stderr(line: str) -> None:
     print(line, file=sys.stderr, flush=True)

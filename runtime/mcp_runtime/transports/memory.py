@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TypeVar
 
-from ..errors import NotConnected
+from ..errors import ConnectionClosedError
 
 Queue = asyncio.Queue[bytes | None]
 
@@ -13,7 +13,7 @@ Queue = asyncio.Queue[bytes | None]
 class MemoryTransport:
     """One end of a pair."""
 
-    ending = "the other side ended the conversation"
+    close_reason = "the other side ended the conversation"
 
     def __init__(self, incoming: Queue, outgoing: Queue) -> None:
         self._incoming = incoming
@@ -22,10 +22,10 @@ class MemoryTransport:
 
     def send(self, message: bytes, more: bool = False) -> None:
         if self._closed:
-            raise NotConnected("the connection is closed")
+            raise ConnectionClosedError("the connection is closed")
         self._outgoing.put_nowait(message)
 
-    async def drained(self) -> None:
+    async def drain(self) -> None:
         """Nothing is ever left to be sent."""
 
     async def receive(self) -> bytes | None:
@@ -38,10 +38,10 @@ class MemoryTransport:
             self._outgoing.put_nowait(None)
 
 
-End = TypeVar("End", bound=MemoryTransport)
+EndpointT = TypeVar("EndpointT", bound=MemoryTransport)
 
 
-def linked(kind: type[End]) -> tuple[End, MemoryTransport]:
+def linked_transports(kind: type[EndpointT]) -> tuple[EndpointT, MemoryTransport]:
     """Both ends, the first of them of this kind."""
     one, other = Queue(), Queue()
     return kind(one, other), MemoryTransport(other, one)

@@ -6,9 +6,9 @@
 from collections.abc import AsyncIterator
 from typing import Any, ClassVar, Literal
 
-from mcp_runtime.faces.calls import Options
+from mcp_runtime.faces.calls import RequestOptions
 from mcp_runtime.faces.client import BaseClient, ClientContext
-from mcp_runtime.faces.face import Answer
+from mcp_runtime.faces.face import HandlerResult
 from mcp_runtime.spec import Revision
 
 from . import types as t
@@ -20,39 +20,39 @@ class App(BaseClient):
 
     revision: ClassVar[Revision] = REVISION
 
-    async def open_link(self, *, url: str, options: Options | None = None) -> t.McpUiOpenLinkResult:
+    async def open_link(self, *, url: str, options: RequestOptions | None = None) -> t.McpUiOpenLinkResult:
         """App asks its host to open a URL."""
-        return await self._ask(FromClient.OPEN_LINK, {"url": url}, options)
+        return await self._send_request(FromClient.OPEN_LINK, {"url": url}, options)
 
     async def download_file(
-        self, *, contents: list[t.EmbeddedResource | t.ResourceLink], options: Options | None = None
+        self, *, contents: list[t.EmbeddedResource | t.ResourceLink], options: RequestOptions | None = None
     ) -> t.McpUiDownloadFileResult:
         """App asks its host to let the user save files."""
-        return await self._ask(FromClient.DOWNLOAD_FILE, {"contents": contents}, options)
+        return await self._send_request(FromClient.DOWNLOAD_FILE, {"contents": contents}, options)
 
     async def message(
-        self, *, role: Literal["user"], content: list[t.ContentBlock], options: Options | None = None
+        self, *, role: Literal["user"], content: list[t.ContentBlock], options: RequestOptions | None = None
     ) -> t.McpUiMessageResult:
         """App puts a message of the user into the conversation with the model."""
-        return await self._ask(FromClient.MESSAGE, {"role": role, "content": content}, options)
+        return await self._send_request(FromClient.MESSAGE, {"role": role, "content": content}, options)
 
     async def update_model_context(
         self,
         *,
         content: list[t.ContentBlock] | None = None,
         structured_content: dict[str, Any] | None = None,
-        options: Options | None = None,
+        options: RequestOptions | None = None,
     ) -> t.EmptyResult:
         """App says what the model is to know from now on, instead of what it said before."""
-        return await self._ask(
+        return await self._send_request(
             FromClient.UPDATE_MODEL_CONTEXT, {"content": content, "structuredContent": structured_content}, options
         )
 
     async def request_display_mode(
-        self, *, mode: t.McpUiDisplayMode, options: Options | None = None
+        self, *, mode: t.McpUiDisplayMode, options: RequestOptions | None = None
     ) -> t.McpUiRequestDisplayModeResult:
         """App asks to be shown in another way."""
-        return await self._ask(FromClient.REQUEST_DISPLAY_MODE, {"mode": mode}, options)
+        return await self._send_request(FromClient.REQUEST_DISPLAY_MODE, {"mode": mode}, options)
 
     async def call_tool(
         self,
@@ -60,44 +60,46 @@ class App(BaseClient):
         name: str,
         task: t.TaskMetadata | None = None,
         arguments: dict[str, Any] | None = None,
-        options: Options | None = None,
+        options: RequestOptions | None = None,
     ) -> t.CallToolResult:
         """An app asks its host to run a tool of the server, or the host runs a tool of the app."""
-        return await self._ask(FromClient.CALL_TOOL, {"name": name, "task": task, "arguments": arguments}, options)
+        return await self._send_request(
+            FromClient.CALL_TOOL, {"name": name, "task": task, "arguments": arguments}, options
+        )
 
     async def list_resources(
-        self, *, cursor: t.Cursor | None = None, options: Options | None = None
+        self, *, cursor: t.Cursor | None = None, options: RequestOptions | None = None
     ) -> t.ListResourcesResult:
         """App asks for one page of the server's resources."""
-        return await self._ask(FromClient.LIST_RESOURCES, {"cursor": cursor}, options)
+        return await self._send_request(FromClient.LIST_RESOURCES, {"cursor": cursor}, options)
 
-    def iter_resources(self, *, options: Options | None = None) -> AsyncIterator[t.Resource]:
+    def iter_resources(self, *, options: RequestOptions | None = None) -> AsyncIterator[t.Resource]:
         """Every item of `list_resources`, page after page."""
-        return self._pages(FromClient.LIST_RESOURCES, {}, "resources", options)
+        return self._paginate(FromClient.LIST_RESOURCES, {}, "resources", options)
 
     async def list_resource_templates(
-        self, *, cursor: t.Cursor | None = None, options: Options | None = None
+        self, *, cursor: t.Cursor | None = None, options: RequestOptions | None = None
     ) -> t.ListResourceTemplatesResult:
         """App asks for one page of the server's resource templates."""
-        return await self._ask(FromClient.LIST_RESOURCE_TEMPLATES, {"cursor": cursor}, options)
+        return await self._send_request(FromClient.LIST_RESOURCE_TEMPLATES, {"cursor": cursor}, options)
 
-    def iter_resource_templates(self, *, options: Options | None = None) -> AsyncIterator[t.ResourceTemplate]:
+    def iter_resource_templates(self, *, options: RequestOptions | None = None) -> AsyncIterator[t.ResourceTemplate]:
         """Every item of `list_resource_templates`, page after page."""
-        return self._pages(FromClient.LIST_RESOURCE_TEMPLATES, {}, "resource_templates", options)
+        return self._paginate(FromClient.LIST_RESOURCE_TEMPLATES, {}, "resource_templates", options)
 
-    async def read_resource(self, *, uri: str, options: Options | None = None) -> t.ReadResourceResult:
+    async def read_resource(self, *, uri: str, options: RequestOptions | None = None) -> t.ReadResourceResult:
         """Client asks for what is in a resource."""
-        return await self._ask(FromClient.READ_RESOURCE, {"uri": uri}, options)
+        return await self._send_request(FromClient.READ_RESOURCE, {"uri": uri}, options)
 
     async def list_prompts(
-        self, *, cursor: t.Cursor | None = None, options: Options | None = None
+        self, *, cursor: t.Cursor | None = None, options: RequestOptions | None = None
     ) -> t.ListPromptsResult:
         """App asks for one page of the server's prompts."""
-        return await self._ask(FromClient.LIST_PROMPTS, {"cursor": cursor}, options)
+        return await self._send_request(FromClient.LIST_PROMPTS, {"cursor": cursor}, options)
 
-    def iter_prompts(self, *, options: Options | None = None) -> AsyncIterator[t.Prompt]:
+    def iter_prompts(self, *, options: RequestOptions | None = None) -> AsyncIterator[t.Prompt]:
         """Every item of `list_prompts`, page after page."""
-        return self._pages(FromClient.LIST_PROMPTS, {}, "prompts", options)
+        return self._paginate(FromClient.LIST_PROMPTS, {}, "prompts", options)
 
     async def create_message(
         self,
@@ -113,10 +115,10 @@ class App(BaseClient):
         metadata: dict[str, Any] | None = None,
         tools: list[t.Tool] | None = None,
         tool_choice: t.ToolChoice | None = None,
-        options: Options | None = None,
+        options: RequestOptions | None = None,
     ) -> t.CreateMessageResult:
         """App asks for a message written by the host's model."""
-        return await self._ask(
+        return await self._send_request(
             FromClient.CREATE_MESSAGE,
             {
                 "messages": messages,
@@ -136,84 +138,92 @@ class App(BaseClient):
 
     sample = create_message
 
-    async def ping(self, *, options: Options | None = None) -> t.EmptyResult:
+    async def ping(self, *, options: RequestOptions | None = None) -> t.EmptyResult:
         """Either side asks whether the other still answers."""
-        return await self._ask(FromClient.PING, {}, options)
+        return await self._send_request(FromClient.PING, {}, options)
 
     async def notify_size_changed(
-        self, *, width: int | float | None = None, height: int | float | None = None, options: Options | None = None
+        self,
+        *,
+        width: int | float | None = None,
+        height: int | float | None = None,
+        options: RequestOptions | None = None,
     ) -> None:
         """App tells how much room it takes."""
-        await self._tell(FromClient.SIZE_CHANGED, {"width": width, "height": height}, options)
+        await self._send_notification(FromClient.SIZE_CHANGED, {"width": width, "height": height}, options)
 
-    async def notify_request_teardown(self, *, options: Options | None = None) -> None:
+    async def notify_request_teardown(self, *, options: RequestOptions | None = None) -> None:
         """App tells that it wants to be closed."""
-        await self._tell(FromClient.REQUEST_TEARDOWN, {}, options)
+        await self._send_notification(FromClient.REQUEST_TEARDOWN, {}, options)
 
-    async def notify_sandbox_proxy_ready(self, *, options: Options | None = None) -> None:
+    async def notify_sandbox_proxy_ready(self, *, options: RequestOptions | None = None) -> None:
         """The frame around a view tells that it is ready to load it."""
-        await self._tell(FromClient.SANDBOX_PROXY_READY, {}, options)
+        await self._send_notification(FromClient.SANDBOX_PROXY_READY, {}, options)
 
     async def notify_logging_message(
-        self, *, level: t.LoggingLevel, data: Any, logger: str | None = None, options: Options | None = None
+        self, *, level: t.LoggingLevel, data: Any, logger: str | None = None, options: RequestOptions | None = None
     ) -> None:
         """App sends its host a log message."""
-        await self._tell(FromClient.LOGGING_MESSAGE, {"level": level, "data": data, "logger": logger}, options)
+        await self._send_notification(
+            FromClient.LOGGING_MESSAGE, {"level": level, "data": data, "logger": logger}, options
+        )
 
-    async def notify_tool_list_changed(self, *, options: Options | None = None) -> None:
+    async def notify_tool_list_changed(self, *, options: RequestOptions | None = None) -> None:
         """Server tells that its list of tools has changed."""
-        await self._tell(FromClient.TOOL_LIST_CHANGED, {}, options)
+        await self._send_notification(FromClient.TOOL_LIST_CHANGED, {}, options)
 
     def on_resource_teardown(
         self, ctx: ClientContext, params: t.RequestParams
-    ) -> Answer[t.McpUiResourceTeardownResult]:
+    ) -> HandlerResult[t.McpUiResourceTeardownResult]:
         """Host tells that the app is about to be closed, and waits for it to clean up."""
         raise self._not_handled(FromServer.RESOURCE_TEARDOWN)
 
-    def on_call_tool(self, ctx: ClientContext, params: t.CallToolRequestParams) -> Answer[t.CallToolResult]:
+    def on_call_tool(self, ctx: ClientContext, params: t.CallToolRequestParams) -> HandlerResult[t.CallToolResult]:
         """An app asks its host to run a tool of the server, or the host runs a tool of the app."""
         raise self._not_handled(FromServer.CALL_TOOL)
 
-    def on_list_tools(self, ctx: ClientContext, params: t.PaginatedRequestParams) -> Answer[t.ListToolsResult]:
+    def on_list_tools(self, ctx: ClientContext, params: t.PaginatedRequestParams) -> HandlerResult[t.ListToolsResult]:
         """Host asks for one page of the app's own tools."""
         raise self._not_handled(FromServer.LIST_TOOLS)
 
-    def on_tool_input(self, ctx: ClientContext, params: t.McpUiToolInputNotificationParams) -> Answer[None]:
+    def on_tool_input(self, ctx: ClientContext, params: t.McpUiToolInputNotificationParams) -> HandlerResult[None]:
         """Host tells the arguments of the call, once they are complete."""
         raise self._not_handled(FromServer.TOOL_INPUT)
 
     def on_tool_input_partial(
         self, ctx: ClientContext, params: t.McpUiToolInputPartialNotificationParams
-    ) -> Answer[None]:
+    ) -> HandlerResult[None]:
         """Host tells the arguments of the call as far as the model has written them."""
         raise self._not_handled(FromServer.TOOL_INPUT_PARTIAL)
 
-    def on_tool_result(self, ctx: ClientContext, params: t.CallToolResult) -> Answer[None]:
+    def on_tool_result(self, ctx: ClientContext, params: t.CallToolResult) -> HandlerResult[None]:
         """Host tells what the tool gave."""
         raise self._not_handled(FromServer.TOOL_RESULT)
 
-    def on_tool_cancelled(self, ctx: ClientContext, params: t.McpUiToolCancelledNotificationParams) -> Answer[None]:
+    def on_tool_cancelled(
+        self, ctx: ClientContext, params: t.McpUiToolCancelledNotificationParams
+    ) -> HandlerResult[None]:
         """Host tells that the call of the tool was cancelled."""
         raise self._not_handled(FromServer.TOOL_CANCELLED)
 
-    def on_host_context_changed(self, ctx: ClientContext, params: t.McpUiHostContext) -> Answer[None]:
+    def on_host_context_changed(self, ctx: ClientContext, params: t.McpUiHostContext) -> HandlerResult[None]:
         """Host tells what has changed in the surroundings."""
         raise self._not_handled(FromServer.HOST_CONTEXT_CHANGED)
 
     def on_sandbox_resource_ready(
         self, ctx: ClientContext, params: t.McpUiSandboxResourceReadyNotificationParams
-    ) -> Answer[None]:
+    ) -> HandlerResult[None]:
         """Host sends the frame the view to load."""
         raise self._not_handled(FromServer.SANDBOX_RESOURCE_READY)
 
-    def on_tool_list_changed(self, ctx: ClientContext, params: t.NotificationParams) -> Answer[None]:
+    def on_tool_list_changed(self, ctx: ClientContext, params: t.NotificationParams) -> HandlerResult[None]:
         """Server tells that its list of tools has changed."""
         raise self._not_handled(FromServer.TOOL_LIST_CHANGED)
 
-    def on_resource_list_changed(self, ctx: ClientContext, params: t.NotificationParams) -> Answer[None]:
+    def on_resource_list_changed(self, ctx: ClientContext, params: t.NotificationParams) -> HandlerResult[None]:
         """Server tells that its list of resources has changed."""
         raise self._not_handled(FromServer.RESOURCE_LIST_CHANGED)
 
-    def on_prompt_list_changed(self, ctx: ClientContext, params: t.NotificationParams) -> Answer[None]:
+    def on_prompt_list_changed(self, ctx: ClientContext, params: t.NotificationParams) -> HandlerResult[None]:
         """Server tells that its list of prompts has changed."""
         raise self._not_handled(FromServer.PROMPT_LIST_CHANGED)

@@ -5,7 +5,7 @@
 
 from typing import Final
 
-from mcp_runtime.spec import Handshake, Http, Notification, Request, Revision, Terms
+from mcp_runtime.spec import HTTPProfile, Handshake, HandshakeFields, Notification, Request, Revision
 
 from . import types as t
 
@@ -293,26 +293,26 @@ REVISION: Final = Revision(
         FromServer.PROGRESS,
     ),
     lifecycle=Handshake(
-        open=FromClient.INITIALIZE,
-        opened=FromClient.INITIALIZED,
-        probe=FromClient.PING,
-        cancel=FromClient.CANCELLED,
+        initialize_request=FromClient.INITIALIZE,
+        initialized=FromClient.INITIALIZED,
+        ping_request=FromClient.PING,
+        cancelled=FromClient.CANCELLED,
         progress=FromClient.PROGRESS,
-        terms=Terms(
-            client="appCapabilities",
+        fields=HandshakeFields(
+            client_capabilities="appCapabilities",
             client_info="appInfo",
-            server="hostCapabilities",
+            server_capabilities="hostCapabilities",
             server_info="hostInfo",
             version="protocolVersion",
-            further=("hostContext",),
+            required_objects=("hostContext",),
         ),
     ),
-    http=Http(
+    http=HTTPProfile(
         streamable=False,
         version_header=True,
-        primed=True,
+        priming_event=True,
         resource_metadata=True,
-        names={},
+        name_params={},
         statuses={},
     ),
     batches=False,

@@ -6,8 +6,8 @@
 from collections.abc import AsyncIterator
 from typing import Any, ClassVar, Literal
 
-from mcp_runtime.faces.calls import Options
-from mcp_runtime.faces.face import Answer
+from mcp_runtime.faces.calls import RequestOptions
+from mcp_runtime.faces.face import HandlerResult
 from mcp_runtime.faces.server import BaseServer, ServerContext
 from mcp_runtime.spec import Revision
 
@@ -18,9 +18,9 @@ from .methods import REVISION, FromClient, FromServer
 class Context(ServerContext):
     """What a handler of 2026-01-26 knows of its request, and what it may ask and tell the app."""
 
-    async def resource_teardown(self, *, options: Options | None = None) -> t.McpUiResourceTeardownResult:
+    async def resource_teardown(self, *, options: RequestOptions | None = None) -> t.McpUiResourceTeardownResult:
         """Host tells that the app is about to be closed, and waits for it to clean up."""
-        return await self._ask(FromServer.RESOURCE_TEARDOWN, {}, options)
+        return await self._send_request(FromServer.RESOURCE_TEARDOWN, {}, options)
 
     async def call_tool(
         self,
@@ -28,34 +28,38 @@ class Context(ServerContext):
         name: str,
         task: t.TaskMetadata | None = None,
         arguments: dict[str, Any] | None = None,
-        options: Options | None = None,
+        options: RequestOptions | None = None,
     ) -> t.CallToolResult:
         """An app asks its host to run a tool of the server, or the host runs a tool of the app."""
-        return await self._ask(FromServer.CALL_TOOL, {"name": name, "task": task, "arguments": arguments}, options)
+        return await self._send_request(
+            FromServer.CALL_TOOL, {"name": name, "task": task, "arguments": arguments}, options
+        )
 
-    async def list_tools(self, *, cursor: t.Cursor | None = None, options: Options | None = None) -> t.ListToolsResult:
+    async def list_tools(
+        self, *, cursor: t.Cursor | None = None, options: RequestOptions | None = None
+    ) -> t.ListToolsResult:
         """Host asks for one page of the app's own tools."""
-        return await self._ask(FromServer.LIST_TOOLS, {"cursor": cursor}, options)
+        return await self._send_request(FromServer.LIST_TOOLS, {"cursor": cursor}, options)
 
-    def iter_tools(self, *, options: Options | None = None) -> AsyncIterator[t.Tool]:
+    def iter_tools(self, *, options: RequestOptions | None = None) -> AsyncIterator[t.Tool]:
         """Every item of `list_tools`, page after page."""
-        return self._pages(FromServer.LIST_TOOLS, {}, "tools", options)
+        return self._paginate(FromServer.LIST_TOOLS, {}, "tools", options)
 
-    async def ping(self, *, options: Options | None = None) -> t.EmptyResult:
+    async def ping(self, *, options: RequestOptions | None = None) -> t.EmptyResult:
         """Either side asks whether the other still answers."""
-        return await self._ask(FromServer.PING, {}, options)
+        return await self._send_request(FromServer.PING, {}, options)
 
     async def notify_tool_input(
-        self, *, arguments: dict[str, Any] | None = None, options: Options | None = None
+        self, *, arguments: dict[str, Any] | None = None, options: RequestOptions | None = None
     ) -> None:
         """Host tells the arguments of the call, once they are complete."""
-        await self._tell(FromServer.TOOL_INPUT, {"arguments": arguments}, options)
+        await self._send_notification(FromServer.TOOL_INPUT, {"arguments": arguments}, options)
 
     async def notify_tool_input_partial(
-        self, *, arguments: dict[str, Any] | None = None, options: Options | None = None
+        self, *, arguments: dict[str, Any] | None = None, options: RequestOptions | None = None
     ) -> None:
         """Host tells the arguments of the call as far as the model has written them."""
-        await self._tell(FromServer.TOOL_INPUT_PARTIAL, {"arguments": arguments}, options)
+        await self._send_notification(FromServer.TOOL_INPUT_PARTIAL, {"arguments": arguments}, options)
 
     async def notify_tool_result(
         self,
@@ -63,18 +67,18 @@ class Context(ServerContext):
         content: list[t.ContentBlock],
         structured_content: dict[str, Any] | None = None,
         is_error: bool | None = None,
-        options: Options | None = None,
+        options: RequestOptions | None = None,
     ) -> None:
         """Host tells what the tool gave."""
-        await self._tell(
+        await self._send_notification(
             FromServer.TOOL_RESULT,
             {"content": content, "structuredContent": structured_content, "isError": is_error},
             options,
         )
 
-    async def notify_tool_cancelled(self, *, reason: str | None = None, options: Options | None = None) -> None:
+    async def notify_tool_cancelled(self, *, reason: str | None = None, options: RequestOptions | None = None) -> None:
         """Host tells that the call of the tool was cancelled."""
-        await self._tell(FromServer.TOOL_CANCELLED, {"reason": reason}, options)
+        await self._send_notification(FromServer.TOOL_CANCELLED, {"reason": reason}, options)
 
     async def notify_host_context_changed(
         self,
@@ -91,10 +95,10 @@ class Context(ServerContext):
         platform: Literal["web", "desktop", "mobile"] | None = None,
         device_capabilities: t.McpUiHostContextDeviceCapabilities | None = None,
         safe_area_insets: t.McpUiHostContextSafeAreaInsets | None = None,
-        options: Options | None = None,
+        options: RequestOptions | None = None,
     ) -> None:
         """Host tells what has changed in the surroundings."""
-        await self._tell(
+        await self._send_notification(
             FromServer.HOST_CONTEXT_CHANGED,
             {
                 "toolInfo": tool_info,
@@ -120,26 +124,26 @@ class Context(ServerContext):
         sandbox: str | None = None,
         csp: t.McpUiResourceCsp | None = None,
         permissions: t.McpUiResourcePermissions | None = None,
-        options: Options | None = None,
+        options: RequestOptions | None = None,
     ) -> None:
         """Host sends the frame the view to load."""
-        await self._tell(
+        await self._send_notification(
             FromServer.SANDBOX_RESOURCE_READY,
             {"html": html, "sandbox": sandbox, "csp": csp, "permissions": permissions},
             options,
         )
 
-    async def notify_tool_list_changed(self, *, options: Options | None = None) -> None:
+    async def notify_tool_list_changed(self, *, options: RequestOptions | None = None) -> None:
         """Server tells that its list of tools has changed."""
-        await self._tell(FromServer.TOOL_LIST_CHANGED, {}, options)
+        await self._send_notification(FromServer.TOOL_LIST_CHANGED, {}, options)
 
-    async def notify_resource_list_changed(self, *, options: Options | None = None) -> None:
+    async def notify_resource_list_changed(self, *, options: RequestOptions | None = None) -> None:
         """Server tells that its list of resources has changed."""
-        await self._tell(FromServer.RESOURCE_LIST_CHANGED, {}, options)
+        await self._send_notification(FromServer.RESOURCE_LIST_CHANGED, {}, options)
 
-    async def notify_prompt_list_changed(self, *, options: Options | None = None) -> None:
+    async def notify_prompt_list_changed(self, *, options: RequestOptions | None = None) -> None:
         """Server tells that its list of prompts has changed."""
-        await self._tell(FromServer.PROMPT_LIST_CHANGED, {}, options)
+        await self._send_notification(FromServer.PROMPT_LIST_CHANGED, {}, options)
 
 
 class Host(BaseServer):
@@ -148,78 +152,80 @@ class Host(BaseServer):
     revision: ClassVar[Revision] = REVISION
     context: ClassVar[type[ServerContext]] = Context
 
-    def open_link(self, ctx: Context, params: t.McpUiOpenLinkRequestParams) -> Answer[t.McpUiOpenLinkResult]:
+    def open_link(self, ctx: Context, params: t.McpUiOpenLinkRequestParams) -> HandlerResult[t.McpUiOpenLinkResult]:
         """App asks its host to open a URL."""
         raise self._not_handled(FromClient.OPEN_LINK)
 
     def download_file(
         self, ctx: Context, params: t.McpUiDownloadFileRequestParams
-    ) -> Answer[t.McpUiDownloadFileResult]:
+    ) -> HandlerResult[t.McpUiDownloadFileResult]:
         """App asks its host to let the user save files."""
         raise self._not_handled(FromClient.DOWNLOAD_FILE)
 
-    def message(self, ctx: Context, params: t.McpUiMessageRequestParams) -> Answer[t.McpUiMessageResult]:
+    def message(self, ctx: Context, params: t.McpUiMessageRequestParams) -> HandlerResult[t.McpUiMessageResult]:
         """App puts a message of the user into the conversation with the model."""
         raise self._not_handled(FromClient.MESSAGE)
 
     def update_model_context(
         self, ctx: Context, params: t.McpUiUpdateModelContextRequestParams
-    ) -> Answer[t.EmptyResult]:
+    ) -> HandlerResult[t.EmptyResult]:
         """App says what the model is to know from now on, instead of what it said before."""
         raise self._not_handled(FromClient.UPDATE_MODEL_CONTEXT)
 
     def request_display_mode(
         self, ctx: Context, params: t.McpUiRequestDisplayModeRequestParams
-    ) -> Answer[t.McpUiRequestDisplayModeResult]:
+    ) -> HandlerResult[t.McpUiRequestDisplayModeResult]:
         """App asks to be shown in another way."""
         raise self._not_handled(FromClient.REQUEST_DISPLAY_MODE)
 
-    def call_tool(self, ctx: Context, params: t.CallToolRequestParams) -> Answer[t.CallToolResult]:
+    def call_tool(self, ctx: Context, params: t.CallToolRequestParams) -> HandlerResult[t.CallToolResult]:
         """An app asks its host to run a tool of the server, or the host runs a tool of the app."""
         raise self._not_handled(FromClient.CALL_TOOL)
 
-    def list_resources(self, ctx: Context, params: t.PaginatedRequestParams) -> Answer[t.ListResourcesResult]:
+    def list_resources(self, ctx: Context, params: t.PaginatedRequestParams) -> HandlerResult[t.ListResourcesResult]:
         """App asks for one page of the server's resources."""
         raise self._not_handled(FromClient.LIST_RESOURCES)
 
     def list_resource_templates(
         self, ctx: Context, params: t.PaginatedRequestParams
-    ) -> Answer[t.ListResourceTemplatesResult]:
+    ) -> HandlerResult[t.ListResourceTemplatesResult]:
         """App asks for one page of the server's resource templates."""
         raise self._not_handled(FromClient.LIST_RESOURCE_TEMPLATES)
 
-    def read_resource(self, ctx: Context, params: t.ReadResourceRequestParams) -> Answer[t.ReadResourceResult]:
+    def read_resource(self, ctx: Context, params: t.ReadResourceRequestParams) -> HandlerResult[t.ReadResourceResult]:
         """Client asks for what is in a resource."""
         raise self._not_handled(FromClient.READ_RESOURCE)
 
-    def list_prompts(self, ctx: Context, params: t.PaginatedRequestParams) -> Answer[t.ListPromptsResult]:
+    def list_prompts(self, ctx: Context, params: t.PaginatedRequestParams) -> HandlerResult[t.ListPromptsResult]:
         """App asks for one page of the server's prompts."""
         raise self._not_handled(FromClient.LIST_PROMPTS)
 
-    def create_message(self, ctx: Context, params: t.CreateMessageRequestParams) -> Answer[t.CreateMessageResult]:
+    def create_message(
+        self, ctx: Context, params: t.CreateMessageRequestParams
+    ) -> HandlerResult[t.CreateMessageResult]:
         """App asks for a message written by the host's model."""
         raise self._not_handled(FromClient.CREATE_MESSAGE)
 
-    def on_initialized(self, ctx: Context, params: t.NotificationParams) -> Answer[None]:
+    def on_initialized(self, ctx: Context, params: t.NotificationParams) -> HandlerResult[None]:
         """App tells that it is ready to be shown something."""
         raise self._not_handled(FromClient.INITIALIZED)
 
-    def on_size_changed(self, ctx: Context, params: t.McpUiSizeChangedNotificationParams) -> Answer[None]:
+    def on_size_changed(self, ctx: Context, params: t.McpUiSizeChangedNotificationParams) -> HandlerResult[None]:
         """App tells how much room it takes."""
         raise self._not_handled(FromClient.SIZE_CHANGED)
 
-    def on_request_teardown(self, ctx: Context, params: t.NotificationParams) -> Answer[None]:
+    def on_request_teardown(self, ctx: Context, params: t.NotificationParams) -> HandlerResult[None]:
         """App tells that it wants to be closed."""
         raise self._not_handled(FromClient.REQUEST_TEARDOWN)
 
-    def on_sandbox_proxy_ready(self, ctx: Context, params: t.NotificationParams) -> Answer[None]:
+    def on_sandbox_proxy_ready(self, ctx: Context, params: t.NotificationParams) -> HandlerResult[None]:
         """The frame around a view tells that it is ready to load it."""
         raise self._not_handled(FromClient.SANDBOX_PROXY_READY)
 
-    def on_logging_message(self, ctx: Context, params: t.LoggingMessageNotificationParams) -> Answer[None]:
+    def on_logging_message(self, ctx: Context, params: t.LoggingMessageNotificationParams) -> HandlerResult[None]:
         """App sends its host a log message."""
         raise self._not_handled(FromClient.LOGGING_MESSAGE)
 
-    def on_tool_list_changed(self, ctx: Context, params: t.NotificationParams) -> Answer[None]:
+    def on_tool_list_changed(self, ctx: Context, params: t.NotificationParams) -> HandlerResult[None]:
         """Server tells that its list of tools has changed."""
         raise self._not_handled(FromClient.TOOL_LIST_CHANGED)

@@ -6,7 +6,7 @@
 from collections.abc import Iterator
 from typing import Any, ClassVar, Literal
 
-from mcp_runtime.faces.calls import Options
+from mcp_runtime.faces.calls import RequestOptions
 from mcp_runtime.faces.sync import BaseSyncClient
 
 from . import types as t
@@ -16,41 +16,41 @@ from .client import App
 class SyncApp(BaseSyncClient[App]):
     """The synchronous twin of `App`. To answer the host, give it a subclass of `App` that does."""
 
-    kind: ClassVar[type[App]] = App
+    client_class: ClassVar[type[App]] = App
 
-    def open_link(self, *, url: str, options: Options | None = None) -> t.McpUiOpenLinkResult:
+    def open_link(self, *, url: str, options: RequestOptions | None = None) -> t.McpUiOpenLinkResult:
         """App asks its host to open a URL."""
-        return self._wait(self.client.open_link(url=url, options=options))
+        return self._run(self.client.open_link(url=url, options=options))
 
     def download_file(
-        self, *, contents: list[t.EmbeddedResource | t.ResourceLink], options: Options | None = None
+        self, *, contents: list[t.EmbeddedResource | t.ResourceLink], options: RequestOptions | None = None
     ) -> t.McpUiDownloadFileResult:
         """App asks its host to let the user save files."""
-        return self._wait(self.client.download_file(contents=contents, options=options))
+        return self._run(self.client.download_file(contents=contents, options=options))
 
     def message(
-        self, *, role: Literal["user"], content: list[t.ContentBlock], options: Options | None = None
+        self, *, role: Literal["user"], content: list[t.ContentBlock], options: RequestOptions | None = None
     ) -> t.McpUiMessageResult:
         """App puts a message of the user into the conversation with the model."""
-        return self._wait(self.client.message(role=role, content=content, options=options))
+        return self._run(self.client.message(role=role, content=content, options=options))
 
     def update_model_context(
         self,
         *,
         content: list[t.ContentBlock] | None = None,
         structured_content: dict[str, Any] | None = None,
-        options: Options | None = None,
+        options: RequestOptions | None = None,
     ) -> t.EmptyResult:
         """App says what the model is to know from now on, instead of what it said before."""
-        return self._wait(
+        return self._run(
             self.client.update_model_context(content=content, structured_content=structured_content, options=options)
         )
 
     def request_display_mode(
-        self, *, mode: t.McpUiDisplayMode, options: Options | None = None
+        self, *, mode: t.McpUiDisplayMode, options: RequestOptions | None = None
     ) -> t.McpUiRequestDisplayModeResult:
         """App asks to be shown in another way."""
-        return self._wait(self.client.request_display_mode(mode=mode, options=options))
+        return self._run(self.client.request_display_mode(mode=mode, options=options))
 
     def call_tool(
         self,
@@ -58,42 +58,44 @@ class SyncApp(BaseSyncClient[App]):
         name: str,
         task: t.TaskMetadata | None = None,
         arguments: dict[str, Any] | None = None,
-        options: Options | None = None,
+        options: RequestOptions | None = None,
     ) -> t.CallToolResult:
         """An app asks its host to run a tool of the server, or the host runs a tool of the app."""
-        return self._wait(self.client.call_tool(name=name, task=task, arguments=arguments, options=options))
+        return self._run(self.client.call_tool(name=name, task=task, arguments=arguments, options=options))
 
     def list_resources(
-        self, *, cursor: t.Cursor | None = None, options: Options | None = None
+        self, *, cursor: t.Cursor | None = None, options: RequestOptions | None = None
     ) -> t.ListResourcesResult:
         """App asks for one page of the server's resources."""
-        return self._wait(self.client.list_resources(cursor=cursor, options=options))
+        return self._run(self.client.list_resources(cursor=cursor, options=options))
 
-    def iter_resources(self, *, options: Options | None = None) -> Iterator[t.Resource]:
+    def iter_resources(self, *, options: RequestOptions | None = None) -> Iterator[t.Resource]:
         """Every item of `list_resources`, page after page."""
-        return self._each(self.client.iter_resources(options=options))
+        return self._iterate(self.client.iter_resources(options=options))
 
     def list_resource_templates(
-        self, *, cursor: t.Cursor | None = None, options: Options | None = None
+        self, *, cursor: t.Cursor | None = None, options: RequestOptions | None = None
     ) -> t.ListResourceTemplatesResult:
         """App asks for one page of the server's resource templates."""
-        return self._wait(self.client.list_resource_templates(cursor=cursor, options=options))
+        return self._run(self.client.list_resource_templates(cursor=cursor, options=options))
 
-    def iter_resource_templates(self, *, options: Options | None = None) -> Iterator[t.ResourceTemplate]:
+    def iter_resource_templates(self, *, options: RequestOptions | None = None) -> Iterator[t.ResourceTemplate]:
         """Every item of `list_resource_templates`, page after page."""
-        return self._each(self.client.iter_resource_templates(options=options))
+        return self._iterate(self.client.iter_resource_templates(options=options))
 
-    def read_resource(self, *, uri: str, options: Options | None = None) -> t.ReadResourceResult:
+    def read_resource(self, *, uri: str, options: RequestOptions | None = None) -> t.ReadResourceResult:
         """Client asks for what is in a resource."""
-        return self._wait(self.client.read_resource(uri=uri, options=options))
+        return self._run(self.client.read_resource(uri=uri, options=options))
 
-    def list_prompts(self, *, cursor: t.Cursor | None = None, options: Options | None = None) -> t.ListPromptsResult:
+    def list_prompts(
+        self, *, cursor: t.Cursor | None = None, options: RequestOptions | None = None
+    ) -> t.ListPromptsResult:
         """App asks for one page of the server's prompts."""
-        return self._wait(self.client.list_prompts(cursor=cursor, options=options))
+        return self._run(self.client.list_prompts(cursor=cursor, options=options))
 
-    def iter_prompts(self, *, options: Options | None = None) -> Iterator[t.Prompt]:
+    def iter_prompts(self, *, options: RequestOptions | None = None) -> Iterator[t.Prompt]:
         """Every item of `list_prompts`, page after page."""
-        return self._each(self.client.iter_prompts(options=options))
+        return self._iterate(self.client.iter_prompts(options=options))
 
     def create_message(
         self,
@@ -109,10 +111,10 @@ class SyncApp(BaseSyncClient[App]):
         metadata: dict[str, Any] | None = None,
         tools: list[t.Tool] | None = None,
         tool_choice: t.ToolChoice | None = None,
-        options: Options | None = None,
+        options: RequestOptions | None = None,
     ) -> t.CreateMessageResult:
         """App asks for a message written by the host's model."""
-        return self._wait(
+        return self._run(
             self.client.create_message(
                 messages=messages,
                 max_tokens=max_tokens,
@@ -129,30 +131,34 @@ class SyncApp(BaseSyncClient[App]):
             )
         )
 
-    def ping(self, *, options: Options | None = None) -> t.EmptyResult:
+    def ping(self, *, options: RequestOptions | None = None) -> t.EmptyResult:
         """Either side asks whether the other still answers."""
-        return self._wait(self.client.ping(options=options))
+        return self._run(self.client.ping(options=options))
 
     def notify_size_changed(
-        self, *, width: int | float | None = None, height: int | float | None = None, options: Options | None = None
+        self,
+        *,
+        width: int | float | None = None,
+        height: int | float | None = None,
+        options: RequestOptions | None = None,
     ) -> None:
         """App tells how much room it takes."""
-        return self._wait(self.client.notify_size_changed(width=width, height=height, options=options))
+        return self._run(self.client.notify_size_changed(width=width, height=height, options=options))
 
-    def notify_request_teardown(self, *, options: Options | None = None) -> None:
+    def notify_request_teardown(self, *, options: RequestOptions | None = None) -> None:
         """App tells that it wants to be closed."""
-        return self._wait(self.client.notify_request_teardown(options=options))
+        return self._run(self.client.notify_request_teardown(options=options))
 
-    def notify_sandbox_proxy_ready(self, *, options: Options | None = None) -> None:
+    def notify_sandbox_proxy_ready(self, *, options: RequestOptions | None = None) -> None:
         """The frame around a view tells that it is ready to load it."""
-        return self._wait(self.client.notify_sandbox_proxy_ready(options=options))
+        return self._run(self.client.notify_sandbox_proxy_ready(options=options))
 
     def notify_logging_message(
-        self, *, level: t.LoggingLevel, data: Any, logger: str | None = None, options: Options | None = None
+        self, *, level: t.LoggingLevel, data: Any, logger: str | None = None, options: RequestOptions | None = None
     ) -> None:
         """App sends its host a log message."""
-        return self._wait(self.client.notify_logging_message(level=level, data=data, logger=logger, options=options))
+        return self._run(self.client.notify_logging_message(level=level, data=data, logger=logger, options=options))
 
-    def notify_tool_list_changed(self, *, options: Options | None = None) -> None:
+    def notify_tool_list_changed(self, *, options: RequestOptions | None = None) -> None:
         """Server tells that its list of tools has changed."""
-        return self._wait(self.client.notify_tool_list_changed(options=options))
+        return self._run(self.client.notify_tool_list_changed(options=options))

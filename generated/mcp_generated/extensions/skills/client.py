@@ -7,10 +7,10 @@
 from collections.abc import AsyncIterator, Sequence
 from typing import Any, ClassVar
 
-from mcp_runtime.faces.calls import Options
+from mcp_runtime.faces.calls import RequestOptions
 from mcp_runtime.faces.client import BaseClient, ClientContext
-from mcp_runtime.faces.face import Answer
-from mcp_runtime.faces.listening import Listening
+from mcp_runtime.faces.face import HandlerResult
+from mcp_runtime.faces.listening import Subscription
 from mcp_runtime.spec import Revision
 from typing_extensions import deprecated
 
@@ -24,28 +24,28 @@ class ClientMixin(BaseClient):
     revision: ClassVar[Revision] = REVISION
 
     async def list_skills(
-        self, *, cursor: t.Cursor | None = None, options: Options | None = None
+        self, *, cursor: t.Cursor | None = None, options: RequestOptions | None = None
     ) -> t.ListSkillsResult:
         """Client asks for one page of the skills."""
-        return await self._ask(FromClient.LIST_SKILLS, {"cursor": cursor}, options)
+        return await self._send_request(FromClient.LIST_SKILLS, {"cursor": cursor}, options)
 
-    def iter_skills(self, *, options: Options | None = None) -> AsyncIterator[t.Skill]:
+    def iter_skills(self, *, options: RequestOptions | None = None) -> AsyncIterator[t.Skill]:
         """Every item of `list_skills`, page after page."""
-        return self._pages(FromClient.LIST_SKILLS, {}, "skills", options)
+        return self._paginate(FromClient.LIST_SKILLS, {}, "skills", options)
 
-    async def get_skill(self, *, uri: str, options: Options | None = None) -> t.GetSkillResult:
+    async def get_skill(self, *, uri: str, options: RequestOptions | None = None) -> t.GetSkillResult:
         """Client asks for one skill as it is now, listed or not."""
-        return await self._ask(FromClient.GET_SKILL, {"uri": uri}, options)
+        return await self._send_request(FromClient.GET_SKILL, {"uri": uri}, options)
 
     async def read_directory(
-        self, *, uri: str, cursor: t.Cursor | None = None, options: Options | None = None
+        self, *, uri: str, cursor: t.Cursor | None = None, options: RequestOptions | None = None
     ) -> t.ReadDirectoryResult:
         """Client asks what is in a directory."""
-        return await self._ask(FromClient.READ_DIRECTORY, {"uri": uri, "cursor": cursor}, options)
+        return await self._send_request(FromClient.READ_DIRECTORY, {"uri": uri, "cursor": cursor}, options)
 
-    def iter_directory(self, *, uri: str, options: Options | None = None) -> AsyncIterator[t.Resource]:
+    def iter_directory(self, *, uri: str, options: RequestOptions | None = None) -> AsyncIterator[t.Resource]:
         """Every item of `read_directory`, page after page."""
-        return self._pages(FromClient.READ_DIRECTORY, {"uri": uri}, "resources", options)
+        return self._paginate(FromClient.READ_DIRECTORY, {"uri": uri}, "resources", options)
 
 
 class Client(ClientMixin):
@@ -53,9 +53,9 @@ class Client(ClientMixin):
 
     revision: ClassVar[Revision] = REVISION
 
-    async def discover(self, *, options: Options | None = None) -> t.DiscoverResult:
+    async def discover(self, *, options: RequestOptions | None = None) -> t.DiscoverResult:
         """Client asks which revisions the server speaks and what it can do."""
-        return await self._ask(FromClient.DISCOVER, {}, options)
+        return await self._send_request(FromClient.DISCOVER, {}, options)
 
     async def complete(
         self,
@@ -63,10 +63,12 @@ class Client(ClientMixin):
         ref: t.PromptReference | t.ResourceTemplateReference,
         argument: t.CompletionArgument,
         context: t.CompletionContext | None = None,
-        options: Options | None = None,
+        options: RequestOptions | None = None,
     ) -> t.CompleteResult:
         """Client asks how what the user has typed for an argument could go on."""
-        return await self._ask(FromClient.COMPLETE, {"ref": ref, "argument": argument, "context": context}, options)
+        return await self._send_request(
+            FromClient.COMPLETE, {"ref": ref, "argument": argument, "context": context}, options
+        )
 
     async def get_prompt(
         self,
@@ -75,44 +77,44 @@ class Client(ClientMixin):
         input_responses: t.InputResponses | None = None,
         request_state: str | None = None,
         arguments: dict[str, str] | None = None,
-        options: Options | None = None,
+        options: RequestOptions | None = None,
     ) -> t.GetPromptResult:
         """Client asks for a prompt with its arguments filled in."""
-        return await self._ask(
+        return await self._send_request(
             FromClient.GET_PROMPT,
             {"name": name, "inputResponses": input_responses, "requestState": request_state, "arguments": arguments},
             options,
         )
 
     async def list_prompts(
-        self, *, cursor: t.Cursor | None = None, options: Options | None = None
+        self, *, cursor: t.Cursor | None = None, options: RequestOptions | None = None
     ) -> t.ListPromptsResult:
         """Client asks for one page of the prompts."""
-        return await self._ask(FromClient.LIST_PROMPTS, {"cursor": cursor}, options)
+        return await self._send_request(FromClient.LIST_PROMPTS, {"cursor": cursor}, options)
 
-    def iter_prompts(self, *, options: Options | None = None) -> AsyncIterator[t.Prompt]:
+    def iter_prompts(self, *, options: RequestOptions | None = None) -> AsyncIterator[t.Prompt]:
         """Every item of `list_prompts`, page after page."""
-        return self._pages(FromClient.LIST_PROMPTS, {}, "prompts", options)
+        return self._paginate(FromClient.LIST_PROMPTS, {}, "prompts", options)
 
     async def list_resources(
-        self, *, cursor: t.Cursor | None = None, options: Options | None = None
+        self, *, cursor: t.Cursor | None = None, options: RequestOptions | None = None
     ) -> t.ListResourcesResult:
         """Client asks for one page of the resources."""
-        return await self._ask(FromClient.LIST_RESOURCES, {"cursor": cursor}, options)
+        return await self._send_request(FromClient.LIST_RESOURCES, {"cursor": cursor}, options)
 
-    def iter_resources(self, *, options: Options | None = None) -> AsyncIterator[t.Resource]:
+    def iter_resources(self, *, options: RequestOptions | None = None) -> AsyncIterator[t.Resource]:
         """Every item of `list_resources`, page after page."""
-        return self._pages(FromClient.LIST_RESOURCES, {}, "resources", options)
+        return self._paginate(FromClient.LIST_RESOURCES, {}, "resources", options)
 
     async def list_resource_templates(
-        self, *, cursor: t.Cursor | None = None, options: Options | None = None
+        self, *, cursor: t.Cursor | None = None, options: RequestOptions | None = None
     ) -> t.ListResourceTemplatesResult:
         """Client asks for one page of the resource templates."""
-        return await self._ask(FromClient.LIST_RESOURCE_TEMPLATES, {"cursor": cursor}, options)
+        return await self._send_request(FromClient.LIST_RESOURCE_TEMPLATES, {"cursor": cursor}, options)
 
-    def iter_resource_templates(self, *, options: Options | None = None) -> AsyncIterator[t.ResourceTemplate]:
+    def iter_resource_templates(self, *, options: RequestOptions | None = None) -> AsyncIterator[t.ResourceTemplate]:
         """Every item of `list_resource_templates`, page after page."""
-        return self._pages(FromClient.LIST_RESOURCE_TEMPLATES, {}, "resource_templates", options)
+        return self._paginate(FromClient.LIST_RESOURCE_TEMPLATES, {}, "resource_templates", options)
 
     async def read_resource(
         self,
@@ -120,10 +122,10 @@ class Client(ClientMixin):
         uri: str,
         input_responses: t.InputResponses | None = None,
         request_state: str | None = None,
-        options: Options | None = None,
+        options: RequestOptions | None = None,
     ) -> t.ReadResourceResult:
         """Client asks for what is in a resource."""
-        return await self._ask(
+        return await self._send_request(
             FromClient.READ_RESOURCE,
             {"uri": uri, "inputResponses": input_responses, "requestState": request_state},
             options,
@@ -136,22 +138,24 @@ class Client(ClientMixin):
         input_responses: t.InputResponses | None = None,
         request_state: str | None = None,
         arguments: dict[str, Any] | None = None,
-        options: Options | None = None,
+        options: RequestOptions | None = None,
     ) -> t.CallToolResult:
         """Client asks the server to run a tool."""
-        return await self._ask(
+        return await self._send_request(
             FromClient.CALL_TOOL,
             {"name": name, "inputResponses": input_responses, "requestState": request_state, "arguments": arguments},
             options,
         )
 
-    async def list_tools(self, *, cursor: t.Cursor | None = None, options: Options | None = None) -> t.ListToolsResult:
+    async def list_tools(
+        self, *, cursor: t.Cursor | None = None, options: RequestOptions | None = None
+    ) -> t.ListToolsResult:
         """Client asks for one page of the tools."""
-        return await self._ask(FromClient.LIST_TOOLS, {"cursor": cursor}, options)
+        return await self._send_request(FromClient.LIST_TOOLS, {"cursor": cursor}, options)
 
-    def iter_tools(self, *, options: Options | None = None) -> AsyncIterator[t.Tool]:
+    def iter_tools(self, *, options: RequestOptions | None = None) -> AsyncIterator[t.Tool]:
         """Every item of `list_tools`, page after page."""
-        return self._pages(FromClient.LIST_TOOLS, {}, "tools", options)
+        return self._paginate(FromClient.LIST_TOOLS, {}, "tools", options)
 
     def listen(
         self,
@@ -160,8 +164,8 @@ class Client(ClientMixin):
         resource_list_changed: bool | None = None,
         tool_list_changed: bool | None = None,
         prompt_list_changed: bool | None = None,
-        options: Options | None = None,
-    ) -> Listening[
+        options: RequestOptions | None = None,
+    ) -> Subscription[
         t.ResourceUpdatedNotification
         | t.ResourceListChangedNotification
         | t.ToolListChangedNotification
@@ -169,7 +173,7 @@ class Client(ClientMixin):
     ]:
         """Hear of changes with `async with`, and take one after the other with `async for`; of those of every list, where
         none is chosen."""
-        return Listening[
+        return Subscription[
             t.ResourceUpdatedNotification
             | t.ResourceListChangedNotification
             | t.ToolListChangedNotification
@@ -188,42 +192,44 @@ class Client(ClientMixin):
     @deprecated("CreateMessageRequest is deprecated in MCP 2026-07-28")
     def on_create_message(
         self, ctx: ClientContext, params: t.CreateMessageRequestParams
-    ) -> Answer[t.CreateMessageResult]:
+    ) -> HandlerResult[t.CreateMessageResult]:
         """Server asks for a message written by the client's model. Deprecated."""
         raise self._not_handled(FromServer.CREATE_MESSAGE)
 
     @deprecated("ListRootsRequest is deprecated in MCP 2026-07-28")
-    def on_list_roots(self, ctx: ClientContext, params: t.ListRootsRequestParams) -> Answer[t.ListRootsResult]:
+    def on_list_roots(self, ctx: ClientContext, params: t.ListRootsRequestParams) -> HandlerResult[t.ListRootsResult]:
         """Server asks which directories and files it is meant to work on. Deprecated."""
         raise self._not_handled(FromServer.LIST_ROOTS)
 
-    def on_elicit(self, ctx: ClientContext, params: t.ElicitRequestParams) -> Answer[t.ElicitResult]:
+    def on_elicit(self, ctx: ClientContext, params: t.ElicitRequestParams) -> HandlerResult[t.ElicitResult]:
         """Server asks the user for input, by way of the client."""
         raise self._not_handled(FromServer.ELICIT)
 
     @deprecated("LoggingMessageNotification is deprecated in MCP 2026-07-28")
-    def on_logging_message(self, ctx: ClientContext, params: t.LoggingMessageNotificationParams) -> Answer[None]:
+    def on_logging_message(self, ctx: ClientContext, params: t.LoggingMessageNotificationParams) -> HandlerResult[None]:
         """Server sends the client a log message. Deprecated."""
         raise self._not_handled(FromServer.LOGGING_MESSAGE)
 
-    def on_resource_updated(self, ctx: ClientContext, params: t.ResourceUpdatedNotificationParams) -> Answer[None]:
+    def on_resource_updated(
+        self, ctx: ClientContext, params: t.ResourceUpdatedNotificationParams
+    ) -> HandlerResult[None]:
         """Server tells that a resource which the client watches has changed."""
         raise self._not_handled(FromServer.RESOURCE_UPDATED)
 
-    def on_resource_list_changed(self, ctx: ClientContext, params: t.NotificationParams) -> Answer[None]:
+    def on_resource_list_changed(self, ctx: ClientContext, params: t.NotificationParams) -> HandlerResult[None]:
         """Server tells that its list of resources has changed."""
         raise self._not_handled(FromServer.RESOURCE_LIST_CHANGED)
 
-    def on_tool_list_changed(self, ctx: ClientContext, params: t.NotificationParams) -> Answer[None]:
+    def on_tool_list_changed(self, ctx: ClientContext, params: t.NotificationParams) -> HandlerResult[None]:
         """Server tells that its list of tools has changed."""
         raise self._not_handled(FromServer.TOOL_LIST_CHANGED)
 
-    def on_prompt_list_changed(self, ctx: ClientContext, params: t.NotificationParams) -> Answer[None]:
+    def on_prompt_list_changed(self, ctx: ClientContext, params: t.NotificationParams) -> HandlerResult[None]:
         """Server tells that its list of prompts has changed."""
         raise self._not_handled(FromServer.PROMPT_LIST_CHANGED)
 
     def on_subscriptions_acknowledged(
         self, ctx: ClientContext, params: t.SubscriptionsAcknowledgedNotificationParams
-    ) -> Answer[None]:
+    ) -> HandlerResult[None]:
         """Server tells that a subscription has begun, before anything else is sent for it."""
         raise self._not_handled(FromServer.SUBSCRIPTIONS_ACKNOWLEDGED)

@@ -7,10 +7,10 @@
 from collections.abc import AsyncIterator, Sequence
 from typing import Any, ClassVar
 
-from mcp_runtime.faces.calls import Options
+from mcp_runtime.faces.calls import RequestOptions
 from mcp_runtime.faces.client import BaseClient, ClientContext
-from mcp_runtime.faces.face import Answer
-from mcp_runtime.faces.listening import Listening
+from mcp_runtime.faces.face import HandlerResult
+from mcp_runtime.faces.listening import Subscription
 from mcp_runtime.spec import Revision
 from typing_extensions import deprecated
 
@@ -23,21 +23,23 @@ class ClientMixin(BaseClient):
 
     revision: ClassVar[Revision] = REVISION
 
-    async def get_task(self, *, task_id: str, options: Options | None = None) -> t.GetTaskResult:
+    async def get_task(self, *, task_id: str, options: RequestOptions | None = None) -> t.GetTaskResult:
         """Client asks how a task stands."""
-        return await self._ask(FromClient.GET_TASK, {"taskId": task_id}, options)
+        return await self._send_request(FromClient.GET_TASK, {"taskId": task_id}, options)
 
     async def update_task(
-        self, *, task_id: str, input_responses: dict[str, Any], options: Options | None = None
+        self, *, task_id: str, input_responses: dict[str, Any], options: RequestOptions | None = None
     ) -> t.UpdateTaskResult:
         """Client answers what a task asks."""
-        return await self._ask(FromClient.UPDATE_TASK, {"taskId": task_id, "inputResponses": input_responses}, options)
+        return await self._send_request(
+            FromClient.UPDATE_TASK, {"taskId": task_id, "inputResponses": input_responses}, options
+        )
 
-    async def cancel_task(self, *, task_id: str, options: Options | None = None) -> t.CancelTaskResult:
+    async def cancel_task(self, *, task_id: str, options: RequestOptions | None = None) -> t.CancelTaskResult:
         """Client asks to end a task early."""
-        return await self._ask(FromClient.CANCEL_TASK, {"taskId": task_id}, options)
+        return await self._send_request(FromClient.CANCEL_TASK, {"taskId": task_id}, options)
 
-    def on_task_status(self, ctx: ClientContext, params: t.TaskStatusNotificationParams) -> Answer[None]:
+    def on_task_status(self, ctx: ClientContext, params: t.TaskStatusNotificationParams) -> HandlerResult[None]:
         """Server tells a client that listens how a task stands now."""
         raise self._not_handled(FromServer.TASK_STATUS)
 
@@ -47,9 +49,9 @@ class Client(ClientMixin):
 
     revision: ClassVar[Revision] = REVISION
 
-    async def discover(self, *, options: Options | None = None) -> t.DiscoverResult:
+    async def discover(self, *, options: RequestOptions | None = None) -> t.DiscoverResult:
         """Client asks which revisions the server speaks and what it can do."""
-        return await self._ask(FromClient.DISCOVER, {}, options)
+        return await self._send_request(FromClient.DISCOVER, {}, options)
 
     async def complete(
         self,
@@ -57,10 +59,12 @@ class Client(ClientMixin):
         ref: t.PromptReference | t.ResourceTemplateReference,
         argument: t.CompletionArgument,
         context: t.CompletionContext | None = None,
-        options: Options | None = None,
+        options: RequestOptions | None = None,
     ) -> t.CompleteResult:
         """Client asks how what the user has typed for an argument could go on."""
-        return await self._ask(FromClient.COMPLETE, {"ref": ref, "argument": argument, "context": context}, options)
+        return await self._send_request(
+            FromClient.COMPLETE, {"ref": ref, "argument": argument, "context": context}, options
+        )
 
     async def get_prompt(
         self,
@@ -69,44 +73,44 @@ class Client(ClientMixin):
         input_responses: t.InputResponses | None = None,
         request_state: str | None = None,
         arguments: dict[str, str] | None = None,
-        options: Options | None = None,
+        options: RequestOptions | None = None,
     ) -> t.GetPromptResult:
         """Client asks for a prompt with its arguments filled in."""
-        return await self._ask(
+        return await self._send_request(
             FromClient.GET_PROMPT,
             {"name": name, "inputResponses": input_responses, "requestState": request_state, "arguments": arguments},
             options,
         )
 
     async def list_prompts(
-        self, *, cursor: t.Cursor | None = None, options: Options | None = None
+        self, *, cursor: t.Cursor | None = None, options: RequestOptions | None = None
     ) -> t.ListPromptsResult:
         """Client asks for one page of the prompts."""
-        return await self._ask(FromClient.LIST_PROMPTS, {"cursor": cursor}, options)
+        return await self._send_request(FromClient.LIST_PROMPTS, {"cursor": cursor}, options)
 
-    def iter_prompts(self, *, options: Options | None = None) -> AsyncIterator[t.Prompt]:
+    def iter_prompts(self, *, options: RequestOptions | None = None) -> AsyncIterator[t.Prompt]:
         """Every item of `list_prompts`, page after page."""
-        return self._pages(FromClient.LIST_PROMPTS, {}, "prompts", options)
+        return self._paginate(FromClient.LIST_PROMPTS, {}, "prompts", options)
 
     async def list_resources(
-        self, *, cursor: t.Cursor | None = None, options: Options | None = None
+        self, *, cursor: t.Cursor | None = None, options: RequestOptions | None = None
     ) -> t.ListResourcesResult:
         """Client asks for one page of the resources."""
-        return await self._ask(FromClient.LIST_RESOURCES, {"cursor": cursor}, options)
+        return await self._send_request(FromClient.LIST_RESOURCES, {"cursor": cursor}, options)
 
-    def iter_resources(self, *, options: Options | None = None) -> AsyncIterator[t.Resource]:
+    def iter_resources(self, *, options: RequestOptions | None = None) -> AsyncIterator[t.Resource]:
         """Every item of `list_resources`, page after page."""
-        return self._pages(FromClient.LIST_RESOURCES, {}, "resources", options)
+        return self._paginate(FromClient.LIST_RESOURCES, {}, "resources", options)
 
     async def list_resource_templates(
-        self, *, cursor: t.Cursor | None = None, options: Options | None = None
+        self, *, cursor: t.Cursor | None = None, options: RequestOptions | None = None
     ) -> t.ListResourceTemplatesResult:
         """Client asks for one page of the resource templates."""
-        return await self._ask(FromClient.LIST_RESOURCE_TEMPLATES, {"cursor": cursor}, options)
+        return await self._send_request(FromClient.LIST_RESOURCE_TEMPLATES, {"cursor": cursor}, options)
 
-    def iter_resource_templates(self, *, options: Options | None = None) -> AsyncIterator[t.ResourceTemplate]:
+    def iter_resource_templates(self, *, options: RequestOptions | None = None) -> AsyncIterator[t.ResourceTemplate]:
         """Every item of `list_resource_templates`, page after page."""
-        return self._pages(FromClient.LIST_RESOURCE_TEMPLATES, {}, "resource_templates", options)
+        return self._paginate(FromClient.LIST_RESOURCE_TEMPLATES, {}, "resource_templates", options)
 
     async def read_resource(
         self,
@@ -114,10 +118,10 @@ class Client(ClientMixin):
         uri: str,
         input_responses: t.InputResponses | None = None,
         request_state: str | None = None,
-        options: Options | None = None,
+        options: RequestOptions | None = None,
     ) -> t.ReadResourceResult:
         """Client asks for what is in a resource."""
-        return await self._ask(
+        return await self._send_request(
             FromClient.READ_RESOURCE,
             {"uri": uri, "inputResponses": input_responses, "requestState": request_state},
             options,
@@ -130,22 +134,24 @@ class Client(ClientMixin):
         input_responses: t.InputResponses | None = None,
         request_state: str | None = None,
         arguments: dict[str, Any] | None = None,
-        options: Options | None = None,
+        options: RequestOptions | None = None,
     ) -> t.CallToolResult | t.CreateTaskResult:
         """Client asks the server to run a tool."""
-        return await self._ask(
+        return await self._send_request(
             FromClient.CALL_TOOL,
             {"name": name, "inputResponses": input_responses, "requestState": request_state, "arguments": arguments},
             options,
         )
 
-    async def list_tools(self, *, cursor: t.Cursor | None = None, options: Options | None = None) -> t.ListToolsResult:
+    async def list_tools(
+        self, *, cursor: t.Cursor | None = None, options: RequestOptions | None = None
+    ) -> t.ListToolsResult:
         """Client asks for one page of the tools."""
-        return await self._ask(FromClient.LIST_TOOLS, {"cursor": cursor}, options)
+        return await self._send_request(FromClient.LIST_TOOLS, {"cursor": cursor}, options)
 
-    def iter_tools(self, *, options: Options | None = None) -> AsyncIterator[t.Tool]:
+    def iter_tools(self, *, options: RequestOptions | None = None) -> AsyncIterator[t.Tool]:
         """Every item of `list_tools`, page after page."""
-        return self._pages(FromClient.LIST_TOOLS, {}, "tools", options)
+        return self._paginate(FromClient.LIST_TOOLS, {}, "tools", options)
 
     def listen(
         self,
@@ -154,8 +160,8 @@ class Client(ClientMixin):
         resource_list_changed: bool | None = None,
         tool_list_changed: bool | None = None,
         prompt_list_changed: bool | None = None,
-        options: Options | None = None,
-    ) -> Listening[
+        options: RequestOptions | None = None,
+    ) -> Subscription[
         t.ResourceUpdatedNotification
         | t.ResourceListChangedNotification
         | t.ToolListChangedNotification
@@ -163,7 +169,7 @@ class Client(ClientMixin):
     ]:
         """Hear of changes with `async with`, and take one after the other with `async for`; of those of every list, where
         none is chosen."""
-        return Listening[
+        return Subscription[
             t.ResourceUpdatedNotification
             | t.ResourceListChangedNotification
             | t.ToolListChangedNotification
@@ -182,42 +188,44 @@ class Client(ClientMixin):
     @deprecated("CreateMessageRequest is deprecated in MCP 2026-07-28")
     def on_create_message(
         self, ctx: ClientContext, params: t.CreateMessageRequestParams
-    ) -> Answer[t.CreateMessageResult]:
+    ) -> HandlerResult[t.CreateMessageResult]:
         """Server asks for a message written by the client's model. Deprecated."""
         raise self._not_handled(FromServer.CREATE_MESSAGE)
 
     @deprecated("ListRootsRequest is deprecated in MCP 2026-07-28")
-    def on_list_roots(self, ctx: ClientContext, params: t.ListRootsRequestParams) -> Answer[t.ListRootsResult]:
+    def on_list_roots(self, ctx: ClientContext, params: t.ListRootsRequestParams) -> HandlerResult[t.ListRootsResult]:
         """Server asks which directories and files it is meant to work on. Deprecated."""
         raise self._not_handled(FromServer.LIST_ROOTS)
 
-    def on_elicit(self, ctx: ClientContext, params: t.ElicitRequestParams) -> Answer[t.ElicitResult]:
+    def on_elicit(self, ctx: ClientContext, params: t.ElicitRequestParams) -> HandlerResult[t.ElicitResult]:
         """Server asks the user for input, by way of the client."""
         raise self._not_handled(FromServer.ELICIT)
 
     @deprecated("LoggingMessageNotification is deprecated in MCP 2026-07-28")
-    def on_logging_message(self, ctx: ClientContext, params: t.LoggingMessageNotificationParams) -> Answer[None]:
+    def on_logging_message(self, ctx: ClientContext, params: t.LoggingMessageNotificationParams) -> HandlerResult[None]:
         """Server sends the client a log message. Deprecated."""
         raise self._not_handled(FromServer.LOGGING_MESSAGE)
 
-    def on_resource_updated(self, ctx: ClientContext, params: t.ResourceUpdatedNotificationParams) -> Answer[None]:
+    def on_resource_updated(
+        self, ctx: ClientContext, params: t.ResourceUpdatedNotificationParams
+    ) -> HandlerResult[None]:
         """Server tells that a resource which the client watches has changed."""
         raise self._not_handled(FromServer.RESOURCE_UPDATED)
 
-    def on_resource_list_changed(self, ctx: ClientContext, params: t.NotificationParams) -> Answer[None]:
+    def on_resource_list_changed(self, ctx: ClientContext, params: t.NotificationParams) -> HandlerResult[None]:
         """Server tells that its list of resources has changed."""
         raise self._not_handled(FromServer.RESOURCE_LIST_CHANGED)
 
-    def on_tool_list_changed(self, ctx: ClientContext, params: t.NotificationParams) -> Answer[None]:
+    def on_tool_list_changed(self, ctx: ClientContext, params: t.NotificationParams) -> HandlerResult[None]:
         """Server tells that its list of tools has changed."""
         raise self._not_handled(FromServer.TOOL_LIST_CHANGED)
 
-    def on_prompt_list_changed(self, ctx: ClientContext, params: t.NotificationParams) -> Answer[None]:
+    def on_prompt_list_changed(self, ctx: ClientContext, params: t.NotificationParams) -> HandlerResult[None]:
         """Server tells that its list of prompts has changed."""
         raise self._not_handled(FromServer.PROMPT_LIST_CHANGED)
 
     def on_subscriptions_acknowledged(
         self, ctx: ClientContext, params: t.SubscriptionsAcknowledgedNotificationParams
-    ) -> Answer[None]:
+    ) -> HandlerResult[None]:
         """Server tells that a subscription has begun, before anything else is sent for it."""
         raise self._not_handled(FromServer.SUBSCRIPTIONS_ACKNOWLEDGED)

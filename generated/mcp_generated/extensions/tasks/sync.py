@@ -7,8 +7,8 @@
 from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar
 
-from mcp_runtime.faces.calls import Options
-from mcp_runtime.faces.sync import BaseSyncClient, SyncListening
+from mcp_runtime.faces.calls import RequestOptions
+from mcp_runtime.faces.sync import BaseSyncClient, SyncSubscription
 
 from . import types as t
 from .client import Client
@@ -17,11 +17,11 @@ from .client import Client
 class SyncClient(BaseSyncClient[Client]):
     """The synchronous twin of `Client`. To answer the server, give it a subclass of `Client` that does."""
 
-    kind: ClassVar[type[Client]] = Client
+    client_class: ClassVar[type[Client]] = Client
 
-    def discover(self, *, options: Options | None = None) -> t.DiscoverResult:
+    def discover(self, *, options: RequestOptions | None = None) -> t.DiscoverResult:
         """Client asks which revisions the server speaks and what it can do."""
-        return self._wait(self.client.discover(options=options))
+        return self._run(self.client.discover(options=options))
 
     def complete(
         self,
@@ -29,10 +29,10 @@ class SyncClient(BaseSyncClient[Client]):
         ref: t.PromptReference | t.ResourceTemplateReference,
         argument: t.CompletionArgument,
         context: t.CompletionContext | None = None,
-        options: Options | None = None,
+        options: RequestOptions | None = None,
     ) -> t.CompleteResult:
         """Client asks how what the user has typed for an argument could go on."""
-        return self._wait(self.client.complete(ref=ref, argument=argument, context=context, options=options))
+        return self._run(self.client.complete(ref=ref, argument=argument, context=context, options=options))
 
     def get_prompt(
         self,
@@ -41,10 +41,10 @@ class SyncClient(BaseSyncClient[Client]):
         input_responses: t.InputResponses | None = None,
         request_state: str | None = None,
         arguments: dict[str, str] | None = None,
-        options: Options | None = None,
+        options: RequestOptions | None = None,
     ) -> t.GetPromptResult:
         """Client asks for a prompt with its arguments filled in."""
-        return self._wait(
+        return self._run(
             self.client.get_prompt(
                 name=name,
                 input_responses=input_responses,
@@ -54,33 +54,35 @@ class SyncClient(BaseSyncClient[Client]):
             )
         )
 
-    def list_prompts(self, *, cursor: t.Cursor | None = None, options: Options | None = None) -> t.ListPromptsResult:
+    def list_prompts(
+        self, *, cursor: t.Cursor | None = None, options: RequestOptions | None = None
+    ) -> t.ListPromptsResult:
         """Client asks for one page of the prompts."""
-        return self._wait(self.client.list_prompts(cursor=cursor, options=options))
+        return self._run(self.client.list_prompts(cursor=cursor, options=options))
 
-    def iter_prompts(self, *, options: Options | None = None) -> Iterator[t.Prompt]:
+    def iter_prompts(self, *, options: RequestOptions | None = None) -> Iterator[t.Prompt]:
         """Every item of `list_prompts`, page after page."""
-        return self._each(self.client.iter_prompts(options=options))
+        return self._iterate(self.client.iter_prompts(options=options))
 
     def list_resources(
-        self, *, cursor: t.Cursor | None = None, options: Options | None = None
+        self, *, cursor: t.Cursor | None = None, options: RequestOptions | None = None
     ) -> t.ListResourcesResult:
         """Client asks for one page of the resources."""
-        return self._wait(self.client.list_resources(cursor=cursor, options=options))
+        return self._run(self.client.list_resources(cursor=cursor, options=options))
 
-    def iter_resources(self, *, options: Options | None = None) -> Iterator[t.Resource]:
+    def iter_resources(self, *, options: RequestOptions | None = None) -> Iterator[t.Resource]:
         """Every item of `list_resources`, page after page."""
-        return self._each(self.client.iter_resources(options=options))
+        return self._iterate(self.client.iter_resources(options=options))
 
     def list_resource_templates(
-        self, *, cursor: t.Cursor | None = None, options: Options | None = None
+        self, *, cursor: t.Cursor | None = None, options: RequestOptions | None = None
     ) -> t.ListResourceTemplatesResult:
         """Client asks for one page of the resource templates."""
-        return self._wait(self.client.list_resource_templates(cursor=cursor, options=options))
+        return self._run(self.client.list_resource_templates(cursor=cursor, options=options))
 
-    def iter_resource_templates(self, *, options: Options | None = None) -> Iterator[t.ResourceTemplate]:
+    def iter_resource_templates(self, *, options: RequestOptions | None = None) -> Iterator[t.ResourceTemplate]:
         """Every item of `list_resource_templates`, page after page."""
-        return self._each(self.client.iter_resource_templates(options=options))
+        return self._iterate(self.client.iter_resource_templates(options=options))
 
     def read_resource(
         self,
@@ -88,10 +90,10 @@ class SyncClient(BaseSyncClient[Client]):
         uri: str,
         input_responses: t.InputResponses | None = None,
         request_state: str | None = None,
-        options: Options | None = None,
+        options: RequestOptions | None = None,
     ) -> t.ReadResourceResult:
         """Client asks for what is in a resource."""
-        return self._wait(
+        return self._run(
             self.client.read_resource(
                 uri=uri, input_responses=input_responses, request_state=request_state, options=options
             )
@@ -104,10 +106,10 @@ class SyncClient(BaseSyncClient[Client]):
         input_responses: t.InputResponses | None = None,
         request_state: str | None = None,
         arguments: dict[str, Any] | None = None,
-        options: Options | None = None,
+        options: RequestOptions | None = None,
     ) -> t.CallToolResult | t.CreateTaskResult:
         """Client asks the server to run a tool."""
-        return self._wait(
+        return self._run(
             self.client.call_tool(
                 name=name,
                 input_responses=input_responses,
@@ -117,27 +119,27 @@ class SyncClient(BaseSyncClient[Client]):
             )
         )
 
-    def list_tools(self, *, cursor: t.Cursor | None = None, options: Options | None = None) -> t.ListToolsResult:
+    def list_tools(self, *, cursor: t.Cursor | None = None, options: RequestOptions | None = None) -> t.ListToolsResult:
         """Client asks for one page of the tools."""
-        return self._wait(self.client.list_tools(cursor=cursor, options=options))
+        return self._run(self.client.list_tools(cursor=cursor, options=options))
 
-    def iter_tools(self, *, options: Options | None = None) -> Iterator[t.Tool]:
+    def iter_tools(self, *, options: RequestOptions | None = None) -> Iterator[t.Tool]:
         """Every item of `list_tools`, page after page."""
-        return self._each(self.client.iter_tools(options=options))
+        return self._iterate(self.client.iter_tools(options=options))
 
-    def get_task(self, *, task_id: str, options: Options | None = None) -> t.GetTaskResult:
+    def get_task(self, *, task_id: str, options: RequestOptions | None = None) -> t.GetTaskResult:
         """Client asks how a task stands."""
-        return self._wait(self.client.get_task(task_id=task_id, options=options))
+        return self._run(self.client.get_task(task_id=task_id, options=options))
 
     def update_task(
-        self, *, task_id: str, input_responses: dict[str, Any], options: Options | None = None
+        self, *, task_id: str, input_responses: dict[str, Any], options: RequestOptions | None = None
     ) -> t.UpdateTaskResult:
         """Client answers what a task asks."""
-        return self._wait(self.client.update_task(task_id=task_id, input_responses=input_responses, options=options))
+        return self._run(self.client.update_task(task_id=task_id, input_responses=input_responses, options=options))
 
-    def cancel_task(self, *, task_id: str, options: Options | None = None) -> t.CancelTaskResult:
+    def cancel_task(self, *, task_id: str, options: RequestOptions | None = None) -> t.CancelTaskResult:
         """Client asks to end a task early."""
-        return self._wait(self.client.cancel_task(task_id=task_id, options=options))
+        return self._run(self.client.cancel_task(task_id=task_id, options=options))
 
     def listen(
         self,
@@ -146,8 +148,8 @@ class SyncClient(BaseSyncClient[Client]):
         resource_list_changed: bool | None = None,
         tool_list_changed: bool | None = None,
         prompt_list_changed: bool | None = None,
-        options: Options | None = None,
-    ) -> SyncListening[
+        options: RequestOptions | None = None,
+    ) -> SyncSubscription[
         t.ResourceUpdatedNotification
         | t.ResourceListChangedNotification
         | t.ToolListChangedNotification
@@ -155,7 +157,7 @@ class SyncClient(BaseSyncClient[Client]):
     ]:
         """Hear of changes with `with`, and take one after the other with `for`; of those of every list, where none is
         chosen."""
-        return SyncListening(
+        return SyncSubscription(
             self,
             self.client.listen(
                 resource_updated=resource_updated,

@@ -6,7 +6,7 @@
 
 from typing import Annotated, Any, Literal
 
-from mcp_runtime.wire import Int, Opt, WireModel, const, fill
+from mcp_runtime.wire import Int, Opt, WireModel, const, default_to
 
 from pydantic import Field
 
@@ -341,7 +341,7 @@ class UpdateTaskResult(WireModel):
 
     meta: Annotated[Opt[ResultMetaObject], Field(alias="_meta")] = None
     """Metadata from either side beside the content; the specification reserves some of the keys."""
-    result_type: Annotated[Literal["complete"], Field(alias="resultType")] = fill("complete")
+    result_type: Annotated[Literal["complete"], Field(alias="resultType")] = default_to("complete")
     """`complete`, or `input_required` if input is needed first; older servers leave it out and mean `complete`."""
 
 
@@ -350,7 +350,7 @@ class CancelTaskResult(WireModel):
 
     meta: Annotated[Opt[ResultMetaObject], Field(alias="_meta")] = None
     """Metadata from either side beside the content; the specification reserves some of the keys."""
-    result_type: Annotated[Literal["complete"], Field(alias="resultType")] = fill("complete")
+    result_type: Annotated[Literal["complete"], Field(alias="resultType")] = default_to("complete")
     """`complete`, or `input_required` if input is needed first; older servers leave it out and mean `complete`."""
 
 

@@ -8,17 +8,17 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
-from ...errors import LocalError, Refusal
+from ...errors import LocalError, JSONRPCError
 from ...jsonrpc import INVALID_REQUEST
 
-INSUFFICIENT: Final = "insufficient_scope"
+INSUFFICIENT_SCOPE: Final = "insufficient_scope"
 
 Raw = Sequence[tuple[bytes, bytes]]
 Challenge = Callable[[Iterable[str]], Raw]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class User:
+class AuthenticatedUser:
     """Whose token a request came with: at least one of `subject` and `client` is known. `claims` are all that the
     token says, without the token itself. `bound`: the thumbprint of the key that its sender has to prove to hold.
     `expires`: when the token ends, in seconds since the epoch; what it has opened to listen to ends with it."""
@@ -28,7 +28,7 @@ class User:
     scopes: frozenset[str] = frozenset()
     issuer: str = ""
     claims: Mapping[str, Any] = field(default_factory=dict[str, Any], repr=False)
-    bound: str | None = None
+    dpop_thumbprint: str | None = None
     expires: float | None = None
 
     def __post_init__(self) -> None:
@@ -42,43 +42,45 @@ class User:
         return json.dumps([self.issuer, self.subject, self.client])
 
 
-class Verifier(Protocol):
+class TokenVerifier(Protocol):
     """Knows good tokens."""
 
-    async def verify(self, token: str) -> User | None:
+    async def verify(self, token: str) -> AuthenticatedUser | None:
         """Whose token it is; None where it is not good, or not for this server. Whatever is raised means that nobody
         can tell now (HTTP 503)."""
         ...
 
 
-class Caller:
+class RequestAuth:
     """Who sent one request over the network. `owner` is what sessions are bound to. `denied` is the challenge by which
     the request is to be refused, once something has needed scopes that its token has not."""
 
-    __slots__ = ("user", "owner", "denied", "_challenge")
+    __slots__ = ("user", "owner", "challenge_headers", "_challenge")
 
-    def __init__(self, user: User | None, challenge: Challenge | None = None, owner: object = None) -> None:
+    def __init__(
+        self, user: AuthenticatedUser | None, challenge: Challenge | None = None, owner: object = None
+    ) -> None:
         self.user = user
         self.owner = owner if user is None else user.key
-        self.denied: Raw = ()
+        self.challenge_headers: Raw = ()
         self._challenge = challenge
 
     @property
-    def lasts(self) -> float | None:
+    def expires_in(self) -> float | None:
         """Seconds until the token ends; None for ever."""
         expires = None if self.user is None else self.user.expires
         return None if expires is None else max(expires - time.time(), 0.0)
 
-    def need(self, scopes: Iterable[str]) -> None:
-        """Raises Refusal unless the token has all of these scopes, and where there was none."""
+    def require_scopes(self, scopes: Iterable[str]) -> None:
+        """Raises JSONRPCError unless the token has all of these scopes, and where there was none."""
         wanted = tuple(dict.fromkeys(scopes))
         if not wanted or (self.user is not None and self.user.scopes.issuperset(wanted)):
             return
         if self.user is not None and self._challenge is not None:
-            self.denied = self._challenge(wanted)
-        said = {"error": INSUFFICIENT, "scope": " ".join(wanted)}
-        raise Refusal(INVALID_REQUEST, f"this needs the scopes: {', '.join(wanted)}", said)
+            self.challenge_headers = self._challenge(wanted)
+        said = {"error": INSUFFICIENT_SCOPE, "scope": " ".join(wanted)}
+        raise JSONRPCError(INVALID_REQUEST, f"this needs the scopes: {', '.join(wanted)}", said)
 
 
 # Who asks an endpoint without protection: it may do all that needs no scope.
-NOBODY: Final = Caller(None)
+UNAUTHENTICATED: Final = RequestAuth(None)

@@ -9,17 +9,17 @@ from dataclasses import dataclass
 from typing import Final
 
 from ...errors import LocalError
-from .caller import INSUFFICIENT, Raw
+from .caller import INSUFFICIENT_SCOPE, Raw
 
 _SCOPE: Final = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]+")
 
 
 @dataclass(frozen=True, slots=True)
-class Denied:
+class AuthChallenge:
     """A request is turned away with this status and these headers."""
 
     status: int
-    why: str
+    reason: str
     headers: Raw = ()
 
 
@@ -30,32 +30,32 @@ class Challenges:
 
     metadata: str | None
     scopes: tuple[str, ...]
-    proofs: tuple[str, ...] = ()
+    dpop_algorithms: tuple[str, ...] = ()
     bearer: bool = True
 
-    def unknown(self) -> Denied:
+    def missing_token(self) -> AuthChallenge:
         """Nobody said whose request this is. No error is named, as nothing was wrong (RFC 6750 3.1)."""
-        return Denied(401, "this needs authorization", self._headers(None, self.scopes))
+        return AuthChallenge(401, "this needs authorization", self._headers(None, self.scopes))
 
-    def malformed(self, why: str) -> Denied:
+    def invalid_request(self, reason: str) -> AuthChallenge:
         """The credentials are not formed as they have to be."""
-        return Denied(400, why, self._headers("invalid_request", self.scopes))
+        return AuthChallenge(400, reason, self._headers("invalid_request", self.scopes))
 
-    def invalid(self, error: str = "invalid_token", more: Raw = ()) -> Denied:
+    def invalid_token(self, error: str = "invalid_token", more: Raw = ()) -> AuthChallenge:
         """The token, or the proof, is not good; why, is told to nobody."""
-        return Denied(401, "the credentials are not good", [*self._headers(error, self.scopes), *more])
+        return AuthChallenge(401, "the credentials are not good", [*self._headers(error, self.scopes), *more])
 
-    def lacking(self, scopes: Iterable[str]) -> Raw:
+    def insufficient_scope(self, scopes: Iterable[str]) -> Raw:
         """The headers that name all scopes a request needs at once, with those that every request does."""
-        return self._headers(INSUFFICIENT, tuple(dict.fromkeys([*self.scopes, *scopes])))
+        return self._headers(INSUFFICIENT_SCOPE, tuple(dict.fromkeys([*self.scopes, *scopes])))
 
     def _headers(self, error: str | None, scopes: tuple[str, ...]) -> Raw:
         said = {"error": error, "scope": " ".join(scopes) or None, "resource_metadata": self.metadata}
         parts = [f'{name}="{value}"' for name, value in said.items() if value is not None]
         schemes = ["Bearer"] if self.bearer else []
-        proofs = [f'algs="{" ".join(self.proofs)}"', *parts]
+        proofs = [f'algs="{" ".join(self.dpop_algorithms)}"', *parts]
         found = [_line(scheme, parts) for scheme in schemes]
-        return [*found, _line("DPoP", proofs)] if self.proofs else found
+        return [*found, _line("DPoP", proofs)] if self.dpop_algorithms else found
 
 
 def _line(scheme: str, parts: Sequence[str]) -> tuple[bytes, bytes]:

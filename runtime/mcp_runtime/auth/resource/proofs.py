@@ -17,50 +17,50 @@ from ...errors import LocalError
 from ...wire import is_object
 
 _ALGORITHMS: Final = ("ES256", "ES384", "PS256", "Ed25519", "EdDSA")
-_LONGEST: Final = 8 * 1024
-_LONGEST_ID: Final = 256
-_MOST: Final = 100_000  # Proofs that are remembered at once.
+_MAX_PROOF_LENGTH: Final = 8 * 1024
+_MAX_ID_LENGTH: Final = 256
+_MAX_ENTRIES: Final = 100_000  # Proofs that are remembered at once.
 _PRIVATE: Final = frozenset({"d", "p", "q", "dp", "dq", "qi", "oth", "k"})
 
 
-class BadProof(Exception):
+class InvalidDPoPProofError(Exception):
     """A proof that is none. `error` is what the challenge says, `nonce` the one that the next proof has to have."""
 
-    def __init__(self, why: str, error: str = "invalid_dpop_proof", nonce: str | None = None) -> None:
-        super().__init__(why)
+    def __init__(self, reason: str, error: str = "invalid_dpop_proof", nonce: str | None = None) -> None:
+        super().__init__(reason)
         self.error = error
         self.nonce = nonce
 
 
-class Seen(Protocol):
+class ReplayCache(Protocol):
     """Remembers what may come once only; replicas share one."""
 
-    def first(self, id: str, until: float) -> bool:
+    def add(self, id: str, expires: float) -> bool:
         """Whether this comes for the first time; it is remembered until then, in seconds since the epoch."""
         ...
 
 
-class InMemory:
+class InMemoryReplayCache:
     """Remembers in this process, so many at most: what comes beyond is taken for known, which refuses it."""
 
-    def __init__(self, most: int = _MOST, clock: Callable[[], float] = time.time) -> None:
-        self._most = most
+    def __init__(self, max_entries: int = _MAX_ENTRIES, clock: Callable[[], float] = time.time) -> None:
+        self._max_entries = max_entries
         self._clock = clock
-        self._until: dict[str, float] = {}
+        self._expires: dict[str, float] = {}
 
-    def first(self, id: str, until: float) -> bool:
-        if id in self._until:
+    def add(self, id: str, expires: float) -> bool:
+        if id in self._expires:
             return False
-        if len(self._until) >= self._most:
+        if len(self._expires) >= self._max_entries:
             now = self._clock()
-            self._until = {each: end for each, end in self._until.items() if end > now}
-            if len(self._until) >= self._most:
+            self._expires = {each: end for each, end in self._expires.items() if end > now}
+            if len(self._expires) >= self._max_entries:
                 return False
-        self._until[id] = until
+        self._expires[id] = expires
         return True
 
 
-class Possession:
+class DPoPVerifier:
     """How proofs are checked. `required`: tokens that are not bound to a key are refused. `window`: seconds that the
     clock of a client may differ. `nonces`: proofs have to have a nonce of this server, which is good for one to two
     times `nonce_life` seconds; replicas share the `secret` it is made of, and `seen`."""
@@ -74,7 +74,7 @@ class Possession:
         window: float = 60.0,
         nonce_life: float = 300.0,
         secret: bytes | None = None,
-        seen: Seen | None = None,
+        replay_cache: ReplayCache | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         if not algorithms or any(each == "none" or each.startswith("HS") for each in algorithms):
@@ -87,43 +87,43 @@ class Possession:
         self.algorithms = algorithms
         self._nonces = nonces
         self._window = window
-        self._life = nonce_life
+        self._nonce_life = nonce_life
         self._secret = secret or secrets.token_bytes(32)
-        self._seen = seen or InMemory(clock=clock)
+        self._replay_cache = replay_cache or InMemoryReplayCache(clock=clock)
         self._clock = clock
 
-    def check(self, proof: str | None, method: str, url: str, token: str, bound: str) -> None:
-        """Raises BadProof unless the proof is of the key with this thumbprint, for this request with this token, new,
+    def check(self, proof: str | None, method: str, url: str, token: str, thumbprint: str) -> None:
+        """Raises InvalidDPoPProofError unless the proof is of the key with this thumbprint, for this request with this token, new,
         and with a nonce of this server where that wants one."""
-        if not proof or len(proof) > _LONGEST:
-            raise BadProof("there is no proof")
-        claims = self._signed(proof, bound)
+        if not proof or len(proof) > _MAX_PROOF_LENGTH:
+            raise InvalidDPoPProofError("there is no proof")
+        claims = self._verify_signature(proof, thumbprint)
         if claims.get("htm") != method:
-            raise BadProof("it is for another method")
-        if _normal(claims.get("htu")) != _normal(url):
-            raise BadProof("it is for another URL")
+            raise InvalidDPoPProofError("it is for another method")
+        if _normalized_url(claims.get("htu")) != _normalized_url(url):
+            raise InvalidDPoPProofError("it is for another URL")
         digest = urlsafe_b64encode(hashlib.sha256(token.encode()).digest()).rstrip(b"=").decode()
         if claims.get("ath") != digest:
-            raise BadProof("it is for another token")
-        self._check_new(claims, bound)
+            raise InvalidDPoPProofError("it is for another token")
+        self._check_replay(claims, thumbprint)
 
-    def _check_new(self, claims: dict[str, Any], bound: str) -> None:
+    def _check_replay(self, claims: dict[str, Any], thumbprint: str) -> None:
         now, id = self._clock(), claims.get("jti")
         try:
-            at = time_of(claims, "iat")
+            at = time_claim(claims, "iat")
         except ValueError:
             at = None
         if at is None or not abs(now - at) <= self._window:
-            raise BadProof("it was not made now")
-        if not isinstance(id, str) or not 0 < len(id) <= _LONGEST_ID:
-            raise BadProof("it has no id")
-        if self._nonces and not self._is_ours(claims.get("nonce"), now):
-            raise BadProof("it has no nonce of this server", "use_dpop_nonce", self._nonce(now))
+            raise InvalidDPoPProofError("it was not made now")
+        if not isinstance(id, str) or not 0 < len(id) <= _MAX_ID_LENGTH:
+            raise InvalidDPoPProofError("it has no id")
+        if self._nonces and not self._is_own_nonce(claims.get("nonce"), now):
+            raise InvalidDPoPProofError("it has no nonce of this server", "use_dpop_nonce", self._nonce(now))
         # The id alone could be chosen so that another client's proof is taken for a replay.
-        if not self._seen.first(f"{bound}.{id}", at + 2 * self._window):
-            raise BadProof("it was used before")
+        if not self._replay_cache.add(f"{thumbprint}.{id}", at + 2 * self._window):
+            raise InvalidDPoPProofError("it was used before")
 
-    def _signed(self, proof: str, bound: str) -> dict[str, Any]:
+    def _verify_signature(self, proof: str, thumbprint: str) -> dict[str, Any]:
         from joserfc import jwk, jws, jwt
         from joserfc.errors import JoseError
 
@@ -131,23 +131,23 @@ class Possession:
             head = jws.extract_compact(proof.encode("ascii"), registry=_registry(self.algorithms)).headers()
             key: Any = head.get("jwk")
             if head.get("typ") != "dpop+jwt" or head.get("alg") not in self.algorithms or "crit" in head:
-                raise BadProof("its header is not that of a proof")
+                raise InvalidDPoPProofError("its header is not that of a proof")
             if not is_object(key) or key.get("kty") not in ("EC", "RSA", "OKP") or _PRIVATE & key.keys():
-                raise BadProof("it brings no public key")
+                raise InvalidDPoPProofError("it brings no public key")
             public = jwk.import_key(key)
-            if not hmac.compare_digest(public.thumbprint(), bound):
-                raise BadProof("it is of another key than the token")
+            if not hmac.compare_digest(public.thumbprint(), thumbprint):
+                raise InvalidDPoPProofError("it is of another key than the token")
             alg: str = head["alg"]
             claims: dict[str, Any] = jwt.decode(proof, public, [alg], _registry((alg,))).claims
         except (JoseError, ValueError, TypeError, KeyError, RecursionError) as fault:
-            raise BadProof(f"it cannot be read: {type(fault).__name__}") from None
+            raise InvalidDPoPProofError(f"it cannot be read: {type(fault).__name__}") from None
         return claims
 
     def _nonce(self, now: float, earlier: int = 0) -> str:
-        turn = int(now // self._life) - earlier
+        turn = int(now // self._nonce_life) - earlier
         return urlsafe_b64encode(hmac.digest(self._secret, b"nonce %d" % turn, "sha256")[:18]).decode()
 
-    def _is_ours(self, nonce: object, now: float) -> bool:
+    def _is_own_nonce(self, nonce: object, now: float) -> bool:
         if not isinstance(nonce, str) or not nonce.isascii():
             return False
         return any(hmac.compare_digest(nonce, self._nonce(now, earlier)) for earlier in (0, 1))
@@ -157,11 +157,11 @@ def _registry(algorithms: tuple[str, ...]) -> Any:
     from joserfc.jws import JWSRegistry
 
     registry = JWSRegistry(algorithms=list(algorithms), strict_check_header=False)
-    registry.max_header_length = _LONGEST
+    registry.max_header_length = _MAX_PROOF_LENGTH
     return registry
 
 
-def _normal(url: object) -> tuple[str, str, int | None, str] | None:
+def _normalized_url(url: object) -> tuple[str, str, int | None, str] | None:
     """A URL as far as a proof is about it: without query and fragment (RFC 9449 4.3)."""
     if not isinstance(url, str):
         return None
@@ -173,7 +173,7 @@ def _normal(url: object) -> tuple[str, str, int | None, str] | None:
     return parts.scheme, parts.hostname or "", port, parts.path or "/"
 
 
-def thumbprint_of(claims: Mapping[str, Any]) -> str | None:
+def confirmation_thumbprint(claims: Mapping[str, Any]) -> str | None:
     """The thumbprint of the key that a token is bound to, if it is. Raises ValueError for a claim that is not one."""
     confirmed = claims.get("cnf")
     if confirmed is None:
@@ -184,7 +184,7 @@ def thumbprint_of(claims: Mapping[str, Any]) -> str | None:
     return found
 
 
-def time_of(claims: Mapping[str, Any], name: str) -> float | None:
+def time_claim(claims: Mapping[str, Any], name: str) -> float | None:
     """A time of a token, in seconds since the epoch; None where it says none. Raises ValueError for what is no time."""
     value = claims.get(name)
     if value is None:

@@ -11,21 +11,21 @@ from hashlib import sha256
 from typing import Any, Final
 from urllib.parse import quote_plus, urlsplit
 
-from ...errors import LocalError, NotAuthorized
+from ...errors import LocalError, AuthorizationError
 from ...exchange import log
 from ...wire import is_object
-from ..metadata import base_of
-from ..policy import UrlPolicy, is_loopback
-from .caller import User, Verifier
-from .claims import Unacceptable, Wanted, read_user
+from ..metadata import base_url
+from ..policy import URLPolicy, is_loopback
+from .caller import AuthenticatedUser, TokenVerifier
+from .claims import InvalidClaimsError, ClaimRequirements, read_user
 
 try:
     from joserfc import jws, jwt
     from joserfc.errors import JoseError
     from joserfc.jws import JWSRegistry
 
-    from ..asking import Asking
-    from .keys import Keys
+    from ..asking import AuthHTTPClient
+    from .keys import JWKSClient
 except ImportError:
     raise LocalError("tokens need joserfc and httpx2: pip install 'mcp-codegen[http,auth]'") from None
 
@@ -36,13 +36,13 @@ _KINDS: Final[Mapping[str, str]] = {
 }
 _ALGORITHMS: Final = ("RS256", "PS256", "ES256", "ES384", "EdDSA", "Ed25519")
 _TYPES: Final = frozenset({"at+jwt", "jwt"})  # Others are of tokens that are no access tokens (RFC 8725 3.11).
-_LONGEST_HEAD: Final = 8 * 1024
-_MOST_KEYS: Final = 4  # That are tried for a token which does not name its key.
-_MOST_KEPT: Final = 4096
-_SURE: Final = 60.0  # Seconds for which a signature that was good is not checked again.
+_MAX_HEADER_LENGTH: Final = 8 * 1024
+_MAX_KEYS: Final = 4  # That are tried for a token which does not name its key.
+_MAX_CACHED: Final = 4096
+_MAX_CACHE_SECONDS: Final = 60.0  # Seconds for which a signature that was good is not checked again.
 
 
-class Jwt:
+class JWTVerifier:
     """Knows the JWTs of one issuer (RFC 9068). `keys` is the URL of its key set, by its metadata if absent. `audience`
     is what tokens have to be for: the URL of the resource, or several names of it. `algorithms` are all asymmetric.
     `leeway`: seconds that clocks may differ. `policy`: which URLs may be asked, public ones and the issuer's origin
@@ -56,55 +56,55 @@ class Jwt:
         keys: str | None = None,
         algorithms: Sequence[str] = _ALGORITHMS,
         leeway: float = 30.0,
-        policy: UrlPolicy | None = None,
+        policy: URLPolicy | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         unknown = [each for each in algorithms if each not in _KINDS]
         if unknown or not algorithms:
             raise LocalError(f"tokens are signed with one of {', '.join(_KINDS)}; {', '.join(unknown)} is none of them")
         self._algorithms = frozenset(algorithms)
-        self._wanted = Wanted(issuer, _audiences(audience), leeway)
-        self._kept = _Kept(_SURE, leeway, clock)
+        self._required = ClaimRequirements(issuer, _audiences(audience), leeway)
+        self._cache = _TokenCache(_MAX_CACHE_SECONDS, leeway, clock)
         self._clock = clock
-        self._keys = Keys(issuer, keys, Asking(policy or _policy(issuer, keys)), clock)
+        self._keys = JWKSClient(issuer, keys, AuthHTTPClient(policy or _policy(issuer, keys)), clock)
 
-    async def verify(self, token: str) -> User | None:
-        known = self._kept.find(token)
+    async def verify(self, token: str) -> AuthenticatedUser | None:
+        known = self._cache.get(token)
         if known is not None:
             return known[0]
         try:
-            user = read_user(await self._signed(token), self._wanted, self._clock(), token)
-            self._kept.keep(token, user)
+            user = read_user(await self._verify_signature(token), self._required, self._clock(), token)
+            self._cache.put(token, user)
             return user
-        except Unacceptable as why:
+        except InvalidClaimsError as why:
             log.info("a token is refused: %s", why)
             return None
 
-    async def _signed(self, token: str) -> Mapping[str, Any]:
+    async def _verify_signature(self, token: str) -> Mapping[str, Any]:
         """The claims, once the signature is good. Nothing that the token says of keys is heeded but the id of one."""
         try:
             found = jws.extract_compact(token.encode("ascii"), registry=_registry(self._algorithms))
             head, claims = found.headers(), json.loads(found.payload)
         except (JoseError, ValueError, RecursionError):
-            raise Unacceptable("it is no JWT") from None
-        if not is_object(claims) or claims.get("iss") != self._wanted.issuer:
-            raise Unacceptable("it is of another issuer")  # Whose keys are not worth a request.
+            raise InvalidClaimsError("it is no JWT") from None
+        if not is_object(claims) or claims.get("iss") != self._required.issuer:
+            raise InvalidClaimsError("it is of another issuer")  # Whose keys are not worth a request.
         alg, kid, kind = head.get("alg"), head.get("kid"), head.get("typ", "jwt")
         if not isinstance(alg, str) or alg not in self._algorithms:
-            raise Unacceptable("its algorithm is not one of those allowed")
+            raise InvalidClaimsError("its algorithm is not one of those allowed")
         if not isinstance(kind, str) or kind.lower().removeprefix("application/") not in _TYPES or "crit" in head:
-            raise Unacceptable("it is no access token")
+            raise InvalidClaimsError("it is no access token")
         if kid is not None and not isinstance(kid, str):
-            raise Unacceptable("its kid is no text")
-        for key in (await self._keys.find(kid, frozenset({_KINDS[alg]})))[:_MOST_KEYS]:
+            raise InvalidClaimsError("its kid is no text")
+        for key in (await self._keys.find(kid, frozenset({_KINDS[alg]})))[:_MAX_KEYS]:
             try:
                 return jwt.decode(token, key, [alg], _registry({alg})).claims
             except (JoseError, ValueError, TypeError, RecursionError):
                 continue
-        raise Unacceptable("no key of the issuer has signed it")
+        raise InvalidClaimsError("no key of the issuer has signed it")
 
 
-class Introspection:
+class IntrospectionVerifier:
     """Asks an authorization server about each token (RFC 7662), as the client `client_id` with its `secret`. Answers
     are kept for `kept` seconds, or until the token ends. A token for no audience, or another one, is refused; None for
     servers that say none because they know this resource alone. `issuer`: checked where the answer says one."""
@@ -117,73 +117,71 @@ class Introspection:
         secret: str,
         audience: str | Sequence[str] | None,
         issuer: str | None = None,
-        kept: float = 30.0,
+        cache_seconds: float = 30.0,
         leeway: float = 30.0,
-        policy: UrlPolicy | None = None,
+        policy: URLPolicy | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._url = url
         both = f"{quote_plus(client_id)}:{quote_plus(secret)}"
         self._headers = {"authorization": f"Basic {b64encode(both.encode()).decode()}"}
         audiences = None if audience is None else _audiences(audience)
-        self._wanted = Wanted(issuer, audiences, leeway, complete=False)
-        self._asking = Asking(policy or _policy(url))
+        self._required = ClaimRequirements(issuer, audiences, leeway, require_all=False)
+        self._http = AuthHTTPClient(policy or _policy(url))
         self._clock = clock
-        self._kept = _Kept(kept, leeway, clock)
+        self._cache = _TokenCache(cache_seconds, leeway, clock)
 
-    async def verify(self, token: str) -> User | None:
-        known = self._kept.find(token)
+    async def verify(self, token: str) -> AuthenticatedUser | None:
+        known = self._cache.get(token)
         if known is not None:
             return known[0]
-        claims = await self._ask(token)
+        claims = await self._introspect(token)
         try:
-            user = read_user(claims, self._wanted, self._clock(), token) if claims is not None else None
-        except Unacceptable as why:
+            user = read_user(claims, self._required, self._clock(), token) if claims is not None else None
+        except InvalidClaimsError as why:
             log.info("a token is refused: %s", why)
             user = None
-        self._kept.keep(token, user)
+        self._cache.put(token, user)
         return user
 
-    async def _ask(self, token: str) -> Mapping[str, Any] | None:
-        said = await self._asking.post_form(
-            self._url, {"token": token, "token_type_hint": "access_token"}, self._headers
-        )
+    async def _introspect(self, token: str) -> Mapping[str, Any] | None:
+        said = await self._http.post_form(self._url, {"token": token, "token_type_hint": "access_token"}, self._headers)
         if said.status != 200 or not is_object(said.body):
-            raise NotAuthorized(f"introspection is answered with status {said.status}")
+            raise AuthorizationError(f"introspection is answered with status {said.status}")
         return said.body if said.body.get("active") is True else None
 
 
-class _Kept:
+class _TokenCache:
     """What was found out about tokens, by their digests, for some seconds or until the token ends."""
 
     def __init__(self, seconds: float, leeway: float, clock: Callable[[], float]) -> None:
         self._seconds = seconds
         self._leeway = leeway
         self._clock = clock
-        self._known: OrderedDict[bytes, tuple[float, User | None]] = OrderedDict()
+        self._users: OrderedDict[bytes, tuple[float, AuthenticatedUser | None]] = OrderedDict()
 
-    def find(self, token: str) -> tuple[User | None] | None:
+    def get(self, token: str) -> tuple[AuthenticatedUser | None] | None:
         """Whose it is, or that it is not good; None where that is not known, or not any more."""
-        until, user = self._known.get(sha256(token.encode()).digest(), (float("-inf"), None))
+        until, user = self._users.get(sha256(token.encode()).digest(), (float("-inf"), None))
         return (user,) if self._clock() < until else None
 
-    def keep(self, token: str, user: User | None) -> None:
+    def put(self, token: str, user: AuthenticatedUser | None) -> None:
         expires = None if user is None else user.expires
         until = self._clock() + self._seconds
         digest = sha256(token.encode()).digest()
-        self._known[digest] = until if expires is None else min(until, expires + self._leeway), user
-        self._known.move_to_end(digest)
-        if len(self._known) > _MOST_KEPT:
-            self._known.popitem(last=False)
+        self._users[digest] = until if expires is None else min(until, expires + self._leeway), user
+        self._users.move_to_end(digest)
+        if len(self._users) > _MAX_CACHED:
+            self._users.popitem(last=False)
 
 
-class AnyOf:
+class AnyVerifier:
     """Knows the tokens that one of several verifiers knows, asked in this order."""
 
-    def __init__(self, *verifiers: Verifier) -> None:
+    def __init__(self, *verifiers: TokenVerifier) -> None:
         self._verifiers = verifiers
 
-    async def verify(self, token: str) -> User | None:
+    async def verify(self, token: str) -> AuthenticatedUser | None:
         for each in self._verifiers:
             user = await each.verify(token)
             if user is not None:
@@ -198,14 +196,14 @@ def _audiences(audience: str | Sequence[str]) -> frozenset[str]:
     return found
 
 
-def _policy(*urls: str | None) -> UrlPolicy:
+def _policy(*urls: str | None) -> URLPolicy:
     """What was configured here may be asked wherever it is."""
     named = [url for url in urls if url is not None]
     local = any(is_loopback(urlsplit(url).hostname or "") for url in named)
-    return UrlPolicy(local=local, private=frozenset(base_of(url).lower() for url in named))
+    return URLPolicy(local=local, private=frozenset(base_url(url).lower() for url in named))
 
 
 def _registry(algorithms: frozenset[str] | set[str]) -> JWSRegistry:
     registry = JWSRegistry(algorithms=list(algorithms), strict_check_header=False)
-    registry.max_header_length = _LONGEST_HEAD
+    registry.max_header_length = _MAX_HEADER_LENGTH
     return registry

@@ -8,69 +8,69 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from ...auth.resource.caller import Caller
-from ...errors import NotConnected
+from ...auth.resource.caller import RequestAuth
+from ...errors import ConnectionClosedError
 from ...exchange import OnProgress
-from ...http.rules import Head
+from ...http.rules import RequestHead
 from ...jsonrpc import Message
-from ...outcomes import refused
-from ...peer import Asked, Peer
+from ...outcomes import error_response
+from ...peer import RequestReceived, Connection
 from ...session import Session
 from ...spec import Notification, Request
-from .events import MemoryEvents
-from .streams import Stream
+from .events import InMemoryEventStore
+from .streams import SSEStream
 from .wire import Receive, Send
 
 # A POST that has arrived: its message, its head, who sent it, and how its connection goes on.
-Posted = tuple[Message | list[Message], Head, Caller, Receive, Send]
+IncomingPost = tuple[Message | list[Message], RequestHead, RequestAuth, Receive, Send]
 
 
-class Exchange:
+class PostResponder:
     """One POST that is to be answered: what its handlers say goes with the answer. Until something else than that is sent,
     no stream is opened."""
 
-    stream: Stream | None = None
-    answer: bytes | None = None
+    stream: SSEStream | None = None
+    response: bytes | None = None
     code = 0
-    is_over = False
+    is_done = False
     _waiting: asyncio.Future[None] | None = None
 
-    def reply(self, answer: bytes | None, code: int) -> None:
+    def reply(self, response: bytes | None, code: int) -> None:
         """The answer, which is the last that comes; None where the request was cancelled. Who has cancelled wants no answer,
         also not that of a handler which did not care."""
-        if self.is_over:
+        if self.is_done:
             return
-        self.is_over = True
+        self.is_done = True
         if self.stream is None:
-            self.answer, self.code = answer, code
+            self.response, self.code = response, code
         else:
-            if answer is not None:
-                self.stream.put(answer)
+            if response is not None:
+                self.stream.put(response)
             self.stream.finish()
         if self._waiting is not None:
             self._wake(self._waiting)
 
-    def streaming(self) -> Stream:
+    def open_stream(self) -> SSEStream:
         """The stream of this exchange, opened if it is not yet."""
         if self.stream is None:
-            self.stream = self._opened()
+            self.stream = self._create_stream()
             if self._waiting is not None:
                 self._wake(self._waiting)
         return self.stream
 
-    async def begun(self, timeout: float | None) -> None:
+    async def wait_until_known(self, timeout: float | None) -> None:
         """Wait until it is known whether the answer is a body or a stream, at most so many seconds."""
-        if self.is_over or self.stream is not None:
+        if self.is_done or self.stream is not None:
             return
         self._waiting = asyncio.get_running_loop().create_future()
         await asyncio.wait([self._waiting], timeout=timeout)
 
-    def part(self) -> None:
+    def close_sse_stream(self) -> None:
         """End the connection of the exchange; its client comes back for the rest of the stream."""
-        if not self.is_over:
-            self.streaming().part()
+        if not self.is_done:
+            self.open_stream().close_connection()
 
-    def _opened(self) -> Stream:
+    def _create_stream(self) -> SSEStream:
         raise NotImplementedError
 
     def _wake(self, waiting: asyncio.Future[None]) -> None:
@@ -78,88 +78,88 @@ class Exchange:
             waiting.set_result(None)
 
     async def _put(self, message: bytes) -> None:
-        stream = self.streaming()
+        stream = self.open_stream()
         stream.put(message)
-        await stream.drained()
+        await stream.drain()
 
 
-class SessionExchange(Exchange):
+class SessionResponder(PostResponder):
     """One that belongs to a session, and that session as its handlers see it."""
 
-    def __init__(self, session: Session, caller: Caller, open: Callable[[], Stream]) -> None:
-        self.caller = caller
+    def __init__(self, session: Session, auth: RequestAuth, open_stream: Callable[[], SSEStream]) -> None:
+        self.auth = auth
         self._session = session
-        self._open = open
+        self._open_stream = open_stream
 
     @property
-    def peer(self) -> Peer:
-        return self._session.peer
+    def connection(self) -> Connection:
+        return self._session.connection
 
-    async def ask(
+    async def send_request(
         self,
         row: Request[Any],
         params: dict[str, Any] | BaseModel,
         timeout: float | None,
         on_progress: OnProgress | None = None,
-        longest: float | None = None,
+        max_timeout: float | None = None,
     ) -> BaseModel:
         """Send a request and wait for its answer, as a session does."""
-        return await self._session.ask(row, params, timeout, on_progress, longest, self._send)
+        return await self._session.send_request(row, params, timeout, on_progress, max_timeout, self._send)
 
-    async def tell(self, row: Notification, params: Any) -> None:
+    async def send_notification(self, row: Notification, params: Any) -> None:
         """Send a notification, as a session does."""
-        if self.is_over:
-            await self._session.tell(row, params)
+        if self.is_done:
+            await self._session.send_notification(row, params)
         else:
-            await self._put(self._session.peer.tell(row, params))
+            await self._put(self._session.connection.send_notification(row, params))
 
     def _send(self, message: bytes) -> None:
         # After its answer nothing can go with an exchange any more.
-        send = self._session.transport.send if self.is_over else self.streaming().put
+        send = self._session.transport.send if self.is_done else self.open_stream().put
         send(message)
 
-    def _opened(self) -> Stream:
-        return self._open()
+    def _create_stream(self) -> SSEStream:
+        return self._open_stream()
 
 
-class LoneExchange(Exchange):
+class StatelessResponder(PostResponder):
     """One that belongs to no session: its handler runs in the task that brought it."""
 
     _task: asyncio.Task[Any] | None = None  # Where a handler waits.
     _cancelled = 0
 
-    def __init__(self, peer: Peer, caller: Caller) -> None:
-        self.peer = peer
-        self.caller = caller
+    def __init__(self, connection: Connection, auth: RequestAuth) -> None:
+        self.connection = connection
+        self.auth = auth
 
-    def settle(self, asked: Asked, result: Any) -> None:
+    def send_result(self, request: RequestReceived, result: Any) -> None:
         """What the handler gives is the answer, if it may be."""
         try:
-            answer = self.peer.answer(asked, result)
+            answer = self.connection.send_result(request, result)
         except Exception as fault:
-            self.fail(asked, fault)
+            self.send_error(request, fault)
         else:
             self.reply(answer, 0)
 
-    def fail(self, asked: Asked, fault: BaseException) -> None:
+    def send_error(self, request: RequestReceived, error: BaseException) -> None:
         """The handler has failed; its faults are no more than its own."""
-        self.reply(*refused(self.peer, asked, fault))
+        self.reply(*error_response(self.connection, request, error))
 
-    async def serve(self, asked: Asked, work: Awaitable[Any]) -> None:
+    async def serve(self, request: RequestReceived, work: Awaitable[Any]) -> None:
         """Run a handler, or the rest of it. Raises CancelledError where it is not `cancel` that ended it."""
         task = self._task = asyncio.current_task()
         assert task is not None, "a handler runs in a task"
         try:
-            self.settle(asked, await work)
+            self.send_result(request, await work)
         except asyncio.CancelledError as fault:
             if task.cancelling() > self._cancelled:
                 raise
             if self._cancelled:
                 self.reply(None, 0)
             else:  # Something that the handler waited for was cancelled.
-                self.fail(asked, fault)
+                self.send_error(request, fault)
         except Exception as fault:
-            self.fail(asked, fault)
+            self.send_error(request, fault)
         finally:
             self._task = None
             for _ in range(self._cancelled):
@@ -171,23 +171,25 @@ class LoneExchange(Exchange):
             self._cancelled += 1
             self._task.cancel()
 
-    def left(self, leaving: object) -> None:
+    def client_disconnected(self, leaving: object) -> None:
         """The client has left, which is how it cancels without a session (2026: basic/transports, Cancellation)."""
         self.cancel()
         self.reply(None, 0)  # At once, so that no handler says anything to somebody who is not there.
 
-    async def ask(self, row: Request[Any], params: dict[str, Any] | BaseModel, *how: Any, **more: Any) -> BaseModel:
-        """Raises NotAllowed, as the revision has it, or NotConnected: there is no way for an answer to come back."""
-        id = self.peer.next_id()
-        self.peer.ask(id, row, params)
-        self.peer.forget(id)
-        raise NotConnected(f"{row.method!r}: there is no session")
+    async def send_request(
+        self, row: Request[Any], params: dict[str, Any] | BaseModel, *how: Any, **more: Any
+    ) -> BaseModel:
+        """Raises ProtocolViolationError, as the revision has it, or ConnectionClosedError: there is no way for an answer to come back."""
+        id = self.connection.next_id()
+        self.connection.send_request(id, row, params)
+        self.connection.discard(id)
+        raise ConnectionClosedError(f"{row.method!r}: there is no session")
 
-    async def tell(self, row: Notification, params: Any) -> None:
-        """Send a notification. Raises McpError."""
-        if self.is_over:
-            raise NotConnected(f"{row.method!r}: the request was answered")
-        await self._put(self.peer.tell(row, params))
+    async def send_notification(self, row: Notification, params: Any) -> None:
+        """Send a notification. Raises MCPError."""
+        if self.is_done:
+            raise ConnectionClosedError(f"{row.method!r}: the request was answered")
+        await self._put(self.connection.send_notification(row, params))
 
-    def _opened(self) -> Stream:
-        return Stream(MemoryEvents(), resumable=False)
+    def _create_stream(self) -> SSEStream:
+        return SSEStream(InMemoryEventStore(), resumable=False)

@@ -11,70 +11,80 @@ from typing import Final
 from ...exchange import log
 from ...session import Session
 from .events import EventStore
-from .streams import Stream
+from .streams import SSEStream
 
-_MOST_STREAMS: Final = 64  # Streams of one session, while some of them are finished and only kept to be resumed.
-_MOST_BYTES: Final = 16 * 1024 * 1024  # Bytes of those that are finished.
+_MAX_STREAMS: Final = 64  # Streams of one session, while some of them are finished and only kept to be resumed.
+_MAX_BYTES: Final = 16 * 1024 * 1024  # Bytes of those that are finished.
 
 
-class HttpSession:
+class HTTPSession:
     """A session and its streams. For the session it is the transport: what belongs to no exchange goes on the
     standing stream, which a GET listens to."""
 
-    __slots__ = ("id", "owner", "session", "seen", "ending", "on_end", "_events", "_standing", "_streams")
+    __slots__ = (
+        "id",
+        "owner",
+        "session",
+        "last_used",
+        "close_reason",
+        "on_end",
+        "_events",
+        "_standalone_stream",
+        "_streams",
+    )
 
     def __init__(self, owner: object, events: EventStore) -> None:
         self.id = secrets.token_urlsafe(24)
         self.owner = owner
         self.session: Session | None = None
         self.on_end: Callable[[], None] | None = None
-        self.seen = float("-inf")
-        self.ending = "the session was ended"
+        self.last_used = float("-inf")
+        self.close_reason = "the session was ended"
         self._events = events
-        self._standing: Stream | None = None
-        self._streams: dict[str, Stream] | None = None
+        self._standalone_stream: SSEStream | None = None
+        self._streams: dict[str, SSEStream] | None = None
 
     @property
-    def standing(self) -> Stream:
+    def standalone_stream(self) -> SSEStream:
         """The stream for what belongs to no exchange."""
-        if self._standing is None:
-            self._standing = self.open()
-        return self._standing
+        if self._standalone_stream is None:
+            self._standalone_stream = self.open_stream()
+        return self._standalone_stream
 
     @property
     def is_busy(self) -> bool:
         """Whether a stream is open, so that the session is not idle however long nothing was said."""
         return any(stream.is_attached for stream in (self._streams or {}).values())
 
-    def open(self) -> Stream:
+    def open_stream(self) -> SSEStream:
         """A new stream; finished ones that nobody came back for are forgotten, oldest first, if they are too many or
         too large."""
         if self._streams is None:
             self._streams = {}
-        stream = Stream(self._events)
+        stream = SSEStream(self._events)
         self._streams[stream.id] = stream
         old = [each for each in self._streams.values() if each.finished and not each.is_attached]
         size = sum([each.size for each in old])
         for each in old:
-            if size <= _MOST_BYTES and len(self._streams) <= _MOST_STREAMS:
+            if size <= _MAX_BYTES and len(self._streams) <= _MAX_STREAMS:
                 break
             size -= each.size
             del self._streams[each.id]
             each.drop()
         return stream
 
-    def stream(self, id: str) -> Stream | None:
+    def stream(self, id: str) -> SSEStream | None:
         """One of its streams."""
         return None if self._streams is None else self._streams.get(id)
 
     # ---- as a transport -----------------------------------------------------------------------------------------------
 
     def send(self, message: bytes, more: bool = False) -> None:
-        self.standing.put(message)
+        self.standalone_stream.put(message)
 
-    async def drained(self) -> None:
-        if self._standing is not None:
-            await self._standing.drained()
+    async def drain(self) -> None:
+        if self._standalone_stream is not None:
+            await self._standalone_stream.drain()
 
     async def receive(self) -> bytes | None:
         """Nothing is received here: what is posted is handed to the session by whoever serves HTTP."""
@@ -83,18 +93,18 @@ class HttpSession:
     async def close(self) -> None:
         for stream in (self._streams or {}).values():
             stream.drop()
-        self._streams = self._standing = None
+        self._streams = self._standalone_stream = None
 
 
-class Sessions:
+class SessionStore:
     """All sessions of an endpoint. At most `most` are open at once, and one ends `idle` seconds after its last use."""
 
-    def __init__(self, events: EventStore, most: int, idle: float) -> None:
+    def __init__(self, events: EventStore, max_sessions: int, idle: float) -> None:
         self._events = events
-        self._most = most
+        self._max_sessions = max_sessions
         self._idle = idle
-        self._unseen = idle / 1000  # Seconds after a use in which another is not noted: it would be too much work.
-        self._open: OrderedDict[str, HttpSession] = OrderedDict()
+        self._last_used = idle / 1000  # Seconds after a use in which another is not noted: it would be too much work.
+        self._open: OrderedDict[str, HTTPSession] = OrderedDict()
         self._loop: asyncio.AbstractEventLoop
         self._timer: asyncio.TimerHandle | None = None
         self._ending: set[asyncio.Task[None]] = set()
@@ -102,17 +112,17 @@ class Sessions:
     def __len__(self) -> int:
         return len(self._open)
 
-    def open(self, owner: object) -> HttpSession | None:
+    def open(self, owner: object) -> HTTPSession | None:
         """A new session; None where there are too many."""
-        if len(self._open) >= self._most:
+        if len(self._open) >= self._max_sessions:
             return None
         self._loop = asyncio.get_running_loop()
-        opened = HttpSession(owner, self._events)
+        opened = HTTPSession(owner, self._events)
         self._open[opened.id] = opened
         self._touch(opened)
         return opened
 
-    def find(self, id: str, owner: object) -> HttpSession | None:
+    def find(self, id: str, owner: object) -> HTTPSession | None:
         """The session of this id, if it is this owner's."""
         found = self._open.get(id)
         if found is None or found.owner != owner:
@@ -120,14 +130,14 @@ class Sessions:
         self._touch(found)
         return found
 
-    async def end(self, ended: HttpSession) -> None:
+    async def end(self, session: HTTPSession) -> None:
         """End a session: its requests end, and its streams."""
-        self._open.pop(ended.id, None)
-        if ended.on_end is not None:
-            ended.on_end()
-        if ended.session is not None:
-            await ended.session.stop()
-        await ended.close()
+        self._open.pop(session.id, None)
+        if session.on_end is not None:
+            session.on_end()
+        if session.session is not None:
+            await session.session.stop()
+        await session.close()
 
     async def close(self) -> None:
         """End them all."""
@@ -136,12 +146,12 @@ class Sessions:
             self._timer = None
         await asyncio.gather(*(self.end(each) for each in list(self._open.values())), *self._ending)
 
-    def _touch(self, used: HttpSession) -> None:
+    def _touch(self, session: HTTPSession) -> None:
         now = self._loop.time()
-        if now - used.seen < self._unseen:
+        if now - session.last_used < self._last_used:
             return
-        used.seen = now
-        self._open.move_to_end(used.id)
+        session.last_used = now
+        self._open.move_to_end(session.id)
         if self._timer is None:
             self._timer = self._loop.call_later(self._idle, self._sweep)
 
@@ -150,7 +160,7 @@ class Sessions:
         self._timer = None
         while self._open:
             eldest = next(iter(self._open.values()))
-            left = eldest.seen + self._idle - self._loop.time()
+            left = eldest.last_used + self._idle - self._loop.time()
             if left > 0:
                 if self._timer is not None:
                     self._timer.cancel()

@@ -8,9 +8,9 @@ from collections.abc import Awaitable, Callable
 from typing import Final
 
 from ...exchange import log
-from ...sse import COMMENT, encode
+from ...sse import KEEP_ALIVE_COMMENT, encode
 from .events import EventStore
-from .silence import Silence
+from .silence import KeepAliveTimer
 
 RETRY: Final = 500  # Milliseconds a client is asked to wait before it comes back to a stream that was parted from.
 _FULL: Final = 256  # Messages that may wait for a connection before who sends them has to wait as well.
@@ -18,7 +18,7 @@ _FULL: Final = 256  # Messages that may wait for a connection before who sends t
 Write = Callable[[bytes], Awaitable[None]]
 
 
-class Stream:
+class SSEStream:
     """One stream of a server's messages, whichever connections it goes over; each message gets a number.
 
     Only one connection is attached at a time: a new one takes over, so that no message is ever sent on two.
@@ -33,10 +33,10 @@ class Stream:
         "_delivered",
         "_attached",
         "_was_attached",
-        "_is_stirred",
+        "_is_notified",
         "_waiting",
         "_room",
-        "_parted",
+        "_closed_connection",
         "_resumable",
     )
 
@@ -49,10 +49,10 @@ class Stream:
         self._delivered = 0
         self._attached: object | None = None
         self._was_attached = False
-        self._is_stirred = False  # Whether there may be something to do since it was looked last.
+        self._is_notified = False  # Whether there may be something to do since it was looked last.
         self._waiting: asyncio.Future[bool] | None = None
         self._room: asyncio.Event | None = None
-        self._parted = False
+        self._closed_connection = False
         self._resumable = resumable
 
     def put(self, message: bytes) -> None:
@@ -60,17 +60,19 @@ class Stream:
         self.last += 1
         self.size += len(message)
         self._store.add(self.id, self.last, message)
-        self._stir()
+        self._notify()
 
     def finish(self) -> None:
         """Nothing comes any more: the connection ends when all is sent."""
         self.finished = True
-        self._stir()
+        self._notify()
 
-    def part(self) -> None:
+    def close_connection(self) -> None:
         """End the connection, not the stream: the client is to come back for the rest."""
-        self._parted = self._attached is not None or not self._was_attached  # Before the first one, that one is meant.
-        self._stir()
+        self._closed_connection = (
+            self._attached is not None or not self._was_attached
+        )  # Before the first one, that one is meant.
+        self._notify()
 
     def drop(self) -> None:
         """End the stream, and forget what was sent on it."""
@@ -83,7 +85,7 @@ class Stream:
         """Whether a connection is attached."""
         return self._attached is not None
 
-    async def drained(self) -> None:
+    async def drain(self) -> None:
         """Wait while the connection that is attached is far behind."""
         while self._is_full():
             self._room = self._room or asyncio.Event()
@@ -96,56 +98,56 @@ class Stream:
         """Take the stream over for a connection; whatever was attached before is let go."""
         self._attached = connection
         self._was_attached = True
-        self._stir()
+        self._notify()
 
     def release(self, connection: object) -> None:
         """A connection is gone; what comes now waits for another."""
         if self._attached is connection:
             self._attached = None
             self._make_room()
-            self._stir()
+            self._notify()
 
     async def pump(
         self,
         connection: object,
         write: Write,
-        silence: Silence,
+        keep_alive: KeepAliveTimer,
         after: int | None = None,
-        primed: bool = False,
+        priming_event: bool = False,
     ) -> None:
         """Send over an attached connection all that comes after this number, or after what was sent last, until the
         stream is finished, the connection is released, or `part` is called. `primed` begins with an empty event,
         which tells where to resume; after too long a `silence` a comment is sent."""
         cursor = self._delivered if after is None else min(after, self.last)
-        if primed:
+        if priming_event:
             await write(encode(b"", id=f"{self.id}-{cursor}", retry=RETRY))
         while self._attached is connection:
-            self._is_stirred = False
-            cursor = await self._send_on(connection, write, cursor)
+            self._is_notified = False
+            cursor = await self._send_from(connection, write, cursor)
             if self._attached is not connection:
                 return
             if not self._resumable and cursor == self.last:
                 self._store.drop(self.id)  # Nobody can come back for it.
-            if self.finished or self._parted:
+            if self.finished or self._closed_connection:
                 break
-            if not self._is_stirred:
+            if not self._is_notified:
                 # Waited for here, and not in a function of its own: very many streams wait at once.
                 waiting = self._waiting = asyncio.get_running_loop().create_future()
-                silence.begin(waiting)
+                keep_alive.begin(waiting)
                 try:
                     is_silent = not await waiting
                 finally:
-                    silence.end(waiting)
+                    keep_alive.end(waiting)
                     if self._waiting is waiting:  # And not that of a connection that took over.
                         self._waiting = None
                 if is_silent:
-                    await write(COMMENT)
-        if self._parted and not self.finished and self._attached is connection:
+                    await write(KEEP_ALIVE_COMMENT)
+        if self._closed_connection and not self.finished and self._attached is connection:
             await write(b"retry: %d\n\n" % RETRY)
-            self._parted = False
+            self._closed_connection = False
         self.release(connection)
 
-    async def _send_on(self, connection: object, write: Write, cursor: int) -> int:
+    async def _send_from(self, connection: object, write: Write, cursor: int) -> int:
         """Send what came after a number, as long as the connection is attached; the number of what was sent last."""
         for number, message in self._store.after(self.id, cursor):
             if number > cursor + 1:
@@ -162,7 +164,7 @@ class Stream:
             self._room.set()
             self._room = None
 
-    def _stir(self) -> None:
-        self._is_stirred = True
+    def _notify(self) -> None:
+        self._is_notified = True
         if self._waiting is not None and not self._waiting.done():
             self._waiting.set_result(True)

@@ -9,10 +9,10 @@ from typing import Any, Final
 
 from ... import jsonrpc
 from ...exchange import log
-from ...http.headers import EVENTS, JSON, Turned
+from ...http.headers import EVENT_STREAM, JSON, HTTPError
 from ...jsonrpc import Id
-from .silence import Silence
-from .streams import Stream
+from .silence import KeepAliveTimer
+from .streams import SSEStream
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -22,27 +22,27 @@ Raw = Sequence[tuple[bytes, bytes]]
 
 _JSON: Final = (b"content-type", JSON.encode())
 _STREAM: Final = (
-    (b"content-type", EVENTS.encode()),
+    (b"content-type", EVENT_STREAM.encode()),
     (b"cache-control", b"no-store"),
     (b"x-accel-buffering", b"no"),
 )
 
 
-class Left(Exception):
+class ClientDisconnectError(Exception):
     """The client went away before its request was complete."""
 
 
-def leaving(receive: Receive, longest: float | None = None) -> asyncio.Task[None]:
+def disconnect_task(receive: Receive, max_seconds: float | None = None) -> asyncio.Task[None]:
     """A task that ends when the client of a request goes away, or has to: after so many seconds."""
     loop = asyncio.get_running_loop()
-    task = loop.create_task(_gone(receive))
-    if longest is not None:
-        timer = loop.call_later(longest, task.cancel)
+    task = loop.create_task(_wait_for_disconnect(receive))
+    if max_seconds is not None:
+        timer = loop.call_later(max_seconds, task.cancel)
         task.add_done_callback(lambda _: timer.cancel())
     return task
 
 
-async def _gone(receive: Receive) -> None:
+async def _wait_for_disconnect(receive: Receive) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass
 
@@ -57,18 +57,18 @@ async def respond(send: Send, status: int, body: bytes = b"", more: Raw = ()) ->
     await send({"type": "http.response.body", "body": body})
 
 
-async def turn_away(send: Send, turned: Turned, id: Id | None = None, null_id: bool = False, more: Raw = ()) -> None:
+async def send_error(send: Send, error: HTTPError, id: Id | None = None, null_id: bool = False, more: Raw = ()) -> None:
     """Send the answer to a request that is turned away."""
-    body = jsonrpc.error(id, turned.code, turned.why, turned.data, null_id)
+    body = jsonrpc.error(id, error.code, error.reason, error.data, null_id)
     # What is left of the body is not read, so the connection cannot go on to another request.
-    closing = ((b"connection", b"close"),) if turned.status in (408, 413, 431) else ()
-    await respond(send, turned.status, body, (*more, *closing))
+    closing = ((b"connection", b"close"),) if error.status in (408, 413, 431) else ()
+    await respond(send, error.status, body, (*more, *closing))
 
 
-async def announce(send: Send, method: str, document: bytes) -> None:
+async def send_metadata(send: Send, method: str, document: bytes) -> None:
     """Send a document that is for everybody, scripts of any page among them."""
     if method not in ("GET", "HEAD"):
-        return await turn_away(send, Turned(405, "this is only read"), more=[(b"allow", b"GET, HEAD")])
+        return await send_error(send, HTTPError(405, "this is only read"), more=[(b"allow", b"GET, HEAD")])
     open_to_all = ((b"access-control-allow-origin", b"*"), (b"cache-control", b"public, max-age=300"))
     await respond(send, 200, document, open_to_all)
 
@@ -84,32 +84,32 @@ async def end_stream(send: Send) -> None:
 
 
 async def send_stream(
-    stream: Stream,
-    leaving: asyncio.Future[None],
+    stream: SSEStream,
+    disconnect: asyncio.Future[None],
     send: Send,
-    silence: Silence,
+    keep_alive: KeepAliveTimer,
     *,
     more: Raw = (),
     first: bytes = b"",
     after: int | None = None,
-    primed: bool = False,
+    priming_event: bool = False,
 ) -> None:
     """Send a stream over one connection, until it ends or its client is `leaving`, which is given up then. `first`
     comes before its events; the rest is what `Stream.pump` says."""
     write = partial(_send_part, send)
-    stream.attach(leaving)
-    leaving.add_done_callback(stream.release)
+    stream.attach(disconnect)
+    disconnect.add_done_callback(stream.release)
     try:
         await begin_stream(send, more)
         if first:
             await write(first)
-        await stream.pump(leaving, write, silence, after, primed)
+        await stream.pump(disconnect, write, keep_alive, after, priming_event)
         await end_stream(send)
     except OSError as fault:
         log.debug("a client left its stream: %s", fault)
     finally:
-        stream.release(leaving)
-        leaving.cancel()
+        stream.release(disconnect)
+        disconnect.cancel()
 
 
 async def _send_part(send: Send, part: bytes) -> None:

@@ -9,24 +9,24 @@ from dataclasses import dataclass, field
 from typing import Final
 from urllib.parse import urljoin
 
-from ...errors import InvalidResponse, LocalError, NotConnected, Rejected
-from ...framing import LIMIT
-from ...http.asking import SPOKEN, Spoken, follows, origin, plain
-from ...http.headers import EVENTS, media_type
-from ...sse import Event, Events, Oversized
+from ...errors import InvalidResponseError, LocalError, ConnectionClosedError, HTTPStatusError
+from ...framing import MAX_MESSAGE_BYTES
+from ...http.asking import REVISION_EXTENSION, NegotiatedRevision, may_follow_redirect, origin, redact_url
+from ...http.headers import EVENT_STREAM, media_type
+from ...sse import ServerSentEvent, SSEDecoder, OversizedEventError
 
 try:
     import httpx2
 except ImportError:
     raise LocalError("a client over HTTP needs httpx2: pip install 'mcp-codegen[http]'") from None
 
-_MOST_REDIRECTS: Final = 5
+_MAX_REDIRECTS: Final = 5
 _ERROR_LIMIT: Final = 64 * 1024  # Bytes of an error's body that are read.
-_KEPT: Final = 20  # Idle connections kept for the next request.
+_FORWARDED_HEADERS: Final = 20  # Idle connections kept for the next request.
 
 
 @dataclass(frozen=True, slots=True)
-class Reach:
+class HTTPOptions:
     """How a server is reached. `timeout`: seconds to connect, and to be told that a notification was accepted; the
     answer to a request is waited for as its call says. `limit`: bytes of one message. `client`: used as it is, instead
     of one of our own, and not closed."""
@@ -36,19 +36,19 @@ class Reach:
     proxy: str | None = None
     tls: ssl.SSLContext | None = None
     timeout: float = 30.0
-    limit: int = LIMIT
+    max_bytes: int = MAX_MESSAGE_BYTES
     client: httpx2.AsyncClient | None = None
 
     @property
-    def patience(self) -> float:
+    def login_timeout(self) -> float:
         """Seconds that a person may take to log in, before the first request is answered."""
-        return float(getattr(self.auth, "patience", 0.0))
+        return float(getattr(self.auth, "login_timeout", 0.0))
 
 
-class Channel:
+class HTTPConnection:
     """Requests to one server."""
 
-    def __init__(self, url: str, reach: Reach) -> None:
+    def __init__(self, url: str, options: HTTPOptions) -> None:
         try:
             scheme, host, _ = origin(url)
         except ValueError:
@@ -56,52 +56,58 @@ class Channel:
         if scheme not in ("http", "https") or not host:
             raise LocalError("the URL of a server begins with http:// or https:// and has a host")
         self.url = url
-        self.reach = reach
-        self.spoken: Spoken | None = None
-        self._client = reach.client or httpx2.AsyncClient(
-            verify=reach.tls or True,
-            proxy=reach.proxy,
-            limits=httpx2.Limits(max_connections=None, max_keepalive_connections=_KEPT),
+        self.options = options
+        self.negotiated: NegotiatedRevision | None = None
+        self._client = options.client or httpx2.AsyncClient(
+            verify=options.tls or True,
+            proxy=options.proxy,
+            limits=httpx2.Limits(max_connections=None, max_keepalive_connections=_FORWARDED_HEADERS),
         )
 
     async def send(
-        self, method: str, headers: Mapping[str, str], body: bytes | None = None, url: str = "", patient: bool = True
+        self,
+        method: str,
+        headers: Mapping[str, str],
+        body: bytes | None = None,
+        url: str = "",
+        wait_for_response: bool = True,
     ) -> httpx2.Response:
         """Send a request; its answer has a head, and a body that is still to be read, and is closed by whoever got it.
-        Who is `patient` waits for it without end. Raises NotConnected, or Rejected for a redirect not followed."""
+        Who is `patient` waits for it without end. Raises ConnectionClosedError, or Rejected for a redirect not followed.
+        """
         at = url or self.url
-        limit = self.reach.timeout
-        timeout = httpx2.Timeout(limit, read=None if patient else limit)
+        limit = self.options.timeout
+        timeout = httpx2.Timeout(limit, read=None if wait_for_response else limit)
         # Content codings are not asked for, so that no few bytes become many.
-        own = {name.lower(): value for name, value in self.reach.headers.items()}
+        own = {name.lower(): value for name, value in self.options.headers.items()}
         every = {"accept-encoding": "identity", **own, **headers}
-        for _ in range(_MOST_REDIRECTS):
+        for _ in range(_MAX_REDIRECTS):
             try:
                 request = self._client.build_request(method, at, headers=every, content=body, timeout=timeout)
-                request.extensions[SPOKEN] = self.spoken
-                response = await self._authorized(request)
+                request.extensions[REVISION_EXTENSION] = self.negotiated
+                response = await self._authorize(request)
             except (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError, RuntimeError) as fault:
                 # RuntimeError: the client was closed.
-                raise NotConnected(f"{method} {plain(at)}: {type(fault).__name__}: {fault}") from None
+                raise ConnectionClosedError(f"{method} {redact_url(at)}: {type(fault).__name__}: {fault}") from None
             target = response.headers.get("location")
             if not 300 <= response.status_code < 400 or target is None:
                 return response
             await response.aclose()
             target = urljoin(at, target)
-            if not follows(response.status_code, method, at, target):
-                raise Rejected(
-                    f"{method} {plain(at)}: status {response.status_code} to {plain(target)} is not followed: a redirect"
+            if not may_follow_redirect(response.status_code, method, at, target):
+                raise HTTPStatusError(
+                    f"{method} {redact_url(at)}: status {response.status_code} to {redact_url(target)} is not followed: a redirect"
                     " has to stay at its origin and keep the method",
                     response.status_code,
                 )
             at = target
-        raise Rejected(f"{method} {plain(at)}: more than {_MOST_REDIRECTS} redirects", 310)
+        raise HTTPStatusError(f"{method} {redact_url(at)}: more than {_MAX_REDIRECTS} redirects", 310)
 
-    async def _authorized(self, request: httpx2.Request) -> httpx2.Response:
+    async def _authorize(self, request: httpx2.Request) -> httpx2.Response:
         """The answer to a request, sent as often as its authorization wants; what is not the last is read in part."""
-        if self.reach.auth is None:
+        if self.options.auth is None:
             return await self._client.send(request, stream=True, follow_redirects=False)
-        async with aclosing(self.reach.auth.async_auth_flow(request)) as flow:
+        async with aclosing(self.options.auth.async_auth_flow(request)) as flow:
             request = await anext(flow)
             while True:
                 response = await self._client.send(request, stream=True, auth=None, follow_redirects=False)
@@ -115,9 +121,9 @@ class Channel:
                 await self.read_error(response)
 
     async def read(self, response: httpx2.Response) -> bytes:
-        """The whole body. Raises InvalidResponse where it is too long, NotConnected where it breaks off."""
+        """The whole body. Raises InvalidResponseError where it is too long, ConnectionClosedError where it breaks off."""
         self._check_coding(response)
-        limit = self.reach.limit
+        limit = self.options.max_bytes
         parts: list[bytes] = []
         size = 0
         try:
@@ -125,9 +131,11 @@ class Channel:
                 parts.append(part)
                 size += len(part)
                 if size > limit:
-                    raise InvalidResponse(f"{self.name(response)}: the answer is longer than {limit} bytes")
+                    raise InvalidResponseError(f"{self.describe(response)}: the answer is longer than {limit} bytes")
         except (httpx2.HTTPError, httpx2.StreamError) as fault:
-            raise NotConnected(f"{self.name(response)}: the answer broke off: {type(fault).__name__}") from None
+            raise ConnectionClosedError(
+                f"{self.describe(response)}: the answer broke off: {type(fault).__name__}"
+            ) from None
         finally:
             await response.aclose()
         return b"".join(parts)
@@ -145,8 +153,8 @@ class Channel:
             await response.aclose()
         return b"" if response.headers.get("content-encoding", "identity") != "identity" else body
 
-    async def events(self, response: httpx2.Response, events: Events) -> AsyncGenerator[Event, None]:
-        """The events of a stream until it ends, or breaks off. Raises InvalidResponse for one that is too long."""
+    async def events(self, response: httpx2.Response, events: SSEDecoder) -> AsyncGenerator[ServerSentEvent, None]:
+        """The events of a stream until it ends, or breaks off. Raises InvalidResponseError for one that is too long."""
         self._check_coding(response)
         try:
             async for part in response.aiter_raw():
@@ -154,41 +162,43 @@ class Channel:
                     yield event
         except (httpx2.HTTPError, httpx2.StreamError):
             return
-        except Oversized as fault:
-            raise InvalidResponse(f"{self.name(response)}: {fault}") from None
+        except OversizedEventError as fault:
+            raise InvalidResponseError(f"{self.describe(response)}: {fault}") from None
 
-    def decoder(self, before: Events | None = None) -> Events:
+    def decoder(self, previous: SSEDecoder | None = None) -> SSEDecoder:
         """A decoder for a new stream, or for one that goes on where another broke off."""
-        events = Events(self.reach.limit)
-        if before is not None:
-            events.last_id, events.retry = before.last_id, before.retry
+        events = SSEDecoder(self.options.max_bytes)
+        if previous is not None:
+            events.last_id, events.retry = previous.last_id, previous.retry
         return events
 
     def check_stream(self, response: httpx2.Response) -> None:
-        """Raise Rejected for an error, and InvalidResponse for what is no stream of events."""
+        """Raise Rejected for an error, and InvalidResponseError for what is no stream of events."""
         if response.status_code != 200:
-            raise self.rejected(response)
+            raise self.status_error(response)
         kind = response.headers.get("content-type", "")
-        if media_type(kind) != EVENTS:
-            raise InvalidResponse(f"{self.name(response)}: a stream is {EVENTS}, not {kind[:100]!r}")
+        if media_type(kind) != EVENT_STREAM:
+            raise InvalidResponseError(f"{self.describe(response)}: a stream is {EVENT_STREAM}, not {kind[:100]!r}")
 
-    def rejected(self, response: httpx2.Response) -> Rejected:
+    def status_error(self, response: httpx2.Response) -> HTTPStatusError:
         """The error that a status is which stands for no answer."""
-        said = f"{self.name(response)}: status {response.status_code}"
+        said = f"{self.describe(response)}: status {response.status_code}"
         if response.status_code == 401:
-            tokenless = self.reach.auth is None and "authorization" not in map(str.lower, self.reach.headers)
+            tokenless = self.options.auth is None and "authorization" not in map(str.lower, self.options.headers)
             said += ": it wants to know who asks: give Reach(auth=…)" if tokenless else ": it does not take this login"
-        return Rejected(said, response.status_code)
+        return HTTPStatusError(said, response.status_code)
 
-    def name(self, response: httpx2.Response) -> str:
+    def describe(self, response: httpx2.Response) -> str:
         """What was attempted, for errors."""
-        return f"{response.request.method} {plain(str(response.request.url))}"
+        return f"{response.request.method} {redact_url(str(response.request.url))}"
 
     def _check_coding(self, response: httpx2.Response) -> None:
         coding = response.headers.get("content-encoding", "identity").lower()
         if coding not in ("identity", ""):
-            raise InvalidResponse(f"{self.name(response)}: the content coding {coding[:40]!r} was not asked for")
+            raise InvalidResponseError(
+                f"{self.describe(response)}: the content coding {coding[:40]!r} was not asked for"
+            )
 
     async def close(self) -> None:
-        if self.reach.client is None:
+        if self.options.client is None:
             await self._client.aclose()

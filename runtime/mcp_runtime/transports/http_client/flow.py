@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 
-class Flow:
+class PauseGate:
     """Whether more is read."""
 
     def __init__(self) -> None:
@@ -13,12 +13,12 @@ class Flow:
         self._free = asyncio.Event()
         self._free.set()
 
-    def hold(self) -> None:
+    def pause(self) -> None:
         """There is a reason to read no further."""
         self._reasons += 1
         self._free.clear()
 
-    def release(self) -> None:
+    def resume(self) -> None:
         """One that there was is gone."""
         self._reasons -= 1
         if not self._reasons:

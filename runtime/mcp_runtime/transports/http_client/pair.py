@@ -8,47 +8,51 @@ from contextlib import aclosing
 from urllib.parse import urljoin
 
 from ... import jsonrpc
-from ...errors import InvalidResponse, McpError, NotConnected
+from ...errors import InvalidResponseError, MCPError, ConnectionClosedError
 from ...exchange import log
-from ...http.asking import headers_for, origin, plain
+from ...http.asking import headers_for, origin, redact_url
 from ...jsonrpc import Message
 from ...spec import Revision
-from .channel import Channel
-from .flow import Flow
+from .channel import HTTPConnection
+from .flow import PauseGate
 
-Take = Callable[[Message | list[Message]], None]
+Receive = Callable[[Message | list[Message]], None]
 
 
-class Pair:
+class LegacySSEClient:
     """The older way: a stream that the client opens, whose first event says where to POST."""
 
-    def __init__(self, channel: Channel, revision: Revision, take: Take, flow: Flow) -> None:
+    def __init__(self, http: HTTPConnection, revision: Revision, receive: Receive, gate: PauseGate) -> None:
         self.revision = revision
-        self._channel = channel
-        self._take = take
-        self._flow = flow
+        self._http = http
+        self._receive = receive
+        self._gate = gate
         self._endpoint = ""
 
     async def run(self, opened: asyncio.Future[None]) -> None:
         """Open the stream and hand over what it says until it ends; `opened` is done once messages can be sent."""
         response = None
         try:
-            response = await self._channel.send("GET", headers_for(None, self.revision, None, {}))
-            self._channel.check_stream(response)
-            async with aclosing(self._channel.events(response, self._channel.decoder())) as events:
+            response = await self._http.send("GET", headers_for(None, self.revision, None, {}))
+            self._http.check_stream(response)
+            async with aclosing(self._http.events(response, self._http.decoder())) as events:
                 async for event in events:
                     if event.kind == "endpoint":
-                        self._endpoint = self._within(event.data.decode(errors="replace"))
+                        self._endpoint = self._resolve_endpoint(event.data.decode(errors="replace"))
                         if not opened.done():
                             opened.set_result(None)
                     elif not opened.done():
-                        raise InvalidResponse(f"GET {plain(self._channel.url)}: the first event has to be 'endpoint'")
+                        raise InvalidResponseError(
+                            f"GET {redact_url(self._http.url)}: the first event has to be 'endpoint'"
+                        )
                     elif event.kind == "message" and event.data:
-                        await self._flow.wait()
-                        self._take(jsonrpc.decode(event.data))
+                        await self._gate.wait()
+                        self._receive(jsonrpc.decode(event.data))
             if not opened.done():
-                raise NotConnected(f"GET {plain(self._channel.url)}: the stream ended before its 'endpoint' event")
-        except McpError as fault:
+                raise ConnectionClosedError(
+                    f"GET {redact_url(self._http.url)}: the stream ended before its 'endpoint' event"
+                )
+        except MCPError as fault:
             log.debug("%s", fault)
             if not opened.done():
                 opened.set_exception(fault)
@@ -56,21 +60,21 @@ class Pair:
             if response is not None:
                 await response.aclose()
 
-    def _within(self, said: str) -> str:
-        """The address to send to. Raises InvalidResponse for one of another origin."""
-        target = urljoin(self._channel.url, said)
+    def _resolve_endpoint(self, reference: str) -> str:
+        """The address to send to. Raises InvalidResponseError for one of another origin."""
+        target = urljoin(self._http.url, reference)
         try:
-            if origin(target) == origin(self._channel.url):
+            if origin(target) == origin(self._http.url):
                 return target
         except ValueError:
             pass
-        raise InvalidResponse("the 'endpoint' event names an address of another origin than that of the stream")
+        raise InvalidResponseError("the 'endpoint' event names an address of another origin than that of the stream")
 
     async def send(self, message: Message | list[Message], data: bytes) -> None:
-        """Send any message; an answer comes by the stream. Raises McpError where it is not accepted."""
-        async with asyncio.timeout(self._channel.reach.timeout):
+        """Send any message; an answer comes by the stream. Raises MCPError where it is not accepted."""
+        async with asyncio.timeout(self._http.options.timeout):
             headers = headers_for(message, self.revision, None, {})
-            response = await self._channel.send("POST", headers, data, self._endpoint, patient=False)
+            response = await self._http.send("POST", headers, data, self._endpoint, wait_for_response=False)
             await response.aclose()
             if not 200 <= response.status_code < 300:
-                raise self._channel.rejected(response)
+                raise self._http.status_error(response)

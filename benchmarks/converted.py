@@ -9,8 +9,8 @@ import time
 from typing import Any
 
 from mcp_generated import REVISIONS, v2025_11_25, v2026_07_28
-from mcp_runtime.faces.revisions import server_candidates
-from mcp_runtime.faces.server import serve
+from mcp_runtime.versions.candidates import server_candidates
+from mcp_runtime.bindings.server import serve
 from mcp_runtime.transports.memory import MemoryTransport, linked_transports
 
 CALLS, ROUNDS = 2000, 7

@@ -9,7 +9,8 @@ from typing import Any
 import uvicorn
 
 from mcp_generated import v2025_11_25, v2026_07_28
-from mcp_runtime.faces.asgi import MCPASGIApp, HTTPLimits
+from mcp_runtime.bindings.server import asgi_app
+from mcp_runtime.transports.http_server.app import HTTPLimits
 
 
 def echo(revision: ModuleType) -> Any:
@@ -29,5 +30,5 @@ def echo(revision: ModuleType) -> Any:
     return Echo(name="echo", version="1.0")
 
 
-app = MCPASGIApp([echo(v2025_11_25), echo(v2026_07_28)], path="/mcp", limits=HTTPLimits(max_sessions=30_000))
+app = asgi_app(echo(v2025_11_25), echo(v2026_07_28), path="/mcp", limits=HTTPLimits(max_sessions=30_000))
 uvicorn.run(app, port=int(sys.argv[1]), loop="uvloop", http="httptools", log_level="warning", backlog=4096)

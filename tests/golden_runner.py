@@ -19,7 +19,7 @@ from typing import Any, Final, NoReturn
 
 from golden.language import HANDSHAKE, STATELESS, filled
 
-from mcp_codegen.kit.conversation import ANYTHING, Step, bytes_of, difference, read_steps
+from mcp_codegen.testkit.transcript import ANYTHING, Step, bytes_of, difference, read_steps
 from mcp_generated import REVISIONS
 
 FOLDER: Final = Path(__file__).resolve().parent / "golden"

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from mcp_codegen.schemas import SchemaCatalog
+from mcp_codegen.catalog import SchemaCatalog
 
 Schema = dict[str, Any]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from mcp_codegen.ir import Alias, Array, Map, Plain, Ref, Revision, Type, Union, Values
+from mcp_codegen.model.ir import Alias, Array, Map, Plain, Ref, Revision, Type, Union, Values
 
 TEXTS = ("text", "https://example.org/", "file:///text")
 

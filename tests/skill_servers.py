@@ -9,8 +9,8 @@ from conftest import ROOT
 
 from mcp_generated.extensions.skills import Server
 from mcp_generated.extensions.skills import types as t
-from mcp_runtime.app.skills import SkillServerMixin
-from mcp_runtime.skills import SkillDirectory
+from mcp_runtime.extensions.skills.server import SkillServerMixin
+from mcp_runtime.extensions.skills import SkillDirectory
 
 EXAMPLE = ROOT / "examples" / "skills"
 NOTES = "skill://release-notes/SKILL.md"

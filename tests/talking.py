@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from mcp_runtime.wire import validator
+from mcp_runtime.protocol.models import validator
 
 
 async def talk(module: str, samples: dict[str, list[Any]]) -> int:

@@ -17,7 +17,7 @@ from mcp_generated.extensions.apps import App, SyncApp
 from mcp_generated.extensions.apps import types as t
 from mcp_generated.v2025_11_25 import types as core
 from mcp_runtime.errors import LocalError, ProtocolViolationError, RemoteError
-from mcp_runtime.faces.client import ClientContext
+from mcp_runtime.client.core import ClientContext
 
 HOST = str(Path(__file__).parent / "view_host.py")
 WAIT = 60

@@ -10,11 +10,11 @@ from click.testing import CliRunner
 from conftest import ROOT
 from invented import folder, message, no_capability, record, skeleton
 
-from mcp_codegen.cli import main
-from mcp_codegen.edition import normalize
+from mcp_codegen.cli.main import main
+from mcp_codegen.importer.normalize import normalize
 from mcp_codegen.errors import CodegenError
-from mcp_codegen.ir import Object, Plain
-from mcp_codegen.typescript import parse
+from mcp_codegen.model.ir import Object, Plain
+from mcp_codegen.importer.typescript import parse
 
 
 def test_the_report_of_the_releases_in_docs_is_what_the_schemas_give() -> None:

@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 from conftest import ROOT
 from invented import folder, skeleton
 
-from mcp_codegen.cli import main
+from mcp_codegen.cli.main import main
 from mcp_generated import REVISIONS
 
 SOURCE = f"{ROOT}/codegen{os.pathsep}{ROOT}/runtime"

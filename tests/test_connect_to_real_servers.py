@@ -12,7 +12,7 @@ from peers import python_peer
 import mcp_generated
 from mcp_generated import REVISIONS
 from mcp_generated.v2026_07_28 import types as t
-from mcp_runtime.faces.calls import RequestOptions
+from mcp_runtime.session.options import RequestOptions
 
 SERVER = Path(__file__).resolve().parent / "peer_drivers" / "python_sdk_server.py"
 

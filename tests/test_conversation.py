@@ -23,7 +23,7 @@ from mcp_runtime.errors import (
     JSONRPCError,
     RequestTimeoutError,
 )
-from mcp_runtime.faces.calls import RequestOptions
+from mcp_runtime.session.options import RequestOptions
 
 ECHO = [sys.executable, str(ROOT / "examples" / "echo" / "server.py"), "stdio"]
 DEADLINE = 20.0

@@ -18,14 +18,14 @@ from typing import Any
 import jsonschema
 import pytest
 from conftest import ROOT, needs_official, official, package
-from mcp_codegen.kit.instances import Instances
+from mcp_codegen.testkit.instances import Instances
 
 from mcp_codegen.errors import OverlayError
-from mcp_codegen.schemas import SchemaCatalog
+from mcp_codegen.catalog import SchemaCatalog
 from mcp_generated import REVISIONS
-from mcp_runtime.convert import Chain, ConversionReport, chain_of
+from mcp_runtime.versions.conversion import Chain, ConversionReport, chain_of
 from mcp_runtime.errors import ConversionError
-from mcp_runtime.spec import InputRequest, Notification, Request
+from mcp_runtime.protocol.revision import InputRequest, Notification, Request
 
 COUNT = int(os.environ.get("MCP_CONVERSIONS", "200"))
 PAIRS = [*pairwise(REVISIONS), *((new, old) for old, new in pairwise(REVISIONS))]

@@ -13,8 +13,8 @@ from behaviour.support import EVERY, Rev, among, client_of, server_of
 from checkers import pyright
 
 from mcp_generated import v2026_07_28
-from mcp_runtime.faces.client import BaseClient
-from mcp_runtime.wire import validator
+from mcp_runtime.bindings.client import BaseClient
+from mcp_runtime.protocol.models import validator
 
 t = v2026_07_28.types
 TOLD = " is deprecated in MCP 2026-07-28"

@@ -9,7 +9,7 @@ from conftest import package
 from pydantic import BaseModel, ValidationError
 
 from mcp_generated import REVISIONS
-from mcp_runtime.wire import validator
+from mcp_runtime.protocol.models import validator
 
 ORDER = list(REVISIONS)
 TEXT = {"type": "text", "text": "x"}

@@ -10,7 +10,7 @@ from typing import Any
 import anyio
 import pytest
 
-from mcp_runtime.eager import EagerTaskStarter
+from mcp_runtime.aio.eager import EagerTaskStarter
 
 Scene = Callable[[EagerTaskStarter], Awaitable[None]]
 NAME = ContextVar("NAME", default="nobody")

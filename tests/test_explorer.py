@@ -16,9 +16,9 @@ from click.testing import CliRunner
 from conftest import ROOT
 from invented import folder, message, record, skeleton
 
-from mcp_codegen.cli import main
+from mcp_codegen.cli.main import main
 from mcp_codegen.diff.compare import compare
-from mcp_codegen.schemas import SchemaCatalog
+from mcp_codegen.catalog import SchemaCatalog
 from mcp_generated import REVISIONS
 
 HOSTILE = "</script><script>document.title='stolen'</script><img src=x onerror=\"document.title='stolen'\">"

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
-from mcp_codegen.cli import main
-from mcp_codegen.homes import data_path
+from mcp_codegen.cli.main import main
+from mcp_codegen.paths import data_path
 from peers import node_peer
 
 NEWEST = "2026-07-28"

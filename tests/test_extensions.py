@@ -12,13 +12,13 @@ from typing import Any, ClassVar
 import pytest
 
 from mcp_codegen.errors import SchemaError
-from mcp_codegen.extensions.folder import extensions, mounted_on, read_own
-from mcp_codegen.extensions.importing import extension_schema
+from mcp_codegen.extensions.catalog import extensions, mounted_on, read_own
+from mcp_codegen.extensions.importer import extension_schema
 from mcp_codegen.extensions.manifest import Manifest, read_manifest
 from mcp_codegen.extensions.mount import Mounted, mount
 from mcp_codegen.extensions.render import render_extension
-from mcp_codegen.homes import data_path, template_folders
-from mcp_codegen.schemas import SchemaCatalog
+from mcp_codegen.paths import data_path, template_folders
+from mcp_codegen.catalog import SchemaCatalog
 from mcp_generated.extensions import tasks as tasks_extension
 from mcp_generated.extensions.skills import methods as skills
 from mcp_generated.extensions.tasks import Client
@@ -27,8 +27,8 @@ from mcp_generated.extensions.tasks import types as t
 from mcp_generated.v2026_07_28 import Client as PlainClient
 from mcp_generated.v2026_07_28 import Server as PlainServer
 from mcp_runtime.errors import InvalidResponseError, ProtocolViolationError, RemoteError
-from mcp_runtime.lifecycle import parse_capability_path
-from mcp_runtime.spec import META, Request
+from mcp_runtime.protocol.capabilities import parse_capability_path
+from mcp_runtime.protocol.revision import META, Request
 
 TASKS: dict[str, Any] = {"extensions": {"io.modelcontextprotocol/tasks": {}}}
 SERVER = str(Path(__file__).parent / "task_server.py")

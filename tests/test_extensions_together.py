@@ -13,7 +13,7 @@ from mcp_generated.extensions.tasks import types as t
 from mcp_generated.v2025_11_25 import Client as Other
 from mcp_generated.v2026_07_28 import Client as Core
 from mcp_runtime.errors import LocalError, ProtocolViolationError
-from mcp_runtime.spec import InterimResult, Revision
+from mcp_runtime.protocol.revision import InterimResult, Revision
 
 TASKS, SKILLS = "io.modelcontextprotocol/tasks", "io.modelcontextprotocol/skills"
 DECLARED: dict[str, Any] = {"extensions": {TASKS: {}}}

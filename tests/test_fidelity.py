@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 from conftest import OFFICIAL, ROOT, needs_official, official, package
-from mcp_codegen.kit.instances import Instances, Json
+from mcp_codegen.testkit.instances import Instances, Json
 from jsonschema import Draft7Validator, Draft202012Validator
 from pydantic import TypeAdapter, ValidationError
 
-from mcp_runtime.wire import validator
+from mcp_runtime.protocol.models import validator
 
 MUTATIONS = 6_500
 EXAMPLES = sorted(OFFICIAL.glob("*/examples/*/*.json"))

@@ -23,12 +23,12 @@ from conftest import ROOT
 from mutations import KINDS, Verdict, mutate
 from samples import sample
 
-from mcp_codegen.cli import main
+from mcp_codegen.cli.main import main
 from mcp_codegen.errors import CodegenError
-from mcp_codegen.homes import data_path
-from mcp_codegen.ir import Ref, Revision
-from mcp_codegen.render import render_revision
-from mcp_codegen.schemas import SchemaCatalog
+from mcp_codegen.paths import data_path
+from mcp_codegen.model.ir import Ref, Revision
+from mcp_codegen.render.package import render_revision
+from mcp_codegen.catalog import SchemaCatalog
 
 SEEDS = range(3)
 WHOLE = os.environ.get("MCP_MUTATIONS") == "all"

@@ -11,7 +11,7 @@ import pytest
 from golden.language import HANDSHAKE, filled
 from golden_runner import FOLDER, play, read
 
-from mcp_codegen.kit.conversation import difference
+from mcp_codegen.testkit.transcript import difference
 from mcp_generated import REVISIONS
 
 # A folder of more conversations, such as those that wait for a change of the runtime.

@@ -19,8 +19,8 @@ from invented import folder, message, no_capability, record, skeleton, union
 
 from mcp_codegen.errors import CodegenError
 from mcp_codegen.generate import generate
-from mcp_codegen.homes import template_folders
-from mcp_codegen.names import field_names, type_name
+from mcp_codegen.paths import template_folders
+from mcp_codegen.model.names import field_names, type_name
 
 CANARY = "__import__('builtins').__dict__.__setitem__('stung', 1)"
 HOSTILE = [
@@ -63,7 +63,16 @@ CALLS = {
         "Handshake",
         "HTTPProfile",
     ),
-    *("lazy_module", "_send_request", "_send_request_for", "_send_notification", "_paginate", "_run", "_iterate", "_not_handled"),
+    *(
+        "lazy_module",
+        "_send_request",
+        "_send_request_for",
+        "_send_notification",
+        "_paginate",
+        "_run",
+        "_iterate",
+        "_not_handled",
+    ),
 }
 FORBIDDEN = (
     *(

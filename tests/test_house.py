@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from conftest import ROOT, package
 
-from mcp_codegen.names import RESERVED_BY_ENDPOINTS
+from mcp_codegen.model.names import RESERVED_BY_ENDPOINTS
 from mcp_generated import REVISIONS
 
 HAND_WRITTEN = [
@@ -160,9 +160,9 @@ def loaded_by(statement: str) -> set[str]:
 
 def test_importing_loads_nothing_that_was_not_asked_for() -> None:
     assert loaded_by("import mcp_generated") == {"mcp_generated"}
-    package_alone = {"mcp_generated", "mcp_generated.v2025_03_26", "mcp_runtime", "mcp_runtime.lazy"}
+    package_alone = {"mcp_generated", "mcp_generated.v2025_03_26", "mcp_runtime", "mcp_runtime._lazy"}
     assert loaded_by("import mcp_generated.v2025_03_26") == package_alone
-    with_types = {*package_alone, "mcp_generated.v2025_03_26.types", "mcp_runtime.wire", "pydantic"}
+    with_types = {*package_alone, "mcp_generated.v2025_03_26.types", "mcp_runtime.protocol.models", "pydantic"}
     assert loaded_by("from mcp_generated.v2025_03_26 import types") == with_types
     everything = loaded_by("from mcp_generated.v2025_03_26 import Client, Server, types, methods")
     assert not [each for each in everything if each.startswith("mcp_generated.v") and "v2025_03_26" not in each]
@@ -179,9 +179,11 @@ def test_an_unknown_name_of_a_package_is_an_attribute_error() -> None:
 
 def test_no_generated_method_can_hide_one_of_its_base_class() -> None:
     from mcp_generated.v2025_03_26 import Client, Server
-    from mcp_runtime.faces.client import BaseClient, ClientContext
-    from mcp_runtime.faces.server import BaseServer, ServerContext
-    from mcp_runtime.faces.sync import BaseSyncClient
+    from mcp_runtime.bindings.client import BaseClient
+    from mcp_runtime.client.core import ClientContext
+    from mcp_runtime.bindings.server import BaseServer
+    from mcp_runtime.server.context import ServerContext
+    from mcp_runtime.bindings.sync import BaseSyncClient
 
     server = Server(name="x", version="1")
     classes = (BaseServer, BaseClient, BaseSyncClient, ServerContext, ClientContext)

@@ -10,11 +10,11 @@ import pytest
 from click.testing import CliRunner, Result
 from conftest import ROOT, needs_official, official
 
-from mcp_codegen.cli import main
-from mcp_codegen.edition import normalize
+from mcp_codegen.cli.main import main
+from mcp_codegen.importer.normalize import normalize
 from mcp_codegen.errors import SchemaError
-from mcp_codegen.official import as_official, differences, published
-from mcp_codegen.typescript import parse
+from mcp_codegen.importer.official import as_official, differences, published
+from mcp_codegen.importer.typescript import parse
 
 SPECIFICATION = Path(os.environ.get("MCP_SPECIFICATION", "absent"))
 TS = """

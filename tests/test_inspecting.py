@@ -13,9 +13,9 @@ import pytest
 from click.testing import CliRunner, Result
 from conftest import ROOT
 
-from mcp_codegen.cli import main
-from mcp_codegen.console import plain
-from mcp_codegen.tools.hosts import usual_place
+from mcp_codegen.cli.main import main
+from mcp_codegen.output import plain
+from mcp_codegen.servers.host_config import usual_place
 
 EVERYTHING = str(ROOT / "examples" / "everything" / "server.py")
 

@@ -8,7 +8,7 @@ from contextvars import ContextVar
 
 import pytest
 
-from mcp_runtime.eager import InlineFuture
+from mcp_runtime.aio.eager import InlineFuture
 
 NAME = ContextVar("NAME", default="nobody")
 

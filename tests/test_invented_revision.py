@@ -15,13 +15,13 @@ from click.testing import CliRunner
 from conftest import ROOT
 from invented import message, record
 
-from mcp_codegen.cli import main
+from mcp_codegen.cli.main import main
 
 CONVERSATION = """
 import asyncio
 from future.v2099_01_01 import Client, Context, Server
 from future.v2099_01_01 import types as t
-from mcp_runtime.faces.client import ClientContext
+from mcp_runtime.client.core import ClientContext
 
 
 class Notes(Server):
@@ -59,9 +59,9 @@ import future
 from future import v2026_07_28 as old
 from future.v2099_01_01 import Client, Context, Server
 from future.v2099_01_01 import types as t
-from mcp_runtime.convert import ConversionReport
+from mcp_runtime.versions.conversion import ConversionReport
 from mcp_runtime.errors import ConversionError
-from mcp_runtime.faces.revisions import servers_of
+from mcp_runtime.versions.candidates import servers_of
 
 
 class Notes(Server):

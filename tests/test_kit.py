@@ -14,13 +14,13 @@ from click.testing import CliRunner
 from conftest import ROOT, package
 from pydantic import TypeAdapter, ValidationError
 
-from mcp_codegen.cli import main
-from mcp_codegen.kit.conversation import bytes_of, read_steps, text_of
-from mcp_codegen.kit.messages import Messages
-from mcp_codegen.kit.replay import Replay
+from mcp_codegen.cli.main import main
+from mcp_codegen.testkit.transcript import bytes_of, read_steps, text_of
+from mcp_codegen.testkit.messages import Messages
+from mcp_codegen.testkit.replay import Replay
 from mcp_codegen.errors import CodegenError
-from mcp_codegen.schemas import SchemaCatalog
-from mcp_runtime.wire import validator
+from mcp_codegen.catalog import SchemaCatalog
+from mcp_runtime.protocol.models import validator
 
 DEADLINE = 60.0  # Seconds that a program may take on a busy machine.
 PROGRAM = [sys.executable, "-m", "mcp_codegen"]

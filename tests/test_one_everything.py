@@ -20,7 +20,7 @@ from conftest import ROOT
 
 import mcp_generated
 from mcp_runtime.errors import RemoteJSONRPCError, MCPError
-from mcp_runtime.faces.calls import RequestOptions
+from mcp_runtime.session.options import RequestOptions
 
 APP: Final = str(ROOT / "examples" / "everything" / "app.py")
 TOOLS: Final = [

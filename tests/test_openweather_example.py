@@ -16,7 +16,7 @@ from fake_weather import Answer, FakeWeather, as_json, serving
 from mcp_generated.v2025_11_25 import Client
 from mcp_generated.v2025_11_25 import types as t
 from mcp_runtime.errors import RemoteJSONRPCError
-from mcp_runtime.faces.calls import RequestOptions
+from mcp_runtime.session.options import RequestOptions
 
 SERVER = [sys.executable, str(ROOT / "examples" / "openweather" / "server.py")]
 KEY = "k3y"

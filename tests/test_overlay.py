@@ -8,7 +8,7 @@ import pytest
 from invented import folder, message, record, skeleton
 
 from mcp_codegen.errors import CodegenError
-from mcp_codegen.ir import Object
+from mcp_codegen.model.ir import Object
 
 INLINE = record({"inner": record({"a": {"type": "string"}}, "a")}, "inner")
 

@@ -9,11 +9,12 @@ import pytest
 from conftest import package
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from mcp_runtime import jsonrpc
-from mcp_runtime.framing import OVERSIZED_MESSAGE, LineDecoder
-from mcp_runtime.jsonrpc import ErrorMessage, NotificationMessage, RequestMessage, ResultMessage
-from mcp_runtime.lifecycle import Phase
-from mcp_runtime.peer import ResponseReceived, RequestReceived, Batch, Connection, MessageRejected, NotificationReceived
+from mcp_runtime.protocol import jsonrpc
+from mcp_runtime.protocol.framing import OVERSIZED_MESSAGE, LineDecoder
+from mcp_runtime.protocol.jsonrpc import ErrorMessage, NotificationMessage, RequestMessage, ResultMessage
+from mcp_runtime.protocol.lifecycle import Phase
+from mcp_runtime.protocol.events import ResponseReceived, RequestReceived, Batch, MessageRejected, NotificationReceived
+from mcp_runtime.protocol.connection import Connection
 
 from mcp_generated import REVISIONS
 

@@ -10,8 +10,8 @@ from peer_drivers.our_client import way as way  # Runs each test in all ways.
 
 from mcp_generated.v2025_11_25 import types as t
 from mcp_runtime.errors import RemoteJSONRPCError, RequestTimeoutError
-from mcp_runtime.exchange import Progress
-from mcp_runtime.faces.calls import RequestOptions
+from mcp_runtime.session.pending import Progress
+from mcp_runtime.session.options import RequestOptions
 
 
 def test_progress_reaches_the_callback() -> None:

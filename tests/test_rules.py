@@ -9,7 +9,7 @@ import pytest
 from invented import folder, message, no_capability, record, skeleton, union
 
 from mcp_codegen.errors import CodegenError
-from mcp_codegen.ir import InterimResult, Method, Object, Union
+from mcp_codegen.model.ir import InterimResult, Method, Object, Union
 
 REF = "#/$defs/"
 

@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mcp_runtime.errors import LocalError
-from mcp_runtime.skills import SkillDirectory
-from mcp_runtime.skills.entry import MAX_BYTES, MAX_FILES, SkillEntry
-from mcp_runtime.skills.frontmatter import parse_front_matter
+from mcp_runtime.extensions.skills import SkillDirectory
+from mcp_runtime.extensions.skills.entry import MAX_BYTES, MAX_FILES, SkillEntry
+from mcp_runtime.extensions.skills.frontmatter import parse_front_matter
 
 HEAD = "---\nname: {}\ndescription: For tests.\n---\n\nDo it.\n"
 

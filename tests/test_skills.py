@@ -15,10 +15,10 @@ from mcp_generated import REVISIONS, App, v2026_07_28
 from mcp_generated.extensions import skills, tasks
 from mcp_generated.extensions.skills import Client, Server, SyncClient
 from mcp_generated.extensions.skills import types as t
-from mcp_runtime.app.skills import SkillServerMixin
+from mcp_runtime.extensions.skills.server import SkillServerMixin
 from mcp_runtime.errors import RemoteJSONRPCError, LocalError, ProtocolViolationError
-from mcp_runtime.faces.revisions import server_candidates
-from mcp_runtime.skills import VerifiedSkill, SkillDirectory
+from mcp_runtime.versions.candidates import server_candidates
+from mcp_runtime.extensions.skills import VerifiedSkill, SkillDirectory
 
 SKILLS = "io.modelcontextprotocol/skills"
 INVALID_PARAMS = -32602

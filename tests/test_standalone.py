@@ -14,7 +14,7 @@ from conftest import ROOT
 from fake_weather import serving
 from pydantic import VERSION
 
-from mcp_codegen.cli import main
+from mcp_codegen.cli.main import main
 
 DEADLINE = 120.0  # Seconds that a process may take on a busy machine.
 

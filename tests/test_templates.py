@@ -10,7 +10,7 @@ from click.testing import CliRunner, Result
 from conftest import ROOT
 from jsonschema import Draft202012Validator
 
-from mcp_codegen.cli import main
+from mcp_codegen.cli.main import main
 
 CONTRACT = ROOT / "docs" / "ir.schema.json"
 REVISION = "2025-03-26"

@@ -16,13 +16,13 @@ from awkward_schemas import awkward_tools
 from click.testing import CliRunner, Result
 from conftest import ROOT
 
-from mcp_codegen.cli import main
+from mcp_codegen.cli.main import main
 from mcp_codegen.errors import CodegenError
-from mcp_codegen.tools.canonical import digest
-from mcp_codegen.tools.change import RULES, SEVERITIES, Change
-from mcp_codegen.tools.compare import compare
-from mcp_codegen.tools.contract import read_contract
-from mcp_codegen.tools.lock import lock_text, read_lock
+from mcp_codegen.servers.canonical import digest
+from mcp_codegen.servers.changes import RULES, SEVERITIES, Change
+from mcp_codegen.servers.compare import compare
+from mcp_codegen.servers.contract import read_contract
+from mcp_codegen.servers.lock import lock_text, read_lock
 
 Json = dict[str, Any]
 

@@ -21,16 +21,16 @@ from conftest import ROOT
 from peer_drivers.our_client import program
 from peers import started
 
-from mcp_codegen.cli import main
+from mcp_codegen.cli.main import main
 from mcp_codegen.errors import CodegenError
-from mcp_codegen.homes import template_folders
-from mcp_codegen.tools.contract import read_contract
-from mcp_codegen.tools.reach import ServerTarget, probe, configured, named
-from mcp_codegen.tools.wrap import wrap
+from mcp_codegen.paths import template_folders
+from mcp_codegen.servers.contract import read_contract
+from mcp_codegen.servers.probe import ServerTarget, probe, configured, named
+from mcp_codegen.servers.wrappers import wrap
 from mcp_generated import v2025_06_18, v2025_11_25
 from mcp_generated.v2025_11_25 import types as t
 from mcp_runtime.errors import InvalidResponseError, ToolResultError
-from mcp_runtime.typed import UNSET
+from mcp_runtime.client.typed_tools import UNSET
 
 EXAMPLES = {
     name: ServerTarget((sys.executable, str(ROOT / "examples" / name / "server.py")))

@@ -17,7 +17,7 @@ from click.testing import CliRunner
 from conftest import ROOT
 from fake_weather import serving
 
-from mcp_codegen.cli import main
+from mcp_codegen.cli.main import main
 from mcp_generated import connect, v2024_11_05, v2025_03_26
 
 EXAMPLES = ROOT / "examples"

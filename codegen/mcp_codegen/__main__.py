@@ -1,5 +1,5 @@
 """`python -m mcp_codegen`: the same as the command `mcp-codegen`."""
 
-from .cli import main
+from .cli.main import main
 
 main()

@@ -6,12 +6,19 @@ from collections.abc import Callable, Iterable
 from itertools import pairwise
 from pathlib import Path
 
-from .extensions.folder import extensions
+from .catalog import SchemaCatalog
+from .extensions.catalog import extensions
 from .extensions.render import render_extension, render_extensions
-from .homes import Templates
-from .ir import Revision
-from .render import render_app, render_index, render_revision, render_steps, render_steps_package, steps_module
-from .schemas import SchemaCatalog
+from .model.ir import Revision
+from .paths import Templates
+from .render.package import (
+    render_app,
+    render_index,
+    render_revision,
+    render_steps,
+    render_steps_package,
+    steps_module,
+)
 
 
 def generate(

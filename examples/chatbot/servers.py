@@ -17,7 +17,7 @@ from typing import Final
 from mcp_generated.v2025_03_26 import Client
 from mcp_generated.v2025_03_26 import types as t
 from mcp_runtime.errors import MCPError
-from mcp_runtime.faces.calls import RequestOptions
+from mcp_runtime.session.options import RequestOptions
 from model import Call, Result, Tool
 from pydantic import BaseModel, Field, ValidationError
 

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from conversation import Call, Failed
 from mcp_runtime.errors import RemoteJSONRPCError, JSONRPCError
-from mcp_runtime.wire import is_list, is_object
+from mcp_runtime.protocol.models import is_list, is_object
 
 PAGE_TO_VISIT: Final = {
     "mode": "url",

@@ -20,9 +20,9 @@ import tasks
 import tools
 from conversation import PAGE, Call, State
 from mcp_generated import v2024_11_05, v2025_03_26, v2025_06_18, v2025_11_25
-from mcp_runtime.faces.paging import paginate
-from mcp_runtime.faces.rates import RateLimit
-from mcp_runtime.faces.server import run
+from mcp_runtime.server.lists import paginate
+from mcp_runtime.aio.rate_limit import RateLimit
+from mcp_runtime.bindings.server import run
 
 INSTRUCTIONS: Final = "Call `echo` first. Notes that `write_note` writes are resources, and can be watched."
 CAPABILITIES: Final[Mapping[str, Any]] = {

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from conversation import INVALID_PARAMS, PAGE, Call, State, Work
 from mcp_runtime.errors import MCPError, JSONRPCError
-from mcp_runtime.faces.paging import paginate
+from mcp_runtime.server.lists import paginate
 from tools import called, offered
 
 _RELATED: Final = "io.modelcontextprotocol/related-task"

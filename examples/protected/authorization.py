@@ -13,10 +13,10 @@ from collections.abc import Iterator
 import uvicorn
 from signin import SignIn
 
-from mcp_runtime.authserver.records import OAuthClient
-from mcp_runtime.authserver.server import AuthorizationServer
-from mcp_runtime.authserver.storage import SQLiteStorage
-from mcp_runtime.faces.http import listen
+from mcp_runtime.auth.authorization_server.models import OAuthClient
+from mcp_runtime.auth.authorization_server.app import AuthorizationServer
+from mcp_runtime.auth.authorization_server.storage import SQLiteStorage
+from mcp_runtime.transports.http_server.run import listen
 
 SCOPES = ("notes:read", "notes:write")
 

@@ -11,11 +11,11 @@ import webbrowser
 from collections.abc import Callable
 
 from mcp_generated import connect
-from mcp_runtime.auth.browser import LoopbackBrowser
-from mcp_runtime.auth.grants import AuthorizationCode
-from mcp_runtime.auth.keeping import FileTokenStorage
-from mcp_runtime.auth.oauth import OAuthClientProvider
-from mcp_runtime.transports.http_client.channel import HTTPOptions
+from mcp_runtime.auth.client.browser import LoopbackBrowser
+from mcp_runtime.auth.client.grants import AuthorizationCode
+from mcp_runtime.auth.client.file_storage import FileTokenStorage
+from mcp_runtime.auth.client.provider import OAuthClientProvider
+from mcp_runtime.transports.http_client.connection import HTTPOptions
 
 
 async def main(

@@ -15,13 +15,13 @@ import httpx2
 import uvicorn
 
 from mcp_generated import App, Context
-from mcp_runtime.auth.policy import URLPolicy
-from mcp_runtime.auth.resource.protection import ResourceServer
-from mcp_runtime.auth.store import OAuthClientInformation, OAuthToken
-from mcp_runtime.authserver.server import AuthorizationServer
-from mcp_runtime.authserver.upstream import UpstreamProvider
+from mcp_runtime.auth.url_policy import URLPolicy
+from mcp_runtime.auth.resource_server.protection import ResourceServer
+from mcp_runtime.auth.client.storage import OAuthClientInformation, OAuthToken
+from mcp_runtime.auth.authorization_server.app import AuthorizationServer
+from mcp_runtime.auth.authorization_server.upstream import UpstreamProvider
 from mcp_runtime.errors import AuthorizationError
-from mcp_runtime.faces.http import listen
+from mcp_runtime.transports.http_server.run import listen
 
 CLIENT = "delegate"  # What this server is at the third party, whichever client asks here.
 

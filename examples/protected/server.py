@@ -10,8 +10,8 @@ import os
 import sys
 
 from mcp_generated import App, Context
-from mcp_runtime.auth.resource.protection import ResourceServer
-from mcp_runtime.auth.resource.tokens import IntrospectionVerifier
+from mcp_runtime.auth.resource_server.protection import ResourceServer
+from mcp_runtime.auth.resource_server.verifiers import IntrospectionVerifier
 
 app = App("notes", version="1.0")
 NOTES: dict[str, list[str]] = {}

@@ -9,12 +9,12 @@ from hashlib import scrypt
 from html import escape
 from urllib.parse import urlencode
 
-from mcp_runtime.authserver.pages import page
-from mcp_runtime.authserver.records import OAuthError
-from mcp_runtime.authserver.server import App
-from mcp_runtime.authserver.web import Request, Response, read_request
-from mcp_runtime.transports.http.arrivals import BodyReader
-from mcp_runtime.transports.http.wire import Receive, Scope, Send
+from mcp_runtime.auth.authorization_server.pages import page
+from mcp_runtime.auth.authorization_server.models import OAuthError
+from mcp_runtime.auth.authorization_server.app import App
+from mcp_runtime.auth.authorization_server.http import Request, Response, read_request
+from mcp_runtime.http.body import BodyReader
+from mcp_runtime.http.asgi import Receive, Scope, Send
 
 COOKIE = "notes-session"
 

@@ -13,10 +13,10 @@ import uvicorn
 from server import app
 from signin import SignIn
 
-from mcp_runtime.auth.resource.protection import ResourceServer
-from mcp_runtime.authserver.server import AuthorizationServer
-from mcp_runtime.authserver.storage import SQLiteStorage
-from mcp_runtime.faces.http import listen
+from mcp_runtime.auth.resource_server.protection import ResourceServer
+from mcp_runtime.auth.authorization_server.app import AuthorizationServer
+from mcp_runtime.auth.authorization_server.storage import SQLiteStorage
+from mcp_runtime.transports.http_server.run import listen
 
 
 def main(port: str = "8000", file: str = ":memory:") -> None:

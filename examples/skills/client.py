@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 from mcp_generated.extensions.skills import Client
-from mcp_runtime.skills import VerifiedSkill
+from mcp_runtime.extensions.skills import VerifiedSkill
 
 
 async def main() -> None:

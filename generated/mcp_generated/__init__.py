@@ -4,10 +4,10 @@
 from typing import TYPE_CHECKING, Any, Final, TypeVar, overload
 
 if TYPE_CHECKING:
-    from mcp_runtime.convert import Chain
-    from mcp_runtime.faces.client import BaseClient
-    from mcp_runtime.faces.connecting import Target
-    from mcp_runtime.faces.face import RevisionChoice
+    from mcp_runtime.versions.conversion import Chain
+    from mcp_runtime.bindings.client import BaseClient
+    from mcp_runtime.bindings.connect import Target
+    from mcp_runtime.session.interfaces import RevisionChoice
 
     from .v2026_07_28 import Client
 
@@ -62,14 +62,14 @@ def connect(target: Any, *, client: Any = None, revisions: Any = "all", **settin
     """A client of the newest revision, or of the class given, for a server of any of these revisions; open it with
     `async with`. The target is a command as a list of words, a URL, or a server object. What the server says is
     converted, and what the client's handlers answer as well."""
-    from mcp_runtime.faces.connecting import connect, newest_client
+    from mcp_runtime.bindings.connect import connect, newest_client
 
     return connect(client or newest_client(__name__), target, revisions, settings)
 
 
 def converter(source: str, target: str) -> "Chain":
     """What converts messages of one revision to those of another, and reports what is lost."""
-    from mcp_runtime.convert import chain_of
+    from mcp_runtime.versions.conversion import chain_of
 
     return chain_of(__name__, source, target)
 

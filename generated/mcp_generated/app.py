@@ -4,16 +4,16 @@
 from types import ModuleType
 from typing import Any, ClassVar, cast
 
-from mcp_runtime.app.base import BaseApp
-from mcp_runtime.app.base import tool as tool
+from mcp_runtime.app.app import BaseApp
+from mcp_runtime.app.app import tool as tool
 from mcp_runtime.app.content import AssistantMessage as AssistantMessage
 from mcp_runtime.app.content import Audio as Audio
 from mcp_runtime.app.content import Image as Image
 from mcp_runtime.app.content import UserMessage as UserMessage
 from mcp_runtime.app.tools import ToolError as ToolError
-from mcp_runtime.faces.client import BaseClient
-from mcp_runtime.faces.server import BaseServer
-from mcp_runtime.faces.tasking import TaskOptions as TaskOptions
+from mcp_runtime.bindings.client import BaseClient
+from mcp_runtime.bindings.server import BaseServer
+from mcp_runtime.server.task_options import TaskOptions as TaskOptions
 
 from .v2026_07_28 import types as t
 from .v2026_07_28.client import Client

@@ -16,10 +16,10 @@ from typing import Any, Final
 
 from pydantic_core import from_json, to_json
 
-from .seams import Transport
-from .spec import Handshake, Revision
+from .protocol.models import is_list, is_object
+from .protocol.revision import Handshake, Revision
+from .session.interfaces import Transport
 from .transports.memory import MemoryTransport, linked_transports
-from .wire import is_list, is_object
 
 _TIMEOUT: Final = 5.0  # Seconds to wait for what should be heard.
 

@@ -10,8 +10,8 @@ from pydantic import BaseModel
 
 from mcp_generated import App
 from mcp_runtime.errors import RemoteJSONRPCError
-from mcp_runtime.faces.rates import RateLimit
-from mcp_runtime.faces.revisions import server_candidates
+from mcp_runtime.aio.rate_limit import RateLimit
+from mcp_runtime.versions.candidates import server_candidates
 
 
 class Sum(BaseModel):

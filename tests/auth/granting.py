@@ -17,9 +17,9 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 import httpx2
 import uvicorn
 
-from mcp_runtime.authserver.server import AuthorizationServer
-from mcp_runtime.authserver.web import Request
-from mcp_runtime.faces.http import listen
+from mcp_runtime.auth.authorization_server.app import AuthorizationServer
+from mcp_runtime.auth.authorization_server.http import Request
+from mcp_runtime.transports.http_server.run import listen
 
 ISSUER = "https://auth.example"
 RESOURCE = "https://mcp.example/mcp"

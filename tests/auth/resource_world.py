@@ -22,9 +22,9 @@ from joserfc import jwk, jws, jwt
 from over_http.in_process import asking
 from joserfc.jwk import ECKey, RSAKey
 
-from mcp_runtime.auth.resource.protection import ResourceServer
-from mcp_runtime.auth.rules import parse_challenges
-from mcp_runtime.faces.http import listen
+from mcp_runtime.auth.resource_server.protection import ResourceServer
+from mcp_runtime.auth.client.responses import parse_challenges
+from mcp_runtime.transports.http_server.run import listen
 
 PROTECTED = since("2025-03-26", EVERY)
 BOTH = "application/json, text/event-stream"

@@ -14,11 +14,11 @@ import pytest
 from world import METADATA, REDIRECT, RESOURCE, Reply, World, ask, looks, reach, served, town, visit
 
 from mcp_generated import connect
-from mcp_runtime.auth import asking
-from mcp_runtime.auth.asking import AuthHTTPClient
-from mcp_runtime.auth.grants import AuthorizationCode
-from mcp_runtime.auth.oauth import OAuthClientProvider
-from mcp_runtime.auth.policy import URLPolicy
+from mcp_runtime.auth import http as asking
+from mcp_runtime.auth.http import AuthHTTPClient
+from mcp_runtime.auth.client.grants import AuthorizationCode
+from mcp_runtime.auth.client.provider import OAuthClientProvider
+from mcp_runtime.auth.url_policy import URLPolicy
 from mcp_runtime.errors import MCPError, AuthorizationError
 
 

@@ -15,11 +15,11 @@ import httpx2
 import pytest
 from world import METADATA, REDIRECT, RESOURCE, Reply, World, served, visit
 
-from mcp_runtime.auth.browser import LoopbackBrowser
-from mcp_runtime.auth.grants import AuthorizationCode, ClientCredentials, with_query
-from mcp_runtime.auth.oauth import OAuthClientProvider
-from mcp_runtime.auth.keeping import FileTokenStorage
-from mcp_runtime.auth.store import InMemoryTokenStorage, StoredCredentials, OAuthClientInformation, OAuthToken
+from mcp_runtime.auth.client.browser import LoopbackBrowser
+from mcp_runtime.auth.client.grants import AuthorizationCode, ClientCredentials, with_query
+from mcp_runtime.auth.client.provider import OAuthClientProvider
+from mcp_runtime.auth.client.file_storage import FileTokenStorage
+from mcp_runtime.auth.client.storage import InMemoryTokenStorage, StoredCredentials, OAuthClientInformation, OAuthToken
 from mcp_runtime.errors import AuthorizationError, AuthorizationServerUnavailableError
 
 

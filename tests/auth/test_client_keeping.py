@@ -17,9 +17,9 @@ import pytest
 from keyring.backends.fail import Keyring as Missing
 from world import World, ask, served
 
-from mcp_runtime.auth.grants import ClientCredentials
-from mcp_runtime.auth.keeping import FileTokenStorage, KeyringTokenStorage
-from mcp_runtime.auth.store import (
+from mcp_runtime.auth.client.grants import ClientCredentials
+from mcp_runtime.auth.client.file_storage import FileTokenStorage, KeyringTokenStorage
+from mcp_runtime.auth.client.storage import (
     InMemoryTokenStorage,
     StoredCredentials,
     OAuthClientInformation,
@@ -161,8 +161,8 @@ async def test_a_keyring_that_is_missing_or_fails_is_told_without_what_was_to_be
 
 WRITES = """
 import asyncio, sys
-from mcp_runtime.auth.keeping import FileTokenStorage
-from mcp_runtime.auth.store import Kept, Registered
+from mcp_runtime.auth.client.file_storage import FileTokenStorage
+from mcp_runtime.auth.client.storage import Kept, Registered
 async def write():
     for number in range(30):
         await FileTokenStorage(sys.argv[1]).save(f"https://{sys.argv[2]}.example/{number}", Kept("i", Registered("c")))
@@ -170,9 +170,9 @@ asyncio.run(write())
 """
 ASKS = """
 import asyncio, sys, httpx2
-from mcp_runtime.auth.grants import AuthorizationCode
-from mcp_runtime.auth.keeping import FileTokenStorage
-from mcp_runtime.auth.oauth import OAuthClientProvider
+from mcp_runtime.auth.client.grants import AuthorizationCode
+from mcp_runtime.auth.client.file_storage import FileTokenStorage
+from mcp_runtime.auth.client.provider import OAuthClientProvider
 async def visit(url): raise SystemExit("a login")
 async def ask():
     auth = OAuthClientProvider(sys.argv[2], AuthorizationCode(visit, "http://127.0.0.1:7/callback"), storage=FileTokenStorage(sys.argv[1]))

@@ -18,11 +18,11 @@ from hypothesis import strategies as st
 from joserfc.jwk import ECKey
 from world import REDIRECT, Reply, World, ask, served
 
-from mcp_runtime.auth.grants import AuthorizationCode, ClientCredentials
-from mcp_runtime.auth.oauth import OAuthClientProvider
-from mcp_runtime.auth.policy import URLPolicy
-from mcp_runtime.auth.rules import parse_challenges
-from mcp_runtime.auth.store import InMemoryTokenStorage, OAuthClientInformation
+from mcp_runtime.auth.client.grants import AuthorizationCode, ClientCredentials
+from mcp_runtime.auth.client.provider import OAuthClientProvider
+from mcp_runtime.auth.url_policy import URLPolicy
+from mcp_runtime.auth.client.responses import parse_challenges
+from mcp_runtime.auth.client.storage import InMemoryTokenStorage, OAuthClientInformation
 from mcp_runtime.errors import AuthorizationError
 
 
@@ -138,7 +138,9 @@ def test_a_url_reaches_the_browser_as_one_argument_and_no_shell(tmp_path: Path) 
     URLPolicy().check(url.replace("|", ""))
     with pytest.raises(AuthorizationError):
         URLPolicy().check(url)
-    command = "import sys; from mcp_runtime.auth.browser import LoopbackBrowser; LoopbackBrowser()._open(sys.argv[1])"
+    command = (
+        "import sys; from mcp_runtime.auth.client.browser import LoopbackBrowser; LoopbackBrowser()._open(sys.argv[1])"
+    )
     env = {"BROWSER": f"{sys.executable} {script} %s", "PATH": "/usr/bin:/bin"}
     subprocess.run([sys.executable, "-c", command, url.replace("|", "")], check=True, timeout=60, env=env)
     assert (tmp_path / "said").read_text() == repr([url.replace("|", "")]) and not (tmp_path / "pwned").exists()

@@ -20,15 +20,15 @@ import pytest
 from click.testing import CliRunner
 from world import REDIRECT, World, town, visit
 
-from mcp_codegen.cli import main
+from mcp_codegen.cli.main import main
 from mcp_generated import connect
 from mcp_generated.v2025_11_25 import SyncClient
-from mcp_runtime.auth.browser import LoopbackBrowser
-from mcp_runtime.auth.grants import AuthorizationCode
-from mcp_runtime.auth.oauth import OAuthClientProvider
-from mcp_runtime.auth.store import InMemoryTokenStorage
+from mcp_runtime.auth.client.browser import LoopbackBrowser
+from mcp_runtime.auth.client.grants import AuthorizationCode
+from mcp_runtime.auth.client.provider import OAuthClientProvider
+from mcp_runtime.auth.client.storage import InMemoryTokenStorage
 from mcp_runtime.errors import AuthorizationError, HTTPStatusError
-from mcp_runtime.transports.http_client.channel import HTTPOptions
+from mcp_runtime.transports.http_client.connection import HTTPOptions
 
 # What `webbrowser` starts for a person: somebody who agrees at once.
 AGREES = f'{sys.executable} -c "import sys; from urllib.request import urlopen; urlopen(sys.argv[1]).read()" %s'

@@ -16,8 +16,8 @@ from mcp_runtime.auth.metadata import (
     read_protected_resource_metadata,
     protected_resource_metadata_urls,
 )
-from mcp_runtime.auth.policy import URLPolicy
-from mcp_runtime.auth.rules import (
+from mcp_runtime.auth.url_policy import URLPolicy
+from mcp_runtime.auth.client.responses import (
     AuthorizationRequest,
     parse_challenges,
     check_challenge_method,

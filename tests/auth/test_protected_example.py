@@ -17,11 +17,11 @@ from peers import driven, node_peer, python_peer
 
 from mcp_generated import connect
 from mcp_generated.v2025_03_26 import Client
-from mcp_runtime.auth.browser import LoopbackBrowser
-from mcp_runtime.auth.grants import AuthorizationCode
-from mcp_runtime.auth.oauth import OAuthClientProvider
+from mcp_runtime.auth.client.browser import LoopbackBrowser
+from mcp_runtime.auth.client.grants import AuthorizationCode
+from mcp_runtime.auth.client.provider import OAuthClientProvider
 from mcp_runtime.errors import AuthorizationError
-from mcp_runtime.transports.http_client.channel import HTTPOptions
+from mcp_runtime.transports.http_client.connection import HTTPOptions
 
 DEADLINE = 60.0
 

@@ -13,15 +13,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from resource_world import Authority, Endpoint, endpoint
 
-from mcp_runtime.auth.grants import ClientCredentials
-from mcp_runtime.auth.oauth import OAuthClientProvider
-from mcp_runtime.auth.resource.caller import RequestAuth, AuthenticatedUser
-from mcp_runtime.auth.resource.challenge import AuthChallenge
-from mcp_runtime.auth.resource.proofs import DPoPVerifier
-from mcp_runtime.auth.resource.protection import ResourceServer
-from mcp_runtime.auth.store import OAuthClientInformation
+from mcp_runtime.auth.client.grants import ClientCredentials
+from mcp_runtime.auth.client.provider import OAuthClientProvider
+from mcp_runtime.session.identity import RequestAuth, AuthenticatedUser
+from mcp_runtime.auth.resource_server.challenges import AuthChallenge
+from mcp_runtime.auth.resource_server.dpop import DPoPVerifier
+from mcp_runtime.auth.resource_server.protection import ResourceServer
+from mcp_runtime.auth.client.storage import OAuthClientInformation
 from mcp_runtime.errors import RemoteJSONRPCError
-from mcp_runtime.transports.http_client.channel import HTTPOptions
+from mcp_runtime.transports.http_client.connection import HTTPOptions
 
 KNOWN = since("2025-06-18", EVERY)
 

@@ -10,9 +10,9 @@ import pytest
 from behaviour.support import Rev, among, clause
 from resource_world import PROTECTED, Authority, challenge, endpoint
 
-from mcp_runtime.auth.resource.caller import AuthenticatedUser
-from mcp_runtime.auth.resource.protection import ResourceServer
-from mcp_runtime.auth.resource.tokens import IntrospectionVerifier
+from mcp_runtime.session.identity import AuthenticatedUser
+from mcp_runtime.auth.resource_server.protection import ResourceServer
+from mcp_runtime.auth.resource_server.verifiers import IntrospectionVerifier
 
 
 @pytest.fixture
@@ -51,7 +51,7 @@ async def test_a_verifier_of_ones_own_decides(rev: Rev) -> None:
 async def test_a_verifier_that_fails_lets_nobody_in_and_tells_nobody_why(
     token: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mcp_runtime.auth.resource.protection._VERIFY_TIMEOUT", 0.05)
+    monkeypatch.setattr("mcp_runtime.auth.resource_server.protection._VERIFY_TIMEOUT", 0.05)
     with caplog.at_level(logging.DEBUG):
         async with endpoint(PROTECTED[-1], own) as at:
             answer = await at.call(token)

@@ -13,9 +13,9 @@ from resource_world import PROTECTED, Authority, challenge, endpoint
 
 from mcp_generated import App
 from mcp_runtime.auth.metadata import read_protected_resource_metadata, protected_resource_metadata_urls
-from mcp_runtime.auth.policy import URLPolicy
-from mcp_runtime.auth.resource.proofs import DPoPVerifier
-from mcp_runtime.auth.resource.protection import ResourceServer
+from mcp_runtime.auth.url_policy import URLPolicy
+from mcp_runtime.auth.resource_server.dpop import DPoPVerifier
+from mcp_runtime.auth.resource_server.protection import ResourceServer
 from mcp_runtime.errors import LocalError
 
 KNOWN = since("2025-06-18", EVERY)

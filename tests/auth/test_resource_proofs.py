@@ -14,9 +14,9 @@ from behaviour.support import Rev, among
 from joserfc.jwk import ECKey, OctKey
 from resource_world import PROTECTED, Authority, Endpoint, challenge, endpoint, proof, unsigned
 
-from mcp_runtime.auth.dpop import DPoPProver
-from mcp_runtime.auth.resource.proofs import InvalidDPoPProofError, InMemoryReplayCache, DPoPVerifier
-from mcp_runtime.auth.resource.protection import ResourceServer
+from mcp_runtime.auth.client.dpop import DPoPProver
+from mcp_runtime.auth.resource_server.dpop import InvalidDPoPProofError, InMemoryReplayCache, DPoPVerifier
+from mcp_runtime.auth.resource_server.protection import ResourceServer
 from mcp_runtime.errors import LocalError
 
 KEY, STOLEN_BY = (ECKey.generate_key("P-256", private=True) for _ in range(2))

@@ -12,8 +12,8 @@ from resource_world import PROTECTED, Authority, Endpoint, challenge, endpoint
 
 from mcp_generated import App, Context
 from mcp_generated.app import tool
-from mcp_runtime.auth.resource.caller import AuthenticatedUser
-from mcp_runtime.auth.resource.protection import ResourceServer
+from mcp_runtime.session.identity import AuthenticatedUser
+from mcp_runtime.auth.resource_server.protection import ResourceServer
 from mcp_runtime.errors import RemoteJSONRPCError, LocalError
 
 LACKING = {"error": "insufficient_scope", "scope": "write"}
@@ -288,7 +288,7 @@ def test_a_user_is_somebody() -> None:
 
 
 async def test_a_client_hears_from_a_refused_tool_what_it_lacks(issuer: Authority) -> None:
-    from mcp_runtime.transports.http_client.channel import HTTPOptions
+    from mcp_runtime.transports.http_client.connection import HTTPOptions
 
     async with endpoint(PROTECTED[-1], protected(issuer), notes()) as at:
         import httpx2

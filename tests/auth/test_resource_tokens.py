@@ -14,8 +14,8 @@ from behaviour.support import Rev, among, clause
 from joserfc.jwk import ECKey, RSAKey
 from resource_world import PROTECTED, Authority, challenge, endpoint, unsigned
 
-from mcp_runtime.auth.resource.protection import ResourceServer
-from mcp_runtime.auth.resource.tokens import JWTVerifier
+from mcp_runtime.auth.resource_server.protection import ResourceServer
+from mcp_runtime.auth.resource_server.verifiers import JWTVerifier
 
 NOW = int(time.time())
 RSA = RSAKey.generate_key(2048, {"kid": "rsa"})

@@ -14,8 +14,8 @@ from behaviour.support import HANDSHAKE, STATELESS, Rev, among, clause, server_o
 from resource_world import BOTH, Authority, Endpoint, endpoint
 
 from mcp_generated import App, Context
-from mcp_runtime.auth.resource.protection import ResourceServer
-from mcp_runtime.sse import SSEDecoder
+from mcp_runtime.auth.resource_server.protection import ResourceServer
+from mcp_runtime.protocol.sse import SSEDecoder
 
 SESSIONS = since("2025-03-26", HANDSHAKE)
 NEWEST = SESSIONS[-1]

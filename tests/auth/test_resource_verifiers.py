@@ -15,11 +15,11 @@ from joserfc.errors import SecurityWarning
 from joserfc.jwk import OctKey, RSAKey
 from resource_world import Authority
 
-from mcp_runtime.auth.policy import URLPolicy
-from mcp_runtime.auth.resource.claims import InvalidClaimsError, ClaimRequirements, read_user
-from mcp_runtime.auth.resource.keys import read_key
-from mcp_runtime.auth.resource.protection import ResourceServer
-from mcp_runtime.auth.resource.tokens import AnyVerifier, IntrospectionVerifier, JWTVerifier
+from mcp_runtime.auth.url_policy import URLPolicy
+from mcp_runtime.auth.resource_server.claims import InvalidClaimsError, ClaimRequirements, read_user
+from mcp_runtime.auth.resource_server.jwks import read_key
+from mcp_runtime.auth.resource_server.protection import ResourceServer
+from mcp_runtime.auth.resource_server.verifiers import AnyVerifier, IntrospectionVerifier, JWTVerifier
 from mcp_runtime.errors import LocalError, AuthorizationError
 
 HERE = "https://here.example/mcp"

@@ -21,8 +21,8 @@ from granting import (
     on_a_server,
 )
 
-from mcp_runtime.authserver.records import OAuthClient
-from mcp_runtime.authserver.server import AuthorizationServer
+from mcp_runtime.auth.authorization_server.models import OAuthClient
+from mcp_runtime.auth.authorization_server.app import AuthorizationServer
 
 OTHER = "https://other.example/callback"
 

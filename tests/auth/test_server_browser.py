@@ -19,12 +19,12 @@ import pytest
 from browsers import DEADLINE, Browser, chromium
 from granting import VERIFIER, challenge_of, serving
 
-from mcp_runtime.auth.policy import URLPolicy
-from mcp_runtime.auth.store import OAuthClientInformation, OAuthToken
-from mcp_runtime.authserver.records import OAuthClient
-from mcp_runtime.authserver.server import AuthorizationServer
-from mcp_runtime.authserver.upstream import UpstreamProvider
-from mcp_runtime.authserver.web import Request
+from mcp_runtime.auth.url_policy import URLPolicy
+from mcp_runtime.auth.client.storage import OAuthClientInformation, OAuthToken
+from mcp_runtime.auth.authorization_server.models import OAuthClient
+from mcp_runtime.auth.authorization_server.app import AuthorizationServer
+from mcp_runtime.auth.authorization_server.upstream import UpstreamProvider
+from mcp_runtime.auth.authorization_server.http import Request
 
 RESOURCE = "http://127.0.0.1:8000/mcp"
 HOSTILE = "<img src=x onerror=\"document.title='stolen'\">"

@@ -10,9 +10,9 @@ import httpx2
 import pytest
 from granting import ISSUER, REDIRECT, VERIFIER, Clock, Person, Program, code, error_of, house, on_a_server, tokens
 
-from mcp_runtime.authserver import requests
-from mcp_runtime.authserver.records import OAuthClient
-from mcp_runtime.authserver.server import AuthorizationServer, AuthorizationServerLimits
+from mcp_runtime.auth.authorization_server import requests
+from mcp_runtime.auth.authorization_server.models import OAuthClient
+from mcp_runtime.auth.authorization_server.app import AuthorizationServer, AuthorizationServerLimits
 from mcp_runtime.errors import LocalError
 
 # ---- clients ----------------------------------------------------------------------------------------------------------

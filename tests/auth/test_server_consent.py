@@ -8,8 +8,8 @@ import re
 import pytest
 from granting import ISSUER, REDIRECT, Person, Program, action_of, answer_of, error_of, house, on_a_server, ticket_of
 
-from mcp_runtime.authserver.server import AuthorizationServer
-from mcp_runtime.faces import sealing
+from mcp_runtime.auth.authorization_server.app import AuthorizationServer
+from mcp_runtime import encryption as sealing
 
 OTHER = "https://other.example/callback"
 

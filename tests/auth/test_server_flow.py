@@ -11,9 +11,9 @@ import pytest
 from authlib.oauth2.rfc8414 import AuthorizationServerMetadata
 from granting import ISSUER, REDIRECT, RESOURCE, Clock, Person, Program, answer_of, error_of, house, onward, tokens
 
-from mcp_runtime.authserver.records import OAuthClient
-from mcp_runtime.authserver.storage import SQLiteStorage
-from mcp_runtime.authserver.tokens import TokenLifetimes
+from mcp_runtime.auth.authorization_server.models import OAuthClient
+from mcp_runtime.auth.authorization_server.storage import SQLiteStorage
+from mcp_runtime.auth.authorization_server.tokens import TokenLifetimes
 
 METADATA = "/.well-known/oauth-authorization-server"
 

@@ -25,15 +25,15 @@ from granting import (
     ticket_of,
 )
 
-from mcp_runtime.auth.policy import URLPolicy
-from mcp_runtime.auth.store import OAuthClientInformation, OAuthToken
-from mcp_runtime.authserver.records import OAuthClient
-from mcp_runtime.authserver.server import AuthorizationServer
-from mcp_runtime.authserver.storage import SQLiteStorage
-from mcp_runtime.authserver.tokens import TokenLifetimes
-from mcp_runtime.authserver.upstream import UpstreamProvider
+from mcp_runtime.auth.url_policy import URLPolicy
+from mcp_runtime.auth.client.storage import OAuthClientInformation, OAuthToken
+from mcp_runtime.auth.authorization_server.models import OAuthClient
+from mcp_runtime.auth.authorization_server.app import AuthorizationServer
+from mcp_runtime.auth.authorization_server.storage import SQLiteStorage
+from mcp_runtime.auth.authorization_server.tokens import TokenLifetimes
+from mcp_runtime.auth.authorization_server.upstream import UpstreamProvider
 from mcp_runtime.errors import AuthorizationError
-from mcp_runtime.faces.sealing import KeyRing
+from mcp_runtime.encryption import KeyRing
 
 SECRET = "the secret of the proxy at the third party"
 API = "https://api.third.example"

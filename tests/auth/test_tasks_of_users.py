@@ -13,7 +13,7 @@ from tasks.jobs import Seen, jobs
 from tasks.support import KNOWN
 from test_resource_users import others
 
-from mcp_runtime.auth.resource.protection import ResourceServer
+from mcp_runtime.auth.resource_server.protection import ResourceServer
 
 
 @pytest.fixture(scope="module")

@@ -19,9 +19,9 @@ import httpx2
 from over_http.sockets import listening
 
 from mcp_generated import v2025_11_25
-from mcp_runtime.auth.grants import AuthorizationCode
-from mcp_runtime.auth.oauth import OAuthClientProvider
-from mcp_runtime.transports.http_client.channel import HTTPOptions
+from mcp_runtime.auth.client.grants import AuthorizationCode
+from mcp_runtime.auth.client.provider import OAuthClientProvider
+from mcp_runtime.transports.http_client.connection import HTTPOptions
 
 Reply = tuple[int, dict[str, str], Any]
 REVISIONS = ("2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28")  # Those that have authorization.

@@ -17,10 +17,10 @@ import pytest
 
 from mcp_generated import REVISIONS
 from mcp_runtime.errors import ConnectionClosedError
-from mcp_runtime.faces import memory
-from mcp_runtime.faces.server import serve
-from mcp_runtime.seams import Transport
-from mcp_runtime.spec import Revision
+from mcp_runtime.transports import memory
+from mcp_runtime.bindings.server import serve, services_of
+from mcp_runtime.session.interfaces import Transport
+from mcp_runtime.protocol.revision import Revision
 from mcp_runtime.transports.memory import MemoryTransport, linked_transports
 
 PARSE_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, INVALID_PARAMS, INTERNAL_ERROR = -32700, -32600, -32601, -32602, -32603
@@ -129,7 +129,7 @@ def client_of(rev: Rev, to: Any, **given: Any) -> Any:
 def way(server: Any, rev: Rev) -> Callable[[], Awaitable[Transport]]:
     """What connects a client to a server: in memory, or over HTTP in process or on a socket."""
     if over == "memory":
-        return memory.connect_in_memory((server,))
+        return memory.connect_in_memory(services_of((server,)))
     from over_http.in_process import connecting, connecting_by_socket
 
     return (connecting if over == "http" else connecting_by_socket)(server, rev.revision)
@@ -222,7 +222,7 @@ class Tap:
     received: list[Any] = field(default_factory=list)
 
     async def __call__(self) -> Transport:
-        inner: Any = await memory.connect_in_memory((self.server,))()
+        inner: Any = await memory.connect_in_memory(services_of((self.server,)))()
         send, receive = inner.send, inner.receive
 
         def keeping_send(message: bytes, **how: Any) -> None:

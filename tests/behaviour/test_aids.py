@@ -12,10 +12,11 @@ import pytest
 from behaviour.support import EVERY, HANDSHAKE, Rev, Tap, among, clause, client_of, raw_server, server_of, since
 
 from mcp_runtime.errors import InvalidMessageError, InvalidResponseError, ConnectionClosedError
-from mcp_runtime.faces.hints import choose_model
-from mcp_runtime.faces.roots import RootsCache, is_within, path_to_root
-from mcp_runtime.faces.suggest import CompletionSession
-from mcp_runtime.faces.tools import ApprovedTools
+from mcp_runtime.client.model_preferences import choose_model
+from mcp_runtime.server.roots import RootsCache
+from mcp_runtime.endpoint.roots import is_within, path_to_root
+from mcp_runtime.client.completion import CompletionSession
+from mcp_runtime.client.tools import ApprovedTools
 
 MORE: dict[str, Any] = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
 

@@ -12,7 +12,7 @@ from mcp_generated import v2025_06_18, v2026_07_28
 from mcp_generated.app import App
 from mcp_generated.v2026_07_28 import types as t
 from mcp_runtime.errors import RemoteJSONRPCError, LocalError
-from mcp_runtime.faces.sealing import KeyRing
+from mcp_runtime.encryption import KeyRing
 
 FORM: dict[str, Any] = {
     "message": "Who are you?",
@@ -82,7 +82,7 @@ EITHER = pytest.mark.parametrize("package", [v2025_06_18, v2026_07_28], ids=["ha
 
 
 def served(package: Any, server: Greeter) -> list[Any]:
-    from mcp_runtime.faces.revisions import server_candidates
+    from mcp_runtime.versions.candidates import server_candidates
 
     return [each.get() for each in server_candidates(server, [package.methods.REVISION.id])]
 
@@ -119,7 +119,7 @@ async def test_a_handler_of_an_older_revision_asks_a_client_without_a_handshake(
             text = {"type": "text", "text": str(said.content)}
             return old.CallToolResult.model_validate({"content": [text]})
 
-    from mcp_runtime.faces.revisions import server_candidates
+    from mcp_runtime.versions.candidates import server_candidates
 
     faces = [each.get() for each in server_candidates(Old(name="old", version="1"), ["2026-07-28"])]
     async with answers(v2026_07_28, name="Ada").memory(*faces) as client:

@@ -15,7 +15,7 @@ import pytest
 from mcp_generated import v2025_06_18, v2026_07_28
 from mcp_generated.v2026_07_28 import types as t
 from mcp_runtime.errors import RemoteJSONRPCError
-from mcp_runtime.faces.sealing import KeyRing
+from mcp_runtime.encryption import KeyRing
 
 SERVER = str(Path(__file__).with_name("asking_server.py"))
 CAPABILITIES = {"elicitation": {}}

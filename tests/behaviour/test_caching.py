@@ -9,9 +9,9 @@ import pytest
 
 from mcp_generated import App, v2026_07_28
 from mcp_runtime.errors import RemoteJSONRPCError, LocalError, JSONRPCError
-from mcp_runtime.faces.caching import ResponseCache
-from mcp_runtime.faces.calls import RequestOptions
-from mcp_runtime.faces.freshness import CacheHint
+from mcp_runtime.client.cache import ResponseCache
+from mcp_runtime.session.options import RequestOptions
+from mcp_runtime.server.cache_hints import CacheHint
 
 from .support import HANDSHAKE, Rev, Tap, among, raw_server
 

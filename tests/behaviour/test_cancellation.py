@@ -9,7 +9,7 @@ import pytest
 from behaviour.support import EVERY, HANDSHAKE, Rev, Tap, among, clause, client_of, raw_server, server_of, wire_to
 
 from mcp_runtime.errors import RemoteJSONRPCError, RequestTimeoutError
-from mcp_runtime.faces.calls import RequestOptions
+from mcp_runtime.session.options import RequestOptions
 
 
 class Worker:

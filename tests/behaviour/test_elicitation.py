@@ -22,8 +22,8 @@ from behaviour.support import (
 )
 
 from mcp_runtime.errors import ProtocolViolationError
-from mcp_runtime.faces.calls import RequestOptions
-from mcp_runtime.spec import InputRequest
+from mcp_runtime.session.options import RequestOptions
+from mcp_runtime.protocol.revision import InputRequest
 
 WITH_FORM = [rev for rev in since("2025-06-18") if not rev.stateless]
 WITH_URL = [rev for rev in since("2025-11-25") if not rev.stateless]

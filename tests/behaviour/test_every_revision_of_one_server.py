@@ -10,9 +10,10 @@ import pytest
 
 from mcp_generated import v2025_11_25, v2026_07_28
 from mcp_runtime.errors import ConversionError
-from mcp_runtime.faces import memory
-from mcp_runtime.faces.calls import RequestOptions
-from mcp_runtime.faces.revisions import server_candidates
+from mcp_runtime.transports import memory
+from mcp_runtime.session.options import RequestOptions
+from mcp_runtime.server.service import service_candidates
+from mcp_runtime.versions.candidates import server_candidates
 
 from .support import EVERY, HANDSHAKE, Rev, among, client_of, server_of
 
@@ -26,7 +27,7 @@ def newest(**handlers: Any) -> Any:
 
 def to(server: Any) -> Any:
     """What connects a client to a server object that serves all revisions."""
-    return memory.connect_in_memory(server_candidates(server))
+    return memory.connect_in_memory(service_candidates(server_candidates(server)))
 
 
 @among(EVERY)

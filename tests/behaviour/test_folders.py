@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from mcp_runtime.errors import LocalError
-from mcp_runtime.faces.folders import FileRoots
+from mcp_runtime.client.roots import FileRoots
 
 from .support import EVERY, HANDSHAKE, STATELESS, Rev, Tap, among, clause, client_of, server_of
 

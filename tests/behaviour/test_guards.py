@@ -22,7 +22,7 @@ from behaviour.support import (
 )
 
 from mcp_runtime.errors import RemoteJSONRPCError, InvalidResponseError
-from mcp_runtime.faces import guards
+from mcp_runtime.endpoint import checks as guards
 
 GOOD, BAD = "iVBORw0KGgo=", ["iVBORw0KGgo", "not base64!", "AA=A"]
 MORE: dict[str, Any] = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}

@@ -13,8 +13,8 @@ import pytest
 from behaviour.support import EVERY, HANDSHAKE, INTERNAL_ERROR, Rev, among, clause, client_of, server_of, wire_to
 
 from mcp_runtime.errors import RemoteJSONRPCError, InvalidResponseError, JSONRPCError
-from mcp_runtime.faces.calls import RequestOptions
-from mcp_runtime.faces.threads import WorkerThreads
+from mcp_runtime.session.options import RequestOptions
+from mcp_runtime.aio.threads import WorkerThreads
 
 
 @among(EVERY)

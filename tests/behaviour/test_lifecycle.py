@@ -24,7 +24,7 @@ from behaviour.support import (
 )
 
 from mcp_runtime.errors import RemoteJSONRPCError, InvalidResponseError, ProtocolViolationError
-from mcp_runtime.peer import Connection
+from mcp_runtime.protocol.connection import Connection
 
 INITIALIZED = {"jsonrpc": "2.0", "method": "notifications/initialized"}
 

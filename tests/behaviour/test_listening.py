@@ -12,7 +12,7 @@ import pytest
 import mcp_generated
 from mcp_generated import v2026_07_28
 from mcp_runtime.errors import RemoteJSONRPCError, LocalError, ConnectionClosedError
-from mcp_runtime.faces.calls import RequestOptions
+from mcp_runtime.session.options import RequestOptions
 
 from .support import EVERY, HANDSHAKE, STATELESS, Rev, among, client_of, raw_server, server_of
 

@@ -23,7 +23,7 @@ from behaviour.support import (
 )
 
 from mcp_runtime.errors import RemoteJSONRPCError, InvalidMessageError, ProtocolViolationError
-from mcp_runtime.faces.calls import RequestOptions
+from mcp_runtime.session.options import RequestOptions
 
 LEVELS = ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"]
 LOGGING: dict[str, Any] = {"logging": {}}

@@ -26,7 +26,7 @@ from behaviour.support import (
 )
 
 from mcp_runtime.errors import RemoteJSONRPCError, InvalidResponseError
-from mcp_runtime.jsonrpc import (
+from mcp_runtime.protocol.jsonrpc import (
     ErrorMessage,
     MalformedMessage,
     NotificationMessage,

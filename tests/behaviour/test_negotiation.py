@@ -23,8 +23,9 @@ from behaviour.support import (
 )
 
 from mcp_runtime.errors import RemoteJSONRPCError, LocalError, ProtocolViolationError
-from mcp_runtime.faces import memory
-from mcp_runtime.faces.client import negotiate
+from mcp_runtime.transports import memory
+from mcp_runtime.bindings.client import negotiate
+from mcp_runtime.bindings.server import services_of
 
 
 def named(rev: Rev) -> Any:
@@ -37,7 +38,7 @@ def named(rev: Rev) -> Any:
 
 
 def clients(revs: list[Rev], *servers: Any) -> list[Any]:
-    return [client_of(rev, memory.connect_in_memory(servers)) for rev in revs]
+    return [client_of(rev, memory.connect_in_memory(services_of(servers))) for rev in revs]
 
 
 @clause("2024-11-05/lifecycle/09", "2025-03-26/lifecycle/10", "draft/lifecycle/09", "versioning/01")

@@ -11,8 +11,8 @@ import pytest
 import mcp_generated
 from mcp_generated import v2026_07_28
 from mcp_runtime.errors import RemoteJSONRPCError, LocalError, ProtocolViolationError, JSONRPCError
-from mcp_runtime.faces.calls import RequestOptions
-from mcp_runtime.faces.sync import BaseSyncClient
+from mcp_runtime.session.options import RequestOptions
+from mcp_runtime.bindings.sync import BaseSyncClient
 
 from .support import EVERY, HANDSHAKE, Rev, among, server_of, since
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from mcp_runtime.errors import RemoteJSONRPCError
-from mcp_runtime.wire import validator
+from mcp_runtime.protocol.models import validator
 
 from .support import HANDSHAKE, STATELESS, Rev, Tap, among, server_of, since
 

@@ -8,7 +8,7 @@ import pytest
 from behaviour.support import EVERY, INVALID_PARAMS, Rev, Tap, among, clause, client_of, server_of, since, wire_to
 
 from mcp_runtime.errors import RemoteJSONRPCError, JSONRPCError, RemoteError
-from mcp_runtime.faces.paging import paginate
+from mcp_runtime.server.lists import paginate
 
 # Of one revision: the handler, the iterator, the result type, its list, and how an item is made.
 Kind = tuple[str, str, str, str, Any]

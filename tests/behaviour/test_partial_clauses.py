@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from mcp_runtime.errors import MCPError, ProtocolViolationError, JSONRPCError
-from mcp_runtime.faces.rates import TokenBucket, RateLimit
-from mcp_runtime.faces.revisions import server_candidates
-from mcp_runtime.faces.roots import is_within, readable_roots
-from mcp_runtime.faces.tools import ApprovedTools
-from mcp_runtime.wire import validator
+from mcp_runtime.aio.rate_limit import TokenBucket, RateLimit
+from mcp_runtime.versions.candidates import server_candidates
+from mcp_runtime.endpoint.roots import is_within, readable_roots
+from mcp_runtime.client.tools import ApprovedTools
+from mcp_runtime.protocol.models import validator
 
 from .support import EVERY, Rev, among, both, clause, client_of, server_of, since, text_of
 

@@ -9,8 +9,8 @@ import pytest
 from mcp_generated import App
 from mcp_generated.v2026_07_28.types import ImageContent
 from mcp_runtime.errors import RemoteJSONRPCError, LocalError, JSONRPCError
-from mcp_runtime.faces.suggest import rank_completions
-from mcp_runtime.faces.web import is_https_url
+from mcp_runtime.server.completion import rank_completions
+from mcp_runtime.http.urls import is_https_url
 
 from .support import EVERY, INVALID_PARAMS, Rev, among, both, text_of
 

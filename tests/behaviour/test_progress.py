@@ -23,8 +23,8 @@ from behaviour.support import (
 )
 
 from mcp_runtime.errors import RequestTimeoutError
-from mcp_runtime.exchange import Progress
-from mcp_runtime.faces.calls import RequestOptions
+from mcp_runtime.session.pending import Progress
+from mcp_runtime.session.options import RequestOptions
 
 
 def told(token: Any, progress: float) -> dict[str, Any]:

@@ -8,8 +8,8 @@ import pytest
 from behaviour.support import EVERY, HANDSHAKE, INTERNAL_ERROR, Rev, Tap, among, clause, client_of, server_of
 
 from mcp_runtime.errors import RemoteJSONRPCError
-from mcp_runtime.faces.calls import RequestOptions
-from mcp_runtime.faces.rates import TokenBucket, RateLimit
+from mcp_runtime.session.options import RequestOptions
+from mcp_runtime.aio.rate_limit import TokenBucket, RateLimit
 
 SLOW = RateLimit(per_second=0.001, burst=3)
 

@@ -21,7 +21,7 @@ from behaviour.support import (
 )
 
 from mcp_runtime.errors import RemoteJSONRPCError, ProtocolViolationError
-from mcp_runtime.spec import InputRequest
+from mcp_runtime.protocol.revision import InputRequest
 
 
 def listing(rev: Rev, roots: list[str]) -> Any:

@@ -21,7 +21,7 @@ from behaviour.support import (
 )
 
 from mcp_runtime.errors import RemoteJSONRPCError, InvalidMessageError, ProtocolViolationError, JSONRPCError
-from mcp_runtime.spec import InputRequest
+from mcp_runtime.protocol.revision import InputRequest
 
 
 def question(rev: Rev) -> dict[str, Any]:

@@ -13,7 +13,7 @@ import pytest
 from behaviour.support import EVERY, HANDSHAKE, Rev, among, clause, client_of, linked_streams, server_of
 
 from mcp_generated import REVISIONS
-from mcp_runtime.faces.server import serve
+from mcp_runtime.bindings.server import serve
 
 SERVER = """
 import os, sys

@@ -9,7 +9,7 @@ import pytest
 from behaviour.support import EVERY, HANDSHAKE, Rev, among, client_of, raw_server, server_of
 
 from mcp_runtime.errors import RemoteJSONRPCError, ConnectionClosedError, JSONRPCError, RequestTimeoutError
-from mcp_runtime.faces.calls import RequestOptions
+from mcp_runtime.session.options import RequestOptions
 
 
 def served(rev: Rev) -> Any:

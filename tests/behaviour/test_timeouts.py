@@ -10,8 +10,8 @@ import pytest
 from behaviour.support import EVERY, HANDSHAKE, Rev, Tap, among, clause, client_of, raw_server, server_of
 
 from mcp_runtime.errors import RequestTimeoutError
-from mcp_runtime.faces.calls import RequestOptions
-from mcp_runtime.spec import Request
+from mcp_runtime.session.options import RequestOptions
+from mcp_runtime.protocol.revision import Request
 
 
 @clause("2025-03-26/lifecycle/20", "draft/lifecycle/20", "2025-03-26/lifecycle/25", "draft/lifecycle/25")

@@ -7,8 +7,8 @@ from typing import Any, Final
 
 import httpx2
 
-from mcp_runtime.auth.asking import AuthHTTPClient
-from mcp_runtime.auth.grants import (
+from mcp_runtime.auth.http import AuthHTTPClient
+from mcp_runtime.auth.client.grants import (
     JWTAssertion,
     AuthorizationCode,
     ClientCredentials,
@@ -16,8 +16,8 @@ from mcp_runtime.auth.grants import (
     Grant,
     TokenRequest,
 )
-from mcp_runtime.auth.oauth import OAuthClientProvider
-from mcp_runtime.auth.store import OAuthClientInformation
+from mcp_runtime.auth.client.provider import OAuthClientProvider
+from mcp_runtime.auth.client.storage import OAuthClientInformation
 
 _REDIRECT: Final = "http://localhost:3000/callback"
 _DOCUMENT: Final = "https://conformance-test.local/client-metadata.json"

@@ -20,7 +20,7 @@ from behaviour.support import Rev, hello
 from conftest import OFFICIAL, official
 from jsonschema import Draft7Validator, Draft202012Validator
 
-from mcp_runtime.spec import Request
+from mcp_runtime.protocol.revision import Request
 
 WAIT: Final = 15.0  # Seconds for one message; a ceiling.
 

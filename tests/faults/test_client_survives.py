@@ -25,7 +25,7 @@ from mcp_runtime.errors import (
     ConnectionClosedError,
     RequestTimeoutError,
 )
-from mcp_runtime.faces.calls import RequestOptions
+from mcp_runtime.session.options import RequestOptions
 
 QUIET: list[str] = []
 DEADLINE = 30.0

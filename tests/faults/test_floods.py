@@ -9,7 +9,8 @@ import pytest
 from conftest import package
 from faults.raw import RawServer
 
-from mcp_runtime.peer import ResponseReceived, RequestReceived, Connection, MessageRejected
+from mcp_runtime.protocol.events import ResponseReceived, RequestReceived, MessageRejected
+from mcp_runtime.protocol.connection import Connection
 
 MIB = 1 << 20
 WORD = (1 << 61) - 1  # Integers that differ by this have the same hash.

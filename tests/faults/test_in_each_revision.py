@@ -15,9 +15,10 @@ from behaviour.support import EVERY, HANDSHAKE, STATELESS, Rev, among, client_of
 
 import mcp_runtime
 from mcp_runtime.errors import InvalidResponseError, MCPError
-from mcp_runtime.peer import ResponseReceived, RequestReceived, Connection, MessageRejected
+from mcp_runtime.protocol.events import ResponseReceived, RequestReceived, MessageRejected
+from mcp_runtime.protocol.connection import Connection
 
-AT_ONCE = 1024  # As runtime/mcp_runtime/session.py has it.
+AT_ONCE = 1024  # As runtime/mcp_runtime/session/session.py has it.
 WORD = (1 << 61) - 1  # Integers that differ by this have the same hash.
 PROTOCOLS_OWN = range(-32768, -31999)  # JSON-RPC 2.0 §5.1: reserved for codes that are defined.
 
@@ -138,7 +139,7 @@ def test_an_answer_counts_once_and_only_for_who_asked(rev: Rev) -> None:
 
 
 def _open() -> Any:
-    from mcp_runtime.lifecycle import Phase
+    from mcp_runtime.protocol.lifecycle import Phase
 
     return Phase.OPEN
 

@@ -8,7 +8,7 @@ from typing import Final
 from conftest import package
 
 from mcp_generated import REVISIONS
-from mcp_runtime.spec import Handshake
+from mcp_runtime.protocol.revision import Handshake
 
 HANDSHAKE: Final = [
     revision for revision in REVISIONS if isinstance(package(revision, "methods").REVISION.lifecycle, Handshake)

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from mcp_runtime.faces.http import serve_with_uvicorn
-from mcp_runtime.sse import SSEDecoder
+from mcp_runtime.transports.http_server.run import serve_with_uvicorn
+from mcp_runtime.protocol.sse import SSEDecoder
 
 from .wire import PARSERS, SESSIONS, Socket, Way, address, call, opened, posted, request
 

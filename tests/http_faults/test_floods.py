@@ -12,13 +12,13 @@ from over_http.raw_server import STREAM, Got, Raw, Write, reply, result, said, s
 
 from mcp_generated import v2025_11_25
 from mcp_generated.v2025_11_25 import types as t
-from mcp_runtime.faces.calls import RequestOptions
-from mcp_runtime.sse import encode
+from mcp_runtime.session.options import RequestOptions
+from mcp_runtime.protocol.sse import encode
 
 from .wire import PARSERS, Socket, address, opened
 
 BATCH, BATCHES = 100, 2_000  # Two hundred thousand messages.
-AT_ONCE = 1024  # As runtime/mcp_runtime/session.py has it.
+AT_ONCE = 1024  # As runtime/mcp_runtime/session/session.py has it.
 TOLD = [
     {"method": "notifications/cancelled", "params": {"requestId": "gone"}},
     {"method": "notifications/progress", "params": {"progressToken": "gone", "progress": 1}},

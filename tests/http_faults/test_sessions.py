@@ -14,8 +14,9 @@ from over_http.test_clauses_stateless import REFUSED, TAKEN
 
 from mcp_generated import v2025_11_25, v2026_07_28
 from mcp_runtime.errors import RequestTimeoutError
-from mcp_runtime.faces.asgi import MCPASGIApp, HTTPLimits
-from mcp_runtime.faces.calls import RequestOptions
+from mcp_runtime.bindings.server import asgi_app
+from mcp_runtime.transports.http_server.app import HTTPLimits
+from mcp_runtime.session.options import RequestOptions
 
 from .server import Counts, served
 from .test_streams import Reader
@@ -31,9 +32,7 @@ HELLO = {"protocolVersion": SESSIONS, "capabilities": {}, "clientInfo": {"name":
 
 async def test_neither_session_nor_stream_of_a_user_serves_another(parser: str) -> None:
     """GHSA-jpw9-pfvf-9f58, CVE-2026-33946: whoever knows the ids of somebody else has nothing of it."""
-    app = MCPASGIApp(
-        [served(SESSIONS, Counts())], path="/mcp", owner=lambda scope: dict(scope["headers"]).get(b"x-user")
-    )
+    app = asgi_app(served(SESSIONS, Counts()), path="/mcp", owner=lambda scope: dict(scope["headers"]).get(b"x-user"))
     async with listening(app, http=parser) as port:
         where = f"127.0.0.1:{port}"
         first = await answered(where, posted(where, request(0, "initialize", HELLO), {"x-user": "alice"}))

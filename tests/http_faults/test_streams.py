@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from mcp_runtime.sse import SSEDecoder
+from mcp_runtime.protocol.sse import SSEDecoder
 
 from .wire import ALONE, PARSERS, SESSIONS, Answer, Socket, Way, address, call, entered, launched, opened, request
 

@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 
 from peers import Started, started
 
-from mcp_runtime.sse import ServerSentEvent, SSEDecoder
+from mcp_runtime.protocol.sse import ServerSentEvent, SSEDecoder
 
 SERVER = Path(__file__).with_name("server.py")
 PARSERS = ("h11", "httptools")

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mcp_generated import v2025_11_25
-from mcp_runtime.faces.calls import RequestOptions
-from mcp_runtime.transports.http_client.channel import HTTPOptions
+from mcp_runtime.session.options import RequestOptions
+from mcp_runtime.transports.http_client.connection import HTTPOptions
 
 DEADLINE = 30.0  # Seconds for one test; a ceiling.
 NEWEST_WITH_SESSIONS = "2025-11-25"

@@ -14,8 +14,8 @@ import httpx2
 import uvicorn
 from behaviour.support import Rev
 
-from mcp_runtime.faces.http import listen
-from mcp_runtime.sse import ServerSentEvent, SSEDecoder
+from mcp_runtime.transports.http_server.run import listen
+from mcp_runtime.protocol.sse import ServerSentEvent, SSEDecoder
 
 from .support import BOTH
 

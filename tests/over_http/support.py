@@ -11,7 +11,7 @@ from typing import Any
 
 from behaviour.support import Rev
 
-from mcp_runtime.sse import ServerSentEvent, SSEDecoder
+from mcp_runtime.protocol.sse import ServerSentEvent, SSEDecoder
 
 BOTH = "application/json, text/event-stream"
 

@@ -17,8 +17,8 @@ from behaviour.support import EVERY, HANDSHAKE, STATELESS, Rev, among, server_of
 
 from mcp_generated import App
 from mcp_runtime.errors import LocalError, InvalidSchemaError
-from mcp_runtime.faces.asgi import MCPASGIApp
-from mcp_runtime.faces.tools import ApprovedTools
+from mcp_runtime.bindings.server import asgi_app
+from mcp_runtime.client.tools import ApprovedTools
 
 from .sockets import Caller, listening
 from .support import BOTH, Web, web
@@ -216,7 +216,7 @@ async def test_a_key_in_another_case_is_not_taken_for_the_key(rev: Rev) -> None:
 @among(HANDSHAKE)
 async def test_neither_session_nor_stream_of_a_user_serves_another(rev: Rev) -> None:
     alice, bob = (SimpleNamespace(is_authenticated=True, display_name=name) for name in ("alice", "bob"))
-    app = MCPASGIApp([echo(rev)])
+    app = asgi_app(echo(rev))
     hello = {"protocolVersion": rev.id, "capabilities": {}, "clientInfo": {"name": "raw", "version": "1"}}
     client, other = Web(app, rev), Web(app, rev)
     for each, user in ((client, alice), (other, bob)):

@@ -10,7 +10,7 @@ import pytest
 from behaviour.support import HANDSHAKE, Rev, among, clause, server_of, since
 
 from mcp_runtime.errors import MCPError
-from mcp_runtime.faces.calls import RequestOptions
+from mcp_runtime.session.options import RequestOptions
 
 from .raw_server import Got, Raw, reply, result, said, serving
 from .support import Answer, Web, web

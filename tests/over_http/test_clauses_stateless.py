@@ -11,12 +11,12 @@ import pytest
 from behaviour.support import STATELESS, Rev, among, server_of
 
 from mcp_runtime.errors import MCPError
-from mcp_runtime.faces.asgi import HTTPLimits
-from mcp_runtime.faces.calls import RequestOptions
-from mcp_runtime.http.heads import CachedRequestHeadParser
+from mcp_runtime.transports.http_server.app import HTTPLimits
+from mcp_runtime.session.options import RequestOptions
+from mcp_runtime.http.request_head import CachedRequestHeadParser
 from mcp_runtime.http.origins import OriginPolicy
-from mcp_runtime.http.rules import ServedRevisions
-from mcp_runtime.sse import KEEP_ALIVE_COMMENT
+from mcp_runtime.http.server_rules import ServedRevisions
+from mcp_runtime.protocol.sse import KEEP_ALIVE_COMMENT
 
 from .raw_server import Got, Raw, reply, result, said, serving
 from .support import BOTH, web

@@ -14,9 +14,9 @@ from over_http.raw_server import run
 from peers import clean, python_peer, started
 
 from mcp_generated import REVISIONS, v2025_11_25
-from mcp_runtime.exchange import Progress
-from mcp_runtime.faces.calls import RequestOptions
-from mcp_runtime.faces.client import negotiate
+from mcp_runtime.session.pending import Progress
+from mcp_runtime.session.options import RequestOptions
+from mcp_runtime.bindings.client import negotiate
 
 WAYS = {"stream": "/mcp", "json": "/mcp", "sse": "/sse"}
 HANDSHAKES = [id for id in REVISIONS if id < "2026"]

@@ -14,9 +14,9 @@ from over_http.raw_server import STREAM, Got, Raw, Write, call, reply, result, r
 
 from mcp_generated import v2025_11_25, v2026_07_28
 from mcp_runtime.errors import ConnectionClosedError, HTTPStatusError
-from mcp_runtime.faces.calls import RequestOptions
-from mcp_runtime.sse import encode
-from mcp_runtime.transports.http_client.channel import HTTPOptions
+from mcp_runtime.session.options import RequestOptions
+from mcp_runtime.protocol.sse import encode
+from mcp_runtime.transports.http_client.connection import HTTPOptions
 
 from .test_client_sessions import discover
 

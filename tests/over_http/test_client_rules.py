@@ -8,20 +8,19 @@ import pytest
 from conftest import package
 
 from mcp_generated import REVISIONS
-from mcp_runtime.http.asking import (
+from mcp_runtime.http.client_rules import (
     ResponseKind,
     reconnect_delay,
-    may_follow_redirect,
     headers_for,
     may_be_legacy_sse,
     is_session_id,
     classify_response,
-    redact_url,
-    read_tool_headers,
     may_know_other_lifecycle,
 )
-from mcp_runtime.jsonrpc import NotificationMessage, RequestMessage
-from mcp_runtime.spec import Revision
+from mcp_runtime.http.urls import may_follow_redirect, redact_url
+from mcp_runtime.http.param_headers import read_tool_headers
+from mcp_runtime.protocol.jsonrpc import NotificationMessage, RequestMessage
+from mcp_runtime.protocol.revision import Revision
 
 
 def revision(id: str) -> Revision:

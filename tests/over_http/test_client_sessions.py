@@ -33,10 +33,10 @@ from mcp_runtime.errors import (
     HTTPStatusError,
     RequestTimeoutError,
 )
-from mcp_runtime.faces.calls import RequestOptions
-from mcp_runtime.faces.client import negotiate
-from mcp_runtime.sse import KEEP_ALIVE_COMMENT, encode
-from mcp_runtime.transports.http_client.channel import HTTPOptions
+from mcp_runtime.session.options import RequestOptions
+from mcp_runtime.bindings.client import negotiate
+from mcp_runtime.protocol.sse import KEEP_ALIVE_COMMENT, encode
+from mcp_runtime.transports.http_client.connection import HTTPOptions
 
 SHORT = RequestOptions(timeout=0.3)
 

@@ -11,7 +11,8 @@ import pytest
 from behaviour.support import EVERY, HANDSHAKE, STATELESS, Rev, among, before, server_of, since
 
 from mcp_runtime.errors import JSONRPCError
-from mcp_runtime.faces.asgi import MCPASGIApp, HTTPLimits
+from mcp_runtime.bindings.server import asgi_app
+from mcp_runtime.transports.http_server.app import HTTPLimits
 
 from .support import Web, web
 
@@ -309,7 +310,7 @@ async def test_a_batch_is_answered_in_one_body(rev: Rev) -> None:
 
 
 async def test_one_endpoint_serves_every_revision_at_once() -> None:
-    app = MCPASGIApp([echo(rev) for rev in EVERY])
+    app = asgi_app(*(echo(rev) for rev in EVERY))
     clients = [Web(app, rev) for rev in EVERY]
     for client in clients:
         if not client.rev.stateless:

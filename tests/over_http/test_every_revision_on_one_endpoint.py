@@ -14,7 +14,7 @@ from behaviour.support import EVERY, Rev, server_of, since
 
 import mcp_generated
 from mcp_generated.v2026_07_28 import types as t
-from mcp_runtime.faces.calls import RequestOptions
+from mcp_runtime.session.options import RequestOptions
 
 
 @asynccontextmanager

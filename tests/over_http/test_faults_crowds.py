@@ -12,12 +12,12 @@ import pytest
 from behaviour.support import HANDSHAKE, STATELESS, Rev, among, server_of, since
 
 from mcp_runtime.errors import ConnectionClosedError
-from mcp_runtime.faces.asgi import HTTPLimits
-from mcp_runtime.faces.calls import RequestOptions
-from mcp_runtime.session import Session
-from mcp_runtime.transports.http.events import InMemoryEventStore
-from mcp_runtime.transports.http.sessions import HTTPSession
-from mcp_runtime.transports.http.streams import SSEStream
+from mcp_runtime.transports.http_server.app import HTTPLimits
+from mcp_runtime.session.options import RequestOptions
+from mcp_runtime.session.session import Session
+from mcp_runtime.transports.http_server.event_store import InMemoryEventStore
+from mcp_runtime.transports.http_server.sessions import HTTPSession
+from mcp_runtime.transports.http_server.streams import SSEStream
 
 from .sockets import Proxy, listening, proxied
 from .support import Web

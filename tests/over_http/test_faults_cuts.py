@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from behaviour.support import HANDSHAKE, Rev, among, server_of, since
 
-from mcp_runtime.faces.calls import RequestOptions
+from mcp_runtime.session.options import RequestOptions
 
 from .sockets import Proxy, listening, proxied
 

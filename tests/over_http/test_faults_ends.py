@@ -17,10 +17,10 @@ import pytest
 from behaviour.support import EVERY, HANDSHAKE, STATELESS, Rev, among, server_of, since
 
 from mcp_runtime.errors import MCPError
-from mcp_runtime.faces.asgi import HTTPLimits
-from mcp_runtime.faces.calls import RequestOptions
-from mcp_runtime.faces.http import listen
-from mcp_runtime.transports.http_client.channel import HTTPOptions
+from mcp_runtime.transports.http_server.app import HTTPLimits
+from mcp_runtime.session.options import RequestOptions
+from mcp_runtime.transports.http_server.run import listen
+from mcp_runtime.transports.http_client.connection import HTTPOptions
 
 from .sockets import Caller, Proxy, listening, proxied
 

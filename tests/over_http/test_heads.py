@@ -6,12 +6,12 @@ from __future__ import annotations
 import pytest
 from behaviour.support import HANDSHAKE, STATELESS
 
-from mcp_runtime.http.heads import CachedRequestHeadParser
+from mcp_runtime.http.request_head import CachedRequestHeadParser
 from mcp_runtime.http.origins import OriginPolicy
 from mcp_runtime.http.headers import HTTPError
-from mcp_runtime.http.rules import ServedRevisions, RequestKind, check_stateless
-from mcp_runtime.jsonrpc import RequestMessage
-from mcp_runtime.spec import META
+from mcp_runtime.http.server_rules import ServedRevisions, RequestKind, check_stateless
+from mcp_runtime.protocol.jsonrpc import RequestMessage
+from mcp_runtime.protocol.revision import META
 
 REV = HANDSHAKE[-1]
 ALONE = STATELESS[-1]

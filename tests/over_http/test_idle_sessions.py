@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from mcp_runtime.transports.http.events import InMemoryEventStore
-from mcp_runtime.transports.http.sessions import SessionStore
+from mcp_runtime.transports.http_server.event_store import InMemoryEventStore
+from mcp_runtime.transports.http_server.sessions import SessionStore
 
 IDLE = 100.0
 

@@ -11,7 +11,7 @@ import pytest
 
 from mcp_generated import v2026_07_28
 from mcp_runtime.errors import RemoteJSONRPCError, ConnectionClosedError
-from mcp_runtime.transports.http_client.channel import HTTPOptions
+from mcp_runtime.transports.http_client.connection import HTTPOptions
 
 from .in_process import asking
 

@@ -16,7 +16,8 @@ from mcp_runtime.http.headers import (
     read_headers,
 )
 from mcp_runtime.http.origins import OriginPolicy
-from mcp_runtime.http.rules import check_parameter_headers, parameter_headers, resume_position
+from mcp_runtime.http.param_headers import check_parameter_headers, parameter_headers
+from mcp_runtime.http.server_rules import resume_position
 
 LOCAL = OriginPolicy.create(None, None)
 

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from behaviour.support import HANDSHAKE, STATELESS, Rev, among, server_of, since
 
-from mcp_runtime.transports.http.events import InMemoryEventStore
-from mcp_runtime.transports.http.silence import KeepAliveTimer
-from mcp_runtime.transports.http.streams import SSEStream
+from mcp_runtime.transports.http_server.event_store import InMemoryEventStore
+from mcp_runtime.aio.keepalive import KeepAliveTimer
+from mcp_runtime.transports.http_server.streams import SSEStream
 
 from .support import Answer, web
 

@@ -19,7 +19,8 @@ from peers import free_port, node_peer, started
 from mcp_generated import v2024_11_05, v2025_03_26, v2025_06_18, v2025_11_25, v2026_07_28
 from mcp_generated.v2025_11_25 import types as t
 from mcp_runtime.errors import JSONRPCError
-from mcp_runtime.faces.client import ClientContext, negotiate
+from mcp_runtime.client.core import ClientContext
+from mcp_runtime.bindings.client import negotiate
 
 SERVER = "@modelcontextprotocol/server-everything@2026.8.31"
 DEADLINE = 40.0  # Seconds for one conversation.

@@ -11,8 +11,8 @@ from over_http.in_process import connecting
 from mcp_generated.extensions import tasks
 from mcp_generated.extensions.tasks import types as t
 from mcp_generated.v2026_07_28 import Client
-from mcp_runtime.faces.client import BaseClient
-from mcp_runtime.faces.server import BaseServer
+from mcp_runtime.bindings.client import BaseClient
+from mcp_runtime.bindings.server import BaseServer
 
 ClientT = TypeVar("ClientT", bound=BaseClient)
 

@@ -11,8 +11,8 @@ from mcp_generated.extensions import tasks
 from mcp_generated.extensions.tasks import types as t
 from mcp_generated.v2025_11_25 import Client as OlderClient
 from mcp_runtime.errors import RemoteJSONRPCError, LocalError
-from mcp_runtime.faces.revisions import server_candidates
-from mcp_runtime.tasks import TaskOptions, TaskServerMixin
+from mcp_runtime.versions.candidates import server_candidates
+from mcp_runtime.extensions.tasks import TaskOptions, TaskServerMixin
 
 from .jobs import Seen, jobs
 from .support import KNOWN, begun, both, by_hand, plain, stands

@@ -11,7 +11,7 @@ from mcp_generated.extensions import tasks
 from mcp_generated.extensions.tasks import types as t
 from mcp_generated.v2026_07_28 import methods
 from mcp_runtime.errors import RemoteJSONRPCError
-from mcp_runtime.faces.server import BaseServer
+from mcp_runtime.bindings.server import BaseServer
 
 from .jobs import Seen, jobs
 from .support import CEILING, KNOWN, begun, both, client, plain, stands

@@ -12,8 +12,8 @@ import pytest
 from mcp_generated.extensions import tasks
 from mcp_generated.extensions.tasks import types as t
 from mcp_runtime.errors import RemoteJSONRPCError, LocalError
-from mcp_runtime.faces.server import BaseServer
-from mcp_runtime.tasks import InMemoryTaskStore, TaskOptions, TaskRecord
+from mcp_runtime.bindings.server import BaseServer
+from mcp_runtime.extensions.tasks import InMemoryTaskStore, TaskOptions, TaskRecord
 
 from .jobs import Seen, jobs
 from .support import CEILING, KNOWN, begun, both, by_hand, stands
@@ -263,7 +263,7 @@ async def test_an_error_that_nobody_expected_says_nothing_of_itself() -> None:
             await ctx.as_task()
             raise RuntimeError("secret")
 
-    from mcp_runtime.tasks import TaskServerMixin
+    from mcp_runtime.extensions.tasks import TaskServerMixin
 
     kind: Any = type("TaskedBreaking", (TaskServerMixin, Breaking), {})
     async with by_hand(kind(name="s", version="1")) as speaking:

@@ -13,10 +13,10 @@ from mcp_generated.extensions import tasks
 from mcp_generated.extensions.tasks import types as t
 from mcp_generated.v2026_07_28 import Client, SyncClient
 from mcp_runtime.errors import RemoteJSONRPCError, RemoteError, RequestTimeoutError
-from mcp_runtime.faces.calls import RequestOptions
-from mcp_runtime.faces.client import ClientContext
-from mcp_runtime.faces.server import BaseServer
-from mcp_runtime.tasks import InMemoryTaskStore, TaskRecord, wait_for_task
+from mcp_runtime.session.options import RequestOptions
+from mcp_runtime.client.core import ClientContext
+from mcp_runtime.bindings.server import BaseServer
+from mcp_runtime.extensions.tasks import InMemoryTaskStore, TaskRecord, wait_for_task
 
 from .jobs import Seen, jobs
 from .support import CEILING, both, by_hand, client

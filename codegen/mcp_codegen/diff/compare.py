@@ -5,11 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from ..ir import Alias, Array, Field, Map, Method, Object, Plain, Ref, Revision, Type, Union, Values
-from ..rules import ROLES
+from ..model.ir import (
+    Alias,
+    Array,
+    Field,
+    Map,
+    Method,
+    Object,
+    Plain,
+    Ref,
+    Revision,
+    Type,
+    Union,
+    Values,
+)
+from ..model.methods import ROLES
+from .canonical import canonical
 from .changes import DiffChange, removable_from
-from .essence import canonical
-from .travel import severity, sender, directions
+from .direction import directions, sender, severity
 from .values import Compared, Relation
 
 

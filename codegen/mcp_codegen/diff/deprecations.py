@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..ir import Revision
+from ..model.ir import Revision
 from .changes import removable_from
-from .show import Deprecation
+from .report import Deprecation
 
 
 def deprecations(history: Sequence[Revision]) -> list[Deprecation]:

@@ -15,7 +15,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from ..errors import CodegenError
-from ..jsontypes import is_object
+from ..json_types import is_object
 from .changes import DIFF_RULES, DiffChange
 
 

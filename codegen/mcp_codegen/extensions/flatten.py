@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..edition import REF, Schema
 from ..errors import SchemaError
+from ..importer.normalize import REF, Schema
 from .manifest import Manifest
 
 

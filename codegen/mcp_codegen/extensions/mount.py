@@ -9,17 +9,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from ..capabilities import declared_path
-from ..docs import Docs
-from ..edition import REF, Schema
 from ..errors import SchemaError
-from ..ir import CapabilityRequirement, InterimResult, Method, Object, Revision
-from ..overlay import Overlay, OverlayRow
-from ..read import Named, read_types
-from ..rules import ROLES, derive_methods
-from .converse import separate_protocol
+from ..importer.normalize import REF, Schema
+from ..model.capabilities import declared_path
+from ..model.docs import Docs
+from ..model.ir import CapabilityRequirement, InterimResult, Method, Object, Revision
+from ..model.methods import ROLES, derive_methods
+from ..model.overlay import Overlay, OverlayRow
+from ..model.types import Named, read_types
 from .flatten import Flattener
 from .manifest import Manifest
+from .separate_protocol import separate_protocol
 
 
 @dataclass(frozen=True, slots=True)

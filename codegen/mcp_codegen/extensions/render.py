@@ -6,8 +6,9 @@ import ast
 from itertools import takewhile
 from typing import Final
 
-from ..homes import Templates
-from ..render import GENERATOR, format_module, render_revision
+from ..paths import Templates
+from ..render.package import render_revision
+from ..render.source import GENERATOR, format_module
 from .mount import Mounted
 
 

@@ -5,7 +5,7 @@
 
 from typing import Annotated, Any, Literal, TypeAlias
 
-from mcp_runtime.wire import MISSING, Int, Number, Opt, WireModel, const
+from mcp_runtime.protocol.models import MISSING, Int, Number, Opt, WireModel, const
 from pydantic import Field
 from typing_extensions import TypeAliasType
 

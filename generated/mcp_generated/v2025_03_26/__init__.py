@@ -5,7 +5,7 @@
 
 from typing import TYPE_CHECKING
 
-from mcp_runtime.lazy import lazy_module
+from mcp_runtime._lazy import lazy_module
 
 if TYPE_CHECKING:
     from . import client as client

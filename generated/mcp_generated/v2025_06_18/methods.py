@@ -5,7 +5,7 @@
 
 from typing import Final
 
-from mcp_runtime.spec import HTTPProfile, Handshake, Notification, Request, Revision
+from mcp_runtime.protocol.revision import HTTPProfile, Handshake, Notification, Request, Revision
 
 from . import types as t
 

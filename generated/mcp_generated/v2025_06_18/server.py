@@ -5,10 +5,11 @@
 
 from typing import Any, ClassVar, Literal
 
-from mcp_runtime.faces.calls import RequestOptions
-from mcp_runtime.faces.face import HandlerResult
-from mcp_runtime.faces.server import BaseServer, ServerContext
-from mcp_runtime.spec import Revision
+from mcp_runtime.session.options import RequestOptions
+from mcp_runtime.endpoint.base import HandlerResult
+from mcp_runtime.bindings.server import BaseServer
+from mcp_runtime.server.context import ServerContext
+from mcp_runtime.protocol.revision import Revision
 
 from . import types as t
 from .methods import REVISION, FromClient, FromServer

@@ -6,8 +6,8 @@
 from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar
 
-from mcp_runtime.faces.calls import RequestOptions
-from mcp_runtime.faces.sync import BaseSyncClient, SyncSubscription
+from mcp_runtime.session.options import RequestOptions
+from mcp_runtime.bindings.sync import BaseSyncClient, SyncSubscription
 
 from . import types as t
 from .client import Client

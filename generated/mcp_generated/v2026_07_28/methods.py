@@ -6,7 +6,7 @@
 
 from typing import Final
 
-from mcp_runtime.spec import (
+from mcp_runtime.protocol.revision import (
     CapabilityRequirement,
     HTTPProfile,
     InputRequest,

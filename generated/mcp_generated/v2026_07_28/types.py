@@ -6,7 +6,7 @@
 
 from typing import Annotated, Any, Literal, Optional, TypeAlias, Union
 
-from mcp_runtime.wire import MISSING, Int, Number, Opt, WireModel, const, deprecated, default_to
+from mcp_runtime.protocol.models import MISSING, Int, Number, Opt, WireModel, const, deprecated, default_to
 from pydantic import Field
 from typing_extensions import TypeAliasType
 

@@ -12,7 +12,7 @@ from typing import Any, Final, cast
 from pydantic_core import to_json
 
 from ..errors import LocalError
-from ..wire import WireModel
+from ..protocol.models import WireModel
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,13 +8,13 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from ..auth.resource.challenge import check_scopes
+from ..auth.resource_server.challenges import check_scopes
 from ..errors import JSONRPCError
-from ..faces.server import ServerContext
-from ..jsonrpc import INVALID_PARAMS
-from ..wire import format_validation_error, is_object
-from .content import AssistantMessage, UserMessage, to_content_blocks, as_list
-from .options import Settings, to_wire
+from ..protocol.jsonrpc import INVALID_PARAMS
+from ..protocol.models import format_validation_error, is_object
+from ..server.context import ServerContext
+from .content import AssistantMessage, UserMessage, as_list, to_content_blocks
+from .settings import Settings, to_wire
 from .signature import Signature, function_name
 
 

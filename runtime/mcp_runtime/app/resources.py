@@ -10,17 +10,17 @@ from typing import Any
 from pydantic import ValidationError
 from pydantic_core import to_json
 
-from ..auth.resource.challenge import check_scopes
-from ..errors import LocalError, JSONRPCError
-from ..exchange import log
-from ..faces.server import ServerContext
-from ..faces.web import is_https_url
-from ..jsonrpc import INVALID_PARAMS
-from ..wire import format_validation_error
+from ..auth.resource_server.challenges import check_scopes
+from ..errors import JSONRPCError, LocalError
+from ..http.urls import is_https_url
+from ..protocol.jsonrpc import INVALID_PARAMS
+from ..protocol.models import format_validation_error
+from ..server.context import ServerContext
+from ..session.pending import log
 from .content import as_list
-from .options import ResourceSettings, to_wire
+from .settings import ResourceSettings, to_wire
 from .signature import Signature, function_name
-from .uris import URITemplate
+from .uri_templates import URITemplate
 
 
 class Resource:

@@ -5,14 +5,28 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Mapping
 from types import NoneType, UnionType
-from typing import Annotated, Any, Final, NamedTuple, Union, cast, get_args, get_origin, is_typeddict
+from typing import (
+    Annotated,
+    Any,
+    Final,
+    NamedTuple,
+    Union,
+    cast,
+    get_args,
+    get_origin,
+    is_typeddict,
+)
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
-from pydantic.errors import PydanticInvalidForJsonSchema, PydanticSchemaGenerationError, PydanticUserError
+from pydantic.errors import (
+    PydanticInvalidForJsonSchema,
+    PydanticSchemaGenerationError,
+    PydanticUserError,
+)
 
 from ..errors import InvalidMessageError, LocalError
-from ..schemas import compile_schema
-from ..wire import WireModel, format_validation_error, is_object
+from ..json_schema.validator import compile_schema
+from ..protocol.models import WireModel, format_validation_error, is_object
 from .content import AssistantMessage, Audio, Image, UserMessage
 from .signature import JsonSchema
 

@@ -14,12 +14,11 @@ from pydantic.fields import FieldInfo
 from pydantic.json_schema import GenerateJsonSchema, PydanticJsonSchemaWarning
 from pydantic_core import CoreSchema, to_json
 
+from ..aio.threads import WORKER_THREADS
 from ..errors import LocalError
-from ..faces.server import ServerContext
-from ..faces.threads import WORKER_THREADS
-from ..wire import is_list, is_object
-from .docstrings import parse_docstring
-from .hints import pydantic_compatible
+from ..protocol.models import is_list, is_object
+from ..server.context import ServerContext
+from .introspection import parse_docstring, pydantic_compatible
 
 _NO_DEFAULT: Final = inspect.Parameter.empty
 _ONLY_BY_NAME: Final = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)

@@ -10,16 +10,16 @@ from typing import Any, Final
 from pydantic import ValidationError
 from pydantic_core import to_json
 
-from ..auth.resource.challenge import check_scopes
-from ..errors import InvalidMessageError, LocalError, MCPError, JSONRPCError
-from ..exchange import log
-from ..faces.server import ServerContext
-from ..faces.tasking import TaskOptions
-from ..schemas import compile_schema
-from ..wire import format_validation_error
+from ..auth.resource_server.challenges import check_scopes
+from ..errors import InvalidMessageError, JSONRPCError, LocalError, MCPError
+from ..json_schema.validator import compile_schema
+from ..protocol.models import format_validation_error
+from ..server.context import ServerContext
+from ..server.task_options import TaskOptions
+from ..session.pending import log
 from .content import to_content_blocks
-from .options import ToolSettings, to_wire
-from .results import Output, output_from_schema, output_from_annotation
+from .results import Output, output_from_annotation, output_from_schema
+from .settings import ToolSettings, to_wire
 from .signature import Signature, function_name
 
 _NAME: Final = re.compile(r"[A-Za-z0-9_.-]{1,128}")

@@ -9,9 +9,9 @@ from typing import Any, Final, cast
 from urllib.parse import urlsplit
 
 from ..errors import AuthorizationError
-from ..http.asking import redact_url
-from ..wire import is_object
-from .policy import URLPolicy
+from ..http.urls import redact_url
+from ..protocol.models import is_object
+from .url_policy import URLPolicy
 
 PROTECTED_RESOURCE_PATH: Final = "/.well-known/oauth-protected-resource"
 _OAUTH: Final = "/.well-known/oauth-authorization-server"

@@ -1,11 +1,14 @@
-"""Two linked transports in one process: what one sends, the other receives."""
+"""A transport inside one process: two linked ends, and a client connected to services, for tests."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from typing import TypeVar
 
 from ..errors import ConnectionClosedError
+from ..session.interfaces import Candidate, Connect, Service, Transport
+from ..session.serving import serve
 
 Queue = asyncio.Queue[bytes | None]
 
@@ -45,3 +48,24 @@ def linked_transports(kind: type[EndpointT]) -> tuple[EndpointT, MemoryTransport
     """Both ends, the first of them of this kind."""
     one, other = Queue(), Queue()
     return kind(one, other), MemoryTransport(other, one)
+
+
+class _ServedTransport(MemoryTransport):
+    """The client's end, which waits for the server to end when it is closed."""
+
+    task: asyncio.Task[None]
+
+    async def close(self) -> None:
+        await super().close()
+        await asyncio.wait([self.task])
+
+
+def connect_in_memory(services: Sequence[Candidate[Service]]) -> Connect:
+    """Each connection is served by a task of its own."""
+
+    async def start() -> Transport:
+        ours, theirs = linked_transports(_ServedTransport)
+        ours.task = asyncio.create_task(serve(services, theirs))
+        return ours
+
+    return start

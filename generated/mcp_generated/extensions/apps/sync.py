@@ -6,8 +6,8 @@
 from collections.abc import Iterator
 from typing import Any, ClassVar, Literal
 
-from mcp_runtime.faces.calls import RequestOptions
-from mcp_runtime.faces.sync import BaseSyncClient
+from mcp_runtime.session.options import RequestOptions
+from mcp_runtime.bindings.sync import BaseSyncClient
 
 from . import types as t
 from .client import App

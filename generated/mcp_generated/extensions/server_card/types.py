@@ -6,7 +6,7 @@
 
 from typing import Annotated, Any, Literal
 
-from mcp_runtime.wire import Opt, WireModel
+from mcp_runtime.protocol.models import Opt, WireModel
 
 from pydantic import Field
 

@@ -7,11 +7,12 @@
 from collections.abc import AsyncIterator, Sequence
 from typing import Any, ClassVar
 
-from mcp_runtime.faces.calls import RequestOptions
-from mcp_runtime.faces.client import BaseClient, ClientContext
-from mcp_runtime.faces.face import HandlerResult
-from mcp_runtime.faces.listening import Subscription
-from mcp_runtime.spec import Revision
+from mcp_runtime.session.options import RequestOptions
+from mcp_runtime.bindings.client import BaseClient
+from mcp_runtime.client.core import ClientContext
+from mcp_runtime.endpoint.base import HandlerResult
+from mcp_runtime.client.subscriptions import Subscription
+from mcp_runtime.protocol.revision import Revision
 from typing_extensions import deprecated
 
 from . import types as t

@@ -9,26 +9,38 @@ from typing import Final
 
 import httpx2
 
-from ... import jsonrpc
-from ...errors import RemoteJSONRPCError, InvalidResponseError, MCPError, ConnectionClosedError, HTTPStatusError
-from ...exchange import log
-from ...http.asking import (
+from ...aio.pause import PauseGate
+from ...errors import (
+    ConnectionClosedError,
+    HTTPStatusError,
+    InvalidResponseError,
+    MCPError,
+    RemoteJSONRPCError,
+)
+from ...http.client_rules import (
     ResponseKind,
-    is_response_to,
-    headers_for,
-    may_be_legacy_sse,
-    is_initialize,
-    is_session_id,
     classify_response,
+    headers_for,
+    is_initialize,
+    is_response_to,
+    is_session_id,
+    may_be_legacy_sse,
 )
 from ...http.headers import SESSION_ID
-from ...jsonrpc import ErrorMessage, MalformedMessage, Message, RequestMessage, ResultMessage
-from ...spec import Handshake, Revision
-from ...wire import is_object
-from .channel import HTTPConnection
-from .flow import PauseGate
-from .stream import ResumableEventStream
-from .tools import ToolHeaderCache
+from ...protocol import jsonrpc
+from ...protocol.jsonrpc import (
+    ErrorMessage,
+    MalformedMessage,
+    Message,
+    RequestMessage,
+    ResultMessage,
+)
+from ...protocol.models import is_object
+from ...protocol.revision import Handshake, Revision
+from ...session.pending import log
+from .connection import HTTPConnection
+from .event_stream import ResumableEventStream
+from .tool_headers import ToolHeaderCache
 
 Receive = Callable[[Message | list[Message]], None]
 

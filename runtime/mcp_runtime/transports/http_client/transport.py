@@ -7,17 +7,18 @@ from collections.abc import Callable, Coroutine, Iterable
 from contextlib import suppress
 from typing import Any, Final
 
-from ... import jsonrpc
-from ...errors import RemoteJSONRPCError, MCPError, ConnectionClosedError
-from ...exchange import log
-from ...http.asking import NegotiatedRevision, redact_url
-from ...jsonrpc import Id, Message, NotificationMessage, RequestMessage
-from ...seams import MessageSink
-from ...spec import Handshake, Revision
-from ...wire import is_object
-from .channel import HTTPConnection, HTTPOptions
-from .flow import PauseGate
-from .pair import LegacySSEClient
+from ...aio.pause import PauseGate
+from ...errors import ConnectionClosedError, MCPError, RemoteJSONRPCError
+from ...http.client_rules import NegotiatedRevision
+from ...http.urls import redact_url
+from ...protocol import jsonrpc
+from ...protocol.jsonrpc import Id, Message, NotificationMessage, RequestMessage
+from ...protocol.models import is_object
+from ...protocol.revision import Handshake, Revision
+from ...session.interfaces import MessageSink
+from ...session.pending import log
+from .connection import HTTPConnection, HTTPOptions
+from .legacy_sse import LegacySSEClient
 from .streamable import LegacyServerError, StreamableHTTPClient
 
 _CLOSE_SECONDS: Final = 2.0  # Seconds to send what is left, and again to end the session.

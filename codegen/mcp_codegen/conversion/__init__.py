@@ -1,0 +1,1 @@
+"""Derive how messages convert between neighbouring revisions."""

@@ -1,0 +1,1 @@
+"""Import the official schema.ts and schema.json of a revision as a normalized schema."""

@@ -1,0 +1,226 @@
+"""Declarations of a schema.ts go in, our edition of schema.json comes out: the official definitions plus what they lose.
+
+What the edition adds to JSON Schema, each as an annotation that validators ignore:
+
+| key           | at         | meaning                                                                        |
+|---------------|------------|--------------------------------------------------------------------------------|
+| `x-constants` | root       | the constants of schema.ts, by name                                            |
+| `x-extends`   | definition | the interfaces it extends; their properties stand in `properties` again, first |
+| `x-omits`     | definition | the properties it leaves out of what it extends                                |
+| `x-open`      | object     | unknown properties are kept, although the official schema.json does not say so |
+| `x-known`     | string     | the values the specification names; any other string is valid too              |
+| `x-constant`  | const      | the name of the constant                                                       |
+| `x-official`  | anywhere   | what the official schema.json says here instead; `false`: it leaves this out   |
+| `x-category`  | definition | the heading under which the specification documents it                         |
+| `x-internal`  | definition | the specification does not document it on its own                              |
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any, Final
+
+from ..errors import SchemaError
+from .typescript import (
+    AllOf,
+    ArrayOf,
+    ConstantDeclaration,
+    Declaration,
+    InterfaceDeclaration,
+    Keyword,
+    Literal,
+    Member,
+    Name,
+    ObjectLiteral,
+    TsType,
+    TypeAliasDeclaration,
+    TypeOf,
+    UnionOf,
+)
+
+Schema = dict[str, Any]
+
+DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
+REF: Final = "#/$defs/"
+
+_TEXT_TAGS: Final = ("format", "pattern")
+_JSON_TAGS: Final = (
+    *("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"),
+    *("minLength", "maxLength", "minItems", "maxItems", "uniqueItems", "default"),
+)
+
+
+def normalize(declarations: list[Declaration], revision: str) -> Schema:
+    """Our edition of the revision's schema.json."""
+    return _Normalizer(declarations, revision).schema()
+
+
+@dataclass(frozen=True, slots=True)
+class _Base:
+    """What an interface inherits: all members, further bases' first, and whether unknown properties are kept."""
+
+    name: str
+    members: tuple[Member, ...]
+    is_open: bool
+    omitted: tuple[str, ...] = ()
+
+
+class _Normalizer:
+    """One conversion; holds the declarations by name, because inheritance is resolved while converting."""
+
+    def __init__(self, declarations: list[Declaration], revision: str) -> None:
+        self._revision = revision
+        self._constants = {each.name: each.value for each in declarations if isinstance(each, ConstantDeclaration)}
+        self._types = {each.name: each for each in declarations if not isinstance(each, ConstantDeclaration)}
+
+    def schema(self) -> Schema:
+        return {
+            "$schema": DIALECT,
+            "title": f"Model Context Protocol {self._revision}",
+            "x-constants": self._constants,
+            "$defs": {name: self._definition(declared) for name, declared in self._types.items()},
+        }
+
+    def _definition(self, declared: InterfaceDeclaration | TypeAliasDeclaration) -> Schema:
+        marks: Schema = {}
+        if "category" in declared.tags:
+            marks["x-category"] = declared.tags["category"].strip("`")
+        if "internal" in declared.tags:
+            marks["x-internal"] = True
+        if "deprecated" in declared.tags:
+            marks["deprecated"] = True
+        body = (
+            self._interface(declared)
+            if isinstance(declared, InterfaceDeclaration)
+            else self._type(declared.type, declared.tags)
+        )
+        return marks | body
+
+    def _interface(self, declared: InterfaceDeclaration) -> Schema:
+        bases = [self._base(base, declared.name) for base in declared.bases]
+        inherited = [member for base in bases for member in base.members]
+        body = self._object(ObjectLiteral((*inherited, *declared.body.members), declared.body.index))
+        if declared.body.index is None and any(base.is_open for base in bases):
+            body["x-open"] = True
+        marks: Schema = {}
+        if bases:
+            marks["x-extends"] = [base.name for base in bases]
+        if omitted := [name for base in bases for name in base.omitted]:
+            marks["x-omits"] = omitted
+        return marks | body
+
+    def _base(self, base: Name, user: str) -> _Base:
+        """What `user` inherits from one entry of its extends clause."""
+        if base.name == "Omit" and isinstance(base.arguments[0], Name):
+            omitted = _literals(base.arguments[1])
+            whole = self._base(base.arguments[0], user)
+            kept = tuple(member for member in whole.members if member.name not in omitted)
+            return _Base(whole.name, kept, whole.is_open, tuple(omitted))
+        declared = self._types.get(base.name)
+        if (
+            isinstance(declared, TypeAliasDeclaration)
+            and isinstance(declared.type, Name)
+            and declared.type.name == "Record"
+        ):
+            return _Base(base.name, (), True)
+        if not isinstance(declared, InterfaceDeclaration):
+            raise SchemaError(f"{self._revision}: {user} extends {base.name}, which is not an interface of this schema")
+        above = [self._base(further, declared.name) for further in declared.bases]
+        members = (*(member for each in above for member in each.members), *declared.body.members)
+        return _Base(base.name, members, declared.body.index is not None or any(each.is_open for each in above))
+
+    def _object(self, literal: ObjectLiteral) -> Schema:
+        properties: Schema = {}
+        required: dict[str, bool] = {}
+        for member in literal.members:
+            if "deprecated" in member.tags:
+                properties[member.name] = {"deprecated": True} | self._type(member.type, member.tags)
+            else:
+                properties[member.name] = self._type(member.type, member.tags)
+            required[member.name] = not member.optional
+        body: Schema = {"type": "object"}
+        if properties or literal.index is None:
+            body["properties"] = properties
+        if any(required.values()):
+            body["required"] = [name for name, needed in required.items() if needed]
+        if literal.index is not None:
+            body["additionalProperties"] = self._type(literal.index, {})
+        return body
+
+    def _type(self, written: TsType, tags: dict[str, str]) -> Schema:
+        match written:
+            case Keyword(name):
+                schema = self._keyword(name, tags)
+            case Literal(value):
+                schema = {"type": _json_type(value), "const": value}
+            case TypeOf(constant):
+                value = self._constants[constant]
+                schema = {"type": _json_type(value), "const": value, "x-constant": constant}
+            case Name("Record", (_, Keyword("never"))):
+                schema = Schema(type="object", properties=Schema())
+            case Name("Record", (_, values)):
+                inner = self._type(values, {})
+                schema = (
+                    {"type": "object", "additionalProperties": inner} if inner else {"type": "object", "x-open": True}
+                )
+            case Name(name, ()):
+                if name not in self._types:
+                    raise SchemaError(f"{self._revision}: {name} is used but not declared")
+                schema = {"$ref": REF + name}
+            case Name(name, _):
+                raise SchemaError(f"{self._revision}: the generic type {name}<…> cannot be read here")
+            case ArrayOf(items):
+                schema = Schema(type="array", items=self._type(items, {}))
+            case UnionOf(arms):
+                schema = self._union(arms, tags)
+            case AllOf(parts):
+                schema = Schema(allOf=[self._type(part, {}) for part in parts])
+            case ObjectLiteral():
+                schema = self._object(written)
+        schema |= {tag: tags[tag] for tag in _TEXT_TAGS if tag in tags}
+        return schema | {tag: self._value(tag, tags[tag]) for tag in _JSON_TAGS if tag in tags}
+
+    def _value(self, tag: str, written: str) -> Any:
+        try:
+            return json.loads(written)
+        except ValueError as fault:
+            raise SchemaError(f"{self._revision}: @{tag} says {written!r}, which is no JSON value") from fault
+
+    def _keyword(self, name: str, tags: dict[str, str]) -> Schema:
+        if name in ("unknown", "any"):
+            return {}
+        if name == "object":
+            return {"type": "object", "additionalProperties": True}
+        if name == "number":
+            return {"type": tags.get("TJS-type", "integer")}
+        return {"type": name}
+
+    def _union(self, arms: tuple[TsType, ...], tags: dict[str, str]) -> Schema:
+        literals = [arm.value for arm in arms if isinstance(arm, Literal)]
+        keywords = [arm.name for arm in arms if isinstance(arm, Keyword)]
+        if len(literals) == len(arms):
+            return {"type": _json_type(literals[0]), "enum": literals}
+        if literals and len(literals) + 1 == len(arms) and keywords == ["string"]:
+            return {"type": "string", "x-known": literals}
+        schemas: list[Schema] = []
+        for arm in arms:
+            schema = self._type(arm, tags if arm == Keyword("number") else {})
+            if arm == Keyword("number") and "boolean" in keywords:
+                # A number beside a boolean is a JSON value, where the official tool's «integer» is a mistake.
+                schema = Schema({"type": "number", "x-official": {"type": "integer"}})
+            if arm == Keyword("null") and "nullable" not in tags:
+                schema["x-official"] = False
+            schemas.append(schema)
+        if all(schema.keys() == {"type"} for schema in schemas):
+            return {"type": [schema["type"] for schema in schemas]}
+        return {"anyOf": schemas}
+
+
+def _literals(written: TsType) -> list[str]:
+    arms = written.arms if isinstance(written, UnionOf) else (written,)
+    return [str(arm.value) for arm in arms if isinstance(arm, Literal)]
+
+
+def _json_type(value: str | int) -> str:
+    return "string" if isinstance(value, str) else "integer"

@@ -1,0 +1,81 @@
+"""Names of a schema go in, Python names come out: always ASCII identifiers, never two the same in one scope."""
+
+from __future__ import annotations
+
+import builtins
+import keyword
+import re
+from collections.abc import Iterable
+from typing import Final
+
+from pydantic import BaseModel
+
+_NOT_WORD: Final = re.compile(r"[^0-9A-Za-z]+")
+_HUMP: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+
+# Names a field cannot have, because pydantic's own attributes live in the same class.
+_RESERVED_BY_MODELS: Final = frozenset(dir(BaseModel))
+# Names a generated method cannot have, because the hand-written base classes have them; a test keeps this complete.
+RESERVED_BY_ENDPOINTS: Final = frozenset("""
+    as_task asgi cache_hints capabilities client client_class client_info close close_sse_stream connection_state context http initialize_extras instructions keys lifespan listen log memory meta name once options origin params principal progress request_id require_scopes revision run scopes self serve server state status stdio subscription_bus subscriptions user version
+    """.split())
+# Names a type cannot have, because the generated module uses them with their usual meaning.
+_RESERVED_BY_MODULE: Final = frozenset(dir(builtins)) - {"ConnectionError"} | {
+    *("Annotated", "Any", "ClassVar", "Const", "Field", "Int", "Literal", "MISSING", "Number", "Opt", "TypeAliasType"),
+    *("Union", "WireModel", "const", "default_to", "TypeAlias", "Optional", "Dict", "List", "BaseModel", "ConfigDict"),
+}
+
+
+def snake(name: str) -> str:
+    """`callTool`, `CallTool` and `call-tool` → `call_tool`; may be empty where nothing of the name is ASCII."""
+    return "_".join(part for part in _NOT_WORD.split(_HUMP.sub("_", name)) if part).lower()
+
+
+def pascal(name: str) -> str:
+    """`inputSchema` → `InputSchema`; capitals inside stay."""
+    return "".join(part[:1].upper() + part[1:] for part in _NOT_WORD.split(name) if part)
+
+
+def field_names(wire_names: Iterable[str]) -> dict[str, str]:
+    """A Python attribute for each property of one object, in snake case, by wire name.
+
+    The namespace of a key (`io.modelcontextprotocol/clientInfo`) is left out; where two properties would get the same
+    attribute, one that already is an attribute keeps it and the others get underscores behind.
+    """
+    wanted = {wire: _attribute(wire) for wire in wire_names}
+    chosen: dict[str, str] = {}
+    taken: set[str] = set()
+    for wire in sorted(wanted, key=lambda wire: wanted[wire] != wire):
+        attribute = wanted[wire]
+        while attribute in taken:
+            attribute += "_"
+        taken.add(attribute)
+        chosen[wire] = attribute
+    return {wire: chosen[wire] for wire in wanted}
+
+
+def _attribute(wire: str) -> str:
+    attribute = snake(wire.rpartition("/")[2] or wire)
+    if not attribute or attribute[0].isdigit():
+        attribute = f"field_{attribute}".rstrip("_")
+    if keyword.iskeyword(attribute) or attribute in _RESERVED_BY_MODELS or attribute.startswith("model_"):
+        attribute += "_"
+    return attribute
+
+
+def type_name(name: str) -> str:
+    """A class name for a definition: the name itself wherever Python allows it."""
+    kept = name if re.fullmatch(r"[A-Za-z][0-9A-Za-z_]*", name) else pascal(name)
+    if not kept or kept[0].isdigit():
+        kept = f"Type{kept}"
+    return kept + "_" if keyword.iskeyword(kept) or kept in _RESERVED_BY_MODULE else kept
+
+
+def callable_name(stem: str) -> str:
+    """A method of the generated classes; those of their base classes keep their names for themselves."""
+    return stem + "_" if keyword.iskeyword(stem) or stem in RESERVED_BY_ENDPOINTS else stem
+
+
+def parameter_name(attribute: str) -> str:
+    """A keyword of a generated method."""
+    return attribute + "_" if attribute in ("self", "options", "params") else attribute

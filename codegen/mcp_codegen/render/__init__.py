@@ -1,0 +1,1 @@
+"""Print a revision as Python source."""

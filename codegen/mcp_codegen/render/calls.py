@@ -1,0 +1,294 @@
+"""A revision goes in, what the templates print of its methods comes out: names and annotations, as Python text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+from ..errors import RuleError
+from ..model.ir import (
+    Alias,
+    Array,
+    CapabilityRequirement,
+    Field,
+    InterimResult,
+    Map,
+    Method,
+    Object,
+    Plain,
+    Ref,
+    Revision,
+    Type,
+    Union,
+    Values,
+)
+from ..model.names import callable_name, parameter_name, snake
+from .types import deprecation, docstring, literal
+
+# What the runtime does by itself, by the role a method has in the lifecycle.
+_SENT_BY_RUNTIME: Final = frozenset(
+    {"initialize_request", "initialized", "cancelled", "progress", "log", "listen", "acknowledged"}
+)
+_HANDLED_BY_RUNTIME: Final = frozenset(
+    {"initialize_request", "initialized", "ping_request", "cancelled", "progress", "discover", "listen"}
+)
+
+_ROWS: Final = {"request": "Request", "notification": "Notification", "input_request": "InputRequest"}
+_TABLES: Final = {"client_to_server": "FromClient", "server_to_client": "FromServer"}
+_PLAIN: Final = {
+    "string": "str",
+    "integer": "int",
+    "number": "int | float",
+    "boolean": "bool",
+    "null": "None",
+    "any": "Any",
+}
+
+
+# How a change is chosen, by the properties that tell what has changed.
+_CHOICES: Final[Mapping[tuple[str, ...], str]] = {(): "bool", ("uri",): "Sequence[str]"}
+# Further names of what a handler asks for.
+_ALSO: Final = {"create_message": "sample"}
+# Types that are JSON of any shape, as a caller gives them: pyright cannot follow the recursive one from a parameter.
+_JSON: Final = {"t.JSONObject": "dict[str, Any]"}
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """One keyword of a call; `wire` is a Python literal."""
+
+    name: str
+    wire: str
+    hint: str
+    required: bool
+
+
+@dataclass(frozen=True, slots=True)
+class TaskVariant:
+    """The twin of a call, which asks for the interim result instead."""
+
+    name: str
+    result: str
+    fields: tuple[Parameter, ...]
+    whole: str
+    doc: str
+
+
+@dataclass(frozen=True, slots=True)
+class PagingVariant:
+    """The twin of a call that gives one page: it gives every item of the list, one after the other."""
+
+    name: str
+    items: str
+    item: str
+    fields: tuple[Parameter, ...]
+    doc: str
+    whole: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ListenKeyword:
+    """A change that a client may listen to: the keyword that chooses it, and the type that tells of it."""
+
+    name: str
+    hint: str
+    type: str
+
+
+@dataclass(frozen=True, slots=True)
+class MethodView:
+    """One row, ready to print: `name` sends it, `handler` receives it, `constant` is its row."""
+
+    kind: str
+    row: str
+    direction: str
+    method: str
+    name: str
+    handler: str
+    constant: str
+    params: str
+    params_required: bool
+    result: str
+    returns: str
+    interim: tuple[str, ...]
+    answer: str
+    capability: str
+    requirements: tuple[str, ...]
+    listed: str
+    fields: tuple[Parameter, ...]
+    whole: str
+    task: TaskVariant | None
+    pages: PagingVariant | None
+    doc: str
+    also: str
+    sent: bool
+    handled: bool
+    published: bool
+    listen: ListenKeyword | None
+    deprecated: str
+
+
+def method_views(revision: Revision, given: frozenset[str] = frozenset()) -> dict[str, tuple[MethodView, ...]]:
+    """The rows of both directions, by the name of their table; `given` are the interim results that a caller gets."""
+    roles = {method: role for role, method in revision.lifecycle.roles.items()}
+    found: dict[str, tuple[MethodView, ...]] = {}
+    for direction, table in _TABLES.items():
+        rows = [_method_view(row, revision, roles, given) for row in revision.methods if row.direction == direction]
+        constants = [row.constant for row in rows]
+        for constant in constants:
+            if constants.count(constant) > 1:
+                raise RuleError(f"{revision.id}: two messages of one direction would be called {constant}")
+        found[table] = tuple(rows)
+    return found
+
+
+def roles(revision: Revision, tables: Mapping[str, tuple[MethodView, ...]]) -> list[dict[str, str]]:
+    """Each role of the lifecycle with the row of whoever sends that message first in the tables."""
+    rows = {call.method: f"{table}.{call.constant}" for table in reversed(list(tables)) for call in tables[table]}
+    return [{"name": role, "row": rows[literal(method)]} for role, method in revision.lifecycle.roles.items()]
+
+
+def http(revision: Revision, tables: Mapping[str, tuple[MethodView, ...]]) -> list[tuple[str, str]]:
+    """The keywords of the revision's Http record, with their values."""
+    said = revision.http
+    rows = {call.method: f"FromClient.{call.constant}" for call in tables["FromClient"]}
+    names = ", ".join(f"{literal(method)}: {literal(name)}" for method, name in said.name_params.items())
+    constants = revision.constants
+    statuses = ", ".join(f"{int(constants[name])}: {status}" for name, status in said.statuses.items())
+    features = ("streamable", "version_header", "priming_event", "resource_metadata")
+    found = [(feature, ascii(getattr(said, feature))) for feature in features]
+    found += [("name_params", f"{{{names}}}"), ("statuses", f"{{{statuses}}}")]
+    found += [(key, rows[literal(getattr(said, key))]) for key in ("tool_schemas", "tool_call") if getattr(said, key)]
+    return found
+
+
+def _method_view(
+    row: Method, revision: Revision, roles_by_method: Mapping[str, str], given: frozenset[str]
+) -> MethodView:
+    role = roles_by_method.get(row.method)
+    stem = callable_name(row.name)
+    on_client = row.direction == "server_to_client"
+    fields = _fields(row, revision)
+    asked = next((interim for interim in row.interim if interim.value is None), None)
+    plain = tuple(_parameter(field) for field in fields if asked is None or field.wire != asked.property)
+    whole = f"t.{row.params}" if row.params is not None and _is_union(row.params, revision) else ""
+    notification = row.kind == "notification"
+    answers = [name for name in (row.result, *(interim.type for interim in row.interim)) if name is not None]
+    # A flag below a feature of the server: it is about the server, and concerns all its clients.
+    announced = notification and on_client and row.capability.startswith("server.") and row.capability.count(".") > 1
+    return MethodView(
+        kind=row.kind,
+        row=_ROWS[row.kind],
+        direction=row.direction,
+        method=literal(row.method),
+        name=f"notify_{row.name}" if notification else stem,
+        handler=f"on_{row.name}" if notification or on_client else stem,
+        constant=row.name.upper(),
+        params=f"t.{row.params}" if row.params is not None else "None",
+        params_required=row.params_required,
+        result=f"t.{row.result}" if row.result is not None else "",
+        returns=" | ".join(f"t.{name}" for name in answers if name == row.result or name in given) or "None",
+        interim=tuple(_interim(interim) for interim in row.interim),
+        answer=" | ".join(f"t.{name}" for name in answers) or "None",
+        capability=literal(row.capability),
+        requirements=tuple(_requirement(gate) for gate in row.requirements),
+        listed="" if row.listed is None else f"({', '.join(map(literal, row.listed))})",
+        fields=plain,
+        whole=whole,
+        task=None if asked is None else _task(row, stem, fields, whole, asked),
+        pages=_pages(row, revision),
+        doc=docstring(_sentence(row), "        "),
+        also=_ALSO.get(row.name, ""),
+        sent=role not in _SENT_BY_RUNTIME,
+        handled=role not in _HANDLED_BY_RUNTIME or (role == "initialized" and bool(revision.lifecycle.fields)),
+        published=announced,
+        listen=_listen_keyword(row, fields) if announced else None,
+        deprecated=literal(deprecation(row.type, revision.id)) if row.deprecated else "",
+    )
+
+
+def _listen_keyword(row: Method, fields: list[Field]) -> ListenKeyword | None:
+    """How a client chooses to hear of a change: of each one, or of those of the resources that it names."""
+    hint = _CHOICES.get(tuple(field.wire for field in fields if field.required))
+    return None if hint is None else ListenKeyword(parameter_name(row.name), hint, f"t.{row.type}")
+
+
+def _sentence(row: Method) -> str:
+    text = row.doc or f"`{row.method}`."
+    return f"{text} Deprecated." if row.deprecated else text
+
+
+def _fields(row: Method, revision: Revision) -> list[Field]:
+    """The properties a caller gives, required ones first; metadata is given with the options of a call."""
+    each = revision.types[row.params] if row.params is not None else None
+    fields = [field for field in each.fields if field.wire != "_meta"] if isinstance(each, Object) else []
+    return sorted(fields, key=lambda field: not field.required)
+
+
+def _task(row: Method, stem: str, fields: list[Field], whole: str, asked: InterimResult) -> TaskVariant:
+    """The twin that asks for the interim result: the property that asks is a required keyword there."""
+    wanted = [replace(field, required=True) if field.wire == asked.property else field for field in fields]
+    parameters = tuple(_parameter(field) for field in sorted(wanted, key=lambda field: not field.required))
+    doc = docstring(f"{_sentence(row)} Answered by a `{asked.type}` first.", "        ")
+    return TaskVariant(f"{stem}_as_{snake(asked.property)}", f"t.{asked.type}", parameters, whole, doc)
+
+
+def _pages(row: Method, revision: Revision) -> PagingVariant | None:
+    """Where params take a cursor, and the result has the next one and a single list."""
+    params, result = (revision.types[name] if name is not None else None for name in (row.params, row.result))
+    if not isinstance(params, Object) or not isinstance(result, Object):
+        return None
+    lists = [field for field in result.fields if field.required and isinstance(field.type, Array)]
+    if params.field("cursor") is None or result.field("nextCursor") is None or len(lists) != 1:
+        return None
+    (items,) = lists
+    assert isinstance(items.type, Array)
+    doc = docstring(f"Every item of `{row.name}`, page after page.", "        ")
+    given = tuple(_parameter(field) for field in _fields(row, revision) if field.wire != "cursor")
+    # Not named after the items: two methods may list the same kind of them.
+    return PagingVariant(f"iter_{row.name.split('_', 1)[-1]}", items.name, annotation(items.type.items), given, doc)
+
+
+def _interim(interim: InterimResult) -> str:
+    value = "" if interim.value is None else f", {literal(interim.value)}"
+    return f"InterimResult(t.{interim.type}, {literal(interim.property)}{value})"
+
+
+def _requirement(gate: CapabilityRequirement) -> str:
+    parts = [f"t.{gate.type}", literal(gate.capability)]
+    parts += [literal(gate.property)] if gate.property else []
+    parts += (
+        [f"({', '.join(literal(value) for value in gate.values)}{',' * (len(gate.values) == 1)})"]
+        if gate.values
+        else []
+    )
+    parts += [f"{flag}=True" for flag in ("implied_by_empty", "sender_only") if getattr(gate, flag)]
+    return f"CapabilityRequirement({', '.join(parts)})"
+
+
+def _parameter(field: Field) -> Parameter:
+    hint = annotation(field.type)
+    return Parameter(parameter_name(field.name), literal(field.wire), _JSON.get(hint, hint), field.required)
+
+
+def _is_union(name: str, revision: Revision) -> bool:
+    each = revision.types[name]
+    return isinstance(each, Alias) and isinstance(each.type, Union)
+
+
+def annotation(written: Type) -> str:
+    """A type as a Python annotation, in a module that has the types as `t`."""
+    match written:
+        case Ref(name):
+            return f"t.{name}"
+        case Plain(kind):
+            return _PLAIN[kind]
+        case Values(values):
+            return f"Literal[{', '.join(ascii(value) for value in values)}]"
+        case Array(items):
+            return f"list[{annotation(items)}]"
+        case Map(values):
+            return f"dict[str, {annotation(values)}]"
+        case Union(arms):
+            return " | ".join(annotation(arm) for arm in arms)

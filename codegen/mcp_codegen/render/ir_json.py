@@ -1,0 +1,91 @@
+"""A revision goes in, what templates see of it comes out as JSON; and the JSON Schema of that, from the same classes.
+
+What may be one of several classes says which in `is`: `ref`, `plain`, `values`, `array`, `map`, `union`; `object`, `alias`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from types import NoneType, UnionType
+from typing import (
+    Any,
+    Final,
+    Literal,
+    Union,
+    cast,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
+
+from ..model import ir
+from .calls import MethodView, method_views
+
+# Raised whenever anything is renamed, removed or means something else; what is added leaves it.
+IR_VERSION: Final = 1
+
+_TAGGED: Final = (ir.Ref, ir.Plain, ir.Values, ir.Array, ir.Map, ir.Union, ir.Object, ir.Alias)
+_PLAIN: Final[Mapping[object, str]] = {
+    str: "string",
+    int: "integer",
+    float: "number",
+    bool: "boolean",
+    NoneType: "null",
+}
+
+
+def dump(revision: ir.Revision) -> dict[str, Any]:
+    """The revision, and the tables of its calls as templates print them, by the name of the table."""
+    return {"ir": IR_VERSION, "revision": _dumped(revision), "tables": _dumped(method_views(revision))}
+
+
+def schema() -> dict[str, Any]:
+    """The JSON Schema (2020-12) of what `dump` gives."""
+    definitions: dict[str, Any] = {}
+    tables = {"type": "object", "additionalProperties": {"type": "array", "items": _described(MethodView, definitions)}}
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        **_closed({"ir": {"const": IR_VERSION}, "revision": _described(ir.Revision, definitions), "tables": tables}),
+        "$defs": dict(sorted(definitions.items())),
+    }
+
+
+def _dumped(value: object) -> Any:
+    if is_dataclass(value):
+        tag = {"is": type(value).__name__.lower()} if isinstance(value, _TAGGED) else {}
+        return tag | {field.name: _dumped(getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, Mapping):
+        return {str(key): _dumped(inner) for key, inner in cast("Mapping[object, object]", value).items()}
+    return [_dumped(inner) for inner in cast("tuple[object, ...]", value)] if isinstance(value, tuple) else value
+
+
+def _described(hint: Any, definitions: dict[str, Any]) -> dict[str, Any]:
+    """The schema of a type hint; classes go into the definitions."""
+    origin, arguments = get_origin(hint), get_args(hint)
+    if hint in _PLAIN:
+        return {"type": _PLAIN[hint]}
+    if origin is Literal:
+        return {"enum": list(arguments)}
+    if origin in (UnionType, Union):
+        return {"anyOf": [_described(each, definitions) for each in arguments]}
+    if origin is tuple:
+        return {"type": "array", "items": _described(arguments[0], definitions)}
+    if origin is not None and issubclass(origin, Mapping):
+        return {"type": "object", "additionalProperties": _described(arguments[1], definitions)}
+    name: str = hint.__name__
+    if name not in definitions:
+        definitions[name] = {}
+        tag = {"is": {"const": name.lower()}} if hint in _TAGGED else {}
+        hints = get_type_hints(hint)
+        definitions[name] = _closed(tag | {f.name: _described(hints[f.name], definitions) for f in fields(hint)})
+    return {"$ref": f"#/$defs/{name}"}
+
+
+def _closed(properties: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }

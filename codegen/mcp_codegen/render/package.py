@@ -1,0 +1,144 @@
+"""A revision goes in, the text of every file of its package comes out, formatted and checked against the revision."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any, Final
+
+import jinja2
+
+from ..conversion.steps import Step
+from ..model.ir import Alias, Ref, Revision
+from ..paths import Templates
+from .calls import http, method_views, roles
+from .source import GENERATOR, _template_fault, format_module, print_template
+from .types import (
+    declarations,
+    docstring,
+    is_second_name,
+    literal,
+    render_types,
+    sentence,
+)
+from .verify import verify_types_module
+
+_TEMPLATES: Final = {
+    "__init__.py": "package.py.jinja2",
+    "client.py": "client.py.jinja2",
+    "methods.py": "methods.py.jinja2",
+    "server.py": "server.py.jinja2",
+    "sync.py": "sync.py.jinja2",
+    "types.py": "types.py.jinja2",
+}
+# What the table of a revision says of its place: that it is there.
+_HERE: Final = "__name__"
+# What the module of the app gives to the index, and the calls that an app answers.
+_APP: Final = (
+    "App",
+    "AssistantMessage",
+    "Audio",
+    "Context",
+    "Image",
+    "TaskOptions",
+    "ToolError",
+    "UserMessage",
+    "tool",
+)
+_OFFERED: Final = frozenset(
+    {"call_tool", "list_tools", "read_resource", "list_resources", "list_resource_templates", "get_prompt"}
+    | {"list_prompts", "complete"}
+)
+
+
+def render_revision(
+    revision: Revision,
+    templates: Templates,
+    module: str = _HERE,
+    given: frozenset[str] = frozenset(),
+    added: frozenset[str] = frozenset(),
+) -> dict[str, str]:
+    """The files of the revision's package, by name; `module` says in Python whose method table it is, and `given` are the
+    interim results that a caller gets; the methods `added` to another revision have classes of their own."""
+    tables = method_views(revision, given)
+    rows = {call.row for table in tables.values() for call in table}
+    rows |= {"CapabilityRequirement" for table in tables.values() for call in table if call.requirements}
+    rows |= {"ReservedErrorCodes"} if revision.reserved_codes else set()
+    style = revision.lifecycle.style.capitalize()
+    context: dict[str, Any] = {
+        "revision": revision,
+        "revision_id": literal(revision.id),
+        "module": module,
+        "generator": GENERATOR,
+        "added": frozenset(literal(method) for method in added),
+        "client_sends": tables["FromClient"],
+        "server_sends": tables["FromServer"],
+        "tables": [
+            {"name": name, "sender": name.removeprefix("From").lower(), "calls": tables[name]} for name in tables
+        ],
+        "spec_imports": sorted({style, "HTTPProfile", "HandshakeFields", "InterimResult", "Revision", *rows}),
+        "lifecycle": {"style": style, "roles": roles(revision, tables), "fields": _handshake_fields(revision)},
+        "http": http(revision, tables),
+        "constants": [(literal(name), ascii(value)) for name, value in revision.constants.items()],
+        "types": declared_types(revision, templates),
+        "second_names": [_second_name(each) for each in revision.types.values() if is_second_name(each)],
+    }
+    texts = {name: print_template(template, context, templates) for name, template in _TEMPLATES.items()}
+    files = {name: format_module(text, f"{revision.id}: {name}") for name, text in texts.items()}
+    verify_types_module(files["types.py"], revision)
+    return files
+
+
+def render_index(
+    revisions: list[Revision], pairs: list[tuple[Revision, Revision]], templates: Templates, app: bool
+) -> str:
+    """The `__init__.py` of the package that holds the revisions, with or without the names of the app."""
+    context: dict[str, Any] = {
+        "revisions": [(literal(each.id), each.module, literal(each.lifecycle.style)) for each in revisions],
+        "newest": revisions[-1].module,
+        "steps": [(literal(older.id), literal(newer.id), steps_module(older, newer)) for older, newer in pairs],
+        "generator": GENERATOR,
+        "app": _APP if app else (),
+    }
+    return format_module(print_template("index.py.jinja2", context, templates), "__init__.py")
+
+
+def steps_module(older: Revision, newer: Revision) -> str:
+    """The name of the module that holds the steps between two neighbours."""
+    return f"{older.module}_{newer.module}"
+
+
+def render_steps(older: Revision, newer: Revision, steps: list[Step], templates: Templates) -> str:
+    """The module with the steps between two neighbours, which is nothing but literals."""
+    tables = [(literal(step.target), [(name, ascii(value)) for name, value in asdict(step).items()]) for step in steps]
+    context = {"older": older, "newer": newer, "tables": tables, "generator": GENERATOR}
+    return format_module(print_template("steps.py.jinja2", context, templates), steps_module(older, newer))
+
+
+def render_steps_package(templates: Templates) -> str:
+    return print_template("steps_package.py.jinja2", {"generator": GENERATOR}, templates)
+
+
+def render_app(revision: Revision, templates: Templates) -> str | None:
+    """The module of the app, which is made for the newest revision; None where it has not all that apps offer."""
+    table = method_views(revision)["FromClient"]
+    if not _OFFERED <= {call.name for call in table}:
+        return None
+    context = {"revision": revision, "calls": table, "generator": GENERATOR}
+    return format_module(print_template("app.py.jinja2", context, templates), "app.py")
+
+
+def declared_types(revision: Revision, templates: Templates) -> str:
+    """The classes of types.py alone. Raises CodegenError for a template that is broken."""
+    try:
+        return declarations(render_types(revision, templates))
+    except jinja2.TemplateError as fault:
+        raise _template_fault("types", fault) from fault
+
+
+def _second_name(each: Alias) -> dict[str, str]:
+    target = each.type.name if isinstance(each.type, Ref) else "dict[str, Any]"
+    return {"name": each.name, "target": target, "doc": docstring(sentence(each), "") if sentence(each) else ""}
+
+
+def _handshake_fields(revision: Revision) -> list[tuple[str, str]]:
+    return [(name, ascii(value)) for name, value in revision.lifecycle.fields.items()]

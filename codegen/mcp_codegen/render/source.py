@@ -1,0 +1,64 @@
+"""Print a template, and format the module it makes."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+from functools import cache
+from importlib.metadata import version
+from typing import Any, Final
+
+import black
+import jinja2
+from black.mode import TargetVersion
+
+from ..errors import CodegenError
+from ..paths import Templates
+
+MODE: Final = black.Mode(line_length=120, target_versions={TargetVersion.PY311})
+GENERATOR: Final = version("mcp-codegen")
+
+
+def format_module(text: str, what: str) -> str:
+    """The module without the imports it does not need, formatted by black."""
+    try:
+        return black.format_str(_without_unused(text), mode=MODE)
+    except (SyntaxError, ValueError) as fault:
+        raise CodegenError(f"{what}: what the templates give is not Python: {fault}") from fault
+
+
+def print_template(template: str, context: Mapping[str, Any], templates: Templates) -> str:
+    """What a template gives. Raises CodegenError for a template that is broken, or asks for what is not there."""
+    try:
+        return _environment(templates).get_template(template).render(context)
+    except jinja2.TemplateError as fault:
+        raise _template_fault(template, fault) from fault
+
+
+def _template_fault(template: str, fault: jinja2.TemplateError) -> CodegenError:
+    name, line = getattr(fault, "name", None) or template, getattr(fault, "lineno", None)
+    return CodegenError(f"the template {name}{f', line {line}' if line else ''}: {fault.message}")
+
+
+@cache
+def _environment(templates: Templates) -> jinja2.Environment:
+    return jinja2.Environment(
+        loader=jinja2.FileSystemLoader(templates),
+        undefined=jinja2.StrictUndefined,
+        keep_trailing_newline=True,
+        autoescape=False,  # What is printed is Python, made safe by `literal` and `docstring`.
+    )
+
+
+def _without_unused(text: str) -> str:
+    """Drop from the `from … import …` statements what the module does not use."""
+    tree = ast.parse(text)
+    used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    lines = text.split("\n")
+    for node in reversed(tree.body):
+        if isinstance(node, ast.ImportFrom) and not any(alias.asname == alias.name for alias in node.names):
+            kept = [alias for alias in node.names if (alias.asname or alias.name) in used]
+            names = ", ".join(ast.unparse(alias) for alias in kept)
+            statement = f"from {'.' * node.level}{node.module or ''} import {names}"
+            lines[node.lineno - 1 : node.end_lineno] = [statement] if kept else []
+    return "\n".join(lines)

@@ -1,0 +1,254 @@
+"""Types of a revision go in, the text of types.py comes out, through datamodel-code-generator.
+
+datamodel-code-generator decides the order of the classes, forward references and how each annotation is written. It
+never sees a string of the schema: property names, values and sentences are handed to it as tokens and put back as
+Python literals afterwards, so that no schema text can become Python syntax.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import textwrap
+from dataclasses import replace
+from typing import Any, Final, TypeGuard, cast
+
+from datamodel_code_generator import InputFileType, LiteralType, generate
+from datamodel_code_generator.enums import (
+    AllOfClassHierarchy,
+    DataModelType,
+    TargetPydanticVersion,
+)
+from datamodel_code_generator.format import PythonVersion
+
+from ..errors import CodegenError
+from ..model.ir import (
+    Alias,
+    Array,
+    Field,
+    Map,
+    Object,
+    Plain,
+    Ref,
+    Revision,
+    Scalar,
+    Type,
+    Union,
+    Values,
+)
+from ..paths import Templates
+
+Schema = dict[str, Any]
+
+# A docstring that is a token, or a string that is one. One expression for both, so that nothing is put back twice.
+_TOKEN: Final = re.compile(
+    r'''^(?P<indent>[ ]*)"""\s*mcp-token-(?P<sentence>\d+)\s*"""$|(?P<quote>["'])mcp-token-(?P<text>\d+)(?P=quote)''',
+    re.MULTILINE,
+)
+_WIDTH: Final = 116
+
+
+def render_types(revision: Revision, templates: Templates) -> str:
+    """The module as datamodel-code-generator gives it, with its own imports; second names of a type are left out."""
+    tokens = _Masker(revision)
+    schema = {
+        "$defs": {
+            name: _definition(each, revision, tokens)
+            for name, each in revision.types.items()
+            if not is_second_name(each)
+        }
+    }
+    options = {each.name: _class_options(each, revision, tokens) for each in revision.objects()}
+    source = generate(
+        schema,
+        input_file_type=InputFileType.JsonSchema,
+        output_model_type=DataModelType.PydanticV2BaseModel,
+        target_python_version=PythonVersion.PY_311,
+        base_class="mcp_runtime.protocol.models.WireModel",
+        additional_imports=[
+            "mcp_runtime.protocol.models.Opt",
+            "mcp_runtime.protocol.models.const",
+            "mcp_runtime.protocol.models.MISSING",
+        ],
+        custom_template_dir=next(folder / "types" for folder in templates if (folder / "types").is_dir()),
+        extra_template_data=cast("Any", options),
+        aliases=tokens.attributes,
+        allof_class_hierarchy=AllOfClassHierarchy.Always,
+        custom_class_name_generator=lambda name: name,
+        disable_future_imports=True,
+        disable_timestamp=True,
+        enum_field_as_literal=LiteralType.All,
+        formatters=[],
+        skip_root_model=True,
+        strict_refs=True,
+        target_pydantic_version=TargetPydanticVersion.V2_12,
+        use_annotated=True,
+        use_double_quotes=True,
+        use_field_description=True,
+        use_schema_description=True,
+        use_type_alias=True,
+    )
+    if not isinstance(source, str):
+        raise CodegenError(f"{revision.id}: datamodel-code-generator gave no single module")
+    return tokens.unmask(source)
+
+
+def declarations(source: str) -> str:
+    """The classes and aliases, without the imports before them and the calls of model_rebuild after them, which would
+    build at once what is built when it is first used."""
+    body = ast.parse(source).body
+    first = max((node.end_lineno or 0 for node in body if isinstance(node, (ast.Import, ast.ImportFrom))), default=0)
+    lines = source.split("\n")
+    calls = (node.lineno for node in body if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call))
+    return "\n".join(lines[first : next(calls, len(lines) + 1) - 1])
+
+
+class _Masker:
+    """The strings of a revision that are kept away from datamodel-code-generator, by number."""
+
+    def __init__(self, revision: Revision) -> None:
+        self.types = revision.types
+        self._texts: list[str] = []
+        self._properties: dict[tuple[str, str], str] = {}
+        self.attributes: dict[str, str | list[str]] = {}
+
+    def mask(self, text: str) -> str:
+        """A token for the text; its hyphens keep it apart from every name."""
+        self._texts.append(text)
+        return f"mcp-token-{len(self._texts) - 1}"
+
+    def mask_property(self, field: Field) -> str:
+        """A token for a property name; datamodel-code-generator is told which attribute belongs to it."""
+        if field.wire == field.name:
+            return field.name  # A name of our own making, so a harmless one.
+        key = (field.wire, field.name)
+        if key not in self._properties:
+            self._properties[key] = self.mask(field.wire)
+            self.attributes[self._properties[key]] = field.name
+        return self._properties[key]
+
+    def unmask(self, source: str) -> str:
+        return _TOKEN.sub(self._put_back, source)
+
+    def _put_back(self, match: re.Match[str]) -> str:
+        if match["sentence"] is not None:
+            return docstring(self._texts[int(match["sentence"])], match["indent"])
+        return literal(self._texts[int(match["text"])])
+
+
+def is_second_name(each: Object | Alias) -> TypeGuard[Alias]:
+    """Whether a type is another one, or a plain dictionary, under a second name: a plain assignment says that best."""
+    return isinstance(each, Alias) and (isinstance(each.type, Ref) or each.type == Map(Plain("any")))
+
+
+def sentence(each: Object | Alias | Field) -> str:
+    """The docstring of a type or property."""
+    return f"{each.doc} Deprecated.".strip() if each.deprecated else each.doc
+
+
+def deprecation(what: str, revision: str) -> str:
+    """What whoever uses something deprecated is told."""
+    return f"{what} is deprecated in MCP {revision}"
+
+
+def literal(text: str) -> str:
+    """A Python string literal in ASCII: the same text whatever the text contains."""
+    return ascii(text)
+
+
+def docstring(text: str, indent: str) -> str:
+    """An indented docstring, wrapped; nothing in the text can end it."""
+    safe = text.replace("\\", "\\\\").replace('"', '\\"' if '"""' in text or text.endswith('"') else '"')
+    safe = "".join(char if char.isprintable() else " " for char in safe)
+    width = _WIDTH - len(indent)
+    if len(safe) + 6 <= width:
+        return f'{indent}"""{safe}"""'
+    lines = textwrap.wrap(safe, width, break_long_words=False, break_on_hyphens=False)
+    body = f"\n{indent}".join(lines)
+    return f'{indent}"""{body}\n{indent}"""'
+
+
+def _class_options(each: Object, revision: Revision, tokens: _Masker) -> Schema:
+    def mark(what: str) -> str:
+        return repr(tokens.mask(deprecation(what, revision.id)))
+
+    return {
+        "deprecated": mark(each.name) if each.deprecated else "",
+        "deprecations": {field.name: mark(f"{each.name}.{field.name}") for field in each.fields if field.deprecated},
+        "closed": each.closed,
+        "defaults": [field.name for field in each.fields if field.default is not None],
+        "optional": [field.name for field in each.fields if not field.required],
+        "constants": {
+            field.name: repr(_value(field.constant, tokens)) for field in each.fields if field.constant is not None
+        },
+    }
+
+
+def _definition(each: Object | Alias, revision: Revision, tokens: _Masker) -> Schema:
+    marks = {"description": tokens.mask(sentence(each))} if sentence(each) else {}
+    if isinstance(each, Alias):
+        return marks | _type(each.type, tokens)
+    own = {tokens.mask_property(field): _property(field, tokens) for field in revision.own_fields(each)}
+    body: Schema = {"type": "object", "properties": own, "required": list(own)}
+    if each.bases:
+        return marks | {"allOf": [*({"$ref": f"#/$defs/{base}"} for base in each.bases), body]}
+    return marks | body
+
+
+def _property(field: Field, tokens: _Masker) -> Schema:
+    marks = {"description": tokens.mask(sentence(field))} if sentence(field) else {}
+    return marks | _type(field.type, tokens)
+
+
+def _value(value: Scalar, tokens: _Masker) -> Scalar:
+    return tokens.mask(value) if isinstance(value, str) else value
+
+
+def _type(written: Type, tokens: _Masker) -> Schema:
+    match written:
+        case Ref(name):
+            each = tokens.types[name]
+            return _type(each.type, tokens) if is_second_name(each) else {"$ref": f"#/$defs/{name}"}
+        case Plain():
+            return _plain(written, tokens)
+        case Values(values):
+            return {"enum": [_value(value, tokens) for value in values]}
+        case Array(items, most, least):
+            # A tag inside a list makes datamodel-code-generator take the list for the type that is told apart.
+            inner = replace(items, tag=None) if isinstance(items, Union) else items
+            return {"type": "array", "items": _type(inner, tokens)} | _present(maxItems=most, minItems=least)
+        case Map(values):
+            return {"type": "object", "additionalProperties": _type(values, tokens) or True}
+        case Union(arms, tag):
+            return {"anyOf": [_type(arm, tokens) for arm in arms], **_discriminator(arms, tag, tokens)}
+
+
+def _plain(written: Plain, tokens: _Masker) -> Schema:
+    pattern = None if written.pattern is None else tokens.mask(written.pattern)
+    lengths = _present(minLength=written.min_length, maxLength=written.max_length, pattern=pattern)
+    return _PLAIN[written.kind] | _present(minimum=written.minimum, maximum=written.maximum) | lengths
+
+
+def _present(**bounds: float | str | None) -> Schema:
+    """The bounds there are."""
+    return {key: value for key, value in bounds.items() if value is not None}
+
+
+def _discriminator(arms: tuple[Type, ...], tag: str | None, tokens: _Masker) -> Schema:
+    """What tells the arms apart, where it has the same attribute name in each."""
+    if tag is None:
+        return {}
+    each = [tokens.types[arm.name] for arm in arms if isinstance(arm, Ref)]
+    found = [field for one in each if isinstance(one, Object) for field in one.fields if field.wire == tag]
+    names = {tokens.mask_property(field) for field in found}
+    return {"discriminator": {"propertyName": names.pop()}} if len(names) == 1 else {}
+
+
+_PLAIN: Final[dict[str, Schema]] = {
+    "string": {"type": "string"},
+    "integer": {"type": "integer", "customTypePath": "mcp_runtime.protocol.models.Int"},
+    "number": {"type": "number", "customTypePath": "mcp_runtime.protocol.models.Number"},
+    "boolean": {"type": "boolean"},
+    "null": {"type": "null"},
+    "any": {},
+}

@@ -1,0 +1,64 @@
+"""The text of a types.py goes in, nothing comes out, unless it holds anything but the types of the revision.
+
+Schema text is untrusted. The tokens of `types_py` keep it out of the syntax; this looks at the result and makes sure.
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import Final
+
+from ..errors import CodegenError
+from ..model.ir import Revision
+
+_CALLS: Final = frozenset({"ConfigDict", "Field", "TypeAliasType", "const", "deprecated", "default_to"})
+_NODES: Final = (
+    *(
+        ast.Attribute,
+        ast.Module,
+        ast.ImportFrom,
+        ast.alias,
+        ast.ClassDef,
+        ast.AnnAssign,
+        ast.Assign,
+        ast.Expr,
+        ast.Pass,
+        ast.Call,
+    ),
+    *(ast.keyword, ast.Name, ast.Load, ast.Store, ast.Constant, ast.Subscript, ast.Tuple, ast.BinOp, ast.BitOr),
+    *(ast.UnaryOp, ast.USub, ast.List),
+)
+
+
+def verify_types_module(source: str, revision: Revision) -> None:
+    """Raise CodegenError unless the module declares exactly the types and fields of the revision, and does nothing."""
+    tree = ast.parse(source)
+    for node in ast.walk(tree):
+        if not isinstance(node, _NODES) or (isinstance(node, ast.Call) and not _is_harmless(node)):
+            raise _fault(revision, f"a {type(node).__name__} at line {getattr(node, 'lineno', 0)}")
+    found = {node.name: _fields(node) for node in tree.body if isinstance(node, ast.ClassDef)}
+    wanted = {each.name: {field.name for field in revision.own_fields(each)} for each in revision.objects()}
+    if found != wanted:
+        name = min(name for name in found.keys() | wanted.keys() if found.get(name) != wanted.get(name))
+        raise _fault(revision, f"{name} with {found.get(name)} instead of {wanted.get(name)}")
+    declared = set(found) | {_target(node) for node in tree.body if isinstance(node, (ast.Assign, ast.AnnAssign))}
+    if surplus := declared ^ set(revision.types):
+        raise _fault(revision, f"the names {sorted(surplus)} on one side only")
+
+
+def _is_harmless(call: ast.Call) -> bool:
+    """Whether it is one of the few calls a types.py makes."""
+    return isinstance(call.func, ast.Name) and call.func.id in _CALLS
+
+
+def _fields(node: ast.ClassDef) -> set[str]:
+    return {_target(line) for line in node.body if isinstance(line, ast.AnnAssign)}
+
+
+def _target(node: ast.Assign | ast.AnnAssign) -> str:
+    target = node.target if isinstance(node, ast.AnnAssign) else node.targets[0]
+    return target.id if isinstance(target, ast.Name) else ast.unparse(target)
+
+
+def _fault(revision: Revision, what: str) -> CodegenError:
+    return CodegenError(f"{revision.id}: types.py would hold what the schema did not ask for: {what}")

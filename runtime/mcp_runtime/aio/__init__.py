@@ -1,0 +1,1 @@
+"""Building blocks for asyncio that know nothing of MCP."""

@@ -1,0 +1,1 @@
+"""What generated code inherits from and calls."""

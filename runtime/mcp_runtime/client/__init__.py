@@ -1,0 +1,1 @@
+"""The client side of a connection: requests, handlers, caching and subscriptions."""

@@ -1,0 +1,1 @@
+"""Validate values against untrusted JSON Schemas, in bounded time."""

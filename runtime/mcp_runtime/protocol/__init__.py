@@ -1,0 +1,1 @@
+"""The protocol without I/O: bytes in, events out."""

@@ -1,0 +1,175 @@
+"""Bytes of one message go in, JSON-RPC 2.0 messages come out, and the other way round; nothing of MCP is in here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from pydantic import BaseModel
+from pydantic_core import from_json, to_json
+
+from .models import is_list, is_object
+
+Id = int | str
+
+PARSE_ERROR: Final = -32700
+INVALID_REQUEST: Final = -32600
+METHOD_NOT_FOUND: Final = -32601
+INVALID_PARAMS: Final = -32602
+INTERNAL_ERROR: Final = -32603
+
+_MAX_ID_LENGTH: Final = 1024  # Characters; an id is echoed, so a peer must not choose how much is sent back.
+
+
+@dataclass(slots=True)
+class RequestMessage:
+    """`params` is an object, or None where there are none."""
+
+    id: Id
+    method: str
+    params: Any = None
+
+
+@dataclass(slots=True)
+class NotificationMessage:
+    method: str
+    params: Any = None
+
+
+@dataclass(slots=True)
+class ResultMessage:
+    id: Id
+    result: Any
+
+
+@dataclass(slots=True)
+class ErrorMessage:
+    """`id` is None where the sender could not read the id of what it answers."""
+
+    id: Id | None
+    code: int
+    message: str
+    data: Any = None
+
+
+@dataclass(slots=True)
+class MalformedMessage:
+    """What is no JSON-RPC message. `id` is that of the message, where one can be read, and `is_answer` tells whether
+    it looks like an answer: then it belongs to a request of ours, and is not answered itself."""
+
+    code: int
+    message: str
+    id: Id | None = None
+    is_response: bool = False
+
+
+Message = RequestMessage | NotificationMessage | ResultMessage | ErrorMessage | MalformedMessage
+
+
+def decode(data: bytes) -> Message | list[Message]:
+    """Read one message, or a batch of them. Never raises: what cannot be read is MalformedMessage."""
+    try:
+        value = from_json(data, allow_inf_nan=False)
+    except ValueError as fault:
+        return MalformedMessage(PARSE_ERROR, f"not JSON: {fault}")
+    if is_object(value):
+        return read(value)
+    if not is_list(value):
+        return _reject_non_object(value)
+    messages = [read(item) if is_object(item) else _reject_non_object(item) for item in value]
+    return messages or MalformedMessage(INVALID_REQUEST, "a batch has to hold a message")
+
+
+def _reject_non_object(value: object) -> MalformedMessage:
+    return MalformedMessage(INVALID_REQUEST, f"a message is an object, not {type(value).__name__}")
+
+
+def read(value: dict[str, Any]) -> Message:
+    """Read one parsed message."""
+    id, method, params = value.get("id"), value.get("method"), value.get("params")
+    known = id if type(id) is int or (type(id) is str and len(id) <= _MAX_ID_LENGTH) else None
+    if value.get("jsonrpc") != "2.0":
+        return MalformedMessage(INVALID_REQUEST, 'jsonrpc has to be "2.0"', known, _is_response(value))
+    if not isinstance(method, str):
+        if _is_response(value):
+            return _read_response(value, known)
+        return MalformedMessage(INVALID_REQUEST, "method has to be a string", known)
+    if type(params) is not dict and "params" in value:
+        return MalformedMessage(INVALID_REQUEST, "params has to be an object", known)
+    if known is not None:
+        return RequestMessage(known, method, params)
+    if "id" in value:
+        return MalformedMessage(
+            INVALID_REQUEST, f"id has to be an integer or a string of at most {_MAX_ID_LENGTH} characters"
+        )
+    return NotificationMessage(method, params)
+
+
+def _is_response(value: dict[str, Any]) -> bool:
+    return "method" not in value and ("result" in value or "error" in value)
+
+
+def _read_response(value: dict[str, Any], id: Id | None) -> Message:
+    error = value.get("error")
+    if "error" not in value and id is not None:
+        return ResultMessage(id, value["result"])
+    if is_object(error) and "result" not in value:
+        code, text = error.get("code"), error.get("message")
+        if type(code) is int and isinstance(text, str):
+            return ErrorMessage(id, code, text, error.get("data"))
+    return MalformedMessage(
+        INVALID_REQUEST, "an answer has an id, and either a result or an error with code and message", id, True
+    )
+
+
+# ---- writing --------------------------------------------------------------------------------------------------------
+
+
+def serialize(value: Any) -> bytes:
+    """A model or plain JSON as bytes. Raises ValueError for what JSON cannot say; a float that is no number is null."""
+    serializer = getattr(value, "__pydantic_serializer__", None)
+    if serializer is None:
+        return to_json(value, by_alias=True, inf_nan_mode="null")
+    written: bytes = serializer.to_json(value)
+    return written
+
+
+def to_plain(model: BaseModel) -> Any:
+    """A model as plain JSON."""
+    return model.__pydantic_serializer__.to_python(model)
+
+
+def request(id: Id, method: str, params: Any) -> bytes:
+    return b'{"jsonrpc":"2.0","id":%b,"method":%b%b}' % (to_json(id), to_json(method), _member(b"params", params))
+
+
+def notification(method: str, params: Any) -> bytes:
+    return b'{"jsonrpc":"2.0","method":%b%b}' % (to_json(method), _member(b"params", params))
+
+
+def result(id: Id, value: Any, meta: bytes = b"") -> bytes:
+    """A result; `meta` is the JSON of its metadata, where it has none of its own."""
+    body, name = serialize(value), b"%d" % id if type(id) is int else to_json(id)
+    if not meta:
+        return b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (name, body)
+    comma = b"" if body == b"{}" else b","
+    return b'{"jsonrpc":"2.0","id":%b,"result":{"_meta":%b%b%b}' % (name, meta, comma, body[1:])
+
+
+def error(id: Id | None, code: int, message: str, data: Any = None, null_id: bool = False) -> bytes:
+    """An error answer; where no id could be read, without one, or with `null` for one."""
+    known = b"" if id is None and not null_id else b'"id":%b,' % to_json(id)
+    return b'{"jsonrpc":"2.0",%b"error":{"code":%d,"message":%b%b}}' % (
+        known,
+        code,
+        to_json(message),
+        _member(b"data", data),
+    )
+
+
+def batch(messages: list[bytes]) -> bytes:
+    return b"[%b]" % b",".join(messages)
+
+
+def _member(name: bytes, value: Any) -> bytes:
+    return b"" if value is None else b',"%b":%b' % (name, serialize(value))

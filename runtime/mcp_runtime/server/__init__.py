@@ -1,0 +1,1 @@
+"""The server side of a connection: handlers, contexts, subscriptions and multi round-trip requests."""

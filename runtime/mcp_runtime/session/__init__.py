@@ -1,0 +1,1 @@
+"""One connection, run by asyncio: requests both ways, each with its own deadline."""

@@ -1,0 +1,84 @@
+"""Choose the service that a connection is for, by the protocol version that its first message names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Generic, Protocol, TypeVar
+
+from pydantic_core import from_json
+
+from ..protocol.connection import Connection
+from ..protocol.events import MessageRejected, RequestReceived
+from ..protocol.framing import OVERSIZED_MESSAGE
+from ..protocol.models import is_object
+from ..protocol.revision import META, Handshake, Revision
+from .interfaces import Candidate, Service, Transport
+
+
+class HasRevision(Protocol):
+    """Something of one protocol version."""
+
+    @property
+    def revision(self) -> Revision: ...
+
+
+T = TypeVar("T")
+ItemT = TypeVar("ItemT", bound=HasRevision)
+
+
+class LazyCandidate(Generic[T]):
+    """A candidate that is made when it is first needed."""
+
+    def __init__(self, revision_id: str, stateful: bool, make: Callable[[], T]) -> None:
+        self.revision_id = revision_id
+        self.stateful = stateful
+        self._make = make
+        self._made: T | None = None
+
+    def get(self) -> T:
+        """Return the candidate, the same one at each call."""
+        if self._made is None:
+            self._made = self._make()
+        return self._made
+
+
+def ready_candidate(item: ItemT) -> LazyCandidate[ItemT]:
+    """Return the candidate of something that is made already."""
+    return LazyCandidate(item.revision.id, isinstance(item.revision.lifecycle, Handshake), lambda: item)
+
+
+def select_service(candidates: Sequence[Candidate[Service]], first: bytes) -> Service | None:
+    """Return the service of the protocol version that this first message names, or the newest one; None if the message
+    opens no connection."""
+    stateful = [candidate for candidate in candidates if candidate.stateful]
+    stateless = [candidate for candidate in candidates if not candidate.stateful]
+    try:
+        message = from_json(first) if first is not OVERSIZED_MESSAGE else None
+    except ValueError:
+        message = None
+    params = message.get("params") if is_object(message) else None
+    meta = params.get("_meta") if is_object(params) else None
+    if stateless and (not stateful or (is_object(meta) and f"{META}protocolVersion" in meta)):
+        return stateless[-1].get()
+    requested = params.get("protocolVersion") if is_object(params) else None
+    service = next((candidate for candidate in stateful if candidate.revision_id == requested), stateful[-1]).get()
+    if not stateless:
+        return service
+    lifecycle = service.revision.lifecycle
+    is_initialize = (
+        isinstance(lifecycle, Handshake)
+        and is_object(message)
+        and message.get("method") == lifecycle.initialize_request.method
+    )
+    return service if is_initialize else None
+
+
+def reject_message(candidates: Sequence[Candidate[Service]], transport: Transport, data: bytes) -> None:
+    """Answer a message that opens no connection, as a server that waits for the handshake does."""
+    service = next(candidate for candidate in reversed(candidates) if candidate.stateful).get()
+    connection = Connection(service.revision, "server", local_capabilities=service.capabilities)
+    event = connection.oversized() if data is OVERSIZED_MESSAGE else connection.receive(data)
+    if isinstance(event, RequestReceived):  # A ping: nothing else is served before the handshake.
+        transport.send(connection.send_result(event, event.row.result()))
+    elif isinstance(event, MessageRejected) and event.reply is not None:
+        transport.send(event.reply)

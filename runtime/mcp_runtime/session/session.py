@@ -1,0 +1,336 @@
+"""A peer, a transport and handlers, run together: requests both ways, each an exchange of its own."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+from pydantic import BaseModel
+
+from ..aio.eager import EagerTaskStarter
+from ..errors import (
+    ConnectionClosedError,
+    MCPError,
+    ProtocolViolationError,
+    RequestTimeoutError,
+)
+from ..protocol import jsonrpc
+from ..protocol.connection import Connection
+from ..protocol.events import (
+    Batch,
+    Event,
+    MessageRejected,
+    NotificationReceived,
+    RequestReceived,
+    ResponseReceived,
+)
+from ..protocol.framing import OVERSIZED_MESSAGE
+from ..protocol.jsonrpc import Id
+from ..protocol.lifecycle import Phase
+from ..protocol.revision import Notification, Request
+from .batch import BatchResponse
+from .interfaces import Channel, PushTransport, Reply, RequestTransport, Send, Transport
+from .pending import OnProgress, PendingRequests, log
+from .replies import error_response, is_cancelled, run_notification_handler
+
+if TYPE_CHECKING:
+    from .identity import RequestAuth
+
+_DRAIN_SECONDS: Final = 1.0  # Seconds that handlers get to finish once the peer has ended the conversation.
+_CANCEL_SECONDS: Final = 0.4  # And again to take note that they are cancelled.
+_MAX_CONCURRENT_HANDLERS: Final = 1024  # Handlers running at once; what comes beyond waits unread.
+
+
+@dataclass(slots=True)
+class RunningRequest:
+    """A request of the peer's whose handler waits for something."""
+
+    request: RequestReceived
+    reply: Reply
+    task: asyncio.Task[None]
+
+
+class Session:
+    """One conversation. `run` receives until the transport ends; `ask` and `tell` work from any task meanwhile.
+
+    `handle` runs the handler of a message and gives its result. `opened` answers the opening request: at once, because
+    what comes after it in the same breath is to be understood as the two sides have agreed.
+    """
+
+    __slots__ = ("connection", "auth", "transport", "handle", "ended", "_on_initialize", "_pending", "_running", "_tasks", "_loop",
+                 "_starter", "_shares_starter", "_input_ended", "_closed", "_push_transport")  # fmt: skip
+
+    def __init__(
+        self,
+        connection: Connection,
+        transport: Transport,
+        handle: Callable[[Channel, RequestReceived | NotificationReceived], Awaitable[Any]],
+        on_initialize: Callable[[Connection, RequestReceived], BaseModel] | None = None,
+        starter: EagerTaskStarter | None = None,
+        auth: RequestAuth | None = None,
+    ) -> None:
+        self.connection = connection
+        self.auth = auth
+        self.transport = transport
+        self.handle = handle
+        self._on_initialize = on_initialize
+        self._pending = PendingRequests()
+        self._running: dict[Id, RunningRequest] = {}
+        self._tasks: dict[asyncio.Task[None], None] = {}
+        self._loop = asyncio.get_running_loop()
+        self._starter = starter or EagerTaskStarter(self._loop)
+        self._shares_starter = starter is not None
+        self._input_ended: asyncio.Future[None] | None = None
+        self._closed: asyncio.Future[None] | None = None
+        self._push_transport: PushTransport | None = None
+        self.ended = False
+
+    @property
+    def closed(self) -> asyncio.Future[None]:
+        """Done when the conversation has ended; not to be cancelled."""
+        if self._closed is None:
+            self._closed = self._loop.create_future()
+            if self.ended:
+                self._closed.set_result(None)
+        return self._closed
+
+    # ---- receiving --------------------------------------------------------------------------------------------------
+
+    async def run(self, first: bytes | None = None) -> None:
+        """Receive and serve until the conversation ends; then every call still waiting fails with ConnectionClosedError.
+
+        `first` is the first message, where it has been received already.
+        """
+        self._push_transport = self.transport if isinstance(self.transport, PushTransport) else None
+        if first is not None:
+            self._receive_bytes(first)
+        try:
+            if isinstance(self.transport, RequestTransport):
+                self.transport.set_sink(self)
+            if self._push_transport is not None:
+                self._input_ended = self._loop.create_future()
+                self._push_transport.set_receiver(self._receive_bytes)
+                await self._input_ended
+            else:
+                await self._receive()
+        except ConnectionClosedError as fault:
+            log.debug("%s", fault)
+        except asyncio.CancelledError:
+            self._fail_pending()
+            await self._finish_handlers(0)
+            raise
+        self._fail_pending()
+        await self._finish_handlers(_DRAIN_SECONDS)
+
+    async def _receive(self) -> None:
+        while (data := await self.transport.receive()) is not None:
+            self._receive_bytes(data)
+            if len(self._tasks) >= _MAX_CONCURRENT_HANDLERS:
+                await asyncio.wait(self._tasks, return_when=asyncio.FIRST_COMPLETED)
+            await self.transport.drain()
+
+    def _receive_bytes(self, data: bytes | None) -> None:
+        if data is None:
+            if self._input_ended is not None and not self._input_ended.done():
+                self._input_ended.set_result(None)
+        else:
+            event = self.connection.oversized() if data is OVERSIZED_MESSAGE else self.connection.receive(data)
+            self.handle_event(event, self._send, self)
+
+    def receive_message(self, message: jsonrpc.Message | list[jsonrpc.Message]) -> None:
+        """What a transport of exchanges has read."""
+        self.handle_event(self.connection.receive_message(message), self._send, self)
+
+    def fail_request(self, id: Id, error: MCPError) -> None:
+        """A request of ours will not be answered."""
+        self.connection.discard(id)
+        self._pending.resolve(id, error)
+
+    def handle_event(self, event: Event, reply: Reply, channel: Channel) -> bool:
+        """Do what an event asks for; `speaker` is the conversation as its handlers see it. Whether `reply` will be
+        called, or was already."""
+        match event:
+            case RequestReceived():
+                if self._on_initialize is not None and event.row is self.connection.initialize_row:
+                    opened, self._on_initialize = self._on_initialize, None  # It is needed once.
+                    reply(self.connection.send_result(event, opened(self.connection, event)), 0)
+                elif (task := self._start(self._run_request_handler(event, reply, channel))) is not None:
+                    self._running[event.id] = RunningRequest(event, reply, task)
+                return True
+            case NotificationReceived():
+                self._handle_notification(event)
+            case ResponseReceived():
+                self._pending.resolve(event.id, event.outcome)
+            case MessageRejected():
+                log.debug("refused: %s", event.reason)
+                if event.reply is not None:
+                    reply(event.reply, event.code)
+                    return True
+            case Batch():
+                return self._handle_batch(event.events, reply, channel)
+        return False
+
+    def _handle_batch(self, events: list[Event], reply: Reply, channel: Channel) -> bool:
+        """Serve a batch; its answers are sent in one message, once the last of them is there."""
+        together = BatchResponse(events, reply)
+        expected = bool(together.pending)
+        for number, event in enumerate(events):
+            self.handle_event(event, partial(together.add_response, number), channel)
+        return expected
+
+    def _start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None] | None:
+        """Run a coroutine beside the others, at once up to where it first waits; its task, or None where it ended."""
+        task = self._starter.start(work)
+        if task is None or task.done():
+            return None
+        self._tasks[task] = None
+        if len(self._tasks) == _MAX_CONCURRENT_HANDLERS and self._push_transport is not None:
+            self._push_transport.pause()
+        return task
+
+    def _handler_done(self, task: asyncio.Task[None]) -> None:
+        """A handler has ended. It says so itself, which saves a turn of the loop; one that never began cannot."""
+        if task not in self._tasks:
+            return
+        del self._tasks[task]
+        if len(self._tasks) == _MAX_CONCURRENT_HANDLERS - 1 and self._push_transport is not None:
+            self._push_transport.resume()
+
+    async def _run_request_handler(self, request: RequestReceived, reply: Reply, channel: Channel) -> None:
+        """Run a handler and send what it gives; its own faults never end the conversation."""
+        code, serving = 0, None
+        try:
+            result = await self.handle(channel, request)
+            is_wanted = (
+                request.open
+            )  # Who has cancelled wants no answer, also not that of a handler which did not care.
+            answer = self.connection.send_result(request, result)
+        except (Exception, asyncio.CancelledError) as fault:
+            if is_cancelled(fault):
+                raise
+            is_wanted = request.open
+            answer, code = error_response(self.connection, request, fault)
+        finally:
+            if self._running and (serving := self._running.get(request.id)) is not None and serving.request is request:
+                self._handler_done(serving.task)
+        if is_wanted:
+            if serving is not None:  # It is its own: nobody else has the id as long as the request is open.
+                del self._running[request.id]
+                if not self._running:
+                    self._running.clear()  # Gives back what it had grown to.
+            reply(answer, code)
+
+    def _cancel(self, id: Id) -> None:
+        """Stop the handler of a request; the request is over at once."""
+        # The opening request is never cancelled, and nothing else is served before it is answered.
+        serving = self._running.pop(id, None) if self.connection.phase is Phase.OPEN else None
+        if serving is not None:
+            self.connection.finish(serving.request)
+            serving.task.add_done_callback(self._handler_done)
+            serving.task.cancel()
+            serving.reply(None, 0)
+
+    def _handle_notification(self, notification: NotificationReceived) -> None:
+        """Notifications that are about an exchange go to it; the others to their handler."""
+        lifecycle = self.connection.revision.lifecycle
+        if notification.row.method == lifecycle.cancelled.method:
+            log.debug("the peer cancels %r: %r", notification.params.request_id, notification.params.reason)
+            self._cancel(notification.params.request_id)
+        elif notification.row.method == lifecycle.progress.method:
+            self._pending.handle_progress(notification.params)
+        # What is said of it belongs to no exchange: nobody waits for an answer to a notification.
+        if (task := self._start(run_notification_handler(notification, self.handle(self, notification)))) is not None:
+            task.add_done_callback(self._handler_done)
+
+    async def _finish_handlers(self, grace: float) -> None:
+        """Let the handlers finish for a moment, then cancel them."""
+        if self._tasks and grace:
+            await asyncio.wait(self._tasks, timeout=grace)
+        for task in self._tasks:
+            task.cancel()
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=_CANCEL_SECONDS)
+        if not self._shares_starter:
+            await self._starter.close()
+
+    # ---- sending ----------------------------------------------------------------------------------------------------
+
+    def _send(self, message: bytes | None, code: int = 0) -> None:
+        try:
+            if message is not None:
+                self.transport.send(message, more=bool(self._running))
+        except ConnectionClosedError as fault:
+            log.debug("not sent: %s", fault)
+
+    async def send_request(
+        self,
+        row: Request[Any],
+        params: dict[str, Any] | BaseModel,
+        timeout: float | None,
+        on_progress: OnProgress | None = None,
+        max_timeout: float | None = None,
+        send: Send | None = None,
+        id: Id | None = None,
+    ) -> BaseModel:
+        """Send a request and wait for its answer, at most `timeout` seconds, or `timeout` after each progress but at
+        most `longest` in all. `send` is how, if not over the transport; `id` the next one of the peer, where that was
+        taken already. Raises MCPError."""
+        if self.ended:
+            raise ConnectionClosedError(f"{row.method!r}: the connection is closed")
+        id = self.connection.next_id() if id is None else id
+        if on_progress is not None and isinstance(params, dict):
+            params = {**params, "_meta": {**params.get("_meta", {}), "progressToken": id}}
+        data = self.connection.send_request(id, row, params)
+        call = self._pending.open(id, row, timeout, on_progress, max_timeout)
+        try:
+            if send is None:
+                self.transport.send(data, more=len(self._pending) > 1)
+            else:
+                send(data)
+            return await call.future
+        except (asyncio.CancelledError, RequestTimeoutError):
+            self._send_cancelled(id, row, send)
+            raise
+        finally:
+            self._pending.close(call)
+            self.connection.discard(id)
+
+    def _send_cancelled(self, id: Id, row: Request[Any], send: Send | None) -> None:
+        """Tell the peer that nobody waits any more; the opening request is never cancelled."""
+        if self.connection.discard(id) and row is not self.connection.initialize_row and not self.ended:
+            try:
+                cancel = self.connection.local_row(self.connection.revision.lifecycle.cancelled)
+                (send or self._send)(self.connection.send_notification(cancel, {"requestId": id}))
+            except ProtocolViolationError:
+                log.debug("%r has no notification to cancel with", self.connection.revision.id)
+
+    async def send_notification(self, row: Notification, params: Any) -> None:
+        """Send a notification. Raises MCPError."""
+        if self.ended:
+            raise ConnectionClosedError(f"{row.method!r}: the connection is closed")
+        self.transport.send(self.connection.send_notification(row, params))
+        await self.transport.drain()
+
+    def close_sse_stream(self) -> None:
+        """Nothing: a transport that carries everything goes on."""
+
+    async def close(self) -> None:
+        """End the conversation; every call still waiting fails with ConnectionClosedError."""
+        self._fail_pending()
+        await self.transport.close()
+
+    async def stop(self) -> None:
+        """End what was fed by `act` instead of `run`: calls fail, handlers are cancelled, and give no answer."""
+        self._fail_pending()
+        await self._finish_handlers(0)
+        while self._running:
+            self._running.popitem()[1].reply(None, 0)
+
+    def _fail_pending(self) -> None:
+        if not self.ended and self._closed is not None:
+            self._closed.set_result(None)
+        self.ended = True
+        self._pending.fail(self.transport.close_reason)

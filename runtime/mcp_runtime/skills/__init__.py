@@ -1,4 +1,0 @@
-"""Skills: folders go in and are served, entries of a server go in and what it gives is checked against them (SEP-2640)."""
-
-from .held import VerifiedSkill as VerifiedSkill
-from .shelf import SkillDirectory as SkillDirectory

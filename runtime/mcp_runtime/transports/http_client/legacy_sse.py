@@ -1,0 +1,81 @@
+"""Messages go in, each a POST to the address that the server named; all it says comes out of one stream."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextlib import aclosing
+from urllib.parse import urljoin
+
+from ...aio.pause import PauseGate
+from ...errors import ConnectionClosedError, InvalidResponseError, MCPError
+from ...http.client_rules import headers_for
+from ...http.urls import origin, redact_url
+from ...protocol import jsonrpc
+from ...protocol.jsonrpc import Message
+from ...protocol.revision import Revision
+from ...session.pending import log
+from .connection import HTTPConnection
+
+Receive = Callable[[Message | list[Message]], None]
+
+
+class LegacySSEClient:
+    """The older way: a stream that the client opens, whose first event says where to POST."""
+
+    def __init__(self, http: HTTPConnection, revision: Revision, receive: Receive, gate: PauseGate) -> None:
+        self.revision = revision
+        self._http = http
+        self._receive = receive
+        self._gate = gate
+        self._endpoint = ""
+
+    async def run(self, opened: asyncio.Future[None]) -> None:
+        """Open the stream and hand over what it says until it ends; `opened` is done once messages can be sent."""
+        response = None
+        try:
+            response = await self._http.send("GET", headers_for(None, self.revision, None, {}))
+            self._http.check_stream(response)
+            async with aclosing(self._http.events(response, self._http.decoder())) as events:
+                async for event in events:
+                    if event.kind == "endpoint":
+                        self._endpoint = self._resolve_endpoint(event.data.decode(errors="replace"))
+                        if not opened.done():
+                            opened.set_result(None)
+                    elif not opened.done():
+                        raise InvalidResponseError(
+                            f"GET {redact_url(self._http.url)}: the first event has to be 'endpoint'"
+                        )
+                    elif event.kind == "message" and event.data:
+                        await self._gate.wait()
+                        self._receive(jsonrpc.decode(event.data))
+            if not opened.done():
+                raise ConnectionClosedError(
+                    f"GET {redact_url(self._http.url)}: the stream ended before its 'endpoint' event"
+                )
+        except MCPError as fault:
+            log.debug("%s", fault)
+            if not opened.done():
+                opened.set_exception(fault)
+        finally:
+            if response is not None:
+                await response.aclose()
+
+    def _resolve_endpoint(self, reference: str) -> str:
+        """The address to send to. Raises InvalidResponseError for one of another origin."""
+        target = urljoin(self._http.url, reference)
+        try:
+            if origin(target) == origin(self._http.url):
+                return target
+        except ValueError:
+            pass
+        raise InvalidResponseError("the 'endpoint' event names an address of another origin than that of the stream")
+
+    async def send(self, message: Message | list[Message], data: bytes) -> None:
+        """Send any message; an answer comes by the stream. Raises MCPError where it is not accepted."""
+        async with asyncio.timeout(self._http.options.timeout):
+            headers = headers_for(message, self.revision, None, {})
+            response = await self._http.send("POST", headers, data, self._endpoint, wait_for_response=False)
+            await response.aclose()
+            if not 200 <= response.status_code < 300:
+                raise self._http.status_error(response)

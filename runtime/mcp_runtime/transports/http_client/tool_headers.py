@@ -1,0 +1,50 @@
+"""Lists of tools go in; which arguments of a call are repeated in headers comes out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from ...http.param_headers import ArgumentPaths, read_tool_headers
+from ...protocol.jsonrpc import Message, RequestMessage, ResultMessage
+from ...protocol.models import is_object
+from ...protocol.revision import Revision
+from ...session.pending import log
+
+_NONE: Final[ArgumentPaths] = {}
+LIST: Final = "tools"
+
+
+class ToolHeaderCache:
+    """What the last lists of a server said."""
+
+    def __init__(self) -> None:
+        self._paths: dict[str, ArgumentPaths] = {}
+
+    def paths_for(self, message: Message | list[Message], revision: Revision) -> ArgumentPaths:
+        """The paths of the arguments to repeat, by header, where the message is a call of a tool."""
+        row = revision.http.tool_call
+        if row is None or not isinstance(message, RequestMessage) or message.method != row.method:
+            return _NONE
+        return self._paths.get(str(called_tool(message, revision)), _NONE)
+
+    def read(self, request: RequestMessage, response: Message, revision: Revision) -> None:
+        """Note what a list says, and take the tools out of it that may not be used."""
+        row = revision.http.tool_schemas
+        if row is None or request.method != row.method or not isinstance(response, ResultMessage):
+            return
+        if not is_object(response.result) or LIST not in response.result:
+            return
+        tools = read_tool_headers(response.result[LIST])
+        self._paths.update(tools.paths)
+        if tools.rejected:
+            response.result[LIST] = tools.tools
+        for name, why in tools.rejected.items():
+            self._paths.pop(name, None)
+            log.warning("the tool %r is left out: %s", name[:200], why)
+
+
+def called_tool(message: RequestMessage, revision: Revision) -> object:
+    """The name of the tool that is called."""
+    params: Mapping[str, object] = message.params if is_object(message.params) else {}
+    return params.get(revision.http.name_params.get(message.method, ""))

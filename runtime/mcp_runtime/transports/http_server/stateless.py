@@ -1,0 +1,228 @@
+"""A request that belongs to no session goes in, and its answer is sent, as one body or as a stream."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Mapping
+from typing import Any, Final
+
+from pydantic_core import from_json
+
+from ...aio.eager import ResumedCoroutine
+from ...aio.keepalive import KeepAliveTimer
+from ...aio.lifespan import SharedLifespan
+from ...http.asgi import Receive, Send, Sending, disconnect_task, respond, send_error
+from ...http.headers import Headers, HTTPError
+from ...http.param_headers import check_parameter_headers, parameter_headers
+from ...http.server_rules import status_of
+from ...protocol.connection import Connection
+from ...protocol.events import (
+    Event,
+    MessageRejected,
+    NotificationReceived,
+    RequestReceived,
+)
+from ...protocol.jsonrpc import INTERNAL_ERROR, INVALID_REQUEST, Id, RequestMessage
+from ...protocol.models import is_list, is_object
+from ...protocol.revision import META, Request
+from ...session.identity import UNAUTHENTICATED, RequestAuth
+from ...session.interfaces import Dispatcher, Service
+from ...session.pending import log
+from ...session.replies import run_notification_handler
+from .responders import IncomingPost, StatelessResponder
+from .stream_response import send_stream
+
+_HEADERS_FRESH_SECONDS: Final = 5.0  # Seconds for which the arguments that headers repeat are not asked for again.
+_DRAIN_SECONDS: Final = 0.5  # Seconds for answers, once the server is to end.
+_CANCEL_SECONDS: Final = 0.4  # And again for handlers to take note that they are cancelled.
+_MAX_PAGES: Final = 100
+
+HeaderPaths = Mapping[str, tuple[str, ...]]
+
+
+class StatelessHandler:
+    """A server of one revision without sessions, for any number of clients."""
+
+    def __init__(self, service: Service, lifespan: SharedLifespan, keep_alive: KeepAliveTimer) -> None:
+        self._service = service
+        self._lifespan = lifespan
+        self._keep_alive = keep_alive
+        self._connection = Connection(service.revision, "server", local_capabilities=service.capabilities)
+        self._connection.in_flight = None  # It is that of all clients.
+        self._dispatcher: Dispatcher | None = None
+        self._loop: asyncio.AbstractEventLoop
+        self._running: dict[StatelessResponder, asyncio.Task[None]] = {}  # And who sends what they say.
+        calls = service.revision.http.tool_call
+        self._tool_call = None if calls is None else calls.method
+        self._paths: dict[str, HeaderPaths] = {}
+        self._headers_expire = float("-inf")
+
+    def serve(self, post: IncomingPost) -> Sending:
+        """Answer what was posted. A client that leaves cancels its request."""
+        message, head, caller, receive, send = post
+        if self._dispatcher is None:
+            return self._serve_after(self._start(), post)
+        if isinstance(message, RequestMessage) and message.method == self._tool_call:
+            if self._loop.time() > self._headers_expire:
+                return self._serve_after(self._load_tool_headers(), post)
+            if self._paths and (turned := self._check_parameter_headers(head.headers, message.params)) is not None:
+                return send_error(send, turned, message.id)
+        event, exchange = self._connection.receive_message(message), StatelessResponder(self._connection, caller)
+        if not isinstance(event, RequestReceived):
+            return self._handle_notification(event, exchange, send)
+        if not head.accepts_json:
+            exchange.open_stream()
+        work = self._dispatcher.handle(exchange, event)
+        try:
+            waits_for = work.send(None)
+        except StopIteration as end:
+            exchange.send_result(event, end.value)
+        except (Exception, asyncio.CancelledError) as fault:
+            exchange.send_error(event, fault)
+        else:
+            return self._run_handler(exchange, event, ResumedCoroutine(work, waits_for), receive, send)
+        if exchange.response is None:  # It is in a stream.
+            return self._send(exchange, event.id, receive, send)
+        if exchange.code:
+            return self._respond(exchange.response, exchange.code, caller, send)
+        return respond(send, 200, exchange.response)
+
+    async def _serve_after(self, preparation: Awaitable[Any], post: IncomingPost) -> None:
+        await preparation
+        serving = self.serve(post)
+        del post
+        await serving
+
+    async def _start(self) -> Dispatcher:
+        """The conversation that all requests are of."""
+        state = await self._lifespan.state()
+        if self._dispatcher is None:
+            self._dispatcher = self._service.dispatcher(state)
+            self._dispatcher.stamp_server_info(self._connection)
+            self._loop = asyncio.get_running_loop()
+        return self._dispatcher
+
+    def _handle_notification(self, event: Event, responder: StatelessResponder, send: Send) -> Sending:
+        """Let a notification be handled, or turn away what cannot be understood."""
+        if isinstance(event, MessageRejected) and event.reply is not None:
+            return self._respond(event.reply, event.code, responder.auth, send)
+        if isinstance(event, NotificationReceived) and (conversation := self._dispatcher) is not None:
+            responder.reply(None, 0)  # Nothing can be said to its sender.
+            conversation.background_tasks.add(
+                self._loop.create_task(run_notification_handler(event, conversation.handle(responder, event)))
+            )
+        return respond(send, 202)
+
+    def _respond(self, response: bytes, code: int, auth: RequestAuth, send: Send) -> Sending:
+        if code and auth.challenge_headers:
+            return respond(send, 403, response, auth.challenge_headers)
+        return respond(send, status_of(code, self._service.revision), response)
+
+    async def _run_handler(
+        self,
+        responder: StatelessResponder,
+        request: RequestReceived,
+        work: ResumedCoroutine[Any],
+        receive: Receive,
+        send: Send,
+    ) -> None:
+        """Serve a request whose handler waits: it goes on in the task in which it began, and what it says is sent meanwhile
+        by another."""
+        sending = self._running[responder] = self._loop.create_task(self._send(responder, request.id, receive, send))
+        try:
+            await responder.serve(request, work)
+            await sending
+        finally:
+            sending.cancel()
+            del self._running[responder]
+
+    async def _send(self, responder: StatelessResponder, id: Id, receive: Receive, send: Send) -> None:
+        """Send the answer once it is there, and what comes before it."""
+        client = disconnect_task(receive)
+        client.add_done_callback(responder.client_disconnected)
+        try:
+            await responder.wait_until_known(self._keep_alive.seconds)
+            if responder.is_done and responder.stream is None:
+                if responder.response is not None:
+                    await self._respond(responder.response, responder.code, responder.auth, send)
+                elif not client.done():
+                    await send_error(send, HTTPError(503, "the server has ended", INTERNAL_ERROR), id)
+            else:
+                await send_stream(responder.open_stream(), client, send, self._keep_alive)
+        finally:
+            client.remove_done_callback(responder.client_disconnected)
+            client.cancel()
+            if not responder.is_done:
+                responder.client_disconnected(client)
+
+    async def close(self) -> None:
+        """End what is being served: who listens is told, and the others get a moment to be answered, and another to take
+        note that they are cancelled."""
+        if self._dispatcher is not None:
+            self._dispatcher.detach()
+        await self._wait_for_handlers(_DRAIN_SECONDS)
+        for exchange in self._running:
+            exchange.cancel()
+        await self._wait_for_handlers(_CANCEL_SECONDS)
+        for exchange in self._running:
+            exchange.client_disconnected(self)
+        if self._dispatcher is not None:
+            await self._dispatcher.background_tasks.end()
+
+    async def _wait_for_handlers(self, grace: float) -> None:
+        if self._running:
+            await asyncio.wait(list(self._running.values()), timeout=grace)
+
+    # ---- headers that repeat arguments --------------------------------------------------------------------------------
+
+    def _check_parameter_headers(self, headers: Headers, params: Any) -> HTTPError | None:
+        """What is wrong with the headers that repeat arguments of a call, if something is."""
+        paths = self._paths.get(str(params.get("name"))) if params else None
+        if not paths:
+            return None
+        fault = check_parameter_headers(headers, params.get("arguments"), paths)
+        code = int(self._service.revision.constants.get("HEADER_MISMATCH", INVALID_REQUEST))
+        return None if fault is None else HTTPError(400, fault, code)
+
+    async def _load_tool_headers(self) -> None:
+        """Find out which arguments of which tool are repeated, if it is not known any more."""
+        schemas, now = self._service.revision.http.tool_schemas, self._loop.time()
+        if schemas is not None:
+            self._paths = await self._read_page(schemas, await self._lifespan.state())
+        self._headers_expire = now + _HEADERS_FRESH_SECONDS
+
+    async def _read_page(self, row: Request[Any], state: Any) -> dict[str, HeaderPaths]:
+        """Which arguments of which tool are repeated, from the server's own list of them, page by page."""
+        found: dict[str, HeaderPaths] = {}
+        meta: dict[str, Any] = {f"{META}protocolVersion": self._service.revision.id, f"{META}clientCapabilities": {}}
+        params: dict[str, Any] = {"_meta": meta}
+        for _ in range(_MAX_PAGES):
+            page = await self._list_tools(RequestMessage(0, row.method, params), state)
+            for items in page.values():
+                for item in items if is_list(items) else ():
+                    if is_object(item) and "inputSchema" in item and (paths := _tool_headers(item)):
+                        found[str(item.get("name"))] = paths
+            if page.get("nextCursor") is None:
+                break
+            params = {"_meta": meta, "cursor": page["nextCursor"]}
+        return found
+
+    async def _list_tools(self, message: RequestMessage, state: Any) -> dict[str, Any]:
+        """What the server itself answers; nothing where it refuses."""
+        conversation = self._service.dispatcher(state)
+        exchange, asked = StatelessResponder(self._connection, UNAUTHENTICATED), self._connection.receive_message(
+            message
+        )
+        if isinstance(asked, RequestReceived):
+            await exchange.serve(asked, conversation.handle(exchange, asked))
+        answer = from_json(exchange.response) if exchange.response is not None else None
+        result = answer.get("result") if is_object(answer) else None
+        return result if is_object(result) else {}
+
+
+def _tool_headers(tool: dict[str, Any]) -> HeaderPaths:
+    try:
+        return parameter_headers(tool["inputSchema"])
+    except ValueError as fault:
+        log.error("the tool %r cannot be called over HTTP: %s", tool.get("name"), fault)
+        return {}

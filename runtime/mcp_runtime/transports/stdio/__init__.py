@@ -1,0 +1,1 @@
+"""The stdio transport: newline-delimited JSON over pipes."""

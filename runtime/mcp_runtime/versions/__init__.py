@@ -1,0 +1,1 @@
+"""Run a server or a client that was written for one protocol version in another."""

@@ -1,0 +1,77 @@
+"""The shape of a type goes in, as generated steps have it; a function that tells whether JSON fits comes out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from ...protocol.models import is_list, is_object
+
+Fits = Callable[[Any], bool]
+Records = Mapping[str, Mapping[str, Any]]
+
+
+def _is_integer(value: Any) -> bool:
+    return type(value) is int or (type(value) is float and value.is_integer())
+
+
+_KINDS: Final[Mapping[str, Fits]] = {
+    "string": lambda value: isinstance(value, str),
+    "integer": _is_integer,
+    "number": lambda value: type(value) in (int, float),
+    "boolean": lambda value: isinstance(value, bool),
+    "null": lambda value: value is None,
+    "any": lambda value: True,
+}
+
+
+def predicate_for(shape: Any, records: Records) -> Fits:
+    """Whether a value has this shape; `records` are the objects that shapes refer to by name."""
+    if shape is None:
+        return _KINDS["any"]
+    if isinstance(shape, str):
+        return _KINDS.get(shape) or _record(shape, records)
+    word, *rest = shape
+    match word:
+        case "values":
+            return lambda value: any(type(value) is type(each) and value == each for each in rest)
+        case "list":
+            item = predicate_for(rest[0], records)
+            return lambda value: is_list(value) and all(map(item, value))
+        case "map":
+            inner = predicate_for(rest[0], records)
+            return lambda value: is_object(value) and all(map(inner, value.values()))
+        case "one of":
+            arms = [predicate_for(arm, records) for arm in rest]
+            return lambda value: any(arm(value) for arm in arms)
+        case "between":
+            return _within_bounds(*rest)
+        case _:
+            raise ValueError(f"no shape begins with {word!r}")
+
+
+def _within_bounds(kind: str, minimum: int | None, maximum: int | None) -> Fits:
+    def fits(value: Any) -> bool:
+        return _KINDS[kind](value) and (minimum is None or value >= minimum) and (maximum is None or value <= maximum)
+
+    return fits
+
+
+def _record(name: str, records: Records) -> Fits:
+    """Read when a value is first held against it, because records may refer to each other."""
+    read: list[tuple[list[str], dict[str, Fits]]] = []
+
+    def fits(value: Any) -> bool:
+        if not is_object(value):
+            return False
+        if not read:
+            record = records[name]
+            read.append(
+                (record["requires"], {key: predicate_for(each, records) for key, each in record["has"].items()})
+            )
+        requires, has = read[0]
+        return all(key in value for key in requires) and all(
+            each(value[key]) for key, each in has.items() if key in value
+        )
+
+    return fits

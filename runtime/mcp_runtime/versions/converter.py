@@ -1,0 +1,348 @@
+"""Handlers of one revision and a conversation of another go in; each message is converted on its way through."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, cast
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import from_json
+
+from ..endpoint.base import Handler
+from ..endpoint.checks import warn_about_secrets
+from ..endpoint.context import Context
+from ..errors import (
+    ConversionError,
+    InvalidMessageError,
+    InvalidResponseError,
+    JSONRPCError,
+    ProtocolViolationError,
+    RemoteJSONRPCError,
+)
+from ..protocol.capabilities import Capabilities, parse_capability_path
+from ..protocol.connection import Connection, Side
+from ..protocol.events import NotificationReceived, RequestReceived
+from ..protocol.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS, serialize, to_plain
+from ..protocol.models import (
+    PreSerialized,
+    format_validation_error,
+    is_object,
+    validator,
+)
+from ..protocol.revision import (
+    META,
+    OPPOSITE,
+    Direction,
+    Handshake,
+    InputRequest,
+    Notification,
+    Request,
+    Revision,
+    Sent,
+    Stateless,
+)
+from ..session.interfaces import Channel, ChannelProxy
+from ..session.pending import OnProgress, log
+from .conversion import chain_of
+
+Row = Sent | InputRequest[Any]
+MakeContext = Callable[["ConvertingChannel", RequestReceived | NotificationReceived, Any], Any]
+
+
+class MessageConverter:
+    """The way between handlers of the revision `inner` and conversations of the revision `outer`."""
+
+    def __init__(self, handler_revision: Revision, wire_revision: Revision, receives: Direction) -> None:
+        self.handler_revision = handler_revision
+        self.wire_revision = wire_revision
+        self.receives: Direction = receives
+        self.to_handler = chain_of(handler_revision.package, wire_revision.id, handler_revision.id)
+        self.to_wire = chain_of(handler_revision.package, handler_revision.id, wire_revision.id)
+        self.rows: Mapping[tuple[str, str], Row] = {(row.direction, row.method): row for row in handler_revision.rows}
+        self._connection = Connection(handler_revision, cast(Side, receives.rpartition("_")[2]), local_capabilities={})
+        self._converted_capabilities: tuple[Capabilities, Capabilities] = (
+            {},
+            {},
+        )  # By the last side that was asked about.
+
+    def handlers(self, handlers: Mapping[str, Handler], context: MakeContext) -> dict[str, Handler]:
+        """The handlers of the outer revision, each of which runs that of the same method inside; `context` makes what
+        they are given, from the context of the outer revision."""
+        asked = (
+            row for row in self.wire_revision.rows if isinstance(row, InputRequest) and row.direction == self.receives
+        )
+        rows: list[Row] = [*self.wire_revision.table(self.receives).values(), *asked]
+        return {
+            row.method: self._converting_handler(row, handlers[row.method], context)
+            for row in rows
+            if row.method in handlers
+        }
+
+    def _converting_handler(self, row: Row, handler: Handler, context: MakeContext) -> Handler:
+        inside = self.rows[self.receives, row.method]
+        if isinstance(inside, Notification):
+
+            async def hear(ctx: Context, params: Any) -> None:
+                session, message = ctx._channel, ctx._message  # pyright: ignore[reportPrivateUsage]
+                told = NotificationReceived(inside, self._params(session, inside, params))
+                await handler(context(ConvertingChannel(self, session, message), told, ctx), told.params)
+
+            return hear
+
+        questions = self._input_required_types(inside)
+        known: tuple[type[BaseModel], ...] = getattr(inside, "result_types", (getattr(inside, "result", BaseModel),))
+
+        async def answer(ctx: Context, params: Any) -> Any:
+            session, message = ctx._channel, ctx._message  # pyright: ignore[reportPrivateUsage]
+            speaker = ConvertingChannel(self, session, message)
+            asked = RequestReceived(
+                cast(RequestReceived, message).id, cast(Any, inside), self._params(session, inside, params)
+            )
+            while True:
+                try:
+                    result = await handler(context(speaker, asked, ctx), asked.params)
+                except JSONRPCError as refusal:
+                    refusal.code = self.to_wire.error(self.receives, row.method, refusal.code)
+                    raise
+                if not isinstance(result, questions):
+                    return self._result(row, inside, known, result)
+                asked = RequestReceived(asked.id, asked.row, await self._answer_input_requests(speaker, asked, result))
+
+        return answer
+
+    # ---- inward -----------------------------------------------------------------------------------------------------
+
+    def _params(self, channel: Channel, handler_row: Row, params: Any) -> Any:
+        """The params for the handler. Raises JSONRPCError where they cannot be said in its revision."""
+        if handler_row.params is None:
+            return None
+        value: Any = {} if params is None else to_plain(params)
+        given = {"client_capabilities": self.handler_capabilities(channel.connection.remote_capabilities)}
+        try:
+            made = self.to_handler.params(self.receives, handler_row.method, value, given=given)
+            if isinstance(self.handler_revision.lifecycle, Handshake):
+                made = _with_meta_keys(made, value)
+            return validator(handler_row.params)(made)
+        except ConversionError as fault:
+            raise JSONRPCError(INVALID_PARAMS, str(fault)) from None
+        except ValidationError as fault:
+            raise JSONRPCError(
+                INVALID_PARAMS,
+                f"{handler_row.method!r}: params: {format_validation_error(fault)} ({self.handler_revision.id})",
+            ) from None
+
+    def handler_capabilities(self, remote_capabilities: Capabilities) -> Capabilities:
+        """What the other side has declared, in the words of the handlers' revision."""
+        if not remote_capabilities:
+            return remote_capabilities
+        known, said = self._converted_capabilities
+        if known is not remote_capabilities:
+            said = self.to_handler.convert_type(_capabilities_type(OPPOSITE[self.receives]), remote_capabilities)
+            self._converted_capabilities = remote_capabilities, said
+        return said
+
+    def connection(self, wire_connection: Connection) -> Connection:
+        """The conversation as handlers may ask about it."""
+        peer = self._connection.copy_for_new_connection()
+        peer.remote_capabilities = self.handler_capabilities(wire_connection.remote_capabilities)
+        return peer
+
+    # ---- outward ----------------------------------------------------------------------------------------------------
+
+    def wire_capabilities(self, local_capabilities: Capabilities) -> Capabilities:
+        """What the handlers declare, in the words of the outer revision, without what cannot be served there."""
+        said: Capabilities = from_json(
+            serialize(self.to_wire.convert_type(_capabilities_type(self.receives), local_capabilities))
+        )
+        side = self.receives.rpartition("_")[2]
+        rows = [row for row in self.wire_revision.table(self.receives).values() if isinstance(row, Request)]
+        for capability in {row.capability for row in rows if row.capability}:
+            owner, path = parse_capability_path(capability)
+            if owner == side and all(self._is_removed(row) for row in rows if row.capability == capability):
+                _remove_capability(said, path)
+        return said
+
+    def _is_removed(self, row: Sent) -> bool:
+        gone = self.to_handler.removed_method(row.direction, row.method)
+        return gone is not None and gone.response != "runtime"
+
+    def _result(self, row: Row, handler_row: Row, known: tuple[type[BaseModel], ...], result: Any) -> Any:
+        """The answer of a handler, for the client. Raises InvalidMessageError for one that is not of the `known` types, and
+        JSONRPCError where it cannot be said in the outer revision."""
+        if not isinstance(result, known):
+            names = " or ".join(kind.__name__ for kind in known)
+            raise InvalidMessageError(
+                f"{handler_row.method!r} in {self.handler_revision.id} is answered by {names}, not by {type(result).__name__}"
+            )
+        interim = "" if isinstance(result, known[0]) else type(result).__name__
+        try:
+            if isinstance(row, InputRequest):  # It becomes a part of the params of the next request.
+                return self.to_wire.result(self.receives, row.method, to_plain(result))
+            if not interim and self.to_wire.keeps_result_shape(self.receives, row.method):
+                return PreSerialized(result)
+            made = self.to_wire.result(self.receives, row.method, to_plain(result), interim=interim)
+        except ConversionError as fault:
+            raise JSONRPCError(INTERNAL_ERROR, str(fault)) from None
+        if isinstance(self.wire_revision.lifecycle, Handshake):
+            return PreSerialized(made)
+        return cast(Request[Any], row).read_result(made)  # The runtime signs it, and has to know it as a model.
+
+    def convert_outgoing(
+        self, row: Notification, params: Mapping[str, Any] | None
+    ) -> tuple[Notification, dict[str, Any]] | None:
+        """A notification of the handlers as one of the outer revision; None where that has no such thing."""
+        outside = self.wire_revision.table(row.direction).get(row.method)
+        if not isinstance(outside, Notification):
+            log.debug("%r is not told: %s has no such notification", row.method, self.wire_revision.id)
+            return None
+        return outside, self.to_wire.params(row.direction, row.method, dict(params or {}))
+
+    def convert_incoming(self, row: Notification, params: dict[str, Any]) -> dict[str, Any] | None:
+        """The params of a notification of the outer revision as the handlers' revision has them, None where it has no
+        such thing. Raises ConversionError."""
+        if (row.direction, row.method) not in self.rows:
+            return None
+        made: dict[str, Any] = self.to_handler.params(row.direction, row.method, params)
+        return made
+
+    # ---- questions inside results ------------------------------------------------------------------------------------
+
+    def _input_required_types(self, handler_row: Row) -> tuple[type[BaseModel], ...]:
+        """The results of a method that ask something first, where the outer revision asks it by requests."""
+        asks = (
+            handler_row.input_required
+            if isinstance(handler_row, Request) and isinstance(self.wire_revision.lifecycle, Handshake)
+            else None
+        )
+        return () if asks is None else (asks.result,)
+
+    async def _answer_input_requests(self, channel: ConvertingChannel, request: RequestReceived, result: Any) -> Any:
+        """The params again, with the client's answers to what a result asks."""
+        answers: dict[str, Any] = {}
+        asks: dict[str, Any] = result.input_requests or {}
+        for key, question in asks.items():
+            warn_about_secrets(question.params)
+            said: dict[str, Any] = question.model_dump()
+            row = self.rows[OPPOSITE[self.receives], said["method"]]
+            try:
+                answers[key] = await channel.send_wire_request(row, said.get("params") or {}, None)
+            except RemoteJSONRPCError as refused:
+                raise JSONRPCError(refused.code, refused.message, refused.data) from refused
+        state = {} if result.request_state is None else {"requestState": result.request_state}
+        return validator(request.row.params)({**request.params.model_dump(), "inputResponses": answers, **state})
+
+
+class ConvertingChannel(ChannelProxy):
+    """A conversation as handlers of the inner revision see it: what they ask and tell is converted."""
+
+    def __init__(
+        self,
+        converter: MessageConverter,
+        channel: Channel,
+        message: RequestReceived | NotificationReceived | None = None,
+    ) -> None:
+        self._channel = channel  # Not by way of the base class: this is done for every message.
+        self._converter = converter
+        self._message = message
+
+    @property
+    def connection(self) -> Connection:
+        return self._converter.connection(self._channel.connection)
+
+    async def send_request(
+        self,
+        row: Request[Any] | InputRequest[Any],
+        params: dict[str, Any] | BaseModel,
+        timeout: float | None,
+        on_progress: OnProgress | None = None,
+        max_timeout: float | None = None,
+    ) -> BaseModel:
+        """As the session's own. Raises ConversionError where it cannot be asked in the outer revision."""
+        value = self._validated_params(row, params)
+        answer = await self.send_wire_request(row, value, timeout, on_progress, max_timeout)
+        try:
+            return (
+                row.read_result(answer, value) if isinstance(row, Request) else validator(cast(Any, row).result)(answer)
+            )
+        except ValidationError as fault:
+            inner = self._converter.handler_revision.id
+            raise InvalidResponseError(
+                f"{row.method!r} in {inner}: the answer is not what it may be: {format_validation_error(fault)}"
+            )
+
+    async def send_wire_request(
+        self,
+        row: Row,
+        value: dict[str, Any],
+        timeout: float | None,
+        on_progress: OnProgress | None = None,
+        max_timeout: float | None = None,
+    ) -> Any:
+        """The answer, as JSON of the inner revision, to params that are."""
+        outside = self._wire_row(row)
+        crossing = self._converter
+        given = {"client_capabilities": self._channel.connection.local_capabilities}
+        made = crossing.to_wire.params(row.direction, row.method, value, given=given)
+        try:
+            answer = await self._send_converted(outside, made, timeout, on_progress, max_timeout)
+        except RemoteJSONRPCError as refused:
+            code = crossing.to_handler.error(row.direction, row.method, refused.code)
+            raise RemoteJSONRPCError(code, refused.message, refused.data, refused.status) from refused
+        interim = "" if type(answer) is outside.result else type(answer).__name__
+        return crossing.to_handler.result(row.direction, row.method, answer.model_dump(), interim=interim)
+
+    async def _send_converted(self, wire_row: Any, params: Any, *how: Any) -> Any:
+        return await self._channel.send_request(wire_row, params, *how)
+
+    async def send_notification(self, row: Notification, params: Any) -> None:
+        """As the session's own; what the outer revision has no notification for is not told."""
+        if isinstance(self._message, RequestReceived) and not self._message.open:
+            return
+        said = self._converter.convert_outgoing(row, None if params is None else self._validated_params(row, params))
+        if said is not None:
+            await self._channel.send_notification(said[0], said[1] or None)
+
+    def _wire_row(self, row: Row) -> Any:
+        crossing = self._converter
+        outside = crossing.wire_revision.table(row.direction).get(row.method)
+        if outside is None and isinstance(crossing.wire_revision.lifecycle, Stateless):
+            asked = (each for each in crossing.wire_revision.rows if isinstance(each, InputRequest))
+            outside = cast(Any, next((each for each in asked if each.method == row.method), None))
+        if not isinstance(outside, (Request, InputRequest)):
+            gone = crossing.to_wire.removed_method(row.direction, row.method)
+            why = "it is asked inside results" if gone is None else gone.reason
+            raise ProtocolViolationError(
+                f"{row.method!r} in {crossing.handler_revision.id} cannot be asked in {crossing.wire_revision.id}: {why}"
+            )
+        return cast(Any, outside)
+
+    def _validated_params(self, row: Row, params: Any) -> dict[str, Any]:
+        """The params as plain JSON. Raises InvalidMessageError where they are not what the inner revision has."""
+        value: dict[str, Any] = from_json(serialize(params))
+        try:
+            if row.params is not None:
+                validator(row.params)(value)
+        except ValidationError as fault:
+            inner = self._converter.handler_revision.id
+            raise InvalidMessageError(f"{row.method!r} in {inner}: params: {format_validation_error(fault)}") from None
+        return value
+
+
+def _capabilities_type(sent: Direction) -> str:
+    """The type in which the side that receives these messages declares what it can."""
+    return f"{sent.rpartition('_')[2].capitalize()}Capabilities"
+
+
+def _remove_capability(capabilities: Capabilities, path: tuple[str, ...]) -> None:
+    at: Any = capabilities
+    for step in path[:-1]:
+        at = at.get(step, {}) if is_object(at) else {}
+    if is_object(at):
+        at.pop(path[-1], None)
+
+
+def _with_meta_keys(params: Any, original: Any) -> Any:
+    """The params with the protocol's own keys of the metadata they came with: handlers may ask for them by name."""
+    meta = original.get("_meta") if is_object(original) else None
+    own = {key: each for key, each in meta.items() if key.startswith(META)} if is_object(meta) else {}
+    return {**params, "_meta": {**params.get("_meta", {}), **own}} if own and is_object(params) else params

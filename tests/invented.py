@@ -13,8 +13,8 @@ Schema = dict[str, Any]
 OVERLAY = """
 [[lifecycle]]
 style = "handshake"
-roles = { open = "hello", opened = "notifications/there", probe = "alive", cancel = "notifications/never", \
-progress = "notifications/so_far", log = "notifications/said", level = "level" }
+roles = { initialize_request = "hello", initialized = "notifications/there", ping_request = "alive", cancelled = "notifications/never", \
+progress = "notifications/so_far", log = "notifications/said", set_level = "level" }
 reason = "a test"
 
 [[http]]

@@ -33,7 +33,7 @@ async def talk(module: str, samples: dict[str, list[Any]]) -> int:
             whole = validator(row.params)({"_meta": params["_meta"]} | params if "_meta" in params else params)
             fields = {name: getattr(whole, name) for name in whole.model_fields_set if name != "meta"}
             result = await getattr(client, row.name)(**fields)
-            assert isinstance(result, row.answers), (row.method, result)
+            assert isinstance(result, row.result_types), (row.method, result)
     return len(rows)
 
 

@@ -110,4 +110,4 @@ def test_what_both_add_to_a_result_may_both_answer_it() -> None:
     joined = tasks.methods.REVISION.extended_with(clash(method="tools/call", interim=(further,)))
     row: Any = joined.table("client_to_server")["tools/call"]
     assert {interim.value for interim in row.interim} == {"input_required", "task", "cancelled"}
-    assert t.CancelTaskResult in row.answers and t.CreateTaskResult in row.answers
+    assert t.CancelTaskResult in row.result_types and t.CreateTaskResult in row.result_types

@@ -61,7 +61,7 @@ from future.v2099_01_01 import Client, Context, Server
 from future.v2099_01_01 import types as t
 from mcp_runtime.versions.conversion import ConversionReport
 from mcp_runtime.errors import ConversionError
-from mcp_runtime.versions.candidates import servers_of
+from mcp_runtime.versions.candidates import server_candidates
 
 
 class Notes(Server):
@@ -75,7 +75,7 @@ class Older(old.Server):
 
 
 async def talk() -> None:
-    async with old.Client.memory(*servers_of(Notes(name="notes", version="1"))) as client:
+    async with old.Client.memory(*server_candidates(Notes(name="notes", version="1"))) as client:
         answer = await client.call_tool(name="new")
         assert isinstance(answer, old.types.CallToolResult) and answer.content == [old.types.TextContent(text="new")]
     async with future.connect(Older(name="old", version="1")) as newest:

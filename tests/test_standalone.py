@@ -92,7 +92,7 @@ def test_the_weather_server_runs_where_nothing_of_ours_is_installed(place: Path,
 
 def test_no_module_of_it_imports_anything_of_ours(place: Path) -> None:
     files = sorted((place / "weather_mcp").rglob("*.py"))
-    assert {"runtime/peer.py", "v2025_03_26/client.py"} <= {
+    assert {"runtime/protocol/connection.py", "v2025_03_26/client.py"} <= {
         str(path.relative_to(place / "weather_mcp")) for path in files
     }
     for path in files:

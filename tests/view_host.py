@@ -13,7 +13,9 @@ LINKS = ("https://example.org/",)
 class Window(Host):
     """Opens some links, runs one tool, and shows every app the same call."""
 
-    greeting = {"hostContext": {"theme": "dark", "styles": {"variables": {"--font-sans": "Inter"}}, "newer": 1}}
+    initialize_extras = {
+        "hostContext": {"theme": "dark", "styles": {"variables": {"--font-sans": "Inter"}}, "newer": 1}
+    }
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(name="window", version="1", **settings)

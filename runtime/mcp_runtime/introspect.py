@@ -19,6 +19,7 @@ from typing import Any, Final, cast
 from pydantic import BaseModel
 
 from .bindings.client import BaseClient, negotiate
+from .client.core import ClientCore
 from .errors import MCPError, ProtocolViolationError, RemoteError
 from .protocol.revision import Notification
 from .session.options import RequestOptions
@@ -76,7 +77,7 @@ async def _introspect(options: argparse.Namespace) -> dict[str, Any]:
             await client.close()
 
 
-async def _listing(client: BaseClient, options: argparse.Namespace, notices: list[dict[str, Any]]) -> dict[str, Any]:
+async def _listing(client: ClientCore, options: argparse.Namespace, notices: list[dict[str, Any]]) -> dict[str, Any]:
     server = client.server.model_dump() if client.server is not None else {}
     offered: dict[str, Any] = {"revision": client.revision.id, "server": server}
     for name in cast("list[str]", options.list):
@@ -144,7 +145,7 @@ def _notice_class(kind: type[BaseClient], notices: list[dict[str, Any]]) -> type
     return type(kind.__name__, (kind,), {row.name: noting(row.name) for row in rows})
 
 
-async def _all(client: BaseClient, name: str) -> list[dict[str, Any]]:
+async def _all(client: ClientCore, name: str) -> list[dict[str, Any]]:
     """Everything in one of the server's lists; nothing where it has none."""
     items: list[dict[str, Any]] = []
     try:

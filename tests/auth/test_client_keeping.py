@@ -162,10 +162,10 @@ async def test_a_keyring_that_is_missing_or_fails_is_told_without_what_was_to_be
 WRITES = """
 import asyncio, sys
 from mcp_runtime.auth.client.file_storage import FileTokenStorage
-from mcp_runtime.auth.client.storage import Kept, Registered
+from mcp_runtime.auth.client.storage import OAuthClientInformation, StoredCredentials
 async def write():
     for number in range(30):
-        await FileTokenStorage(sys.argv[1]).save(f"https://{sys.argv[2]}.example/{number}", Kept("i", Registered("c")))
+        await FileTokenStorage(sys.argv[1]).save(f"https://{sys.argv[2]}.example/{number}", StoredCredentials("i", OAuthClientInformation("c")))
 asyncio.run(write())
 """
 ASKS = """

@@ -90,7 +90,7 @@ async def test_no_token_reaches_a_log_or_a_handler(issuer: Authority, caplog: py
     assert "token is refused" in caplog.text
     signatures = [token.rpartition(".")[2] for token in tokens]
     seen = "".join(
-        str(vars(each)) for each in (ctx, ctx._channel, ctx._message, ctx.dispatcher) if hasattr(each, "__dict__")
+        str(vars(each)) for each in (ctx, ctx._channel, ctx._message, ctx.connection_state) if hasattr(each, "__dict__")
     )
     seen += repr(ctx.user) + str(ctx.user.claims) + caplog.text + "".join(answer.text for answer in answers)
     assert not [each for each in signatures if each in seen]

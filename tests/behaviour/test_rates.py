@@ -74,7 +74,7 @@ async def test_completions_have_a_rate_without_being_told(rev: Rev) -> None:
 @among(EVERY)
 async def test_a_flood_of_log_messages_is_thinned_out(rev: Rev) -> None:
     async def call_tool(ctx: Any, params: Any) -> Any:
-        ctx.dispatcher.log_rate = TokenBucket(RateLimit(0.001, burst=5))
+        ctx.connection_state.log_rate = TokenBucket(RateLimit(0.001, burst=5))
         for number in range(50):
             await ctx.log("info", number, "x")
         return rev.text("done")

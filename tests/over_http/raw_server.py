@@ -140,9 +140,9 @@ def text(result: Any) -> str:
     return str(result.content[0].text)
 
 
-async def call(raw: Raw, options: RequestOptions | None = None, reach: HTTPOptions | None = None) -> str:
+async def call(raw: Raw, options: RequestOptions | None = None, http: HTTPOptions | None = None) -> str:
     """Open, call a tool, close."""
-    async with serving(raw), v2025_11_25.Client.http(raw.url, http=reach) as client:
+    async with serving(raw), v2025_11_25.Client.http(raw.url, http=http) as client:
         return text(await client.call_tool(name="x", options=options))
 
 

@@ -11,7 +11,8 @@ from mcp_generated import REVISIONS
 from mcp_runtime.http.client_rules import (
     ResponseKind,
     reconnect_delay,
-    headers_for,
+    get_headers,
+    post_headers,
     may_be_legacy_sse,
     is_session_id,
     classify_response,
@@ -35,10 +36,10 @@ CALL = RequestMessage(1, "tools/call", {"name": "tool", "arguments": {"a": "é",
 @pytest.mark.parametrize("id", REVISIONS)
 @pytest.mark.clause("2025-03-26/transports/12", "2025-03-26/transports/24")
 def test_a_post_takes_both_kinds_of_answer(id: str) -> None:
-    headers = headers_for(CALL, revision(id), None, {})
+    headers = post_headers(CALL, revision(id), None, {})
     assert headers["accept"] == "application/json, text/event-stream"
     assert headers["content-type"] == "application/json"
-    assert headers_for(None, revision(id), None, {})["accept"] == "text/event-stream"
+    assert get_headers(revision(id), None)["accept"] == "text/event-stream"
 
 
 @pytest.mark.parametrize("id", REVISIONS)
@@ -46,20 +47,20 @@ def test_a_post_takes_both_kinds_of_answer(id: str) -> None:
 def test_the_revision_is_named_where_it_is_known_and_has_a_header_for_that(id: str) -> None:
     named = id if id >= "2025-06-18" else None
     for message in (CALL, None, NotificationMessage("notifications/initialized")):
-        assert headers_for(message, revision(id), None, {}).get("mcp-protocol-version") == named
-    opening = headers_for(RequestMessage(1, "initialize", {}), revision(id), None, {})
+        assert post_headers(message, revision(id), None, {}).get("mcp-protocol-version") == named
+    opening = post_headers(RequestMessage(1, "initialize", {}), revision(id), None, {})
     assert ("mcp-protocol-version" in opening) is (id == STATELESS)
 
 
 @pytest.mark.parametrize("id", REVISIONS)
 def test_a_session_is_named_where_there_are_sessions(id: str) -> None:
-    assert headers_for(CALL, revision(id), "s", {}).get("mcp-session-id") == (None if id == STATELESS else "s")
+    assert post_headers(CALL, revision(id), "s", {}).get("mcp-session-id") == (None if id == STATELESS else "s")
 
 
 @pytest.mark.parametrize("id", REVISIONS)
 def test_headers_repeat_the_body_in_the_stateless_revision_alone(id: str) -> None:
     paths = {"first": ("a",), "second": ("b", "c"), "null": ("d",), "flag": ("e",), "absent": ("f", "g")}
-    headers = headers_for(CALL, revision(id), None, paths)
+    headers = post_headers(CALL, revision(id), None, paths)
     found = {name: value for name, value in headers.items() if name in ("mcp-method", "mcp-name") or "param" in name}
     expected = {
         "mcp-method": "tools/call",
@@ -80,7 +81,7 @@ def test_headers_repeat_the_body_in_the_stateless_revision_alone(id: str) -> Non
     ],
 )
 def test_a_name_or_an_address_is_repeated_where_the_method_has_one(method: str, params: Any, name: str | None) -> None:
-    assert headers_for(RequestMessage(1, method, params), revision(STATELESS), None, {}).get("mcp-name") == name
+    assert post_headers(RequestMessage(1, method, params), revision(STATELESS), None, {}).get("mcp-name") == name
 
 
 @pytest.mark.parametrize(

@@ -140,7 +140,7 @@ async def test_a_handler_asks_the_client_on_its_own_stream(rev: Rev) -> None:
 
     async with web(rev, server_of(rev, call_tool=call_tool)) as client:
         app_session = client.app._sessions._open[client.session].session
-        app_session.connection.agree(rev.revision, {"roots": {}})
+        app_session.connection.negotiated(rev.revision, {"roots": {}})
         answer = client.ask(body=call(rev))
         (asked,) = await answer.messages(1)
         assert asked["method"] == "roots/list"

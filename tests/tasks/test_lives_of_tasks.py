@@ -229,13 +229,13 @@ async def test_a_task_that_cannot_be_kept_is_not_begun() -> None:
 
 
 async def test_what_became_of_a_task_is_known_where_it_could_not_be_kept() -> None:
-    async with by_hand(jobs(Seen(), tasks=Failing("put")).server) as speaking:
+    async with by_hand(jobs(Seen(), tasks=Failing("update")).server) as speaking:
         done = await stands(speaking, await begun(speaking, "say"), "completed")
         assert done.result is not None
 
 
 async def test_a_store_that_finds_nothing_says_nothing_of_why() -> None:
-    async with by_hand(jobs(Seen(), tasks=Failing("find")).server) as speaking:
+    async with by_hand(jobs(Seen(), tasks=Failing("get")).server) as speaking:
         with pytest.raises(RemoteJSONRPCError, match="^internal error"):
             await speaking.get_task(task_id="any")
 

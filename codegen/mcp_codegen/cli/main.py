@@ -35,6 +35,7 @@ from .options import (
     report_errors,
     schema_option,
 )
+from .schemas import import_schema, list_revisions, verify
 from .servers import check, lock, tools
 from .testkit import mock, record, replay, vectors
 
@@ -129,6 +130,9 @@ def _show_diff(diff: str) -> None:
 
 
 for _command in (
+    list_revisions,
+    import_schema,
+    verify,
     extension,
     diff,
     clarity,

@@ -17,7 +17,7 @@ from ..model.ir import Object, Revision
 from ..output import write_files
 from ..paths import data_path
 from ..reports.clarity import Clarity, as_json, as_text, clarity_of
-from .main import main
+
 from .options import (
     DIFFERENT,
     FAILED,
@@ -33,7 +33,7 @@ _from_option: Final = click.option(
 )
 
 
-@main.command("list", short_help="Show the revisions there are.")
+@click.command("list", short_help="Show the revisions there are.")
 @schema_option
 @report_errors
 def list_revisions(schema: Path | None) -> None:
@@ -72,7 +72,7 @@ def _counts(revision: Revision) -> list[str]:
     return [str(asked.count("client_to_server")), str(asked.count("server_to_client")), str(told), str(types)]
 
 
-@main.command("import", short_help="Bring in an official schema.")
+@click.command("import", short_help="Bring in an official schema.")
 @_from_option
 @click.option(
     "--revision",
@@ -159,7 +159,7 @@ def _report_undocumented(schemas: SchemaCatalog, revision: str) -> None:
         click.echo(f"{revision}: {len(missing)} without a sentence in docs.toml: {', '.join(missing)}")
 
 
-@main.command("verify", short_help="See whether an official schema has moved.")
+@click.command("verify", short_help="See whether an official schema has moved.")
 @_from_option
 @click.option("--revision", "revisions", multiple=True, metavar="R", help="Verify this revision. Default: all.")
 @schema_option

@@ -9,7 +9,7 @@ from typing import Final
 from ..errors import CodegenError
 
 _CALLS: Final = frozenset({"Field", "TypeAliasType", "const"})
-_METHODS: Final = frozenset({"_call", "_get", "_read", "_structured"})
+_METHODS: Final = frozenset({"_call", "_get", "_read", "_structured_content"})
 _STATEMENTS: Final = (ast.Expr, ast.Return, ast.Assign, ast.AnnAssign)
 _TOP: Final = (ast.ImportFrom, ast.ClassDef, ast.Assign, ast.Expr)
 

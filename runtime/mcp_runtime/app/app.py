@@ -9,12 +9,24 @@ from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Seque
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from functools import cached_property
 from types import ModuleType
-from typing import Any, ClassVar, Final, Generic, TypeVar, Unpack, cast
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    ClassVar,
+    Final,
+    Generic,
+    Literal,
+    TypeVar,
+    Unpack,
+    cast,
+    overload,
+)
 
 from ..aio.rate_limit import RateLimit
 from ..aio.threads import WORKER_THREADS
 from ..bindings.client import BaseClient
 from ..bindings.server import BaseServer
+from ..bindings.settings import ASGISettings, HTTPServerSettings
 from ..encryption import KeyRing
 from ..endpoint.extensions import load_extension
 from ..errors import LocalError
@@ -23,11 +35,15 @@ from ..protocol.capabilities import merge
 from ..protocol.revision import Request
 from ..server.cache_hints import CacheHint
 from ..server.context import ServerContext
+from ..session.interfaces import RevisionChoice
 from .prompts import Prompt
 from .registry import CompletionFunction, LifespanStates, ListKind, Middleware, Registry
 from .resources import Resource
 from .settings import ResourceSettings, Settings, ToolSettings
 from .tools import ShownExceptions, Tool, ToolError
+
+if TYPE_CHECKING:
+    from ..transports.http_server.app import MCPASGIApp
 
 F = TypeVar("F", bound=Callable[..., Any])
 ServerT = TypeVar("ServerT", bound=BaseServer)
@@ -40,7 +56,6 @@ _HANDLERS_BY_KIND: Final[Mapping[str, tuple[str, ...]]] = {
 }
 _LISTS: Final[tuple[ListKind, ...]] = ("tools", "resources", "prompts")
 _MARK: Final = "__mcp_tool__"
-_TRANSPORTS: Final = {"streamable-http": "http"}  # Names that other SDKs have.
 
 
 class BaseApp(Generic[ServerT]):
@@ -239,14 +254,26 @@ class BaseApp(Generic[ServerT]):
         said: dict[str, Any] = {"name": self.name, "version": self.version, "instructions": self.instructions}
         return served(**said, capabilities=declared, cache_hints=self._cache_hints, **more)
 
-    def run(self, transport: str = "stdio", **options: Any) -> None:
-        """Serve until the client ends the conversation, or the process is told to end; options as of the server."""
-        self.server.run(_TRANSPORTS.get(transport, transport), **options)
-
-    def asgi(self, **options: Any) -> Any:
-        """An ASGI application that serves this over HTTP; options as of the server."""
+    @overload
+    def run(self, transport: Literal["stdio"] = "stdio", *, revisions: RevisionChoice = "all") -> None: ...
+    @overload
+    def run(
+        self,
+        transport: Literal["http", "streamable-http"],
+        *,
+        revisions: RevisionChoice = "all",
+        **settings: Unpack[HTTPServerSettings],
+    ) -> None: ...
+    def run(self, transport: str = "stdio", **settings: Any) -> None:
+        """Serve until the client disconnects (stdio), or until the process gets SIGINT or SIGTERM. The keywords are those
+        of `Server.run`: `revisions`, `host`, `port`, `path`, `uvicorn` and those of `asgi`."""
         server: Any = self.server
-        return server.asgi(**options)
+        server.run(transport, **settings)
+
+    def asgi(self, *, revisions: RevisionChoice = "all", **settings: Unpack[ASGISettings]) -> MCPASGIApp:
+        """Return an ASGI application that serves this app over Streamable HTTP. The keywords are those of
+        `Server.asgi`."""
+        return self.server.asgi(revisions=revisions, **settings)
 
     async def _call_client(self, method: str, /, **arguments: Any) -> Any:
         """What a client in the same process gets that calls this method of its own."""

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self, Unpack
 
 from ..client.core import ClientCore
 from ..server.core import ServerCore
-from ..session.interfaces import Transport
+from ..session.interfaces import Candidate, RequestTransport, Transport
 from ..session.negotiation import ready_candidate
 from ..session.options import RequestOptions
 from ..versions.candidates import client_candidates
 from .server import services_of
+from .settings import ClientSettings
 
 if TYPE_CHECKING:
     from ..transports.http_client.connection import HTTPOptions
@@ -27,12 +28,16 @@ class BaseClient(ClientCore):
         env: Mapping[str, str] | None = None,
         cwd: str | None = None,
         stderr: Callable[[str], None] | None = None,
-        **settings: Any,
+        **settings: Unpack[ClientSettings],
     ) -> Self:
-        """A client of a server that is started as a child process.
+        """Return a client of a server that is started as a child process and speaks over its standard streams.
 
-        The child gets a small environment, and `env` beside it. `stderr` gets each line of the child's standard
-        error; without it, they go to this process's. `settings` are those of the class.
+        Args:
+            command: The words of the command, such as `"python", "server.py"`.
+            env: Environment variables for the child, besides the few that every child inherits (PATH, HOME, …).
+            cwd: The working directory of the child.
+            stderr: A function that gets each line of the child's standard error; by default they go to this process's.
+            settings: The keywords of the constructor.
         """
 
         async def start() -> Transport:
@@ -43,18 +48,28 @@ class BaseClient(ClientCore):
         return cls(start, **settings)
 
     @classmethod
-    def memory(cls, *servers: ServerCore, **settings: Any) -> Self:
-        """A client of server objects in the same process, for tests."""
+    def memory(cls, *servers: ServerCore | Candidate[ServerCore], **settings: Unpack[ClientSettings]) -> Self:
+        """Return a client of server objects in the same process, oldest protocol version first; for tests.
+
+        Args:
+            servers: The servers; each client gets the one of the protocol version that it negotiates.
+            settings: The keywords of the constructor.
+        """
         from ..transports.memory import connect_in_memory
 
         return cls(connect_in_memory(services_of(servers)), **settings)
 
     @classmethod
-    def http(cls, url: str, *, http: HTTPOptions | None = None, **settings: Any) -> Self:
-        """A client of the server at this URL. `reach` says how it is reached: with which headers and credentials, over
-        which proxy, within which limits. `settings` are those of the class."""
+    def http(cls, url: str, *, http: HTTPOptions | None = None, **settings: Unpack[ClientSettings]) -> Self:
+        """Return a client of the server at a URL. Needs the extra `http`.
 
-        async def start() -> Transport:
+        Args:
+            url: The URL of the server's endpoint, such as "http://localhost:8000/mcp".
+            http: Headers, credentials, proxy, TLS and limits of the HTTP requests.
+            settings: The keywords of the constructor.
+        """
+
+        async def start() -> RequestTransport:
             from ..transports.http_client.connection import HTTPOptions
             from ..transports.http_client.transport import HTTPClientTransport
 
@@ -82,7 +97,7 @@ class BaseClient(ClientCore):
         await self.close()
 
 
-async def negotiate(*clients: ClientCore) -> ClientCore:
+async def negotiate(*clients: BaseClient) -> ClientCore:
     """Open one conversation, over the connection of the last client, as that one whose revision the server agrees to.
 
     Clients are given oldest revision first; the newest is offered. The client that comes back is open: close it.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final, Literal, Unpack, overload
 
 from ..errors import LocalError
 from ..server.core import ServerCore
@@ -11,21 +11,61 @@ from ..server.service import service_candidates
 from ..session import serving
 from ..session.interfaces import Candidate, RevisionChoice, Service, Transport
 from ..session.negotiation import ready_candidate
+from .settings import ASGISettings, HTTPServerSettings
 
 if TYPE_CHECKING:
     from ..transports.http_server.app import MCPASGIApp
 
 
+_TRANSPORTS: Final = {"streamable-http": "http"}  # Names that other SDKs use.
+
+
 class BaseServer(ServerCore):
     """A server: override its methods, then `run` it. One object serves any number of clients."""
 
+    @overload
+    def run(self, transport: Literal["stdio"] = "stdio", *, revisions: RevisionChoice = "all") -> None: ...
+    @overload
+    def run(
+        self,
+        transport: Literal["http", "streamable-http"],
+        *,
+        revisions: RevisionChoice = "all",
+        **settings: Unpack[HTTPServerSettings],
+    ) -> None: ...
     def run(self, transport: str = "stdio", *, revisions: RevisionChoice = "all", **settings: Any) -> None:
-        """Serve clients of these protocol versions until the client closes the connection, or the process gets SIGINT or
-        SIGTERM."""
+        """Serve until the client disconnects (stdio), or until the process gets SIGINT or SIGTERM.
+
+        Args:
+            transport: "stdio", or "http" for Streamable HTTP, which needs the extra `http`.
+            revisions: The protocol versions to serve: "all", or their ids. Messages of other versions than the server's
+                own are converted.
+            host: The address to listen on, by default "127.0.0.1". HTTP only, as all that follow.
+            port: The port to listen on, by default 8000; 0 takes a free one.
+            path: The path of the endpoint, by default "/mcp".
+            uvicorn: Further settings of `uvicorn.Config`.
+            settings: The other keywords of `asgi`.
+
+        Raises LocalError for an unknown transport, and TypeError for an unknown keyword.
+        """
         _run(_services(self, revisions), transport, **settings)
 
-    def asgi(self, *, revisions: RevisionChoice = "all", **settings: Any) -> MCPASGIApp:
-        """Return an ASGI application that serves clients of these protocol versions."""
+    def asgi(self, *, revisions: RevisionChoice = "all", **settings: Unpack[ASGISettings]) -> MCPASGIApp:
+        """Return an ASGI application that serves this server over Streamable HTTP.
+
+        Args:
+            revisions: The protocol versions to serve: "all", or their ids.
+            path: The path of the endpoint; None (the default) serves every path, for an application that is mounted.
+            hosts: The values of the Host header to accept, without ports; by default those of this machine.
+            origins: The values of the Origin header to accept besides those of `hosts`.
+            owner: A function from the ASGI scope to the user that a session belongs to.
+            auth: A `ResourceServer` that authenticates each request by its access token.
+            event_store: Where the events of SSE streams are stored so that clients can resume; by default in memory.
+            limits: An `HTTPLimits`: sizes, timeouts and numbers of sessions.
+            legacy_sse: Whether to serve the HTTP+SSE transport of 2024 as well, at /sse and /messages.
+
+        Raises TypeError for an unknown keyword.
+        """
         from ..transports.http_server.app import MCPASGIApp
 
         return MCPASGIApp([candidate.get() for candidate in _services(self, revisions)], **settings)
@@ -35,26 +75,37 @@ class BaseServer(ServerCore):
         await serve([self], transport)
 
 
+@overload
+def run(*servers: ServerCore, transport: Literal["stdio"] = "stdio") -> None: ...
+@overload
+def run(
+    *servers: ServerCore, transport: Literal["http", "streamable-http"], **settings: Unpack[HTTPServerSettings]
+) -> None: ...
 def run(*servers: ServerCore, transport: str = "stdio", **settings: Any) -> None:
-    """Serve several servers, oldest protocol version first: each client gets the one of the version it negotiates."""
+    """Run several servers as one, given oldest protocol version first: each client gets the one of the version that it
+    negotiates. The other keywords are those of `Server.run`."""
     _run(services_of(servers), transport, **settings)
 
 
-async def serve(servers: Sequence[ServerCore], transport: Transport) -> None:
+async def serve(servers: Sequence[ServerCore | Candidate[ServerCore]], transport: Transport) -> None:
     """Serve one connection over a transport with these servers, oldest protocol version first."""
     await serving.serve(services_of(servers), transport)
 
 
-def asgi_app(*servers: ServerCore, **settings: Any) -> MCPASGIApp:
-    """Return an ASGI application for these servers, oldest protocol version first."""
+def asgi_app(*servers: ServerCore, **settings: Unpack[ASGISettings]) -> MCPASGIApp:
+    """Return an ASGI application for these servers, given oldest protocol version first. The keywords are those
+    of `Server.asgi`."""
     from ..transports.http_server.app import MCPASGIApp
 
     return MCPASGIApp([candidate.get() for candidate in services_of(servers)], **settings)
 
 
-def services_of(servers: Sequence[ServerCore]) -> list[Candidate[Service]]:
-    """Return the service of each of these servers, oldest protocol version first."""
-    return service_candidates([ready_candidate(server) for server in servers])
+def services_of(servers: Sequence[ServerCore | Candidate[ServerCore]]) -> list[Candidate[Service]]:
+    """Return the service of each of these servers, or of those that are made when they are needed, oldest protocol
+    version first."""
+    return service_candidates(
+        [ready_candidate(server) if isinstance(server, ServerCore) else server for server in servers]
+    )
 
 
 def _services(server: ServerCore, revisions: RevisionChoice) -> list[Candidate[Service]]:
@@ -64,7 +115,7 @@ def _services(server: ServerCore, revisions: RevisionChoice) -> list[Candidate[S
 
 
 def _run(services: Sequence[Candidate[Service]], transport: str, **settings: Any) -> None:
-    match transport:
+    match _TRANSPORTS.get(transport, transport):
         case "stdio":
             from ..transports.stdio.server import run_server
 

@@ -5,11 +5,14 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import AsyncIterator, Coroutine, Iterator, Mapping
-from typing import Any, ClassVar, Generic, Self, TypeVar
+from typing import Any, ClassVar, Generic, Self, TypeVar, Unpack
 
 from ..client.subscriptions import EventT, Subscription
 from ..errors import ConnectionClosedError
+from ..server.core import ServerCore
+from ..session.interfaces import Candidate
 from .client import BaseClient
+from .settings import ClientSettings, HTTPClientSettings, StdioClientSettings
 
 T = TypeVar("T")
 ClientT = TypeVar("ClientT", bound=BaseClient)
@@ -26,17 +29,17 @@ class BaseSyncClient(Generic[ClientT]):
         self._thread: threading.Thread | None = None
 
     @classmethod
-    def stdio(cls, *command: str, **settings: Any) -> Self:
+    def stdio(cls, *command: str, **settings: Unpack[StdioClientSettings]) -> Self:
         """A client of a server that is started as a child process; settings as for the asynchronous one."""
         return cls(cls.client_class.stdio(*command, **settings))
 
     @classmethod
-    def http(cls, url: str, **settings: Any) -> Self:
+    def http(cls, url: str, **settings: Unpack[HTTPClientSettings]) -> Self:
         """A client of the server at this URL; settings as for the asynchronous one."""
         return cls(cls.client_class.http(url, **settings))
 
     @classmethod
-    def memory(cls, *servers: Any, **settings: Any) -> Self:
+    def memory(cls, *servers: ServerCore | Candidate[ServerCore], **settings: Unpack[ClientSettings]) -> Self:
         """A client of server objects in the same process, for tests."""
         return cls(cls.client_class.memory(*servers, **settings))
 

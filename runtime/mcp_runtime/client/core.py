@@ -119,19 +119,41 @@ class ClientCore(Endpoint):
             answer = await super()._send_request(row, params, options)
         if isinstance(answer, row.result) or not isinstance(row, Request):
             return cast("ResultT", answer)
+        answer = await self._resolve_input_required(row, params, answer, options)
+        if not isinstance(answer, row.result_types):  # A task, which the result type of an extension stands for.
+            answer = await self._wait_for_task(answer, options)
+        return cast("ResultT", answer)
+
+    async def _resolve_input_required(
+        self, row: Request[Any], params: Params, result: Any, options: RequestOptions | None
+    ) -> Any:
+        """Answer the input requests of a result with this client's handlers, and send the request again."""
         from .input_required import resolve_input_required
 
-        again = partial(super()._send_request, row, options=options)
-        answer = await resolve_input_required(
-            row, params, answer, self._input_handlers(), self._answer_input_request, again
-        )
-        if not isinstance(
-            answer, row.result_types
-        ):  # The caller does not expect it: it is a task, of an added extension.
-            from .task_polling import wait_for_task
+        arguments = params.model_dump() if isinstance(params, BaseModel) else dict(params)
+        if arguments.get("inputResponses") is not None or arguments.get("requestState") is not None:
+            return result  # The caller sends the rounds itself.
+        rows = self._input_handlers()
 
-            answer = await wait_for_task(self, answer, options)
-        return cast("ResultT", answer)
+        def is_answerable(result: Any) -> bool:
+            return hasattr(result, "input_requests") and all(
+                input_request.method in rows for input_request in (result.input_requests or {}).values()
+            )
+
+        async def answer(input_request: Any) -> Any:
+            return await self._answer_input_request(rows[input_request.method], input_request.params)
+
+        retry = partial(super()._send_request, row, options=options)
+        return await resolve_input_required(
+            row.method, arguments, result, is_answerable=is_answerable, answer=answer, retry=retry
+        )
+
+    async def _wait_for_task(self, task: BaseModel, options: RequestOptions | None) -> Any:
+        """Return the result of the request that was answered with this task."""
+        from .task_polling import TaskRequests, wait_for_task
+
+        requests = TaskRequests(self.revision, self._send_request, self._input_handlers(), self._answer_input_request)
+        return await wait_for_task(requests, task, options)
 
     def _input_handlers(self) -> dict[str, InputRequest[Any]]:
         rows = (row for row in self.revision.rows if isinstance(row, InputRequest))

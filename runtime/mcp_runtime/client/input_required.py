@@ -1,43 +1,56 @@
-"""A result that asks something first goes in; the client's handlers answer, and what the server says then comes out."""
+"""Multi round-trip requests: answer the input requests of a result, and send the request again.
+
+MCP specification, https://modelcontextprotocol.io/specification/draft/basic/patterns/mrtr
+"""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 
-from pydantic import BaseModel
-
 from ..errors import RemoteError
-from ..protocol.revision import InputRequest, Request
-from ..session.options import Params
 
 MAX_ROUNDS: Final = 10
 
-Retry = Callable[[Params], Awaitable[Any]]
-AnswerInputRequest = Callable[[InputRequest[Any], Any], Awaitable[Any]]
+AnswerInputRequest = Callable[[Any], Awaitable[Any]]
+IsAnswerable = Callable[[Any], bool]
+Retry = Callable[[dict[str, Any]], Awaitable[Any]]
 
 
 async def resolve_input_required(
-    row: Request[Any],
-    params: Params,
+    method: str,
+    params: Mapping[str, Any],
     result: Any,
-    rows: Mapping[str, InputRequest[Any]],
-    answer_input_request: AnswerInputRequest,
+    *,
+    is_answerable: IsAnswerable,
+    answer: AnswerInputRequest,
     retry: Retry,
+    max_rounds: int | None = MAX_ROUNDS,
 ) -> Any:
-    """The answer to a request after as many rounds as the server needs; `rows` are the questions that there is somebody
-    to answer for, and a result with others comes out as it is. Raises RemoteError after 10 rounds."""
-    given: dict[str, Any] = params.model_dump() if isinstance(params, BaseModel) else dict(params)
-    if given.get("inputResponses") is not None or given.get("requestState") is not None:
-        return result  # Who gives these goes on by hand.
-    for _ in range(MAX_ROUNDS):
-        if not hasattr(result, "input_requests"):
-            return result
-        questions: dict[str, Any] = result.input_requests or {}
-        if any(each.method not in rows for each in questions.values()):
-            return result
-        # One after the other: a user has one dialog at a time.
-        responses = {key: await answer_input_request(rows[each.method], each.params) for key, each in questions.items()}
-        said = {"inputResponses": responses or None, "requestState": result.request_state}
-        result = await retry({**given, **said})
-    raise RemoteError(f"{row.method!r}: the server asks for more after {MAX_ROUNDS} rounds")
+    """Return the first result that requires no input, or input that cannot be answered.
+
+    Args:
+        method: The method of the request, for error messages.
+        params: The params of the request; `retry` gets them with `inputResponses` and `requestState`.
+        result: The first result.
+        is_answerable: Return True for a result whose input requests can all be answered.
+        answer: Return the response to one input request.
+        retry: Send the request again with these params and return its result.
+        max_rounds: How often to retry; None for no limit.
+
+    Raises RemoteError if the server requires input after that many rounds.
+    """
+    rounds = 0
+    while is_answerable(result):
+        if rounds == max_rounds:
+            raise RemoteError(f"{method!r}: the server requires input after {max_rounds} rounds")
+        rounds += 1
+        responses = await answer_input_requests(result.input_requests or {}, answer)
+        result = await retry({**params, "inputResponses": responses or None, "requestState": result.request_state})
+    return result
+
+
+async def answer_input_requests(input_requests: Mapping[str, Any], answer: AnswerInputRequest) -> dict[str, Any]:
+    """Return the responses to input requests, by their keys. Answers one after the other: a user has one dialog at a
+    time."""
+    return {key: await answer(input_request) for key, input_request in input_requests.items()}

@@ -47,6 +47,7 @@ Choice: TypeAlias = tuple[Notification, type[EventT], bool | Sequence[str] | Non
 
 _MAX_FAILURES: Final = 6  # In a row, to listen again after a connection broke.
 _MAX_QUEUED: Final = 10_000  # Resources whose changes nobody has taken yet.
+_NO_TIMEOUT: Final = RequestOptions(timeout=None)  # A subscription lasts until it is closed.
 _TRANSIENT_STATUSES: Final = (408, 425, 429, 500, 502, 503, 504)  # Statuses after which a second try may do.
 _SUBSCRIPTION: Final = f"{META}subscriptionId"
 
@@ -248,7 +249,7 @@ class Subscription(Generic[EventT]):
             self._id, self._filter = session.connection.next_id(), {}
             params = self._manager.build_params(lifecycle.listen, {"notifications": asked}, self._options)
             try:
-                await session.send_request(lifecycle.listen, params, None, id=self._id)
+                await session.send_request(lifecycle.listen, params, _NO_TIMEOUT, request_id=self._id)
                 return
             except (ConnectionClosedError, HTTPStatusError, RemoteJSONRPCError) as fault:
                 failures = 0 if self._filter else failures + 1

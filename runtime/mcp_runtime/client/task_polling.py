@@ -1,10 +1,12 @@
-"""A task that answered a request goes in; its result comes out once it is there, and what it asks meanwhile is answered."""
+"""Wait for the result of a task, and answer its input requests meanwhile."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final
+from dataclasses import dataclass
+from typing import Any, Final
 
 from pydantic import BaseModel, ValidationError
 
@@ -17,49 +19,58 @@ from ..errors import (
     RequestTimeoutError,
 )
 from ..protocol.models import format_validation_error
-from ..protocol.revision import InputRequest, Request
-from ..session.options import DEFAULT_OPTIONS, RequestOptions
+from ..protocol.revision import InputRequest, Request, Revision
+from ..session.options import DEFAULT_OPTIONS, Params, RequestOptions
 
-if TYPE_CHECKING:
-    from ..bindings.client import BaseClient
-
-_DEFAULT_INTERVAL: Final = 1.0  # Seconds between two questions for a task, where its server says nothing of it.
+_DEFAULT_INTERVAL: Final = 1.0  # Seconds between two polls, where the server suggests none.
 _MIN_INTERVAL: Final = 0.01
 _MAX_INTERVAL: Final = 60.0
 _CANCEL_OPTIONS: Final = RequestOptions(timeout=5.0)
 
 
-async def wait_for_task(client: BaseClient, task: BaseModel, options: RequestOptions | None = None) -> Any:
-    """The result of the request that this task answered. It is asked for as often as its server suggests, and its
-    questions go to the client's handlers, each once; `timeout` is that of each request, `max_timeout` that of it all.
+@dataclass(frozen=True, slots=True)
+class TaskRequests:
+    """How a client sends requests about a task, and how it answers the task's input requests; `input_rows` are those it
+    has a handler for, by method."""
 
-    Raises RemoteJSONRPCError where the task failed, RemoteError where it was cancelled or asks what there is no handler
-    for, and RequestTimeoutError. Who stops waiting cancels the task.
+    revision: Revision
+    send_request: Callable[[Request[Any], Params, RequestOptions | None], Awaitable[Any]]
+    input_rows: Mapping[str, InputRequest[Any]]
+    answer_input_request: Callable[[InputRequest[Any], Any], Awaitable[Any]]
+
+
+async def wait_for_task(requests: TaskRequests, task: BaseModel, options: RequestOptions | None = None) -> Any:
+    """Return the result of the request that was answered with this task.
+
+    The task is polled at the interval that its server suggests, and each of its input requests is answered once.
+    `options.timeout` bounds each request, `options.max_timeout` the whole wait. To stop waiting cancels the task.
+
+    Raises RemoteJSONRPCError if the task failed, RemoteError if it was cancelled or requires input that the client has no
+    handler for, and RequestTimeoutError.
     """
-    following = _TaskPolling(client, task, options or DEFAULT_OPTIONS)
-    longest = following.options.max_timeout
+    polling = _TaskPolling(requests, task, options or DEFAULT_OPTIONS)
+    max_timeout = polling.options.max_timeout
     try:
-        async with asyncio.timeout(longest):
-            ended = await following.poll_until_ended()
+        async with asyncio.timeout(max_timeout):
+            ended = await polling.poll_until_ended()
     except TimeoutError:
-        await following.cancel()
-        raise RequestTimeoutError(f"{following.row.method!r}: its task has not ended within {longest:g} s") from None
+        await polling.cancel()
+        message = f"{polling.row.method!r}: its task has not ended within {max_timeout:g} s"
+        raise RequestTimeoutError(message) from None
     except (ConnectionClosedError, RemoteJSONRPCError):
         raise
     except BaseException:
-        await following.cancel()
+        await polling.cancel()
         raise
-    return following.result(ended)
+    return polling.result(ended)
 
 
 class _TaskPolling:
-    """One task."""
-
-    def __init__(self, client: BaseClient, task: Any, options: RequestOptions) -> None:
+    def __init__(self, requests: TaskRequests, task: Any, options: RequestOptions) -> None:
         self.options = options
-        self._client = client
+        self._requests = requests
         self._task = task
-        rows = client.revision.rows
+        rows = requests.revision.rows
         self._rows: dict[str, Any] = {row.name: row for row in rows}
         self.row: Request[Any] = next(
             row for row in rows if isinstance(row, Request) and type(task) in row.result_types
@@ -67,53 +78,50 @@ class _TaskPolling:
         self._answered: set[str] = set()
 
     async def poll_until_ended(self) -> Any:
-        """How the task stands once it has ended."""
-        stands, each = self._task, RequestOptions(timeout=self.options.timeout, meta=self.options.meta)
-        while stands.status in ("working", "input_required"):
-            await asyncio.sleep(_poll_interval(stands.poll_interval_ms))
-            stands = await self._send_request("get_task", {}, each)
-            if stands.status == "input_required":
-                await self._answer_input_requests(stands.input_requests or {}, each)
-        return stands
+        """Return the task in its final status."""
+        task, options = self._task, RequestOptions(timeout=self.options.timeout, meta=self.options.meta)
+        while task.status in ("working", "input_required"):
+            await asyncio.sleep(_poll_interval(task.poll_interval_ms))
+            task = await self._send_request("get_task", {}, options)
+            if task.status == "input_required":
+                await self._answer_input_requests(task.input_requests or {}, options)
+        return task
 
     async def cancel(self) -> None:
-        """Say that nobody waits any more."""
+        """Cancel the task, because nobody waits for its result any more."""
         with suppress(MCPError):
             await self._send_request("cancel_task", {}, _CANCEL_OPTIONS)
 
     def result(self, task: Any) -> Any:
-        """What the task has come to."""
-        what = f"{self.row.method!r}: its task"
+        """Return the result of a task that has ended, or raise its error."""
+        method = self.row.method
         if task.status == "failed" and task.error is not None:
             error = task.error.model_dump()
             raise RemoteJSONRPCError(error["code"], error["message"], error.get("data"))
         if task.status != "completed":
-            raise RemoteError(f"{what} is {task.status}: {task.status_message or 'nobody says why'}")
+            raise RemoteError(f"{method!r}: its task is {task.status}: {task.status_message or 'no reason was given'}")
         try:
             return self.row.read_result(task.result)
-        except ValidationError as fault:
-            raise InvalidResponseError(f"{what} came to what is no result: {format_validation_error(fault)}") from None
+        except ValidationError as error:
+            message = f"{method!r}: the result of its task is invalid: {format_validation_error(error)}"
+            raise InvalidResponseError(message) from None
 
-    async def _answer_input_requests(self, input_requests: dict[str, Any], options: RequestOptions) -> None:
-        """Answer what is new, one after the other: a user has one dialog at a time."""
-        client = self._client
-        known: dict[str, InputRequest[Any]] = client._input_handlers()  # pyright: ignore[reportPrivateUsage]
-        for key, question in input_requests.items():
+    async def _answer_input_requests(self, input_requests: Mapping[str, Any], options: RequestOptions) -> None:
+        for key, input_request in input_requests.items():
             if key in self._answered:
                 continue
-            if question.method not in known:
+            row = self._requests.input_rows.get(input_request.method)
+            if row is None:
                 raise RemoteError(
-                    f"{self.row.method!r}: its task asks for {question.method!r}, which nobody answers here"
+                    f"{self.row.method!r}: its task requires {input_request.method!r}, and this client has no handler for"
+                    " it: override the client's method"
                 )
-            said = await client._answer_input_request(
-                known[question.method], question.params
-            )  # pyright: ignore[reportPrivateUsage]
+            response = await self._requests.answer_input_request(row, input_request.params)
             self._answered.add(key)
-            await self._send_request("update_task", {"inputResponses": {key: said.model_dump()}}, options)
+            await self._send_request("update_task", {"inputResponses": {key: response.model_dump()}}, options)
 
     async def _send_request(self, name: str, params: dict[str, Any], options: RequestOptions) -> Any:
-        said = {"taskId": self._task.task_id, **params}
-        return await self._client._send_request(self._rows[name], said, options)  # pyright: ignore[reportPrivateUsage]
+        return await self._requests.send_request(self._rows[name], {"taskId": self._task.task_id, **params}, options)
 
 
 def _poll_interval(milliseconds: int | None) -> float:

@@ -29,9 +29,7 @@ class Requester:
         chosen = options or DEFAULT_OPTIONS
         session = self._require_channel()
         given = self._build_params(row, params, chosen)
-        answer = await session.send_request(
-            cast("Request[Any]", row), given, chosen.timeout, chosen.on_progress, chosen.max_timeout
-        )
+        answer = await session.send_request(cast("Request[Any]", row), given, chosen)
         return cast("ResultT", answer)
 
     async def _send_request_for(

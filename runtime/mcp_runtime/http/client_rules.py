@@ -34,6 +34,8 @@ from .headers import (
 )
 from .param_headers import ArgumentPaths, argument_at, header_text
 
+Outgoing = RequestMessage | NotificationMessage | None  # None for a response.
+
 _ACCEPT: Final = f"{JSON}, {EVENT_STREAM}"
 REVISION_EXTENSION: Final = (
     "mcp.spoken"  # The extension of a request of httpx2 that says what is spoken; it is not sent.
@@ -67,19 +69,30 @@ class ResponseKind(Enum):
     UNEXPECTED = "not an answer"
 
 
-def headers_for(
-    message: Message | list[Message] | None, revision: Revision, session: str | None, paths: ArgumentPaths
-) -> dict[str, str]:
-    """The headers of a POST; of a GET or DELETE where there is no message."""
-    headers = {"accept": EVENT_STREAM} if message is None else {"accept": _ACCEPT, "content-type": JSON}
-    stateless = isinstance(revision.lifecycle, Stateless)
-    if session is not None and not stateless:
-        headers[SESSION_ID] = session
-    if revision.http.version_header and not is_initialize(message, revision):
-        headers[PROTOCOL_VERSION] = revision.id
-    if stateless and isinstance(message, (RequestMessage, NotificationMessage)):
+def post_headers(message: Outgoing, revision: Revision, session: str | None, paths: ArgumentPaths) -> dict[str, str]:
+    """Return the headers of the POST that sends a message, None for a response."""
+    headers = {
+        "accept": _ACCEPT,
+        "content-type": JSON,
+        **_common_headers(revision, session, is_initialize(message, revision)),
+    }
+    if message is not None and isinstance(revision.lifecycle, Stateless):
         headers[METHOD] = message.method
         headers |= _parameter_headers(message, revision, paths)
+    return headers
+
+
+def get_headers(revision: Revision, session: str | None) -> dict[str, str]:
+    """Return the headers of the GET that opens an SSE stream, or of the DELETE that ends the session."""
+    return {"accept": EVENT_STREAM, **_common_headers(revision, session, False)}
+
+
+def _common_headers(revision: Revision, session: str | None, initializes: bool) -> dict[str, str]:
+    headers: dict[str, str] = {}
+    if session is not None and not isinstance(revision.lifecycle, Stateless):
+        headers[SESSION_ID] = session
+    if revision.http.version_header and not initializes:
+        headers[PROTOCOL_VERSION] = revision.id
     return headers
 
 
@@ -97,7 +110,7 @@ def _parameter_headers(
     return found
 
 
-def is_initialize(message: Message | list[Message] | None, revision: Revision) -> bool:
+def is_initialize(message: Outgoing, revision: Revision) -> bool:
     """Whether this is the request that opens a session."""
     lifecycle = revision.lifecycle
     return (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from pydantic import BaseModel
 from pydantic_core import from_json, to_json
@@ -64,6 +64,14 @@ class MalformedMessage:
 
 
 Message = RequestMessage | NotificationMessage | ResultMessage | ErrorMessage | MalformedMessage
+
+
+class OutgoingMessage(NamedTuple):
+    """A message of ours and its bytes, for transports that read more of it than the bytes; `message` is None for a
+    response."""
+
+    message: RequestMessage | NotificationMessage | None
+    encoded: bytes
 
 
 def decode(data: bytes) -> Message | list[Message]:

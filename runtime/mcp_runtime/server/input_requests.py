@@ -27,7 +27,7 @@ from ..protocol.jsonrpc import INVALID_PARAMS, serialize
 from ..protocol.models import format_validation_error, is_list, is_object, validator
 from ..protocol.revision import InputRequest, Request, Revision
 from ..session.interfaces import Channel, ChannelProxy
-from ..session.pending import OnProgress
+from ..session.options import RequestOptions
 
 
 def check_input_required(revision: Revision, capabilities: Capabilities, result: object) -> None:
@@ -49,6 +49,20 @@ def check_input_requests(
     _raise_missing_capability(
         revision, [each for row, params in input_requests for each in _required_capabilities(row, params, capabilities)]
     )
+
+
+def input_request_params(
+    revision: Revision, capabilities: Capabilities, row: InputRequest[Any], params: dict[str, Any] | BaseModel
+) -> dict[str, Any]:
+    """Return the params of an input request as JSON. Raises InvalidMessageError if they do not fit the schema, and
+    JSONRPCError if they need a capability that the client has not declared."""
+    value: dict[str, Any] = from_json(serialize(params))
+    try:
+        model = validator(row.params)(value)
+    except ValidationError as error:
+        raise InvalidMessageError(f"{row.method!r}: params: {format_validation_error(error)} ({revision.id})") from None
+    check_input_requests(revision, capabilities, [(row, model)])
+    return value
 
 
 def require_client_capabilities(revision: Revision, capabilities: Capabilities, required: Iterable[str]) -> None:
@@ -130,22 +144,13 @@ class MultiRoundTripRequest(ChannelProxy):
         self,
         row: Request[Any] | InputRequest[Any],
         params: dict[str, Any] | BaseModel,
-        timeout: float | None,
-        on_progress: OnProgress | None = None,
-        max_timeout: float | None = None,
+        options: RequestOptions,
     ) -> BaseModel:
         """The client's answer, once it has come back with it. Raises JSONRPCError for a capability it has not declared, and
         for an answer that is none."""
         if isinstance(row, Request):
-            return await self._channel.send_request(row, params, timeout, on_progress, max_timeout)
-        value: dict[str, Any] = from_json(serialize(params))
-        try:
-            said = validator(row.params)(value)
-        except ValidationError as fault:
-            raise InvalidMessageError(
-                f"{row.method!r}: params: {format_validation_error(fault)} ({self.connection.revision.id})"
-            ) from None
-        check_input_requests(self.connection.revision, self._context().capabilities, [(row, said)])
+            return await self._channel.send_request(row, params, options)
+        value = input_request_params(self.connection.revision, self._context().capabilities, row, params)
         known = self._current_round()
         key, state = _input_request_key(known, row, value), known.state
         answer = state["answers"].get(key)

@@ -13,10 +13,10 @@ from ..errors import MCPError
 from ..protocol.capabilities import Capabilities
 from ..protocol.connection import Connection
 from ..protocol.events import NotificationReceived, RequestReceived
-from ..protocol.jsonrpc import Id, Message
+from ..protocol.jsonrpc import Id, Message, OutgoingMessage
 from ..protocol.revision import Notification, Request, Revision
 from .identity import RequestAuth
-from .pending import OnProgress
+from .options import RequestOptions
 
 # Takes the answer to what came in one go, None where it gets none, and the code of the error if it is one.
 Reply = Callable[[bytes | None, int], None]
@@ -67,11 +67,26 @@ class MessageSink(Protocol):
 
 @runtime_checkable
 class RequestTransport(Protocol):
-    """A transport where each request is an exchange of its own, which may fail while the others go on; how it is made
-    depends on the revision; until that is agreed, the server may be of one of the `others`. `push_to` is called after
-    `exchange_with`, and is told of the end alone."""
+    """A transport that sends each request separately, so that one can fail while the others go on. It hands over parsed
+    messages to its sink, and calls the receiver of `set_receiver` only at the end of the connection. How it sends
+    depends on the protocol version; until one is negotiated, the server may have one of the `alternatives`."""
+
+    @property
+    def close_reason(self) -> str: ...
+
+    def send_message(self, message: OutgoingMessage) -> None:
+        """Take one message to be sent; never blocks. Raises ConnectionClosedError."""
+        ...
+
+    async def drain(self) -> None: ...
+
+    async def receive(self) -> bytes | None: ...
+
+    async def close(self) -> None: ...
 
     def set_sink(self, sink: MessageSink) -> None: ...
+
+    def set_receiver(self, deliver: Callable[[bytes | None], None]) -> None: ...
 
     def set_revision(self, revision: Revision, alternatives: Callable[[], Iterable[Revision]] = ...) -> None: ...
 
@@ -91,9 +106,7 @@ class Channel(Protocol):
         self,
         row: Request[Any],
         params: dict[str, Any] | BaseModel,
-        timeout: float | None,
-        on_progress: OnProgress | None = None,
-        max_timeout: float | None = None,
+        options: RequestOptions,
     ) -> BaseModel: ...
 
     async def send_notification(self, row: Notification, params: Any) -> None: ...
@@ -127,7 +140,7 @@ class ChannelProxy:
         await self._channel.send_notification(row, params)
 
 
-Connect = Callable[[], Awaitable[Transport]]
+Connect = Callable[[], Awaitable[Transport | RequestTransport]]
 RevisionChoice = Literal["all"] | Sequence[str]  # Ids of revisions.
 EndpointT_co = TypeVar("EndpointT_co", covariant=True)
 

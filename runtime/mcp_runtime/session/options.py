@@ -2,25 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
 from pydantic import BaseModel
 
-from .pending import OnProgress
-
 Params: TypeAlias = BaseModel | Mapping[str, object]
 
 
 @dataclass(frozen=True, slots=True)
-class RequestOptions:
-    """How one call is made.
+class Progress:
+    """The progress of a request: `progress` grows, `total` is its value at the end if the other side knows it."""
 
-    `timeout`: seconds to wait for the answer; None waits for ever. `max_timeout`: where it is given, progress starts
-    the timeout again, but the call ends after this many seconds in any case. `on_progress` is called with each
-    Progress. `meta` is sent as the `_meta` of the params. With `fresh`, the server is asked also where an answer is kept
-    that still holds.
+    progress: float
+    total: float | None = None
+    message: str | None = None
+
+
+OnProgress: TypeAlias = Callable[[Progress], None]
+
+
+@dataclass(frozen=True, slots=True)
+class RequestOptions:
+    """How one request is made.
+
+    Args:
+        timeout: Seconds to wait for the result; None waits without limit.
+        max_timeout: With this, progress restarts the timeout, but the request fails after this many seconds in any case.
+        on_progress: A function that is called with each `Progress` the other side reports.
+        meta: Keys to send in the `_meta` of the params.
+        bypass_cache: Send the request although a cached result is still fresh.
     """
 
     timeout: float | None = 60.0

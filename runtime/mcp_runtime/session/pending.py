@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -14,20 +13,9 @@ from ..aio.eager import InlineFuture
 from ..errors import ConnectionClosedError, MCPError, RequestTimeoutError
 from ..protocol.jsonrpc import Id
 from ..protocol.revision import Request
+from .options import OnProgress, Progress, RequestOptions
 
 log: Final = logging.getLogger("mcp_runtime")
-
-
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """How far a request is: `progress` grows, `total` is where it ends, as far as the other side knows."""
-
-    progress: float
-    total: float | None = None
-    message: str | None = None
-
-
-OnProgress = Callable[[Progress], None]
 
 
 @dataclass(slots=True)
@@ -61,16 +49,16 @@ class PendingRequests:
         self,
         id: Id,
         row: Request[Any],
-        timeout: float | None,
-        on_progress: OnProgress | None,
-        max_timeout: float | None,
+        options: RequestOptions,
     ) -> PendingRequest:
-        """A call that fails with RequestTimeoutError `timeout` seconds from now, or from its last progress, and at the latest
-        `longest` seconds from now."""
-        latest = None if max_timeout is None else self._loop.time() + max_timeout
-        call = self._open[id] = PendingRequest(id, row, InlineFuture(loop=self._loop), on_progress, timeout, latest)
-        self._set_deadline(call)
-        return call
+        """Return a pending request that fails with RequestTimeoutError `options.timeout` seconds from now, or from its
+        last progress, but at the latest after `options.max_timeout` seconds."""
+        latest = None if options.max_timeout is None else self._loop.time() + options.max_timeout
+        pending = self._open[id] = PendingRequest(
+            id, row, InlineFuture(loop=self._loop), options.on_progress, options.timeout, latest
+        )
+        self._set_deadline(pending)
+        return pending
 
     def close(self, call: PendingRequest) -> None:
         self._open.pop(call.id, None)

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from pydantic import BaseModel
 
@@ -28,16 +28,21 @@ from ..protocol.events import (
     ResponseReceived,
 )
 from ..protocol.framing import OVERSIZED_MESSAGE
-from ..protocol.jsonrpc import Id
+from ..protocol.jsonrpc import (
+    Id,
+    NotificationMessage,
+    OutgoingMessage,
+    RequestMessage,
+    to_plain,
+)
 from ..protocol.lifecycle import Phase
 from ..protocol.revision import Notification, Request
 from .batch import BatchResponse
+from .identity import RequestAuth
 from .interfaces import Channel, PushTransport, Reply, RequestTransport, Send, Transport
-from .pending import OnProgress, PendingRequests, log
+from .options import RequestOptions
+from .pending import PendingRequests, log
 from .replies import error_response, is_cancelled, run_notification_handler
-
-if TYPE_CHECKING:
-    from .identity import RequestAuth
 
 _DRAIN_SECONDS: Final = 1.0  # Seconds that handlers get to finish once the peer has ended the conversation.
 _CANCEL_SECONDS: Final = 0.4  # And again to take note that they are cancelled.
@@ -61,12 +66,12 @@ class Session:
     """
 
     __slots__ = ("connection", "auth", "transport", "handle", "ended", "_on_initialize", "_pending", "_running", "_tasks", "_loop",
-                 "_starter", "_shares_starter", "_input_ended", "_closed", "_push_transport")  # fmt: skip
+                 "_starter", "_shares_starter", "_input_ended", "_closed", "_push_transport", "_request_transport")  # fmt: skip
 
     def __init__(
         self,
         connection: Connection,
-        transport: Transport,
+        transport: Transport | RequestTransport,
         handle: Callable[[Channel, RequestReceived | NotificationReceived], Awaitable[Any]],
         on_initialize: Callable[[Connection, RequestReceived], BaseModel] | None = None,
         starter: EagerTaskStarter | None = None,
@@ -74,7 +79,8 @@ class Session:
     ) -> None:
         self.connection = connection
         self.auth = auth
-        self.transport = transport
+        self.transport: Any = transport
+        self._request_transport = transport if isinstance(transport, RequestTransport) else None
         self.handle = handle
         self._on_initialize = on_initialize
         self._pending = PendingRequests()
@@ -108,8 +114,8 @@ class Session:
         if first is not None:
             self._receive_bytes(first)
         try:
-            if isinstance(self.transport, RequestTransport):
-                self.transport.set_sink(self)
+            if self._request_transport is not None:
+                self._request_transport.set_sink(self)
             if self._push_transport is not None:
                 self._input_ended = self._loop.create_future()
                 self._push_transport.set_receiver(self._receive_bytes)
@@ -260,7 +266,11 @@ class Session:
 
     def _send(self, message: bytes | None, code: int = 0) -> None:
         try:
-            if message is not None:
+            if message is None:
+                return
+            if self._request_transport is not None:
+                self._request_transport.send_message(OutgoingMessage(None, message))
+            else:
                 self.transport.send(message, more=bool(self._running))
         except ConnectionClosedError as fault:
             log.debug("not sent: %s", fault)
@@ -269,50 +279,69 @@ class Session:
         self,
         row: Request[Any],
         params: dict[str, Any] | BaseModel,
-        timeout: float | None,
-        on_progress: OnProgress | None = None,
-        max_timeout: float | None = None,
+        options: RequestOptions,
         send: Send | None = None,
-        id: Id | None = None,
+        request_id: Id | None = None,
     ) -> BaseModel:
-        """Send a request and wait for its answer, at most `timeout` seconds, or `timeout` after each progress but at
-        most `longest` in all. `send` is how, if not over the transport; `id` the next one of the peer, where that was
-        taken already. Raises MCPError."""
+        """Send a request and return its result.
+
+        `send` sends the message where it does not go over the transport; `request_id` is an id that `next_id` of the
+        connection gave. Raises MCPError.
+        """
         if self.ended:
             raise ConnectionClosedError(f"{row.method!r}: the connection is closed")
-        id = self.connection.next_id() if id is None else id
-        if on_progress is not None and isinstance(params, dict):
-            params = {**params, "_meta": {**params.get("_meta", {}), "progressToken": id}}
-        data = self.connection.send_request(id, row, params)
-        call = self._pending.open(id, row, timeout, on_progress, max_timeout)
+        if request_id is None:
+            request_id = self.connection.next_id()
+        if options.on_progress is not None and isinstance(params, dict):
+            params = {**params, "_meta": {**params.get("_meta", {}), "progressToken": request_id}}
+        encoded = self.connection.send_request(request_id, row, params)
+        pending = self._pending.open(request_id, row, options)
         try:
-            if send is None:
-                self.transport.send(data, more=len(self._pending) > 1)
+            if send is not None:
+                send(encoded)
+            elif self._request_transport is not None:
+                message = RequestMessage(
+                    request_id, row.method, params if isinstance(params, dict) else to_plain(params)
+                )
+                self._request_transport.send_message(OutgoingMessage(message, encoded))
             else:
-                send(data)
-            return await call.future
+                self.transport.send(encoded, more=len(self._pending) > 1)
+            return await pending.future
         except (asyncio.CancelledError, RequestTimeoutError):
-            self._send_cancelled(id, row, send)
+            self._send_cancelled(request_id, row, send)
             raise
         finally:
-            self._pending.close(call)
-            self.connection.discard(id)
+            self._pending.close(pending)
+            self.connection.discard(request_id)
 
-    def _send_cancelled(self, id: Id, row: Request[Any], send: Send | None) -> None:
-        """Tell the peer that nobody waits any more; the opening request is never cancelled."""
-        if self.connection.discard(id) and row is not self.connection.initialize_row and not self.ended:
-            try:
-                cancel = self.connection.local_row(self.connection.revision.lifecycle.cancelled)
-                (send or self._send)(self.connection.send_notification(cancel, {"requestId": id}))
-            except ProtocolViolationError:
-                log.debug("%r has no notification to cancel with", self.connection.revision.id)
+    def _send_cancelled(self, request_id: Id, row: Request[Any], send: Send | None) -> None:
+        """Tell the peer that nobody waits for the result any more; the opening request is never cancelled."""
+        if not self.connection.discard(request_id) or row is self.connection.initialize_row or self.ended:
+            return
+        cancelled = self.connection.local_row(self.connection.revision.lifecycle.cancelled)
+        try:
+            self._transmit(cancelled, {"requestId": request_id}, send)
+        except ProtocolViolationError:
+            log.debug("%r has no notification to cancel with", self.connection.revision.id)
+        except ConnectionClosedError as error:
+            log.debug("not sent: %s", error)
 
     async def send_notification(self, row: Notification, params: Any) -> None:
         """Send a notification. Raises MCPError."""
         if self.ended:
             raise ConnectionClosedError(f"{row.method!r}: the connection is closed")
-        self.transport.send(self.connection.send_notification(row, params))
+        self._transmit(row, params)
         await self.transport.drain()
+
+    def _transmit(self, row: Notification, params: Any, send: Send | None = None) -> None:
+        encoded = self.connection.send_notification(row, params)
+        if send is not None:
+            send(encoded)
+        elif self._request_transport is not None:
+            message = NotificationMessage(row.method, to_plain(params) if isinstance(params, BaseModel) else params)
+            self._request_transport.send_message(OutgoingMessage(message, encoded))
+        else:
+            self.transport.send(encoded)
 
     def close_sse_stream(self) -> None:
         """Nothing: a transport that carries everything goes on."""

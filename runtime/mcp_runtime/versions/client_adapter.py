@@ -76,9 +76,7 @@ class AdaptedSession(ConvertingChannel):
         self._session = session
         self._adapter = adapter
 
-    async def _send_converted(self, wire_row: Any, params: Any, *how: Any) -> Any:
-        timeout, on_progress, longest = how
-        options = RequestOptions(timeout=timeout, max_timeout=longest, on_progress=on_progress)
+    async def _send_converted(self, wire_row: Any, params: Any, options: RequestOptions) -> Any:
         return await self._adapter._send_request(wire_row, params, options)  # pyright: ignore[reportPrivateUsage]
 
     async def close(self) -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, cast
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final, cast
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import from_json
 
+from ..client.input_required import resolve_input_required
 from ..endpoint.base import Handler
 from ..endpoint.checks import warn_about_secrets
 from ..endpoint.context import Context
@@ -42,8 +43,11 @@ from ..protocol.revision import (
     Stateless,
 )
 from ..session.interfaces import Channel, ChannelProxy
-from ..session.pending import OnProgress, log
+from ..session.options import RequestOptions
+from ..session.pending import log
 from .conversion import chain_of
+
+_NO_TIMEOUT: Final = RequestOptions(timeout=None)  # A user may take long to answer.
 
 Row = Sent | InputRequest[Any]
 MakeContext = Callable[["ConvertingChannel", RequestReceived | NotificationReceived, Any], Any]
@@ -79,36 +83,43 @@ class MessageConverter:
         }
 
     def _converting_handler(self, row: Row, handler: Handler, context: MakeContext) -> Handler:
-        inside = self.rows[self.receives, row.method]
-        if isinstance(inside, Notification):
+        handler_row = self.rows[self.receives, row.method]
+        if isinstance(handler_row, Notification):
 
-            async def hear(ctx: Context, params: Any) -> None:
-                session, message = ctx._channel, ctx._message  # pyright: ignore[reportPrivateUsage]
-                told = NotificationReceived(inside, self._params(session, inside, params))
-                await handler(context(ConvertingChannel(self, session, message), told, ctx), told.params)
+            async def handle_notification(ctx: Context, params: Any) -> None:
+                channel, message = ctx._channel, ctx._message  # pyright: ignore[reportPrivateUsage]
+                notification = NotificationReceived(handler_row, self._params(channel, handler_row, params))
+                converting = ConvertingChannel(self, channel, message)
+                await handler(context(converting, notification, ctx), notification.params)
 
-            return hear
+            return handle_notification
 
-        questions = self._input_required_types(inside)
-        known: tuple[type[BaseModel], ...] = getattr(inside, "result_types", (getattr(inside, "result", BaseModel),))
+        input_required = self._input_required_types(handler_row)
+        result_types: tuple[type[BaseModel], ...] = getattr(
+            handler_row, "result_types", (getattr(handler_row, "result", BaseModel),)
+        )
 
-        async def answer(ctx: Context, params: Any) -> Any:
-            session, message = ctx._channel, ctx._message  # pyright: ignore[reportPrivateUsage]
-            speaker = ConvertingChannel(self, session, message)
-            asked = RequestReceived(
-                cast(RequestReceived, message).id, cast(Any, inside), self._params(session, inside, params)
-            )
-            while True:
+        async def handle_request(ctx: Context, params: Any) -> Any:
+            wire_channel, message = ctx._channel, cast(
+                RequestReceived, ctx._message
+            )  # pyright: ignore[reportPrivateUsage]
+            channel = ConvertingChannel(self, wire_channel, message)
+
+            async def run(handler_params: Any) -> Any:
+                request = RequestReceived(message.id, cast(Any, handler_row), handler_params)
                 try:
-                    result = await handler(context(speaker, asked, ctx), asked.params)
-                except JSONRPCError as refusal:
-                    refusal.code = self.to_wire.error(self.receives, row.method, refusal.code)
+                    return await handler(context(channel, request, ctx), handler_params)
+                except JSONRPCError as error:
+                    error.code = self.to_wire.error(self.receives, row.method, error.code)
                     raise
-                if not isinstance(result, questions):
-                    return self._result(row, inside, known, result)
-                asked = RequestReceived(asked.id, asked.row, await self._answer_input_requests(speaker, asked, result))
 
-        return answer
+            first = self._params(wire_channel, handler_row, params)
+            result = await run(first)
+            if isinstance(result, input_required):
+                result = await self._resolve_input_required(handler_row, first, result, channel, run)
+            return self._result(row, handler_row, result_types, result)
+
+        return handle_request
 
     # ---- inward -----------------------------------------------------------------------------------------------------
 
@@ -216,20 +227,41 @@ class MessageConverter:
         )
         return () if asks is None else (asks.result,)
 
-    async def _answer_input_requests(self, channel: ConvertingChannel, request: RequestReceived, result: Any) -> Any:
-        """The params again, with the client's answers to what a result asks."""
-        answers: dict[str, Any] = {}
-        asks: dict[str, Any] = result.input_requests or {}
-        for key, question in asks.items():
-            warn_about_secrets(question.params)
-            said: dict[str, Any] = question.model_dump()
-            row = self.rows[OPPOSITE[self.receives], said["method"]]
+    async def _resolve_input_required(
+        self,
+        handler_row: Row,
+        params: Any,
+        result: Any,
+        channel: ConvertingChannel,
+        run: Callable[[Any], Awaitable[Any]],
+    ) -> Any:
+        """Send the input requests of a result as requests, and run the handler again with the client's responses."""
+
+        async def answer(input_request: Any) -> Any:
+            warn_about_secrets(input_request.params)
+            fields: dict[str, Any] = input_request.model_dump()
+            row = self.rows[OPPOSITE[self.receives], fields["method"]]
             try:
-                answers[key] = await channel.send_wire_request(row, said.get("params") or {}, None)
-            except RemoteJSONRPCError as refused:
-                raise JSONRPCError(refused.code, refused.message, refused.data) from refused
-        state = {} if result.request_state is None else {"requestState": result.request_state}
-        return validator(request.row.params)({**request.params.model_dump(), "inputResponses": answers, **state})
+                return await channel.send_wire_request(row, fields.get("params") or {}, _NO_TIMEOUT)
+            except RemoteJSONRPCError as error:
+                raise JSONRPCError(error.code, error.message, error.data) from error
+
+        async def retry(arguments: dict[str, Any]) -> Any:
+            state = {} if arguments["requestState"] is None else {"requestState": arguments["requestState"]}
+            inputs = {**arguments, "inputResponses": arguments["inputResponses"] or {}}
+            del inputs["requestState"]
+            return await run(validator(handler_row.params)({**inputs, **state}))
+
+        types = self._input_required_types(handler_row)
+        return await resolve_input_required(
+            handler_row.method,
+            params.model_dump(),
+            result,
+            is_answerable=lambda result: isinstance(result, types),
+            answer=answer,
+            retry=retry,
+            max_rounds=None,
+        )
 
 
 class ConvertingChannel(ChannelProxy):
@@ -253,13 +285,11 @@ class ConvertingChannel(ChannelProxy):
         self,
         row: Request[Any] | InputRequest[Any],
         params: dict[str, Any] | BaseModel,
-        timeout: float | None,
-        on_progress: OnProgress | None = None,
-        max_timeout: float | None = None,
+        options: RequestOptions,
     ) -> BaseModel:
         """As the session's own. Raises ConversionError where it cannot be asked in the outer revision."""
         value = self._validated_params(row, params)
-        answer = await self.send_wire_request(row, value, timeout, on_progress, max_timeout)
+        answer = await self.send_wire_request(row, value, options)
         try:
             return (
                 row.read_result(answer, value) if isinstance(row, Request) else validator(cast(Any, row).result)(answer)
@@ -274,9 +304,7 @@ class ConvertingChannel(ChannelProxy):
         self,
         row: Row,
         value: dict[str, Any],
-        timeout: float | None,
-        on_progress: OnProgress | None = None,
-        max_timeout: float | None = None,
+        options: RequestOptions,
     ) -> Any:
         """The answer, as JSON of the inner revision, to params that are."""
         outside = self._wire_row(row)
@@ -284,15 +312,15 @@ class ConvertingChannel(ChannelProxy):
         given = {"client_capabilities": self._channel.connection.local_capabilities}
         made = crossing.to_wire.params(row.direction, row.method, value, given=given)
         try:
-            answer = await self._send_converted(outside, made, timeout, on_progress, max_timeout)
+            answer = await self._send_converted(outside, made, options)
         except RemoteJSONRPCError as refused:
             code = crossing.to_handler.error(row.direction, row.method, refused.code)
             raise RemoteJSONRPCError(code, refused.message, refused.data, refused.status) from refused
         interim = "" if type(answer) is outside.result else type(answer).__name__
         return crossing.to_handler.result(row.direction, row.method, answer.model_dump(), interim=interim)
 
-    async def _send_converted(self, wire_row: Any, params: Any, *how: Any) -> Any:
-        return await self._channel.send_request(wire_row, params, *how)
+    async def _send_converted(self, wire_row: Any, params: Any, options: RequestOptions) -> Any:
+        return await self._channel.send_request(wire_row, params, options)
 
     async def send_notification(self, row: Notification, params: Any) -> None:
         """As the session's own; what the outer revision has no notification for is not told."""

@@ -15,7 +15,8 @@ from ...server.context import ServerContext
 from ...server.input_requests import MultiRoundTripRequest
 from ...server.task_options import TaskOptions
 from ...session.interfaces import ChannelProxy
-from ...session.pending import OnProgress, log
+from ...session.options import RequestOptions
+from ...session.pending import log
 from .execution import TaskExecution
 
 CreateTask = Callable[[TaskOptions, asyncio.Future[Any]], Awaitable[tuple[TaskExecution, BaseModel]]]
@@ -96,11 +97,9 @@ class DeferrableCall(ChannelProxy):
         self,
         row: Request[Any] | InputRequest[Any],
         params: dict[str, Any] | BaseModel,
-        timeout: float | None,
-        on_progress: OnProgress | None = None,
-        max_timeout: float | None = None,
+        options: RequestOptions,
     ) -> BaseModel:
         """What the client answers. A task waits for it as long as it is kept."""
         if self._task is not None and isinstance(row, InputRequest):
             return await self._task.request_input(row, params)
-        return await self._channel.send_request(row, params, timeout, on_progress, max_timeout)  # type: ignore[arg-type]
+        return await self._channel.send_request(row, params, options)  # type: ignore[arg-type]

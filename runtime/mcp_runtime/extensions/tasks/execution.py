@@ -12,12 +12,12 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import from_json, to_json
 
 from ...aio.rate_limit import RateLimit, TokenBucket
-from ...errors import InvalidMessageError, JSONRPCError
+from ...errors import JSONRPCError
 from ...protocol.capabilities import Capabilities
-from ...protocol.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS, serialize
+from ...protocol.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS
 from ...protocol.models import format_validation_error, validator
 from ...protocol.revision import InputRequest, Request, Revision
-from ...server.input_requests import check_input_requests
+from ...server.input_requests import input_request_params
 from ...session.pending import log
 from .store import TERMINAL_STATUSES, Status, TaskRecord
 
@@ -72,14 +72,7 @@ class TaskExecution:
     async def request_input(self, row: InputRequest[Any], params: dict[str, Any] | BaseModel) -> BaseModel:
         """What the client answers, as soon as it does: until then, the task waits for input. Raises JSONRPCError for a
         capability that it has not declared."""
-        value: dict[str, Any] = from_json(serialize(params))
-        try:
-            said = validator(row.params)(value)
-        except ValidationError as fault:
-            raise InvalidMessageError(
-                f"{row.method!r}: params: {format_validation_error(fault)} ({self._revision.id})"
-            ) from None
-        check_input_requests(self._revision, self._capabilities, [(row, said)])
+        value = input_request_params(self._revision, self._capabilities, row, params)
         self._answered += 1
         key = f"{row.name.removeprefix('on_')}-{self._answered}"
         question = _InputRequest(

@@ -143,7 +143,7 @@ class TaskServerMixin(BaseServer):
         keep = partial(self._save, ctx)
         running = TaskExecution(record, row, self.revision, ctx.capabilities, self._max_result_bytes, keep, work)
         self._running[record.id] = running
-        ctx.dispatcher.background_tasks.add(work)
+        ctx.connection_state.background_tasks.add(work)
         work.add_done_callback(partial(self._execution_done, running))
         created = _create_task_type(row)
         assert created is not None
@@ -163,7 +163,7 @@ class TaskServerMixin(BaseServer):
             self._running[record.id].is_expired = True
         said = record.to_wire()
         if self.subscription_bus.has_subscriber(self._status_notification, said):
-            ctx.dispatcher.background_tasks.add(
+            ctx.connection_state.background_tasks.add(
                 asyncio.ensure_future(self.subscription_bus.publish(self._status_notification, said))
             )
 

@@ -9,7 +9,7 @@ from urllib.parse import urljoin
 
 from ...aio.pause import PauseGate
 from ...errors import ConnectionClosedError, InvalidResponseError, MCPError
-from ...http.client_rules import headers_for
+from ...http.client_rules import Outgoing, get_headers, post_headers
 from ...http.urls import origin, redact_url
 from ...protocol import jsonrpc
 from ...protocol.jsonrpc import Message
@@ -34,7 +34,7 @@ class LegacySSEClient:
         """Open the stream and hand over what it says until it ends; `opened` is done once messages can be sent."""
         response = None
         try:
-            response = await self._http.send("GET", headers_for(None, self.revision, None, {}))
+            response = await self._http.send("GET", get_headers(self.revision, None))
             self._http.check_stream(response)
             async with aclosing(self._http.events(response, self._http.decoder())) as events:
                 async for event in events:
@@ -71,10 +71,10 @@ class LegacySSEClient:
             pass
         raise InvalidResponseError("the 'endpoint' event names an address of another origin than that of the stream")
 
-    async def send(self, message: Message | list[Message], data: bytes) -> None:
+    async def send(self, message: Outgoing, data: bytes) -> None:
         """Send any message; an answer comes by the stream. Raises MCPError where it is not accepted."""
         async with asyncio.timeout(self._http.options.timeout):
-            headers = headers_for(message, self.revision, None, {})
+            headers = post_headers(message, self.revision, None, {})
             response = await self._http.send("POST", headers, data, self._endpoint, wait_for_response=False)
             await response.aclose()
             if not 200 <= response.status_code < 300:

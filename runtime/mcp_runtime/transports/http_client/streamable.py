@@ -18,13 +18,15 @@ from ...errors import (
     RemoteJSONRPCError,
 )
 from ...http.client_rules import (
+    Outgoing,
     ResponseKind,
     classify_response,
-    headers_for,
+    get_headers,
     is_initialize,
     is_response_to,
     is_session_id,
     may_be_legacy_sse,
+    post_headers,
 )
 from ...http.headers import SESSION_ID
 from ...protocol import jsonrpc
@@ -70,7 +72,7 @@ class StreamableHTTPClient:
         self._reopened_session = 0
 
     def _headers(self) -> dict[str, str]:
-        return headers_for(None, self.revision, self.session, {})
+        return get_headers(self.revision, self.session)
 
     # ---- requests -----------------------------------------------------------------------------------------------------
 
@@ -93,14 +95,12 @@ class StreamableHTTPClient:
                 raise await self._error_of(response, request)
         await self._read_response(response, request, self._receive)
 
-    async def _post(
-        self, message: Message | list[Message], data: bytes, wait_for_response: bool = True
-    ) -> httpx2.Response:
+    async def _post(self, message: Outgoing, data: bytes, wait_for_response: bool = True) -> httpx2.Response:
         """The answer to a POST; where the session is gone, that to a second one in a new session: the first was not
         looked at by anybody."""
         for attempt in (1, 2):
             session = None if is_initialize(message, self.revision) else self.session
-            headers = headers_for(message, self.revision, session, self._tools.paths_for(message, self.revision))
+            headers = post_headers(message, self.revision, session, self._tools.paths_for(message, self.revision))
             response = await self._http.send("POST", headers, data, wait_for_response=wait_for_response)
             if (
                 classify_response(response.status_code, "", False, SESSION_ID in headers)
@@ -113,7 +113,7 @@ class StreamableHTTPClient:
                 await self.reopen(session)
         raise ConnectionClosedError(f"{self._http.describe(response)}: the session ended as soon as it was open")
 
-    async def _error_of(self, response: httpx2.Response, request: Message | list[Message]) -> MCPError:
+    async def _error_of(self, response: httpx2.Response, request: Outgoing) -> MCPError:
         """What a status of an error, and the JSON-RPC error with it, if there is one, mean."""
         status = response.status_code
         said = jsonrpc.decode(await self._http.read_error(response))
@@ -223,7 +223,7 @@ class StreamableHTTPClient:
 
     # ---- all the rest -------------------------------------------------------------------------------------------------
 
-    async def send_message(self, message: Message | list[Message], data: bytes) -> None:
+    async def send_message(self, message: Outgoing, data: bytes) -> None:
         """Send what is not answered. Raises MCPError where it is not accepted."""
         async with asyncio.timeout(self._http.options.timeout):
             response = await self._post(message, data, wait_for_response=False)
@@ -294,7 +294,7 @@ class StreamableHTTPClient:
                     f"the session is gone, and the server does not speak {self.revision.id} any more"
                 )
             opened = jsonrpc.NotificationMessage(lifecycle.initialized.method)
-            headers = headers_for(opened, self.revision, self.session, {})
+            headers = post_headers(opened, self.revision, self.session, {})
             data = jsonrpc.notification(opened.method, None)
             response = await self._http.send("POST", headers, data, wait_for_response=False)
             await response.aclose()

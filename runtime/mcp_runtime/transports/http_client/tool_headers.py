@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from ...http.client_rules import Outgoing
 from ...http.param_headers import ArgumentPaths, read_tool_headers
 from ...protocol.jsonrpc import Message, RequestMessage, ResultMessage
 from ...protocol.models import is_object
@@ -21,7 +22,7 @@ class ToolHeaderCache:
     def __init__(self) -> None:
         self._paths: dict[str, ArgumentPaths] = {}
 
-    def paths_for(self, message: Message | list[Message], revision: Revision) -> ArgumentPaths:
+    def paths_for(self, message: Outgoing, revision: Revision) -> ArgumentPaths:
         """The paths of the arguments to repeat, by header, where the message is a call of a tool."""
         row = revision.http.tool_call
         if row is None or not isinstance(message, RequestMessage) or message.method != row.method:

@@ -11,8 +11,13 @@ from ...aio.pause import PauseGate
 from ...errors import ConnectionClosedError, MCPError, RemoteJSONRPCError
 from ...http.client_rules import NegotiatedRevision
 from ...http.urls import redact_url
-from ...protocol import jsonrpc
-from ...protocol.jsonrpc import Id, Message, NotificationMessage, RequestMessage
+from ...protocol.jsonrpc import (
+    Id,
+    Message,
+    NotificationMessage,
+    OutgoingMessage,
+    RequestMessage,
+)
 from ...protocol.models import is_object
 from ...protocol.revision import Handshake, Revision
 from ...session.interfaces import MessageSink
@@ -86,34 +91,34 @@ class HTTPClientTransport:
 
     # ---- what is sent -----------------------------------------------------------------------------------------------
 
-    def send(self, message: bytes, more: bool = False) -> None:
-        """Send a message by a task of its own. Raises ConnectionClosedError."""
+    def send_message(self, message: OutgoingMessage) -> None:
+        """Send a message in a task of its own. Raises ConnectionClosedError."""
         if self._closing is not None or self._end.is_set():
             raise ConnectionClosedError(self.close_reason)
-        match jsonrpc.decode(message):
+        match message.message:
             case RequestMessage() as request:
-                self._requests[request.id] = self._start(self._send_request(request, message))
+                self._requests[request.id] = self._start(self._send_request(request, message.encoded))
             case NotificationMessage() as notification:
-                self._send_notification(notification, message)
-            case answer:
+                self._send_notification(notification, message.encoded)
+            case None:
                 self._unsent += 1
                 if self._unsent == _MAX_UNSENT:
                     self._gate.pause()
-                self._start(self._send_response(answer, message)).add_done_callback(self._response_sent)
+                self._start(self._send_response(message.encoded)).add_done_callback(self._response_sent)
 
-    def _send_notification(self, notification: NotificationMessage, data: bytes) -> None:
+    def _send_notification(self, notification: NotificationMessage, encoded: bytes) -> None:
         lifecycle = self._streamable.revision.lifecycle
         if notification.method == lifecycle.cancelled.method and is_object(notification.params):
             task = self._requests.pop(notification.params.get("requestId", ""), None)
             if task is not None:
                 task.cancel()
             if not isinstance(lifecycle, Handshake):
-                return  # That its stream is closed says it all.
-        self._last_notification = self._start(self._post_message(notification, data))
+                return  # To close the stream of a stateless request cancels it.
+        self._last_notification = self._start(self._post_message(notification, encoded))
 
-    async def _send_response(self, response: Message | list[Message], data: bytes) -> None:
+    async def _send_response(self, encoded: bytes) -> None:
         async with self._response_lock:
-            await self._post_message(response, data)
+            await self._post_message(None, encoded)
 
     def _response_sent(self, _: object) -> None:
         self._unsent -= 1
@@ -179,7 +184,7 @@ class HTTPClientTransport:
         self._legacy = pair
         return pair
 
-    async def _post_message(self, message: Message | list[Message], data: bytes) -> MCPError | None:
+    async def _post_message(self, message: NotificationMessage | None, data: bytes) -> MCPError | None:
         """Send what is not answered; what went wrong, if something did."""
         try:
             if self._legacy is not None:
@@ -194,7 +199,7 @@ class HTTPClientTransport:
         except (TimeoutError, LegacyServerError):
             return ConnectionClosedError("the server did not take a message in time")
 
-    def _listen_after(self, message: Message | list[Message]) -> None:
+    def _listen_after(self, message: NotificationMessage | None) -> None:
         """Once the session is open, the server may have something to say by itself."""
         lifecycle = self._streamable.revision.lifecycle
         opened = isinstance(lifecycle, Handshake) and lifecycle.initialized.method

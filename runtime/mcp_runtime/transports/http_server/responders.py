@@ -16,7 +16,7 @@ from ...protocol.events import RequestReceived
 from ...protocol.jsonrpc import Message
 from ...protocol.revision import Notification, Request
 from ...session.identity import RequestAuth
-from ...session.pending import OnProgress
+from ...session.options import RequestOptions
 from ...session.replies import error_response
 from ...session.session import Session
 from .event_store import InMemoryEventStore
@@ -100,12 +100,10 @@ class SessionResponder(PostResponder):
         self,
         row: Request[Any],
         params: dict[str, Any] | BaseModel,
-        timeout: float | None,
-        on_progress: OnProgress | None = None,
-        max_timeout: float | None = None,
+        options: RequestOptions,
     ) -> BaseModel:
         """Send a request and wait for its answer, as a session does."""
-        return await self._session.send_request(row, params, timeout, on_progress, max_timeout, self._send)
+        return await self._session.send_request(row, params, options, self._send)
 
     async def send_notification(self, row: Notification, params: Any) -> None:
         """Send a notification, as a session does."""
@@ -178,7 +176,7 @@ class StatelessResponder(PostResponder):
         self.reply(None, 0)  # At once, so that no handler says anything to somebody who is not there.
 
     async def send_request(
-        self, row: Request[Any], params: dict[str, Any] | BaseModel, *how: Any, **more: Any
+        self, row: Request[Any], params: dict[str, Any] | BaseModel, options: RequestOptions
     ) -> BaseModel:
         """Raises ProtocolViolationError, as the revision has it, or ConnectionClosedError: there is no way for an answer to come back."""
         id = self.connection.next_id()

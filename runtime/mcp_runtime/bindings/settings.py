@@ -1,0 +1,70 @@
+"""The keywords of the methods that run a server or connect a client, as type checkers see them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypedDict
+
+if TYPE_CHECKING:
+    from ..auth.resource_server.protection import ResourceServer
+    from ..client.cache import ClientResponseCache
+    from ..client.roots import FileRoots
+    from ..endpoint.extensions import Extension
+    from ..session.interfaces import RevisionChoice
+    from ..session.options import RequestOptions
+    from ..transports.http_client.connection import HTTPOptions
+    from ..transports.http_server.app import HTTPLimits, Owner
+    from ..transports.http_server.event_store import EventStore
+
+
+class ASGISettings(TypedDict, total=False):
+    """The keywords of `asgi`."""
+
+    path: str | None
+    hosts: Iterable[str] | None
+    origins: Iterable[str] | None
+    owner: Owner
+    auth: ResourceServer | None
+    event_store: EventStore | None
+    limits: HTTPLimits
+    legacy_sse: bool
+
+
+class HTTPServerSettings(ASGISettings, total=False):
+    """The keywords of `run("http")`."""
+
+    host: str
+    port: int
+    uvicorn: dict[str, Any] | None
+
+
+class ClientSettings(TypedDict, total=False):
+    """The keywords of a client's constructor."""
+
+    name: str
+    version: str
+    capabilities: Mapping[str, Any] | None
+    connect_options: RequestOptions
+    ping_interval: float | None
+    revisions: RevisionChoice
+    extensions: Sequence[Extension]
+    cache: ClientResponseCache | bool
+    roots: FileRoots | None
+
+
+class StdioClientSettings(ClientSettings, total=False):
+    """The keywords of `Client.stdio`."""
+
+    env: Mapping[str, str] | None
+    cwd: str | None
+    stderr: Callable[[str], None] | None
+
+
+class HTTPClientSettings(ClientSettings, total=False):
+    """The keywords of `Client.http`."""
+
+    http: HTTPOptions | None
+
+
+class ConnectSettings(StdioClientSettings, HTTPClientSettings, total=False):
+    """The keywords of `connect`, for any kind of target."""

@@ -13,6 +13,7 @@ from .model.ir import Revision
 from .paths import Templates
 from .render.package import (
     render_app,
+    render_areas,
     render_index,
     render_revision,
     render_steps,
@@ -52,6 +53,7 @@ def generate(
         files[output / "steps" / f"{steps_module(older, newer)}.py"] = render_steps(older, newer, steps, templates)
     if pairs:
         files[output / "steps" / "__init__.py"] = render_steps_package(templates)
+    files |= {output / name: text for name, text in render_areas(templates).items()}
     app = render_app(every[-1], templates) if every[-1] in indexed else None
     if app is not None:
         files[output / "app.py"] = app

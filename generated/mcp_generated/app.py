@@ -5,15 +5,8 @@ from types import ModuleType
 from typing import Any, ClassVar, cast
 
 from mcp_runtime.app.app import BaseApp
-from mcp_runtime.app.app import tool as tool
-from mcp_runtime.app.content import AssistantMessage as AssistantMessage
-from mcp_runtime.app.content import Audio as Audio
-from mcp_runtime.app.content import Image as Image
-from mcp_runtime.app.content import UserMessage as UserMessage
-from mcp_runtime.app.tools import ToolError as ToolError
 from mcp_runtime.bindings.client import BaseClient
 from mcp_runtime.bindings.server import BaseServer
-from mcp_runtime.server.task_options import TaskOptions as TaskOptions
 
 from .v2026_07_28 import types as t
 from .v2026_07_28.client import Client

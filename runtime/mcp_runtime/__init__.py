@@ -1,1 +1,165 @@
-"""The engine under the generated classes; it knows no revision, and importing it loads nothing."""
+"""The runtime under the generated bindings. What is public stands here and in the areas `auth`, `transports`,
+`extensions.tasks`, `extensions.skills` and `testing`; `mcp_generated` exports the same names."""
+
+from typing import TYPE_CHECKING
+
+from ._lazy import lazy_module
+
+if TYPE_CHECKING:
+    from .aio.rate_limit import RateLimit as RateLimit
+    from .app.app import tool as tool
+    from .app.content import AssistantMessage as AssistantMessage
+    from .app.content import Audio as Audio
+    from .app.content import Image as Image
+    from .app.content import UserMessage as UserMessage
+    from .app.tools import ToolError as ToolError
+    from .bindings.client import negotiate as negotiate
+    from .bindings.server import asgi_app as asgi_app
+    from .bindings.server import run as run
+    from .bindings.server import serve as serve
+    from .client.cache import ClientResponseCache as ClientResponseCache
+    from .client.cache import ResponseCache as ResponseCache
+    from .client.completion import CompletionSession as CompletionSession
+    from .client.model_preferences import choose_model as choose_model
+    from .client.roots import FileRoots as FileRoots
+    from .client.tools import ApprovedTools as ApprovedTools
+    from .encryption import KeyRing as KeyRing
+    from .endpoint.roots import is_within as is_within
+    from .endpoint.roots import path_to_root as path_to_root
+    from .endpoint.roots import readable_roots as readable_roots
+    from .errors import AuthorizationError as AuthorizationError
+    from .errors import (
+        AuthorizationServerUnavailableError as AuthorizationServerUnavailableError,
+    )
+    from .errors import ConnectionClosedError as ConnectionClosedError
+    from .errors import ConversionError as ConversionError
+    from .errors import HTTPStatusError as HTTPStatusError
+    from .errors import InvalidMessageError as InvalidMessageError
+    from .errors import InvalidResponseError as InvalidResponseError
+    from .errors import InvalidSchemaError as InvalidSchemaError
+    from .errors import JSONRPCError as JSONRPCError
+    from .errors import LocalError as LocalError
+    from .errors import MCPError as MCPError
+    from .errors import ProtocolViolationError as ProtocolViolationError
+    from .errors import RemoteError as RemoteError
+    from .errors import RemoteJSONRPCError as RemoteJSONRPCError
+    from .errors import RequestTimeoutError as RequestTimeoutError
+    from .errors import SkillVerificationError as SkillVerificationError
+    from .errors import ToolResultError as ToolResultError
+    from .http.urls import is_https_url as is_https_url
+    from .json_schema.validator import compile_schema as compile_schema
+    from .server.cache_hints import CacheHint as CacheHint
+    from .server.completion import rank_completions as rank_completions
+    from .server.lists import paginate as paginate
+    from .server.roots import RootsCache as RootsCache
+    from .server.task_options import TaskOptions as TaskOptions
+    from .session.options import Progress as Progress
+    from .session.options import RequestOptions as RequestOptions
+    from .transports.http_client.connection import HTTPOptions as HTTPOptions
+    from .versions.conversion.report import ConversionReport as ConversionReport
+
+__all__ = [
+    "ApprovedTools",
+    "AssistantMessage",
+    "Audio",
+    "AuthorizationError",
+    "AuthorizationServerUnavailableError",
+    "CacheHint",
+    "ClientResponseCache",
+    "CompletionSession",
+    "ConnectionClosedError",
+    "ConversionError",
+    "ConversionReport",
+    "FileRoots",
+    "HTTPOptions",
+    "HTTPStatusError",
+    "Image",
+    "InvalidMessageError",
+    "InvalidResponseError",
+    "InvalidSchemaError",
+    "JSONRPCError",
+    "KeyRing",
+    "LocalError",
+    "MCPError",
+    "Progress",
+    "ProtocolViolationError",
+    "RateLimit",
+    "RemoteError",
+    "RemoteJSONRPCError",
+    "RequestOptions",
+    "RequestTimeoutError",
+    "ResponseCache",
+    "RootsCache",
+    "SkillVerificationError",
+    "TaskOptions",
+    "ToolError",
+    "ToolResultError",
+    "UserMessage",
+    "asgi_app",
+    "choose_model",
+    "compile_schema",
+    "is_https_url",
+    "is_within",
+    "negotiate",
+    "paginate",
+    "path_to_root",
+    "rank_completions",
+    "readable_roots",
+    "run",
+    "serve",
+    "tool",
+]
+
+_MODULES = {
+    "RateLimit": "aio.rate_limit",
+    "tool": "app.app",
+    "AssistantMessage": "app.content",
+    "Audio": "app.content",
+    "Image": "app.content",
+    "UserMessage": "app.content",
+    "ToolError": "app.tools",
+    "negotiate": "bindings.client",
+    "asgi_app": "bindings.server",
+    "run": "bindings.server",
+    "serve": "bindings.server",
+    "ClientResponseCache": "client.cache",
+    "ResponseCache": "client.cache",
+    "CompletionSession": "client.completion",
+    "choose_model": "client.model_preferences",
+    "FileRoots": "client.roots",
+    "ApprovedTools": "client.tools",
+    "KeyRing": "encryption",
+    "is_within": "endpoint.roots",
+    "path_to_root": "endpoint.roots",
+    "readable_roots": "endpoint.roots",
+    "AuthorizationError": "errors",
+    "AuthorizationServerUnavailableError": "errors",
+    "ConnectionClosedError": "errors",
+    "ConversionError": "errors",
+    "HTTPStatusError": "errors",
+    "InvalidMessageError": "errors",
+    "InvalidResponseError": "errors",
+    "InvalidSchemaError": "errors",
+    "JSONRPCError": "errors",
+    "LocalError": "errors",
+    "MCPError": "errors",
+    "ProtocolViolationError": "errors",
+    "RemoteError": "errors",
+    "RemoteJSONRPCError": "errors",
+    "RequestTimeoutError": "errors",
+    "SkillVerificationError": "errors",
+    "ToolResultError": "errors",
+    "is_https_url": "http.urls",
+    "compile_schema": "json_schema.validator",
+    "CacheHint": "server.cache_hints",
+    "rank_completions": "server.completion",
+    "paginate": "server.lists",
+    "RootsCache": "server.roots",
+    "TaskOptions": "server.task_options",
+    "Progress": "session.options",
+    "RequestOptions": "session.options",
+    "HTTPOptions": "transports.http_client.connection",
+    "ConversionReport": "versions.conversion.report",
+}
+
+__getattr__, __dir__ = lazy_module(__name__, names=_MODULES)

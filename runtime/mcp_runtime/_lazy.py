@@ -1,4 +1,4 @@
-"""Names of a package and the modules that hold them go in, a module `__getattr__` that loads on first use comes out."""
+"""Load the modules of a package when their names are first used."""
 
 from __future__ import annotations
 
@@ -10,9 +10,15 @@ from types import ModuleType
 
 
 def lazy_module(
-    package: str, modules: tuple[str, ...], names: Mapping[str, str]
+    package: str, *, names: Mapping[str, str], modules: tuple[str, ...] = ()
 ) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
-    """The `__getattr__` and `__dir__` of a package whose submodules are loaded when they are asked for (PEP 562)."""
+    """Return the `__getattr__` and the `__dir__` of a package (PEP 562).
+
+    Args:
+        package: The name of the package.
+        names: For each name the submodule that defines it, relative to the package.
+        modules: Submodules that are attributes of the package themselves.
+    """
 
     def get(name: str) -> object:
         if name in modules:
@@ -23,15 +29,15 @@ def lazy_module(
         setattr(sys.modules[package], name, value)
         return value
 
-    def names_known() -> list[str]:
-        return sorted({*vars(sys.modules[package]), *modules, *names})
+    def directory() -> list[str]:
+        return sorted({*modules, *names})
 
-    return get, names_known
+    return get, directory
 
 
 def _load(module: str) -> ModuleType:
-    """Import a module and all that it needs, without a search for garbage in between: classes and functions are none,
-    and to look at them again and again takes a twentieth of the time."""
+    """Import a module without garbage collection meanwhile: classes and functions are no garbage, and looking at them
+    again and again takes a twentieth of the time."""
     collects = gc.isenabled()
     gc.disable()
     try:

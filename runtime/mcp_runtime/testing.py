@@ -21,6 +21,8 @@ from .protocol.revision import Handshake, Revision
 from .session.interfaces import Transport
 from .transports.memory import MemoryTransport, linked_transports
 
+__all__ = ["ScriptedPeer"]
+
 _TIMEOUT: Final = 5.0  # Seconds to wait for what should be heard.
 
 

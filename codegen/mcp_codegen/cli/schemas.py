@@ -17,7 +17,6 @@ from ..model.ir import Object, Revision
 from ..output import write_files
 from ..paths import data_path
 from ..reports.clarity import Clarity, as_json, as_text, clarity_of
-
 from .options import (
     DIFFERENT,
     FAILED,

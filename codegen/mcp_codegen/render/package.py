@@ -11,7 +11,7 @@ from ..conversion.steps import Step
 from ..model.ir import Alias, Ref, Revision
 from ..paths import Templates
 from .calls import http, method_views, roles
-from .source import GENERATOR, _template_fault, format_module, print_template
+from .source import GENERATOR, format_module, print_template, template_error
 from .types import (
     declarations,
     docstring,
@@ -33,21 +33,24 @@ _TEMPLATES: Final = {
 # What the table of a revision says of its place: that it is there.
 _HERE: Final = "__name__"
 # What the module of the app gives to the index, and the calls that an app answers.
-_APP: Final = (
-    "App",
-    "AssistantMessage",
-    "Audio",
-    "Context",
-    "Image",
-    "TaskOptions",
-    "ToolError",
-    "UserMessage",
-    "tool",
-)
+_APP: Final = ("App", "Context")
 _OFFERED: Final = frozenset(
     {"call_tool", "list_tools", "read_resource", "list_resources", "list_resource_templates", "get_prompt"}
     | {"list_prompts", "complete"}
 )
+
+
+# The areas of the package beside its front door: the runtime's module, and what it is for.
+_AREAS: Final = {
+    "auth": ("mcp_runtime.auth", "OAuth 2.1: authorization for clients, resource servers and authorization servers."),
+    "http": (
+        "mcp_runtime.transports",
+        "HTTP: the ASGI application of a server, its limits, and the options of clients.",
+    ),
+    "skills": ("mcp_runtime.extensions.skills", "The skills extension: publish and verify skills."),
+    "tasks": ("mcp_runtime.extensions.tasks", "The tasks extension: requests whose result clients poll for."),
+    "testing": ("mcp_runtime.testing", "A scripted peer for tests of clients and servers."),
+}
 
 
 def render_revision(
@@ -102,6 +105,17 @@ def render_index(
     return format_module(print_template("index.py.jinja2", context, templates), "__init__.py")
 
 
+def render_areas(templates: Templates) -> dict[str, str]:
+    """Return the modules that export an area of the runtime, by name."""
+    texts = {
+        f"{name}.py": {"module": module, "doc": doc, "generator": GENERATOR} for name, (module, doc) in _AREAS.items()
+    }
+    return {
+        name: format_module(print_template("area.py.jinja2", context, templates), name)
+        for name, context in texts.items()
+    }
+
+
 def steps_module(older: Revision, newer: Revision) -> str:
     """The name of the module that holds the steps between two neighbours."""
     return f"{older.module}_{newer.module}"
@@ -132,7 +146,7 @@ def declared_types(revision: Revision, templates: Templates) -> str:
     try:
         return declarations(render_types(revision, templates))
     except jinja2.TemplateError as fault:
-        raise _template_fault("types", fault) from fault
+        raise template_error("types", fault) from fault
 
 
 def _second_name(each: Alias) -> dict[str, str]:

@@ -32,10 +32,10 @@ def print_template(template: str, context: Mapping[str, Any], templates: Templat
     try:
         return _environment(templates).get_template(template).render(context)
     except jinja2.TemplateError as fault:
-        raise _template_fault(template, fault) from fault
+        raise template_error(template, fault) from fault
 
 
-def _template_fault(template: str, fault: jinja2.TemplateError) -> CodegenError:
+def template_error(template: str, fault: jinja2.TemplateError) -> CodegenError:
     name, line = getattr(fault, "name", None) or template, getattr(fault, "lineno", None)
     return CodegenError(f"the template {name}{f', line {line}' if line else ''}: {fault.message}")
 
@@ -56,7 +56,11 @@ def _without_unused(text: str) -> str:
     used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
     lines = text.split("\n")
     for node in reversed(tree.body):
-        if isinstance(node, ast.ImportFrom) and not any(alias.asname == alias.name for alias in node.names):
+        if (
+            isinstance(node, ast.ImportFrom)
+            and node.module != "__future__"
+            and not any(alias.asname == alias.name for alias in node.names)
+        ):
             kept = [alias for alias in node.names if (alias.asname or alias.name) in used]
             names = ", ".join(ast.unparse(alias) for alias in kept)
             statement = f"from {'.' * node.level}{node.module or ''} import {names}"

@@ -364,7 +364,7 @@ def _scopes_of(registry: Registry) -> Callable[[BaseServer, str, Any], Sequence[
 
 def _lifespan_of(app: BaseApp[Any]) -> Callable[[BaseServer], AbstractAsyncContextManager[LifespanStates]]:
     def lifespan(self: BaseServer) -> AbstractAsyncContextManager[LifespanStates]:
-        return app._enter_lifespans()
+        return app._enter_lifespans()  # pyright: ignore[reportPrivateUsage]
 
     return lifespan
 

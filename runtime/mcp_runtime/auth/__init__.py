@@ -1,1 +1,135 @@
-"""A server that wants authorization goes in, requests that it takes come out."""
+"""OAuth 2.1 in its three roles: client, resource server and authorization server."""
+
+from typing import TYPE_CHECKING
+
+from .._lazy import lazy_module
+
+if TYPE_CHECKING:
+    from ..session.identity import AuthenticatedUser as AuthenticatedUser
+    from .authorization_server.app import AuthorizationServer as AuthorizationServer
+    from .authorization_server.app import (
+        AuthorizationServerLimits as AuthorizationServerLimits,
+    )
+    from .authorization_server.http import Request as Request
+    from .authorization_server.http import Response as Response
+    from .authorization_server.login import Login as Login
+    from .authorization_server.models import OAuthClient as OAuthClient
+    from .authorization_server.models import OAuthError as OAuthError
+    from .authorization_server.models import OAuthErrorCode as OAuthErrorCode
+    from .authorization_server.storage import (
+        AuthorizationStorage as AuthorizationStorage,
+    )
+    from .authorization_server.storage import SQLiteStorage as SQLiteStorage
+    from .authorization_server.tokens import TokenLifetimes as TokenLifetimes
+    from .authorization_server.upstream import UpstreamProvider as UpstreamProvider
+    from .client.browser import LoopbackBrowser as LoopbackBrowser
+    from .client.file_storage import FileTokenStorage as FileTokenStorage
+    from .client.file_storage import KeyringTokenStorage as KeyringTokenStorage
+    from .client.grants import AuthorizationCode as AuthorizationCode
+    from .client.grants import ClientCredentials as ClientCredentials
+    from .client.grants import Grant as Grant
+    from .client.grants import IdentityAssertion as IdentityAssertion
+    from .client.grants import JWTAssertion as JWTAssertion
+    from .client.grants import TokenRequest as TokenRequest
+    from .client.provider import OAuthClientProvider as OAuthClientProvider
+    from .client.storage import InMemoryTokenStorage as InMemoryTokenStorage
+    from .client.storage import OAuthClientInformation as OAuthClientInformation
+    from .client.storage import OAuthToken as OAuthToken
+    from .client.storage import StoredCredentials as StoredCredentials
+    from .client.storage import TokenStorage as TokenStorage
+    from .metadata import DiscoveryMethod as DiscoveryMethod
+    from .resource_server.dpop import DPoPVerifier as DPoPVerifier
+    from .resource_server.dpop import InMemoryReplayCache as InMemoryReplayCache
+    from .resource_server.dpop import ReplayCache as ReplayCache
+    from .resource_server.protection import ResourceServer as ResourceServer
+    from .resource_server.verifiers import AnyVerifier as AnyVerifier
+    from .resource_server.verifiers import (
+        IntrospectionVerifier as IntrospectionVerifier,
+    )
+    from .resource_server.verifiers import JWTVerifier as JWTVerifier
+    from .resource_server.verifiers import TokenVerifier as TokenVerifier
+    from .url_policy import URLPolicy as URLPolicy
+
+__all__ = [
+    "AnyVerifier",
+    "AuthenticatedUser",
+    "AuthorizationCode",
+    "AuthorizationServer",
+    "AuthorizationServerLimits",
+    "AuthorizationStorage",
+    "ClientCredentials",
+    "DPoPVerifier",
+    "DiscoveryMethod",
+    "FileTokenStorage",
+    "Grant",
+    "IdentityAssertion",
+    "InMemoryReplayCache",
+    "InMemoryTokenStorage",
+    "IntrospectionVerifier",
+    "JWTAssertion",
+    "JWTVerifier",
+    "KeyringTokenStorage",
+    "Login",
+    "LoopbackBrowser",
+    "OAuthClient",
+    "OAuthClientInformation",
+    "OAuthClientProvider",
+    "OAuthError",
+    "OAuthErrorCode",
+    "OAuthToken",
+    "ReplayCache",
+    "Request",
+    "ResourceServer",
+    "Response",
+    "SQLiteStorage",
+    "StoredCredentials",
+    "TokenLifetimes",
+    "TokenRequest",
+    "TokenStorage",
+    "TokenVerifier",
+    "URLPolicy",
+    "UpstreamProvider",
+]
+
+_MODULES = {
+    "AuthenticatedUser": "resource_server.verifiers",
+    "AuthorizationServer": "authorization_server.app",
+    "AuthorizationServerLimits": "authorization_server.app",
+    "Request": "authorization_server.http",
+    "Response": "authorization_server.http",
+    "Login": "authorization_server.login",
+    "OAuthClient": "authorization_server.models",
+    "OAuthError": "authorization_server.models",
+    "OAuthErrorCode": "authorization_server.models",
+    "AuthorizationStorage": "authorization_server.storage",
+    "SQLiteStorage": "authorization_server.storage",
+    "TokenLifetimes": "authorization_server.tokens",
+    "UpstreamProvider": "authorization_server.upstream",
+    "LoopbackBrowser": "client.browser",
+    "FileTokenStorage": "client.file_storage",
+    "KeyringTokenStorage": "client.file_storage",
+    "AuthorizationCode": "client.grants",
+    "ClientCredentials": "client.grants",
+    "Grant": "client.grants",
+    "IdentityAssertion": "client.grants",
+    "JWTAssertion": "client.grants",
+    "TokenRequest": "client.grants",
+    "OAuthClientProvider": "client.provider",
+    "InMemoryTokenStorage": "client.storage",
+    "OAuthClientInformation": "client.storage",
+    "OAuthToken": "client.storage",
+    "StoredCredentials": "client.storage",
+    "TokenStorage": "client.storage",
+    "DiscoveryMethod": "metadata",
+    "DPoPVerifier": "resource_server.dpop",
+    "InMemoryReplayCache": "resource_server.dpop",
+    "ReplayCache": "resource_server.dpop",
+    "ResourceServer": "resource_server.protection",
+    "AnyVerifier": "resource_server.verifiers",
+    "IntrospectionVerifier": "resource_server.verifiers",
+    "JWTVerifier": "resource_server.verifiers",
+    "TokenVerifier": "resource_server.verifiers",
+    "URLPolicy": "url_policy",
+}
+
+__getattr__, __dir__ = lazy_module(__name__, names=_MODULES)

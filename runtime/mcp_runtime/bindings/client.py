@@ -81,7 +81,7 @@ class BaseClient(ClientCore):
 
     async def __aenter__(self) -> Self:
         if not self._revisions:
-            await self._open([ready_candidate(self)])
+            await self._open([ready_candidate(self.revision, self)])
             return self
         from ..versions.client_adapter import ClientAdapter
 
@@ -102,4 +102,6 @@ async def negotiate(*clients: BaseClient) -> ClientCore:
 
     Clients are given oldest revision first; the newest is offered. The client that comes back is open: close it.
     """
-    return await clients[-1]._open([ready_candidate(client) for client in clients])
+    return await clients[-1]._open(  # pyright: ignore[reportPrivateUsage]
+        [ready_candidate(client.revision, client) for client in clients]
+    )

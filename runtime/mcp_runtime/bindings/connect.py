@@ -27,10 +27,12 @@ def connect(
         return client_class.http(target, revisions=revisions, **settings)
     if isinstance(target, BaseServer):
         return client_class.memory(target, revisions=revisions, **settings)
-    words = [each for each in target if isinstance(each, str)]
+    words = [item for item in target if isinstance(item, str)]
     if words:
         return client_class.stdio(*words, revisions=revisions, **settings)
-    return client_class.memory(*target, revisions=revisions, **settings)
+    return client_class.memory(
+        *(item for item in target if isinstance(item, BaseServer)), revisions=revisions, **settings
+    )
 
 
 def newest_client(package: str) -> type[BaseClient]:

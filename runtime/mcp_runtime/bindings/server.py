@@ -104,7 +104,7 @@ def services_of(servers: Sequence[ServerCore | Candidate[ServerCore]]) -> list[C
     """Return the service of each of these servers, or of those that are made when they are needed, oldest protocol
     version first."""
     return service_candidates(
-        [ready_candidate(server) if isinstance(server, ServerCore) else server for server in servers]
+        [ready_candidate(server.revision, server) if isinstance(server, ServerCore) else server for server in servers]
     )
 
 

@@ -38,33 +38,40 @@ class HTTPServerSettings(ASGISettings, total=False):
     uvicorn: dict[str, Any] | None
 
 
-class ClientSettings(TypedDict, total=False):
-    """The keywords of a client's constructor."""
-
+class _ClientSettings(TypedDict, total=False):
     name: str
     version: str
     capabilities: Mapping[str, Any] | None
     connect_options: RequestOptions
     ping_interval: float | None
-    revisions: RevisionChoice
     extensions: Sequence[Extension]
     cache: ClientResponseCache | bool
     roots: FileRoots | None
 
 
-class StdioClientSettings(ClientSettings, total=False):
-    """The keywords of `Client.stdio`."""
-
+class _StdioSettings(TypedDict, total=False):
     env: Mapping[str, str] | None
     cwd: str | None
     stderr: Callable[[str], None] | None
 
 
-class HTTPClientSettings(ClientSettings, total=False):
-    """The keywords of `Client.http`."""
-
+class _HTTPSettings(TypedDict, total=False):
     http: HTTPOptions | None
 
 
-class ConnectSettings(StdioClientSettings, HTTPClientSettings, total=False):
-    """The keywords of `connect`, for any kind of target."""
+class ClientSettings(_ClientSettings, total=False):
+    """The keywords of a client's constructor."""
+
+    revisions: RevisionChoice
+
+
+class StdioClientSettings(ClientSettings, _StdioSettings, total=False):
+    """The keywords of `Client.stdio`."""
+
+
+class HTTPClientSettings(ClientSettings, _HTTPSettings, total=False):
+    """The keywords of `Client.http`."""
+
+
+class ConnectSettings(_ClientSettings, _StdioSettings, _HTTPSettings, total=False):
+    """The keywords of `connect` besides `client` and `revisions`, for any kind of target."""

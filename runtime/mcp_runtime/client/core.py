@@ -136,9 +136,10 @@ class ClientCore(Endpoint):
         rows = self._input_handlers()
 
         def is_answerable(result: Any) -> bool:
-            return hasattr(result, "input_requests") and all(
-                input_request.method in rows for input_request in (result.input_requests or {}).values()
-            )
+            if not hasattr(result, "input_requests"):
+                return False
+            input_requests: dict[str, Any] = result.input_requests or {}
+            return all(input_request.method in rows for input_request in input_requests.values())
 
         async def answer(input_request: Any) -> Any:
             return await self._answer_input_request(rows[input_request.method], input_request.params)

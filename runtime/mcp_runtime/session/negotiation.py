@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, TypeVar
 
 from pydantic_core import from_json
 
@@ -14,16 +14,7 @@ from ..protocol.models import is_object
 from ..protocol.revision import META, Handshake, Revision
 from .interfaces import Candidate, Service, Transport
 
-
-class HasRevision(Protocol):
-    """Something of one protocol version."""
-
-    @property
-    def revision(self) -> Revision: ...
-
-
 T = TypeVar("T")
-ItemT = TypeVar("ItemT", bound=HasRevision)
 
 
 class LazyCandidate(Generic[T]):
@@ -42,9 +33,9 @@ class LazyCandidate(Generic[T]):
         return self._made
 
 
-def ready_candidate(item: ItemT) -> LazyCandidate[ItemT]:
+def ready_candidate(revision: Revision, item: T) -> LazyCandidate[T]:
     """Return the candidate of something that is made already."""
-    return LazyCandidate(item.revision.id, isinstance(item.revision.lifecycle, Handshake), lambda: item)
+    return LazyCandidate(revision.id, isinstance(revision.lifecycle, Handshake), lambda: item)
 
 
 def select_service(candidates: Sequence[Candidate[Service]], first: bytes) -> Service | None:

@@ -48,7 +48,7 @@ def _candidates(
     family = import_module(own.package)
     known: dict[str, str] = family.REVISIONS
     if own.id not in known and revisions == "all":
-        return [ready_candidate(endpoint)]  # A conversation of its own, which has no other revisions.
+        return [ready_candidate(own, endpoint)]  # A conversation of its own, which has no other revisions.
     joined = {id for older, newer, _ in family.STEPS for id in (older, newer)} | {own.id}
     wanted = [id for id in known if id in joined] if revisions == "all" else list(revisions)
     for id in wanted:
@@ -64,5 +64,5 @@ def _candidates(
     found: list[Candidate[EndpointT]] = []
     for id in known:
         if id in wanted:
-            found.append(ready_candidate(endpoint) if id == own.id else later(id))
+            found.append(ready_candidate(own, endpoint) if id == own.id else later(id))
     return found

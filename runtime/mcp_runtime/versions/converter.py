@@ -100,9 +100,8 @@ class MessageConverter:
         )
 
         async def handle_request(ctx: Context, params: Any) -> Any:
-            wire_channel, message = ctx._channel, cast(
-                RequestReceived, ctx._message
-            )  # pyright: ignore[reportPrivateUsage]
+            wire_channel = ctx._channel  # pyright: ignore[reportPrivateUsage]
+            message = cast(RequestReceived, ctx._message)  # pyright: ignore[reportPrivateUsage]
             channel = ConvertingChannel(self, wire_channel, message)
 
             async def run(handler_params: Any) -> Any:
@@ -248,7 +247,7 @@ class MessageConverter:
 
         async def retry(arguments: dict[str, Any]) -> Any:
             state = {} if arguments["requestState"] is None else {"requestState": arguments["requestState"]}
-            inputs = {**arguments, "inputResponses": arguments["inputResponses"] or {}}
+            inputs: dict[str, Any] = {**arguments, "inputResponses": arguments["inputResponses"] or {}}
             del inputs["requestState"]
             return await run(validator(handler_row.params)({**inputs, **state}))
 

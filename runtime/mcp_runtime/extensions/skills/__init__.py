@@ -1,4 +1,23 @@
-"""Skills: folders go in and are served, entries of a server go in and what it gives is checked against them (SEP-2640)."""
+"""The skills extension (SEP-2640): publish directories of skills, and verify those of a server."""
 
-from .client import VerifiedSkill as VerifiedSkill
-from .provider import SkillDirectory as SkillDirectory
+from typing import TYPE_CHECKING
+
+from ..._lazy import lazy_module
+
+if TYPE_CHECKING:
+    from .client import VerifiedSkill as VerifiedSkill
+    from .entry import SkillEntry as SkillEntry
+    from .provider import SkillDirectory as SkillDirectory
+    from .server import SkillServerMixin as SkillServerMixin
+
+__all__ = ["SkillDirectory", "SkillEntry", "SkillServerMixin", "VerifiedSkill"]
+
+__getattr__, __dir__ = lazy_module(
+    __name__,
+    names={
+        "VerifiedSkill": "client",
+        "SkillEntry": "entry",
+        "SkillDirectory": "provider",
+        "SkillServerMixin": "server",
+    },
+)

@@ -1,8 +1,25 @@
-"""Calls go in whose handlers take long; tasks come out, which clients ask for until their results are there."""
+"""The tasks extension: requests that are answered with a task, whose result clients poll for."""
 
-from ...server.task_options import TaskOptions as TaskOptions
-from .client import wait_for_task as wait_for_task
-from .server import TaskServerMixin as TaskServerMixin
-from .store import InMemoryTaskStore as InMemoryTaskStore
-from .store import TaskRecord as TaskRecord
-from .store import TaskStore as TaskStore
+from typing import TYPE_CHECKING
+
+from ..._lazy import lazy_module
+
+if TYPE_CHECKING:
+    from .client import wait_for_task as wait_for_task
+    from .server import TaskServerMixin as TaskServerMixin
+    from .store import InMemoryTaskStore as InMemoryTaskStore
+    from .store import TaskRecord as TaskRecord
+    from .store import TaskStore as TaskStore
+
+__all__ = ["InMemoryTaskStore", "TaskRecord", "TaskServerMixin", "TaskStore", "wait_for_task"]
+
+__getattr__, __dir__ = lazy_module(
+    __name__,
+    names={
+        "wait_for_task": "client",
+        "TaskServerMixin": "server",
+        "InMemoryTaskStore": "store",
+        "TaskRecord": "store",
+        "TaskStore": "store",
+    },
+)

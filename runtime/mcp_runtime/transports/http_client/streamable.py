@@ -185,7 +185,7 @@ class StreamableHTTPClient:
                 self._tools.read(request, message, self.revision)
             kept.append(message)
         if kept:
-            receive(kept if isinstance(message, list) and self.revision.batches else kept[0])
+            receive(kept if isinstance(received, list) and self.revision.batches else kept[0])
         return ours
 
     async def _refresh_tool_headers(self, request: RequestMessage) -> bool:

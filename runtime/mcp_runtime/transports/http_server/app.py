@@ -125,7 +125,11 @@ class MCPASGIApp:
         self._stateful = StatefulHandler(shaking, self._lifespans, self._sessions, self._keep_alive)
         self._legacy_sse = (
             LegacySSEHandler(
-                [ready_candidate(each) for each in shaking], "/sse", "/messages", limits.max_sessions, self._keep_alive
+                [ready_candidate(each.revision, each) for each in shaking],
+                "/sse",
+                "/messages",
+                limits.max_sessions,
+                self._keep_alive,
             )
             if legacy_sse
             else None

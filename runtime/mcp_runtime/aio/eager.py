@@ -1,20 +1,22 @@
-"""A coroutine goes in, and has run up to where it first waits when its task comes out, or None where it has ended; and
-when what it waits for comes in, it goes on at once. Or it runs in the task that is there already: `ResumedCoroutine`.
+"""Start coroutines at once, and resume them at once: fast paths of the event loop.
 
-Python 3.12 can do that by itself. Before, a spare task stands ready: the first step runs in its name, so that
-`asyncio.current_task()`, timeouts and cancel scopes know no difference, and what then waits goes on inside it. What
-ends in its first step, as most handlers do, costs neither a task nor a turn of the event loop.
+`task_starter`, `pending_future` and `first_step` are the ways in; with `MCP_FAST_PATHS=0` they return what asyncio itself
+does. Python 3.12 starts tasks eagerly by itself. Before, a parked task stands ready: the first step of a coroutine runs in
+its name, so that `asyncio.current_task()`, timeouts and cancel scopes notice no difference, and the rest runs inside it. A
+coroutine that ends in its first step, as most handlers do, costs neither a task nor an iteration of the event loop.
 """
 
 from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Callable, Coroutine, Generator
+from collections.abc import Awaitable, Callable, Coroutine, Generator
 from contextvars import Context, copy_context
 from sys import getrefcount
-from typing import Any, Final, Self, TypeVar
+from typing import Any, Final, Protocol, Self, TypeVar
 from weakref import getweakrefcount
+
+from . import fast_paths
 
 Coro = Coroutine[Any, Any, None]
 T = TypeVar("T")
@@ -24,63 +26,118 @@ _BUILT_IN: Final = sys.version_info >= (3, 12)
 _CURRENT: Final[dict[asyncio.AbstractEventLoop, asyncio.Task[Any]]] = getattr(asyncio.tasks, "_current_tasks", {})
 
 
-class EagerTaskStarter:
+class TaskStarter(Protocol):
     """Starts coroutines in one event loop, from inside or outside of a task."""
+
+    def start(self, coro: Coro) -> asyncio.Task[None] | None:
+        """Start a coroutine. Return its task, or None if it has ended already."""
+        ...
+
+    async def close(self) -> None: ...
+
+
+class ResultFuture(asyncio.Future[T]):
+    """A future whose task resumes in a later iteration of the event loop."""
+
+    def set_result_now(self, result: T) -> None:
+        """Set the result."""
+        self.set_result(result)
+
+
+def task_starter(loop: asyncio.AbstractEventLoop) -> TaskStarter:
+    """Return what starts coroutines: at once up to their first wait, or as asyncio's tasks do."""
+    return EagerTaskStarter(loop) if fast_paths.ENABLED else PlainTaskStarter(loop)
+
+
+def pending_future(loop: asyncio.AbstractEventLoop) -> ResultFuture[Any]:
+    """Return a future for one task to await, which resumes at once when the result is set, or as asyncio's futures do."""
+    return InlineFuture(loop=loop) if fast_paths.ENABLED else ResultFuture(loop=loop)
+
+
+def first_step(coro: Coroutine[Any, Any, T]) -> Awaitable[T]:
+    """Run a coroutine in the current task up to its first wait, and return the rest to be awaited in the same task.
+
+    Raises StopIteration with the result if it has no wait, and what the coroutine raises.
+    """
+    return ResumedCoroutine(coro, coro.send(None)) if fast_paths.ENABLED else coro
+
+
+class PlainTaskStarter:
+    """Starts coroutines as ordinary tasks."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+
+    def start(self, coro: Coro) -> asyncio.Task[None] | None:
+        """Start a coroutine in the next iteration of the event loop."""
+        return self._loop.create_task(coro)
+
+    async def close(self) -> None:
+        """Do nothing: there is no parked task."""
+
+
+class EagerTaskStarter:
+    """Starts coroutines at once, in the name of a parked task."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
         self._parked: _ParkedTask | None = None
 
     def start(self, coro: Coro) -> asyncio.Task[None] | None:
-        """Run a coroutine: at once up to where it first waits, or as an ordinary task where no spare is ready. What it waits
-        for then, or how it failed, is left to the spare task."""
+        """Run a coroutine up to its first wait, or start an ordinary task if no parked task is ready. The parked task
+        waits for the rest, or fails as the coroutine did."""
         if _BUILT_IN:
             return asyncio.Task(coro, loop=self._loop, eager_start=True)  # type: ignore[call-arg]
-        spare = self._parked
-        if spare is None or not spare.parked:
-            if spare is None or spare.done():
+        parked = self._parked
+        if parked is None or not parked.parked:
+            if parked is None or parked.done():
                 self._parked = _ParkedTask(self._loop)
             return self._loop.create_task(coro)
-        held, watched = getrefcount(spare), getweakrefcount(spare)
+        references, weak_references = getrefcount(parked), getweakrefcount(parked)
         context, loop, ended = copy_context(), self._loop, False
-        outer = _CURRENT.get(loop)
-        _CURRENT[loop] = spare
+        current = _CURRENT.get(loop)
+        _CURRENT[loop] = parked
         try:
             waits_for = context.run(coro.send, None)
         except StopIteration:
             ended = True
         except (KeyboardInterrupt, SystemExit):
             raise
-        except BaseException as fault:
-            spare.end(fault)
+        except BaseException as error:
+            parked.end(error)
         else:
-            spare.take_over(coro, context, waits_for)
+            parked.take_over(coro, context, waits_for)
         finally:
-            if outer is None:
+            if current is None:
                 del _CURRENT[loop]
             else:
-                _CURRENT[loop] = outer
-        if ended and not spare.marked and getrefcount(spare) == held and getweakrefcount(spare) == watched:
+                _CURRENT[loop] = current
+        if (
+            ended
+            and not parked.marked
+            and getrefcount(parked) == references
+            and getweakrefcount(parked) == weak_references
+        ):
             return None
-        if ended:  # Somebody knows this task: it must not come back as that of another coroutine.
-            spare.end(None)
+        if ended:  # Somebody has a reference to this task: it must not run another coroutine.
+            parked.end(None)
         self._parked = _ParkedTask(self._loop)
-        return None if ended else spare
+        return None if ended else parked
 
     async def close(self) -> None:
-        """End the spare task."""
+        """Cancel the parked task."""
         if self._parked is not None:
             self._parked.cancel()
             await asyncio.wait([self._parked])
 
 
 class _ParkedTask(asyncio.Task[None]):
-    """A task that waits until it is given something to do. `marked` tells that somebody has left a trace on it."""
+    """A task that waits for a coroutine to run. `marked` is set once somebody has added a callback to it or cancelled it."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.parked = self.marked = False
-        self._call: asyncio.Future[None] = loop.create_future()
-        self._done_callbacks: tuple[Coro, Context, Any] | None = None
+        self._signal: asyncio.Future[None] = loop.create_future()
+        self._rest: tuple[Coro, Context, Any] | None = None
         super().__init__(self._park(), loop=loop)
 
     def add_done_callback(self, *arguments: Any, **named: Any) -> None:
@@ -92,38 +149,38 @@ class _ParkedTask(asyncio.Task[None]):
         return super().cancel(msg)
 
     def take_over(self, coro: Coro, context: Context, waits_for: Any) -> None:
-        """Go on with a coroutine, in its own context, once there is what it waits for."""
-        self._done_callbacks = coro, context, waits_for
+        """Run the rest of a coroutine, in its own context, once what it waits for is there."""
+        self._rest = coro, context, waits_for
         self.end(None)
 
     def end(self, error: BaseException | None) -> None:
-        """Wait no longer; without anything to go on with, be done, with this fault if there is one."""
+        """Stop waiting; without a coroutine to run, end, with this error if there is one."""
         self.parked = False
-        if self._call.done():  # It was cancelled meanwhile.
+        if self._signal.done():  # The task was cancelled meanwhile.
             return
         if isinstance(error, asyncio.CancelledError):
-            self._call.cancel()
+            self._signal.cancel()
         elif error is not None:
-            self._call.set_exception(error)
+            self._signal.set_exception(error)
         else:
-            self._call.set_result(None)
+            self._signal.set_result(None)
 
     def _park(self) -> Generator[Any, None, None]:
         self.parked = True
         cancelled: asyncio.CancelledError | None = None
         try:
-            yield from self._call
-        except asyncio.CancelledError as fault:
-            cancelled = fault
+            yield from self._signal
+        except asyncio.CancelledError as error:
+            cancelled = error
         self.parked = False
-        if self._done_callbacks is not None:
-            yield from _finish(*self._done_callbacks, cancelled)
+        if self._rest is not None:
+            yield from _finish(*self._rest, cancelled)
         elif cancelled is not None:
             raise cancelled
 
 
 def _finish(coro: Coro, context: Context, waits_for: Any, error: BaseException | None) -> Generator[Any, None, None]:
-    """What a task does with a coroutine after its first step; a cancellation that is due goes where it waits."""
+    """Run a coroutine after its first step, as a task does; a pending cancellation is raised where it waits."""
     if error is not None and asyncio.isfuture(waits_for) and waits_for.cancel(*error.args):
         error = None
     while True:
@@ -140,7 +197,7 @@ def _finish(coro: Coro, context: Context, waits_for: Any, error: BaseException |
 
 
 class ResumedCoroutine(Generator[Any, Any, T]):
-    """A coroutine whose first step was made by hand, and what it waits for since; to be awaited in the same task."""
+    """A coroutine after its first step, and what it waits for; to be awaited in the same task."""
 
     def __init__(self, coro: Coroutine[Any, Any, T], waits_for: Any) -> None:
         self._coro = coro
@@ -156,9 +213,9 @@ class ResumedCoroutine(Generator[Any, Any, T]):
         return self._coro.throw(*error)
 
 
-class InlineFuture(asyncio.Future[T]):
-    """A future whose task goes on within `settle`: any other waits for the next turn of the event loop, for which the
-    loop looks at all its descriptors. For one task to await."""
+class InlineFuture(ResultFuture[T]):
+    """A future whose task resumes within `set_result_now`: any other resumes in the next iteration of the event loop, in
+    which the loop looks at all its descriptors. For one task to await."""
 
     _wake: tuple[Callable[[Any], object], Context | None] | None = None
 
@@ -167,7 +224,7 @@ class InlineFuture(asyncio.Future[T]):
         super().add_done_callback(fn, context=context)
 
     def set_result_now(self, result: T) -> None:
-        """Set the result. Inside of another task, which has to come to its own wait first, that is all."""
+        """Set the result, and resume the task that awaits it, unless another task is running."""
         wake, self._wake = self._wake, None
         if wake is None or asyncio.current_task(self.get_loop()) is not None:
             self.set_result(result)

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from pydantic import BaseModel
 
-from ..aio.eager import InlineFuture
+from ..aio.eager import ResultFuture, pending_future
 from ..errors import ConnectionClosedError, MCPError, RequestTimeoutError
 from ..protocol.jsonrpc import Id
 from ..protocol.revision import Request
@@ -24,7 +24,7 @@ class PendingRequest:
 
     id: Id
     row: Request[Any]
-    future: InlineFuture[BaseModel]
+    future: ResultFuture[BaseModel]
     on_progress: OnProgress | None
     timeout: float | None
     hard_deadline: float | None
@@ -55,7 +55,7 @@ class PendingRequests:
         last progress, but at the latest after `options.max_timeout` seconds."""
         latest = None if options.max_timeout is None else self._loop.time() + options.max_timeout
         pending = self._open[id] = PendingRequest(
-            id, row, InlineFuture(loop=self._loop), options.on_progress, options.timeout, latest
+            id, row, pending_future(self._loop), options.on_progress, options.timeout, latest
         )
         self._set_deadline(pending)
         return pending

@@ -1,4 +1,4 @@
-"""How a handler ended goes in; out comes what its peer is told of it."""
+"""Run the handlers of requests and notifications, in sessions and for stateless requests."""
 
 from __future__ import annotations
 
@@ -13,13 +13,41 @@ from ..protocol.jsonrpc import INTERNAL_ERROR
 from .pending import log
 
 
-def error_response(connection: Connection, request: RequestReceived, error: BaseException) -> tuple[bytes, int]:
-    """The answer to a request whose handler failed, and its code: the other side is told what was said to be told to it,
-    and nothing else."""
+async def run_request_handler(
+    connection: Connection, request: RequestReceived, handler: Awaitable[Any]
+) -> tuple[bytes, int] | None:
+    """Return the encoded response to a request and its error code, 0 for a result; None if the client has cancelled the
+    request meanwhile.
+
+    An exception of the handler becomes an error response. Raises CancelledError only if the current task is cancelled.
+    """
+    try:
+        result = await handler
+        is_open = request.open
+        response = connection.send_result(request, result), 0
+    except (Exception, asyncio.CancelledError) as error:
+        if _is_task_cancelled(error):
+            raise
+        is_open = request.open
+        response = _error_response(connection, request, error)
+    return response if is_open else None
+
+
+async def run_notification_handler(notification: NotificationReceived, handler: Awaitable[Any]) -> None:
+    """Run the handler of a notification; log what it raises, because a notification has no response."""
+    try:
+        await handler
+    except Exception:
+        log.exception("the handler of %r failed", notification.row.method)
+
+
+def _error_response(connection: Connection, request: RequestReceived, error: BaseException) -> tuple[bytes, int]:
+    """Return the error response to a request whose handler failed, and its code. The client learns what a JSONRPCError
+    says, and of other exceptions only that there was one."""
     if isinstance(error, JSONRPCError):
         code = connection.revision.error_code_to_send(error.code)
         if code != error.code:
-            log.warning("%r: %d is sent for the code %d, which is reserved", request.row.method, code, error.code)
+            log.warning("%r: %d is sent instead of the reserved code %d", request.row.method, code, error.code)
         return connection.send_error(request, code, error.message, error.data), code
     if isinstance(error, InvalidMessageError):
         log.error("%s", error)
@@ -28,15 +56,7 @@ def error_response(connection: Connection, request: RequestReceived, error: Base
     return connection.send_error(request, INTERNAL_ERROR, "internal error"), INTERNAL_ERROR
 
 
-def is_cancelled(error: BaseException) -> bool:
-    """Whether it is the current task that was cancelled, and not something that its handler waited for."""
+def _is_task_cancelled(error: BaseException) -> bool:
+    """Return True if the current task is cancelled, and not only something that it waited for."""
     task = asyncio.current_task() if isinstance(error, asyncio.CancelledError) else None
     return task is not None and task.cancelling() > 0
-
-
-async def run_notification_handler(notification: NotificationReceived, handler: Awaitable[Any]) -> None:
-    """Let a notification be handled; nobody waits for an answer."""
-    try:
-        await handler
-    except Exception:
-        log.exception("the handler of %r failed", notification.row.method)

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from pydantic import BaseModel
 
-from ..aio.eager import EagerTaskStarter
+from ..aio.eager import TaskStarter, task_starter
 from ..errors import (
     ConnectionClosedError,
     MCPError,
@@ -42,7 +42,7 @@ from .identity import RequestAuth
 from .interfaces import Channel, PushTransport, Reply, RequestTransport, Send, Transport
 from .options import RequestOptions
 from .pending import PendingRequests, log
-from .replies import error_response, is_cancelled, run_notification_handler
+from .replies import run_notification_handler, run_request_handler
 
 _DRAIN_SECONDS: Final = 1.0  # Seconds that handlers get to finish once the peer has ended the conversation.
 _CANCEL_SECONDS: Final = 0.4  # And again to take note that they are cancelled.
@@ -74,7 +74,7 @@ class Session:
         transport: Transport | RequestTransport,
         handle: Callable[[Channel, RequestReceived | NotificationReceived], Awaitable[Any]],
         on_initialize: Callable[[Connection, RequestReceived], BaseModel] | None = None,
-        starter: EagerTaskStarter | None = None,
+        starter: TaskStarter | None = None,
         auth: RequestAuth | None = None,
     ) -> None:
         self.connection = connection
@@ -87,7 +87,7 @@ class Session:
         self._running: dict[Id, RunningRequest] = {}
         self._tasks: dict[asyncio.Task[None], None] = {}
         self._loop = asyncio.get_running_loop()
-        self._starter = starter or EagerTaskStarter(self._loop)
+        self._starter = starter or task_starter(self._loop)
         self._shares_starter = starter is not None
         self._input_ended: asyncio.Future[None] | None = None
         self._closed: asyncio.Future[None] | None = None
@@ -143,7 +143,11 @@ class Session:
             if self._input_ended is not None and not self._input_ended.done():
                 self._input_ended.set_result(None)
         else:
-            event = self.connection.oversized() if data is OVERSIZED_MESSAGE else self.connection.receive(data)
+            event = (
+                self.connection.oversized()
+                if data is OVERSIZED_MESSAGE
+                else self.connection.receive_message(jsonrpc.decode(data))
+            )
             self.handle_event(event, self._send, self)
 
     def receive_message(self, message: jsonrpc.Message | list[jsonrpc.Message]) -> None:
@@ -206,28 +210,20 @@ class Session:
             self._push_transport.resume()
 
     async def _run_request_handler(self, request: RequestReceived, reply: Reply, channel: Channel) -> None:
-        """Run a handler and send what it gives; its own faults never end the conversation."""
-        code, serving = 0, None
+        """Run a handler and send its response; what it raises never ends the session."""
+        running = None
         try:
-            result = await self.handle(channel, request)
-            is_wanted = (
-                request.open
-            )  # Who has cancelled wants no answer, also not that of a handler which did not care.
-            answer = self.connection.send_result(request, result)
-        except (Exception, asyncio.CancelledError) as fault:
-            if is_cancelled(fault):
-                raise
-            is_wanted = request.open
-            answer, code = error_response(self.connection, request, fault)
+            response = await run_request_handler(self.connection, request, self.handle(channel, request))
         finally:
-            if self._running and (serving := self._running.get(request.id)) is not None and serving.request is request:
-                self._handler_done(serving.task)
-        if is_wanted:
-            if serving is not None:  # It is its own: nobody else has the id as long as the request is open.
-                del self._running[request.id]
-                if not self._running:
-                    self._running.clear()  # Gives back what it had grown to.
-            reply(answer, code)
+            if self._running and (running := self._running.get(request.id)) is not None and running.request is request:
+                self._handler_done(running.task)
+        if response is None:
+            return
+        if running is not None:  # The entry is this request's: the id is in use as long as the request is open.
+            del self._running[request.id]
+            if not self._running:
+                self._running.clear()  # Frees the memory of the entries.
+        reply(*response)
 
     def _cancel(self, id: Id) -> None:
         """Stop the handler of a request; the request is over at once."""

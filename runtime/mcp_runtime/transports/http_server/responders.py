@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, Final
 
 from pydantic import BaseModel
 
@@ -12,18 +12,19 @@ from ...errors import ConnectionClosedError
 from ...http.asgi import Receive, Send
 from ...http.server_rules import RequestHead
 from ...protocol.connection import Connection
-from ...protocol.events import RequestReceived
 from ...protocol.jsonrpc import Message
 from ...protocol.revision import Notification, Request
 from ...session.identity import RequestAuth
 from ...session.options import RequestOptions
-from ...session.replies import error_response
 from ...session.session import Session
 from .event_store import InMemoryEventStore
 from .streams import SSEStream
 
 # A POST that has arrived: its message, its head, who sent it, and how its connection goes on.
 IncomingPost = tuple[Message | list[Message], RequestHead, RequestAuth, Receive, Send]
+
+
+_NO_RESPONSE: Final = (None, 0)
 
 
 class PostResponder:
@@ -131,34 +132,16 @@ class StatelessResponder(PostResponder):
         self.connection = connection
         self.auth = auth
 
-    def send_result(self, request: RequestReceived, result: Any) -> None:
-        """What the handler gives is the answer, if it may be."""
-        try:
-            answer = self.connection.send_result(request, result)
-        except Exception as fault:
-            self.send_error(request, fault)
-        else:
-            self.reply(answer, 0)
-
-    def send_error(self, request: RequestReceived, error: BaseException) -> None:
-        """The handler has failed; its faults are no more than its own."""
-        self.reply(*error_response(self.connection, request, error))
-
-    async def serve(self, request: RequestReceived, work: Awaitable[Any]) -> None:
-        """Run a handler, or the rest of it. Raises CancelledError where it is not `cancel` that ended it."""
+    async def serve(self, work: Awaitable[tuple[bytes, int] | None]) -> None:
+        """Run a handler, or the rest of it. Raises CancelledError if it is not `cancel` that cancelled the task."""
         task = self._task = asyncio.current_task()
         assert task is not None, "a handler runs in a task"
         try:
-            self.send_result(request, await work)
-        except asyncio.CancelledError as fault:
+            self.reply(*(await work or _NO_RESPONSE))
+        except asyncio.CancelledError:
             if task.cancelling() > self._cancelled:
                 raise
-            if self._cancelled:
-                self.reply(None, 0)
-            else:  # Something that the handler waited for was cancelled.
-                self.send_error(request, fault)
-        except Exception as fault:
-            self.send_error(request, fault)
+            self.reply(*_NO_RESPONSE)
         finally:
             self._task = None
             for _ in range(self._cancelled):

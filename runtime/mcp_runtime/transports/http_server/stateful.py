@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from ...aio.eager import EagerTaskStarter
+from ...aio.eager import TaskStarter, task_starter
 from ...aio.keepalive import KeepAliveTimer
 from ...aio.lifespan import SharedLifespan
 from ...http.asgi import (
@@ -50,7 +50,7 @@ class StatefulHandler:
         self._lifespans = lifespans
         self._sessions = sessions
         self._keep_alive = keep_alive
-        self._starter: EagerTaskStarter | None = None
+        self._starter: TaskStarter | None = None
         self._template: Connection | None = None
 
     async def open(self, post: IncomingPost) -> None:
@@ -65,7 +65,7 @@ class StatefulHandler:
         conversation = chosen.dispatcher(state)
         if self._template is None:
             self._template = Connection(chosen.revision, "server", local_capabilities=chosen.capabilities)
-            self._starter = EagerTaskStarter(asyncio.get_running_loop())
+            self._starter = task_starter(asyncio.get_running_loop())
         peer = self._template.copy_for_new_connection()
         opened.on_end = conversation.detach
         session = Session(peer, opened, conversation.handle, conversation.initialize, self._starter, caller)

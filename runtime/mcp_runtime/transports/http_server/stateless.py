@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from pydantic_core import from_json
 
-from ...aio.eager import ResumedCoroutine
+from ...aio.eager import first_step
 from ...aio.keepalive import KeepAliveTimer
 from ...aio.lifespan import SharedLifespan
 from ...http.asgi import Receive, Send, Sending, disconnect_task, respond, send_error
@@ -28,7 +28,7 @@ from ...protocol.revision import META, Request
 from ...session.identity import UNAUTHENTICATED, RequestAuth
 from ...session.interfaces import Dispatcher, Service
 from ...session.pending import log
-from ...session.replies import run_notification_handler
+from ...session.replies import run_notification_handler, run_request_handler
 from .responders import IncomingPost, StatelessResponder
 from .stream_response import send_stream
 
@@ -36,6 +36,8 @@ _HEADERS_FRESH_SECONDS: Final = 5.0  # Seconds for which the arguments that head
 _DRAIN_SECONDS: Final = 0.5  # Seconds for answers, once the server is to end.
 _CANCEL_SECONDS: Final = 0.4  # And again for handlers to take note that they are cancelled.
 _MAX_PAGES: Final = 100
+
+_NO_RESPONSE: Final = (None, 0)
 
 HeaderPaths = Mapping[str, tuple[str, ...]]
 
@@ -72,20 +74,28 @@ class StatelessHandler:
             return self._handle_notification(event, exchange, send)
         if not head.accepts_json:
             exchange.open_stream()
-        work = self._dispatcher.handle(exchange, event)
+        work = run_request_handler(self._connection, event, self._dispatcher.handle(exchange, event))
         try:
-            waits_for = work.send(None)
+            rest = first_step(work)
         except StopIteration as end:
-            exchange.send_result(event, end.value)
-        except (Exception, asyncio.CancelledError) as fault:
-            exchange.send_error(event, fault)
-        else:
-            return self._run_handler(exchange, event, ResumedCoroutine(work, waits_for), receive, send)
-        if exchange.response is None:  # It is in a stream.
-            return self._send(exchange, event.id, receive, send)
-        if exchange.code:
-            return self._respond(exchange.response, exchange.code, caller, send)
-        return respond(send, 200, exchange.response)
+            return self._send_response(exchange, event.id, end.value or _NO_RESPONSE, receive, send)
+        return self._run_handler(exchange, event.id, rest, receive, send)
+
+    def _send_response(
+        self,
+        responder: StatelessResponder,
+        id: Id,
+        response: tuple[bytes | None, int],
+        receive: Receive,
+        send: Send,
+    ) -> Sending:
+        """Send the response of a handler that has ended in its first step."""
+        body, code = response
+        if responder.stream is not None or body is None:
+            responder.reply(body, code)
+            return self._send(responder, id, receive, send)
+        responder.is_done = True
+        return self._respond(body, code, responder.auth, send)
 
     async def _serve_after(self, preparation: Awaitable[Any], post: IncomingPost) -> None:
         await preparation
@@ -121,16 +131,16 @@ class StatelessHandler:
     async def _run_handler(
         self,
         responder: StatelessResponder,
-        request: RequestReceived,
-        work: ResumedCoroutine[Any],
+        id: Id,
+        work: Awaitable[tuple[bytes, int] | None],
         receive: Receive,
         send: Send,
     ) -> None:
         """Serve a request whose handler waits: it goes on in the task in which it began, and what it says is sent meanwhile
         by another."""
-        sending = self._running[responder] = self._loop.create_task(self._send(responder, request.id, receive, send))
+        sending = self._running[responder] = self._loop.create_task(self._send(responder, id, receive, send))
         try:
-            await responder.serve(request, work)
+            await responder.serve(work)
             await sending
         finally:
             sending.cancel()
@@ -214,7 +224,7 @@ class StatelessHandler:
             message
         )
         if isinstance(asked, RequestReceived):
-            await exchange.serve(asked, conversation.handle(exchange, asked))
+            await exchange.serve(run_request_handler(self._connection, asked, conversation.handle(exchange, asked)))
         answer = from_json(exchange.response) if exchange.response is not None else None
         result = answer.get("result") if is_object(answer) else None
         return result if is_object(result) else {}

@@ -14,9 +14,9 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final
 
+from ...aio.selector import ReaderRegistry
 from ...errors import ConnectionClosedError
 from ...protocol.framing import MAX_MESSAGE_BYTES, LineDecoder
-from .selector import ReaderRegistry
 
 _CHUNK: Final = 1 << 17  # Bytes to read at once.
 _LOW_WATER: Final = (

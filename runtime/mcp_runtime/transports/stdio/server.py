@@ -15,10 +15,11 @@ from collections.abc import Awaitable, Callable, Coroutine
 from types import FrameType
 from typing import Any, Final
 
+from ...aio import fast_paths
+from ...aio.selector import ReaderRegistry, inline_selector
 from ...session.interfaces import Transport
 from ...session.pending import log
 from .pipes import PipeTransport
-from .selector import InlineSelector, ReaderRegistry
 
 _GRACE: Final = 1.5  # Seconds after which a process that was told to end does so, whatever its handlers do.
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
@@ -31,9 +32,9 @@ def run_server(serve: Callable[[Transport], Awaitable[None]]) -> None:
     the descriptors, goes to standard error.
     """
     incoming, outgoing = _take_descriptors()
-    gc.freeze()  # What was loaded stays to the end: no collection has to look at it again.
-    # Where a terminal cannot be polled, as on other systems, the loop reads as it always does.
-    readers = InlineSelector() if sys.platform == "linux" else None
+    if fast_paths.ENABLED:
+        gc.freeze()  # What is loaded stays until the end: no collection has to look at it again.
+    readers = inline_selector()
     loop = asyncio.SelectorEventLoop(readers)
     ending = _SignalHandling(loop)
     try:

@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import select
 import selectors
+import sys
 from collections.abc import Callable
 from time import monotonic
 from typing import Final, Protocol
 
-from ...session.pending import log
+from . import fast_paths
 
-_SPIN_SECONDS: Final = (
-    50e-6  # Seconds in which the next message is looked for, before there is sleep, where the last came so soon.
-)
+_SPIN_SECONDS: Final = 50e-6  # How long to look for the next message before sleeping, if the last came that soon.
+
+
+def inline_selector() -> InlineSelector | None:
+    """Return a selector that runs callbacks by itself; None for asyncio's own, where the platform has no poll of
+    terminals or the fast paths are switched off."""
+    return InlineSelector(fast_paths.BUSY_POLL) if sys.platform == "linux" and fast_paths.ENABLED else None
+
+
+_log = logging.getLogger("mcp_runtime")
 
 
 class ReaderRegistry(Protocol):
@@ -31,11 +40,12 @@ class InlineSelector(selectors.DefaultSelector):
     for calls that come one after the other is up to a tenth of what each of them costs.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, busy_poll: bool = True) -> None:
         super().__init__()
         self._callbacks: dict[int, Callable[[], None]] = {}
         self._ready = select.poll()  # Of the descriptors with a callback, and of the selector for all others.
         self._ready.register(self.fileno(), select.POLLIN)
+        self._busy_poll = busy_poll
         self._was_quick = False
 
     def add_reader(self, fd: int, callback: Callable[[], None], /) -> None:
@@ -58,7 +68,7 @@ class InlineSelector(selectors.DefaultSelector):
             try:
                 callback()
             except Exception:
-                log.exception("what was read could not be taken")
+                _log.exception("what was read could not be taken")
         return super().select(0) if others else []
 
     def _wait(self, timeout: float | None) -> list[tuple[int, int]]:
@@ -71,7 +81,7 @@ class InlineSelector(selectors.DefaultSelector):
         if timeout is not None and timeout <= 0:
             return self._ready.poll(0)
         began = monotonic()
-        while self._was_quick and monotonic() - began < _SPIN_SECONDS:
+        while self._was_quick and self._busy_poll and monotonic() - began < _SPIN_SECONDS:
             if found := self._ready.poll(0):
                 return found
             os.sched_yield()

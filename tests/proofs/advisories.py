@@ -9,7 +9,7 @@ from typing import Final
 
 from .faults import ENVELOPE, SESSIONS, STREAMS, SURFACE, Proofs
 
-HERE = "over_http/test_advisories.py"
+HERE = "transports/http_security/test_advisories.py"
 REBOUND = [
     (HERE, "test_a_name_that_was_rebound_to_the_loopback_reaches_nothing_by_default"),
     (SURFACE, "test_a_name_that_was_rebound_to_this_machine_is_not_answered"),
@@ -43,7 +43,10 @@ ADVISORIES: Final[Proofs] = {
     "GHSA-qvqr-5cv7-wh35": [*OF_ANOTHER, (STREAMS, "test_nobody_resumes_the_stream_of_another")],
     "GHSA-84j6-jc92-77jm": [
         *OF_ANOTHER,
-        ("behaviour/test_asking.py", "test_a_state_is_refused_for_another_request_and_another_user"),
+        (
+            "features/elicitation/test_multi_round_trip.py",
+            "test_a_state_is_refused_for_another_request_and_another_user",
+        ),
     ],
     "CVE-2026-25536": [
         (HERE, "test_the_clients_of_one_server_object_never_hear_each_other"),
@@ -57,11 +60,11 @@ ADVISORIES: Final[Proofs] = {
     ],
     "CVE-2026-0621": [
         (HERE, "test_no_uri_keeps_a_server_busy"),
-        ("app/test_uris.py", "test_matching_is_linear_in_the_uri"),
+        ("unit/json_schema/test_uri_templates.py", "test_matching_is_linear_in_the_uri"),
     ],
     "CVE-2026-116686": [
         (HERE, "test_no_schema_of_a_server_makes_a_client_fetch_anything"),
-        ("app/test_schemas.py", "test_a_reference_that_leads_elsewhere_is_refused_and_never_fetched"),
+        ("unit/json_schema/test_validation.py", "test_a_reference_that_leads_elsewhere_is_refused_and_never_fetched"),
     ],
     "session and stream ids that can be guessed": [
         (HERE, "test_ids_of_sessions_and_streams_cannot_be_guessed"),
@@ -71,20 +74,23 @@ ADVISORIES: Final[Proofs] = {
         (ENVELOPE, "test_an_id_that_is_used_twice_at_once_is_answered_on_each_request_or_refused")
     ],
     "CVE-2025-6514": [
-        ("auth/test_client_flow.py", "test_nobody_is_sent_anywhere_by_what_a_hostile_server_says"),
-        ("auth/test_client_rules.py", "test_an_unsafe_url_is_not_asked"),
+        ("auth/client/test_flow.py", "test_nobody_is_sent_anywhere_by_what_a_hostile_server_says"),
+        ("auth/client/test_rules.py", "test_an_unsafe_url_is_not_asked"),
     ],
     "CVE-2026-27124": [
-        ("auth/test_server_consent.py", "test_consent_is_given_from_the_page_of_this_browser_alone"),
+        ("auth/authorization_server/test_consent.py", "test_consent_is_given_from_the_page_of_this_browser_alone"),
         (
-            "auth/test_server_third_party.py",
+            "auth/authorization_server/test_upstream_provider.py",
             "test_a_deputy_is_not_confused_each_client_is_agreed_to_here_although_the_third_party_knows_one_alone",
         ),
     ],
     "GHSA-c2jp-c369-7pvx": [
-        ("auth/test_server_consent.py", "test_a_client_that_was_allowed_before_is_asked_for_again_and_so_is_a_new_one")
+        (
+            "auth/authorization_server/test_consent.py",
+            "test_a_client_that_was_allowed_before_is_asked_for_again_and_so_is_a_new_one",
+        )
     ],
-    "CVE-2026-63720": [("test_hostile_schemas.py", "test_no_text_of_a_schema_becomes_syntax")],
+    "CVE-2026-63720": [("codegen/test_hostile_schemas.py", "test_no_text_of_a_schema_becomes_syntax")],
     "CVE-2025-62727": [("proofs/test_tables.py", "test_what_an_advisory_is_about_is_required_in_a_version_without_it")],
 }
 

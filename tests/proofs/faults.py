@@ -8,17 +8,17 @@ from __future__ import annotations
 
 from typing import Final
 
-ENVELOPE = "http_faults/test_envelope.py"
-FLOODS = "http_faults/test_floods.py"
-SESSIONS = "http_faults/test_sessions.py"
-STREAMS = "http_faults/test_streams.py"
-SURFACE = "http_faults/test_surface.py"
-ENDURANCE = "http_faults/test_endurance.py"
-HOSTILE = "over_http/test_client_and_hostile_servers.py"
-REACH = "over_http/test_client_reach.py"
-CLIENT = "over_http/test_client_sessions.py"
-READERS = "faults/test_readers_in_each_revision.py"
-SURVIVES = "faults/test_client_survives.py"
+ENVELOPE = "transports/http_security/test_envelope.py"
+FLOODS = "transports/http_security/test_floods.py"
+SESSIONS = "transports/http_security/test_sessions.py"
+STREAMS = "transports/http_security/test_streams.py"
+SURFACE = "transports/http_security/test_surface.py"
+ENDURANCE = "transports/http_security/test_endurance.py"
+HOSTILE = "transports/http_client/test_hostile_servers.py"
+REACH = "transports/http_client/test_http_options.py"
+CLIENT = "transports/http_client/test_sessions.py"
+READERS = "transports/stdio/test_slow_readers.py"
+SURVIVES = "transports/stdio/test_misbehaving_servers.py"
 
 Proofs = dict[str, list[tuple[str, str]]]
 

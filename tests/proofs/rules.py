@@ -10,13 +10,13 @@ from typing import Final
 from .advisories import REBOUND
 from .faults import CLIENT, ENVELOPE, HOSTILE, REACH, SESSIONS, STREAMS, SURFACE, Proofs
 
-ENDPOINT = "over_http/test_endpoint.py"
-CLAUSES = "over_http/test_clauses_http.py"
-ALONE = "over_http/test_clauses_stateless.py"
-RULES = "over_http/test_rules.py"
-ASKING = "over_http/test_client_rules.py"
-RESUMED = "over_http/test_streams.py"
-ENDS = "over_http/test_faults_ends.py"
+ENDPOINT = "transports/http_server/test_endpoint.py"
+CLAUSES = "transports/http_server/test_session_clauses.py"
+ALONE = "transports/http_server/test_stateless_clauses.py"
+RULES = "unit/http/test_http_rules.py"
+ASKING = "unit/http/test_client_rules.py"
+RESUMED = "transports/http_server/test_streams.py"
+ENDS = "transports/http_server/test_shutdown_and_reconnect.py"
 
 OF_2025_11_25: Final[Proofs] = {
     "a foreign page gets 403": [
@@ -49,7 +49,7 @@ OF_2025_11_25: Final[Proofs] = {
     ],
     "a client keeps the id of its session to itself": [(CLIENT, "test_no_secret_reaches_a_log_or_an_error")],
     "what a server says on standard error is no error": [
-        ("faults/test_client_survives.py", "test_a_flood_on_standard_error_disturbs_nothing")
+        ("transports/stdio/test_misbehaving_servers.py", "test_a_flood_on_standard_error_disturbs_nothing")
     ],
     "after 400, 404 and 405 alone an older server is looked for": [
         (ASKING, "test_a_refused_opening_may_be_that_of_an_older_server")
@@ -115,7 +115,7 @@ OF_2026_07_28: Final[Proofs] = {
     ],
     "a revision that is not served is refused with those that are": [
         (ALONE, "test_other_bodies_than_requests_and_notifications_are_refused"),
-        ("behaviour/test_stateless.py", "test_another_version_is_refused_with_those_that_are_supported"),
+        ("features/lifecycle/test_stateless.py", "test_another_version_is_refused_with_those_that_are_supported"),
     ],
     "a method there is not gets 404 and its code": [
         (ENDPOINT, "test_a_method_there_is_not_is_not_found"),

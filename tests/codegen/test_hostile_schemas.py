@@ -124,6 +124,7 @@ def assert_harmless(source: str, where: str) -> None:
     sentence=texts,
     kind=texts,
 )
+@pytest.mark.advisory("CVE-2026-63720")
 def test_no_text_of_a_schema_becomes_syntax(
     properties: list[str], values: list[str], method: str, sentence: str, kind: str
 ) -> None:

@@ -44,6 +44,7 @@ OTHER = "https://other.example/callback"
     ],
     ids=str,
 )
+@pytest.mark.advisory("CVE-2026-27124")
 def test_consent_is_given_from_the_page_of_this_browser_alone(
     form: dict[str, str | None], headers: dict[str, str]
 ) -> None:
@@ -92,6 +93,7 @@ def test_a_page_that_was_open_for_too_long_decides_nothing(monkeypatch: pytest.M
     on_a_server(attack)
 
 
+@pytest.mark.advisory("GHSA-c2jp-c369-7pvx")
 def test_a_client_that_was_allowed_before_is_asked_for_again_and_so_is_a_new_one() -> None:
     async def attack(server: AuthorizationServer, program: Program) -> None:
         person = Person(server)

@@ -196,6 +196,7 @@ def test_a_third_party_that_says_another_person_ends_the_grant() -> None:
 
 
 @pytest.mark.clause("draft/authorization/42", "draft/security/01")
+@pytest.mark.advisory("CVE-2026-27124")
 def test_a_deputy_is_not_confused_each_client_is_agreed_to_here_although_the_third_party_knows_one_alone() -> None:
     async def story(world: World, program: Program) -> None:
         await world.signs_in(program)

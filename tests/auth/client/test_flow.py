@@ -104,6 +104,7 @@ HOSTILE: dict[str, tuple[str, Reply]] = {
 
 
 @pytest.mark.parametrize(("path", "reply"), HOSTILE.values(), ids=HOSTILE)
+@pytest.mark.advisory("CVE-2025-6514")
 def test_nobody_is_sent_anywhere_by_what_a_hostile_server_says(world: World, path: str, reply: Reply) -> None:
     world.replies[path] = reply
     with pytest.raises(AuthorizationError):

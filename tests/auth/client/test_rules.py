@@ -67,6 +67,7 @@ REDIRECT = "http://127.0.0.1:7777/callback"
         "https://as.example/a b",
     ],
 )
+@pytest.mark.advisory("CVE-2025-6514")
 def test_an_unsafe_url_is_not_asked(url: str) -> None:
     with pytest.raises(AuthorizationError):
         POLICY.check(url)

@@ -179,6 +179,7 @@ async def test_a_state_of_a_server_with_other_keys_is_refused() -> None:
     assert "no key" in await refusal(greeter(keys=KeyRing(KeyRing.new_key())), params)
 
 
+@pytest.mark.advisory("GHSA-84j6-jc92-77jm")
 async def test_a_state_is_refused_for_another_request_and_another_user() -> None:
     server = greeter()
     params = await first_round(server)

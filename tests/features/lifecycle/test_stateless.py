@@ -69,6 +69,7 @@ async def test_a_request_that_does_not_say_it_is_refused(rev: Rev) -> None:
 
 
 @among(STATELESS)
+@pytest.mark.transport_rule("2026-07-28/20")
 async def test_another_version_is_refused_with_those_that_are_supported(rev: Rev) -> None:
     async with wire_to(served(rev)) as wire:
         request = rev.request(1, "tools/call", {"name": "x", "_meta": {f"{META}protocolVersion": "2099-01-01"}})

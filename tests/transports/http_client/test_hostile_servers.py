@@ -56,6 +56,8 @@ def streams(*parts: Any) -> Raw:
     ],
     ids=["plain", "BOM", "CR", "CRLF", "comments", "garbage", "empty", "wrong-id", "line-separator"],
 )
+@pytest.mark.fault("1.5/13", "1.5/14")
+@pytest.mark.transport_rule("2026-07-28/15")
 def test_an_answer_is_found_in_a_stream(raw: Raw) -> None:
     async def test() -> None:
         assert (await call(raw)).startswith("it")
@@ -101,6 +103,7 @@ def test_an_answer_is_found_in_a_stream(raw: Raw) -> None:
         ),
     ],
 )
+@pytest.mark.fault("1.5/13", "1.5/14", "1.5/16")
 def test_a_call_that_gets_no_answer_fails_at_once_and_alone(raw: Raw, fault: type[MCPError], why: str) -> None:
     async def test() -> None:
         async with serving(raw), v2025_11_25.Client.http(raw.url, http=HTTPOptions(max_bytes=65536)) as client:
@@ -127,6 +130,7 @@ def test_an_error_of_json_rpc_is_one_whatever_its_status() -> None:
 
 @pytest.mark.parametrize("silent", [b"", STREAM, STREAM + KEEP_ALIVE_COMMENT])
 @pytest.mark.clause("2025-03-26/transports/23")
+@pytest.mark.fault("1.5/14")
 def test_a_slow_answer_ends_at_the_deadline_of_the_call_and_the_server_is_told(silent: bytes) -> None:
     async def test() -> None:
         told, gone = asyncio.Event(), asyncio.Event()
@@ -157,6 +161,7 @@ def test_a_slow_answer_ends_at_the_deadline_of_the_call_and_the_server_is_told(s
 
 
 @pytest.mark.clause("2025-03-26/transports/31")
+@pytest.mark.transport_rule("2025-11-25/04")
 def test_a_stream_cut_anywhere_is_resumed_without_loss_or_doubling() -> None:
     seeded = random.Random(7)
 

@@ -118,6 +118,7 @@ def test_a_certificate_is_checked_against_those_that_were_given(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("status", [307, 308])
+@pytest.mark.fault("1.5/16")
 def test_credentials_follow_a_redirect_to_their_own_origin_alone(status: int) -> None:
     async def test() -> None:
         there = Raw()
@@ -145,6 +146,7 @@ def test_credentials_follow_a_redirect_to_their_own_origin_alone(status: int) ->
 # ---- time -----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.transport_rule("2025-11-25/04")
 def test_a_client_comes_back_no_sooner_than_it_was_told() -> None:
     retry = 0.4
 
@@ -186,6 +188,7 @@ def test_a_server_that_does_not_say_whether_it_took_a_notification_is_not_waited
 
 
 @pytest.mark.parametrize("kind", ["JSON", "stream"])
+@pytest.mark.transport_rule("2026-07-28/09")
 def test_a_client_without_sessions_takes_both_kinds_of_answer(kind: str) -> None:
     async def test() -> None:
         async def answer(got: Got, write: Write) -> None:

@@ -76,6 +76,7 @@ def test_a_session_that_never_lasts_fails_the_call() -> None:
 
 
 @pytest.mark.parametrize("id", ["a b", "\xe9", "x" * 5000], ids=["space", "latin", "long"])
+@pytest.mark.fault("1.5/15")
 def test_a_hostile_session_id_is_refused(id: str) -> None:
     async def test() -> None:
         raw = Raw(session=id)
@@ -86,6 +87,7 @@ def test_a_hostile_session_id_is_refused(id: str) -> None:
     run(test())
 
 
+@pytest.mark.transport_rule("2025-11-25/05")
 def test_what_the_server_says_by_itself_is_answered_and_its_stream_is_opened_again() -> None:
     class Asked(v2025_11_25.Client):
         async def on_list_roots(self, ctx: Any, params: Any) -> v2025_11_25.types.ListRootsResult:
@@ -149,6 +151,7 @@ def test_a_slow_server_is_not_an_older_one() -> None:
     run(test())
 
 
+@pytest.mark.transport_rule("2026-07-28/33")
 def test_a_server_with_a_handshake_is_found_out() -> None:
     async def test() -> None:
         raw = Raw({"server/discover": always(reply(b"", 400))})
@@ -176,6 +179,7 @@ def test_a_client_that_speaks_an_older_revision_keeps_the_session_from_the_first
 
 
 @pytest.mark.parametrize("times", [1, 2])
+@pytest.mark.transport_rule("2026-07-28/32")
 def test_a_server_that_refuses_what_it_says_it_speaks_is_asked_once_more_and_no_more(times: int) -> None:
     refused = {"code": -32022, "message": "no", "data": {"supported": ["2026-07-28"], "requested": "2026-07-28"}}
     known = {"supportedVersions": ["2026-07-28"], "capabilities": {}, "resultType": "complete", "ttlMs": 0}
@@ -208,6 +212,7 @@ def test_an_older_server_may_not_send_us_to_another_origin() -> None:
     run(test())
 
 
+@pytest.mark.transport_rule("2025-11-25/08")
 def test_no_secret_reaches_a_log_or_an_error(caplog: pytest.LogCaptureFixture) -> None:
     async def test() -> None:
         raw = Raw({"tools/call": always(reply(b"", 403))}, session="secret-session")
@@ -221,6 +226,7 @@ def test_no_secret_reaches_a_log_or_an_error(caplog: pytest.LogCaptureFixture) -
     assert "secret" not in "".join(record.getMessage() for record in caplog.records if record.name == "mcp_runtime")
 
 
+@pytest.mark.transport_rule("2026-07-28/18")
 def test_a_stateless_call_is_cancelled_by_closing_its_stream_and_by_nothing_else() -> None:
     async def test() -> None:
         gone = asyncio.Event()
@@ -244,6 +250,7 @@ def test_a_stateless_call_is_cancelled_by_closing_its_stream_and_by_nothing_else
     run(test())
 
 
+@pytest.mark.transport_rule("2026-07-28/29")
 def test_a_call_refused_for_its_headers_is_sent_again_after_the_tools_are_listed_again() -> None:
     async def tools(got: Got, write: Write) -> None:
         mirrored = {"type": "object", "properties": {"a": {"type": "string", "x-mcp-header": "A"}}}
@@ -291,6 +298,7 @@ def test_a_client_is_closed_from_another_task_while_a_call_waits() -> None:
     run(test())
 
 
+@pytest.mark.transport_rule("2026-07-28/36")
 def test_the_calls_of_an_older_server_fail_when_its_stream_ends() -> None:
     async def test() -> None:
         say: asyncio.Queue[bytes | None] = asyncio.Queue()

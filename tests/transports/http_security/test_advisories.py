@@ -43,6 +43,17 @@ def call(rev: Rev, name: str = "echo", id: Any = 1) -> dict[str, Any]:
 @among(EVERY)
 @pytest.mark.clause("2024-11-05/transports/05", "2025-03-26/transports/07", "draft/transports/07")
 @pytest.mark.parametrize("headers", [*({"host": each} for each in REBOUND), {"origin": "http://evil.example"}], ids=str)
+@pytest.mark.advisory(
+    "CVE-2025-66416",
+    "CVE-2025-66414",
+    "GHSA-9h52-p55h-vw2f",
+    "GHSA-w48q-cv73-mx4w",
+    "CVE-2026-34742",
+    "GHSA-xw59-hvm2-8pj6",
+    "CVE-2026-42559",
+    "GHSA-89vp-x53w-74fx",
+)
+@pytest.mark.transport_rule("2026-07-28/02")
 async def test_a_name_that_was_rebound_to_the_loopback_reaches_nothing_by_default(rev: Rev, headers: Any) -> None:
     """With no setting at all, and for every way in: the endpoint, its sessions, and the older pair."""
     async with web(rev, echo(rev), legacy_sse=True) as client:
@@ -78,6 +89,7 @@ KILLING = [
 
 
 @among(EVERY)
+@pytest.mark.advisory("CVE-2025-53366", "GHSA-3qhf-m339-9g5v")
 async def test_no_request_ends_the_server_or_another_session(rev: Rev) -> None:
     async with web(rev, echo(rev)) as bystander:
         attacker = Web(bystander.app, rev)
@@ -92,6 +104,7 @@ async def test_no_request_ends_the_server_or_another_session(rev: Rev) -> None:
 
 
 @pytest.mark.parametrize("http", ["h11", "httptools"])
+@pytest.mark.advisory("CVE-2025-53365")
 async def test_a_client_that_resets_its_connection_in_its_request_does_not_end_the_server(http: str) -> None:
     rev = STATELESS[-1]
     async with listening(echo(rev).asgi(path="/mcp"), http=http) as port, httpx2.AsyncClient() as client:
@@ -111,6 +124,7 @@ async def test_a_client_that_resets_its_connection_in_its_request_does_not_end_t
 # ---- answers that leak between the clients of one server object: CVE-2026-25536 -------------------------------------
 
 
+@pytest.mark.advisory("CVE-2026-25536", "GHSA-345p-7cg4-v4c7")
 async def test_the_clients_of_one_server_object_never_hear_each_other() -> None:
     """All use the same ids at the same time, over one application and over two, of one server object."""
     server = echo(EVERY[-1])
@@ -133,6 +147,7 @@ async def test_the_clients_of_one_server_object_never_hear_each_other() -> None:
 # ---- catastrophic patterns in a URI template: CVE-2026-0621 ---------------------------------------------------------
 
 
+@pytest.mark.advisory("CVE-2026-0621")
 async def test_no_uri_keeps_a_server_busy() -> None:
     """That matching is linear is shown in tests/unit/json_schema/test_uri_templates.py; here such URIs come over HTTP."""
     app = App("templates")
@@ -159,6 +174,7 @@ async def test_no_uri_keeps_a_server_busy() -> None:
 
 @among(since("2025-06-18"))
 @pytest.mark.parametrize("place", ["http://127.0.0.1:{port}/schema.json", "file:///etc/passwd", "//127.0.0.1:{port}/x"])
+@pytest.mark.advisory("CVE-2026-116686")
 async def test_no_schema_of_a_server_makes_a_client_fetch_anything(rev: Rev, place: str) -> None:
     pytest.importorskip("jsonschema_rs")
     asked = 0
@@ -196,6 +212,7 @@ async def test_no_schema_of_a_server_makes_a_client_fetch_anything(rev: Rev, pla
 
 
 @among(EVERY)
+@pytest.mark.advisory("CVE-2026-27896")
 async def test_a_key_in_another_case_is_not_taken_for_the_key(rev: Rev) -> None:
     async with web(rev, echo(rev)) as client:
         for old, new in (("method", "Method"), ("jsonrpc", "JSONRPC"), ("params", "Params"), ("name", "NAME")):
@@ -213,6 +230,7 @@ async def test_a_key_in_another_case_is_not_taken_for_the_key(rev: Rev) -> None:
 
 
 @among(HANDSHAKE)
+@pytest.mark.advisory("GHSA-jpw9-pfvf-9f58", "CVE-2026-33946", "GHSA-qvqr-5cv7-wh35", "GHSA-84j6-jc92-77jm")
 async def test_neither_session_nor_stream_of_a_user_serves_another(rev: Rev) -> None:
     alice, bob = (SimpleNamespace(is_authenticated=True, display_name=name) for name in ("alice", "bob"))
     app = asgi_app(echo(rev))
@@ -237,6 +255,7 @@ async def test_neither_session_nor_stream_of_a_user_serves_another(rev: Rev) -> 
     "2025-03-26/transports/33", "2025-03-26/transports/34", "draft/transports/33", "draft/transports/34"
 )
 @pytest.mark.clause("2025-03-26/transports/30", "draft/transports/30")
+@pytest.mark.advisory("guessable session and stream ids")
 async def test_ids_of_sessions_and_streams_cannot_be_guessed() -> None:
     rev = HANDSHAKE[-1]
     app = echo(rev).asgi()

@@ -1,6 +1,6 @@
 """The clauses of the transport pages that a server keeps, one row for each, on real sockets and in each revision.
 
-Those that a client keeps are in transports/http_server/test_session_clauses.py; the later pages' own rules in proofs/rules.py.
+Those that a client keeps are in transports/http_server/test_session_clauses.py; the later pages' own rules in tests/proofs.toml.
 """
 
 from __future__ import annotations

@@ -31,6 +31,7 @@ parsers = pytest.mark.parametrize("parser", PARSERS)
 
 @parsers
 @pytest.mark.parametrize("spoken", [SESSIONS, ALONE])
+@pytest.mark.fault("1.5/01")
 async def test_slow_heads_bodies_and_readers_leave_a_healthy_client_alone(
     parser: str, spoken: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -58,6 +59,7 @@ async def test_slow_heads_bodies_and_readers_leave_a_healthy_client_alone(
 
 
 @parsers
+@pytest.mark.fault("1.4/10", "1.5/09")
 async def test_the_server_ends_in_time_with_streams_and_calls_open(parser: str) -> None:
     server, where = launched(parser)
     session, alone = await opened(where), Way(where, None)

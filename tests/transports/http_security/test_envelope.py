@@ -44,6 +44,7 @@ def text(answer: Answer) -> str:
 
 
 @both
+@pytest.mark.fault("1.2/01", "1.2/02")
 async def test_an_error_names_its_request_where_the_id_can_be_read(parser: str, spoken: str) -> None:
     way = await entered(address(parser), spoken)
     named = {"mcp_method": "tools/call", "mcp_name": "echo"}
@@ -58,6 +59,7 @@ async def test_an_error_names_its_request_where_the_id_can_be_read(parser: str, 
 
 
 @both
+@pytest.mark.fault("1.2/04")
 async def test_a_number_and_its_text_in_flight_together_are_two_ids(parser: str, spoken: str) -> None:
     way = await entered(address(parser), spoken)
     where = f"{parser} {spoken} two kinds"
@@ -67,6 +69,8 @@ async def test_a_number_and_its_text_in_flight_together_are_two_ids(parser: str,
 
 
 @both
+@pytest.mark.fault("1.2/05")
+@pytest.mark.advisory("python-sdk issue 3060")
 async def test_an_id_that_is_used_twice_at_once_is_answered_on_each_request_or_refused(
     parser: str, spoken: str
 ) -> None:
@@ -88,6 +92,8 @@ async def test_an_id_that_is_used_twice_at_once_is_answered_on_each_request_or_r
 
 
 @both
+@pytest.mark.fault("1.2/06", "1.2/07", "1.2/09")
+@pytest.mark.transport_rule("2026-07-28/21")
 async def test_a_method_there_is_not_is_an_error_also_where_its_name_is_that_of_a_notification(
     parser: str, spoken: str
 ) -> None:
@@ -102,6 +108,8 @@ async def test_a_method_there_is_not_is_an_error_also_where_its_name_is_that_of_
 
 
 @both
+@pytest.mark.fault("1.2/08", "1.2/12")
+@pytest.mark.transport_rule("2026-07-28/07")
 async def test_what_has_no_id_is_not_answered_and_what_nobody_asked_is_ignored(parser: str, spoken: str) -> None:
     way = await entered(address(parser), spoken)
     before = (await way.status())["echoed"]
@@ -116,6 +124,7 @@ async def test_what_has_no_id_is_not_answered_and_what_nobody_asked_is_ignored(p
     assert (await way.status())["echoed"] == before
 
 
+@pytest.mark.fault("1.2/10", "1.2/11")
 async def test_a_batch_is_answered_where_there_are_batches_and_nowhere_else(parser: str) -> None:
     where = address(parser)
     told = {"jsonrpc": "2.0", "method": "notifications/x"}
@@ -134,6 +143,8 @@ async def test_a_batch_is_answered_where_there_are_batches_and_nowhere_else(pars
         assert (await way.status())["echoed"] == before
 
 
+@pytest.mark.fault("1.2/11")
+@pytest.mark.transport_rule("2026-07-28/05")
 async def test_a_batch_does_not_slip_past_the_headers_that_repeat_its_body(parser: str) -> None:
     way = Way(address(parser), None)
     before = (await way.status())["echoed"]
@@ -146,6 +157,7 @@ async def test_a_batch_does_not_slip_past_the_headers_that_repeat_its_body(parse
 
 
 @pytest.mark.parametrize("spoken", [SESSIONS, ALONE])
+@pytest.mark.fault("1.2/13")
 async def test_arguments_of_the_wrong_type_run_nothing(parser: str, spoken: str) -> None:
     app, ran = App("typed"), list[Any]()
 
@@ -164,6 +176,7 @@ async def test_arguments_of_the_wrong_type_run_nothing(parser: str, spoken: str)
 
 
 @pytest.mark.parametrize("missing", ["protocolVersion", "clientCapabilities", "clientInfo"])
+@pytest.mark.fault("1.2/15")
 async def test_a_request_that_stands_alone_says_all_that_a_session_would_know(parser: str, missing: str) -> None:
     way = Way(address(parser), None)
     meta = Rev(ALONE).meta()
@@ -179,6 +192,7 @@ async def test_a_request_that_stands_alone_says_all_that_a_session_would_know(pa
 
 
 @both
+@pytest.mark.fault("1.2/16")
 async def test_whatever_is_wrong_the_code_is_one_there_is(parser: str, spoken: str) -> None:
     way = await entered(address(parser), spoken)
     bodies = [

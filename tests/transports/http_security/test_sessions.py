@@ -42,6 +42,8 @@ HELLO = {"protocolVersion": SESSIONS, "capabilities": {}, "clientInfo": {"name":
 # ---- with a session -------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.fault("1.4/03")
+@pytest.mark.advisory("GHSA-jpw9-pfvf-9f58", "CVE-2026-33946", "GHSA-qvqr-5cv7-wh35", "GHSA-84j6-jc92-77jm")
 async def test_neither_session_nor_stream_of_a_user_serves_another(parser: str) -> None:
     """GHSA-jpw9-pfvf-9f58, CVE-2026-33946: whoever knows the ids of somebody else has nothing of it."""
     app = asgi_app(served(SESSIONS, Counts()), path="/mcp", owner=lambda scope: dict(scope["headers"]).get(b"x-user"))
@@ -60,6 +62,7 @@ async def test_neither_session_nor_stream_of_a_user_serves_another(parser: str) 
         assert (await alice.ask(call(2, "echo"), x_user="alice")).status == 200
 
 
+@pytest.mark.fault("1.4/09")
 async def test_sessions_are_limited_in_number(parser: str) -> None:
     most = 5
     app = server_of(EVERY[-1]).asgi(path="/mcp", limits=HTTPLimits(max_sessions=most))
@@ -74,6 +77,7 @@ async def test_sessions_are_limited_in_number(parser: str) -> None:
         assert (await (await opened(where)).ask(request(1, "ping"))).status == 200
 
 
+@pytest.mark.fault("1.4/09")
 async def test_sessions_that_nobody_uses_end(parser: str) -> None:
     app = server_of(EVERY[-1]).asgi(path="/mcp", limits=HTTPLimits(session_idle_timeout=0.3))
     async with listening(app, http=parser) as port:
@@ -86,6 +90,7 @@ async def test_sessions_that_nobody_uses_end(parser: str) -> None:
         assert (await gone.ask(request(1, "ping"))).status == 404
 
 
+@pytest.mark.fault("1.2/05", "1.4/06")
 async def test_of_two_calls_with_one_id_each_stream_is_resumed_as_its_own(parser: str) -> None:
     way = await opened(address(parser))
     readers = [Reader(way) for _ in range(2)]
@@ -97,6 +102,7 @@ async def test_of_two_calls_with_one_id_each_stream_is_resumed_as_its_own(parser
         assert reader.said[-1]["result"]["content"][0]["text"] == str(number)
 
 
+@pytest.mark.fault("1.5/04")
 async def test_a_cancellation_that_comes_late_or_says_nothing_changes_nothing(parser: str) -> None:
     way = await opened(address(parser))
     before = await way.status()
@@ -122,6 +128,7 @@ async def test_a_cancellation_that_comes_late_or_says_nothing_changes_nothing(pa
 
 
 @both
+@pytest.mark.fault("1.5/05")
 async def test_a_quick_call_overtakes_a_slow_one(parser: str, spoken: str) -> None:
     way = await entered(address(parser), spoken)
     where = f"{parser} {spoken} overtaking"
@@ -133,6 +140,7 @@ async def test_a_quick_call_overtakes_a_slow_one(parser: str, spoken: str) -> No
 
 
 @pytest.mark.parametrize("package", [v2025_11_25, v2026_07_28], ids=[SESSIONS, ALONE])
+@pytest.mark.fault("1.5/11")
 async def test_progress_without_end_does_not_put_the_end_of_a_call_off(parser: str, package: Any) -> None:
     where = address(parser)
     way = Way(where, None)
@@ -149,6 +157,8 @@ async def test_progress_without_end_does_not_put_the_end_of_a_call_off(parser: s
 
 
 @pytest.mark.parametrize(("headers", "status", "code"), REFUSED)
+@pytest.mark.fault("1.3/09", "1.3/10")
+@pytest.mark.transport_rule("2026-07-28/19", "2026-07-28/31")
 async def test_headers_that_do_not_say_what_the_body_says_run_nothing(
     parser: str, headers: dict[str, str | None], status: int, code: int | None
 ) -> None:
@@ -164,6 +174,8 @@ async def test_headers_that_do_not_say_what_the_body_says_run_nothing(
     [*TAKEN, {"mcp-name": " echo \t"}, {"mcp-name": "=?base64?ZWNobw==?="}, {"mcp-name": None, "MCP-NAME": "echo"}],
     ids=str,
 )
+@pytest.mark.fault("1.3/09", "1.3/16")
+@pytest.mark.transport_rule("2026-07-28/24", "2026-07-28/30", "2026-07-28/35")
 async def test_headers_in_any_of_their_forms_are_taken(parser: str, headers: dict[str, str | None]) -> None:
     way = Way(address(parser), None)
     answer = await way.ask(call(1, "echo"), **{"mcp-name": "echo"} | headers)
@@ -173,6 +185,8 @@ async def test_headers_in_any_of_their_forms_are_taken(parser: str, headers: dic
         assert answer.status == 200 and "mcp-session-id" not in answer.headers
 
 
+@pytest.mark.fault("1.3/16")
+@pytest.mark.transport_rule("2026-07-28/01", "2026-07-28/34")
 async def test_there_is_no_get_and_no_delete_without_sessions(parser: str) -> None:
     way = Way(address(parser), None)
     for method in ("GET", "DELETE"):
@@ -185,6 +199,8 @@ async def test_there_is_no_get_and_no_delete_without_sessions(parser: str) -> No
             assert (answer.status, answer.headers["allow"]) == (405, "POST")
 
 
+@pytest.mark.fault("1.3/17")
+@pytest.mark.transport_rule("2026-07-28/03")
 async def test_nothing_outside_this_machine_reaches_a_server_that_was_told_nothing(parser: str) -> None:
     port = int(address(parser).rpartition(":")[2])
     with socket.socket() as other:
@@ -192,6 +208,7 @@ async def test_nothing_outside_this_machine_reaches_a_server_that_was_told_nothi
         assert other.connect_ex(("127.0.0.2", port)) != 0
 
 
+@pytest.mark.fault("1.3/18")
 async def test_nothing_that_is_said_shows_the_inside(parser: str) -> None:
     way = await opened(address(parser))
     for body in (call(1, "raise"), call(2, "steps", steps="x"), request(3, "resources/read", {"uri": "a:b"}), b"{"):

@@ -35,6 +35,8 @@ def steps(said: list[Any]) -> list[Any]:
 
 
 @pytest.mark.clause("2025-03-26/transports/22", "draft/transports/22", "draft/transports/31")
+@pytest.mark.fault("1.4/08")
+@pytest.mark.transport_rule("2025-11-25/07")
 async def test_a_stream_cut_anywhere_goes_on_without_loss_or_repetition(parser: str) -> None:
     way, chance = await opened(address(parser)), random.Random(parser)
     cuts = number = 0
@@ -52,6 +54,8 @@ async def test_a_stream_cut_anywhere_goes_on_without_loss_or_repetition(parser: 
         assert len(set(reader.ids)) == len(reader.ids)
 
 
+@pytest.mark.fault("1.4/08")
+@pytest.mark.transport_rule("2025-11-25/05")
 async def test_the_standing_stream_cut_anywhere_goes_on_without_loss_or_repetition(parser: str) -> None:
     """What a change leads to is told once to each session, however often its stream breaks off."""
     way, chance = await opened(address(parser)), random.Random(parser)
@@ -71,6 +75,8 @@ async def test_the_standing_stream_cut_anywhere_goes_on_without_loss_or_repetiti
 
 @pytest.mark.deadline(60)
 @pytest.mark.clause("2025-03-26/transports/32", "draft/transports/32", "draft/transports/28", "draft/transports/29")
+@pytest.mark.fault("1.4/05")
+@pytest.mark.advisory("CVE-2026-25536")
 async def test_a_thousand_clients_that_all_use_one_id_get_their_own_answers(parser: str) -> None:
     """One event store for all, which keeps what was said to each; each tenth is cut and resumed. CVE-2026-25536: answers that go to another client."""
     where = address(parser)
@@ -91,6 +97,8 @@ async def test_a_thousand_clients_that_all_use_one_id_get_their_own_answers(pars
     await asyncio.gather(*(client(number) for number in range(1000)))
 
 
+@pytest.mark.fault("1.4/06", "1.4/07")
+@pytest.mark.advisory("CVE-2026-33946", "GHSA-qvqr-5cv7-wh35")
 async def test_nobody_resumes_the_stream_of_another(parser: str) -> None:
     """CVE-2026-33946: a stream is found only in the session it belongs to, and by no number that could be guessed."""
     where = address(parser)
@@ -142,6 +150,8 @@ async def test_three_mebibytes_pass_in_both_directions(parser: str, spoken: str)
 
 
 @pytest.mark.parametrize("spoken", [SESSIONS, ALONE])
+@pytest.mark.fault("1.5/03")
+@pytest.mark.transport_rule("2026-07-28/17")
 async def test_a_connection_that_is_lost_harms_its_own_call_alone(parser: str, spoken: str) -> None:
     """CVE-2025-53365: a client that goes away must not end the server. It cancels its call where nothing else does."""
     way = await entered(address(parser), spoken)
@@ -162,6 +172,8 @@ async def test_a_connection_that_is_lost_harms_its_own_call_alone(parser: str, s
 
 
 @pytest.mark.parametrize("spoken", [SESSIONS, ALONE])
+@pytest.mark.fault("1.5/02")
+@pytest.mark.advisory("CVE-2025-53365", "GHSA-j975-95f5-7wqh")
 async def test_connections_that_are_reset_at_any_time_leave_the_server_well(parser: str, spoken: str) -> None:
     way, chance = await entered(address(parser), spoken), random.Random(parser + spoken)
     for number in range(40):
@@ -181,6 +193,7 @@ async def test_connections_that_are_reset_at_any_time_leave_the_server_well(pars
     half.cut()
 
 
+@pytest.mark.fault("1.4/04")
 async def test_deleting_a_session_ends_what_it_was_doing(parser: str) -> None:
     way = await opened(address(parser))
     waiting = (await way.status())["waiting"]
@@ -198,6 +211,7 @@ async def test_deleting_a_session_ends_what_it_was_doing(parser: str) -> None:
     await (await opened(way.where)).until(waiting=waiting)
 
 
+@pytest.mark.fault("1.5/04")
 async def test_cancelling_reaches_no_other_session(parser: str) -> None:
     mine, theirs = await opened(address(parser)), await opened(address(parser))
     before = await mine.status()
@@ -214,6 +228,8 @@ async def test_cancelling_reaches_no_other_session(parser: str) -> None:
     connection.cut()
 
 
+@pytest.mark.fault("1.4/10")
+@pytest.mark.transport_rule("2026-07-28/12")
 async def test_who_listens_without_a_session_hears_first_what_was_agreed(parser: str) -> None:
     way = Way(address(parser), None)
     connection = await Socket.to(way.where)

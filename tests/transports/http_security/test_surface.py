@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import gzip
-from typing import Any
 
 import pytest
 
@@ -61,6 +60,8 @@ def refused(answer: Answer, *statuses: int) -> None:
 
 @both
 @pytest.mark.clause("2024-11-05/transports/05", "2025-03-26/transports/07", "draft/transports/07")
+@pytest.mark.fault("1.3/01", "1.3/03")
+@pytest.mark.transport_rule("2025-11-25/01", "2026-07-28/02")
 async def test_a_page_that_is_not_of_this_machine_may_not_call(parser: str, spoken: str) -> None:
     way = await entered(address(parser), spoken)
     for method in ("POST",) if way.session is None else ("POST", "GET", "DELETE"):
@@ -72,6 +73,18 @@ async def test_a_page_that_is_not_of_this_machine_may_not_call(parser: str, spok
 
 
 @both
+@pytest.mark.fault("1.3/02", "1.3/03", "1.3/04")
+@pytest.mark.advisory(
+    "CVE-2025-66416",
+    "CVE-2025-66414",
+    "GHSA-9h52-p55h-vw2f",
+    "GHSA-w48q-cv73-mx4w",
+    "CVE-2026-34742",
+    "GHSA-xw59-hvm2-8pj6",
+    "CVE-2026-42559",
+    "GHSA-89vp-x53w-74fx",
+)
+@pytest.mark.transport_rule("2026-07-28/02")
 async def test_a_name_that_was_rebound_to_this_machine_is_not_answered(parser: str, spoken: str) -> None:
     """DNS rebinding: CVE-2025-66416, CVE-2025-66414, CVE-2026-34742, CVE-2026-42559."""
     way = await entered(address(parser), spoken)
@@ -88,6 +101,8 @@ async def test_a_name_that_was_rebound_to_this_machine_is_not_answered(parser: s
 
 
 @both
+@pytest.mark.fault("1.3/05", "1.3/06")
+@pytest.mark.advisory("CVE-2026-33252")
 async def test_what_no_browser_has_to_ask_for_first_is_not_taken(parser: str, spoken: str) -> None:
     """CVE-2026-33252: content types that a page may send without a preflight."""
     way = await entered(address(parser), spoken)
@@ -105,6 +120,7 @@ async def test_what_no_browser_has_to_ask_for_first_is_not_taken(parser: str, sp
 
 
 @both
+@pytest.mark.fault("1.3/11")
 async def test_a_preflight_grants_nothing(parser: str, spoken: str) -> None:
     way = await entered(address(parser), spoken)
     asked = {"origin": "http://evil.example", "access_control_request_method": "POST"}
@@ -115,6 +131,7 @@ async def test_a_preflight_grants_nothing(parser: str, spoken: str) -> None:
 
 @both
 @pytest.mark.clause("2025-03-26/transports/12", "draft/transports/12")
+@pytest.mark.fault("1.3/07")
 async def test_accept_headers_of_every_kind_are_served_or_refused(parser: str, spoken: str) -> None:
     way = await entered(address(parser), spoken)
     for accept, statuses in {
@@ -133,6 +150,7 @@ async def test_accept_headers_of_every_kind_are_served_or_refused(parser: str, s
 
 @both
 @pytest.mark.clause("draft/transports/43")
+@pytest.mark.fault("1.3/08")
 async def test_a_version_that_is_not_served_is_a_bad_request(parser: str, spoken: str) -> None:
     way = await entered(address(parser), spoken)
     for version in ("1999-01-01", "garbage", "x" * 8192, "2025-11-25, 2026-07-28"):
@@ -142,6 +160,7 @@ async def test_a_version_that_is_not_served_is_a_bad_request(parser: str, spoken
 
 
 @both
+@pytest.mark.fault("1.3/12", "1.3/15")
 async def test_other_methods_and_paths_are_refused_without_redirects(parser: str, spoken: str) -> None:
     way = await entered(address(parser), spoken)
     for method in ("PUT", "PATCH", "HEAD", "OPTIONS", "TRACE"):
@@ -173,6 +192,7 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("kind", BROKEN)
+@pytest.mark.fault("1.3/14")
 async def test_a_request_that_is_none_is_refused_or_its_connection_closed(parser: str, kind: str) -> None:
     where = address(parser)
     connection = await Socket.to(where)
@@ -186,6 +206,7 @@ async def test_a_request_that_is_none_is_refused_or_its_connection_closed(parser
     await healthy(Way(where, None))
 
 
+@pytest.mark.fault("1.3/13")
 async def test_a_request_with_two_kinds_of_length_cannot_smuggle_another(parser: str) -> None:
     where = address(parser)
     way = Way(where, None)
@@ -233,103 +254,8 @@ async def test_a_body_without_a_length_is_refused_while_it_grows(parser: str) ->
     await healthy(way)
 
 
-@both
-@pytest.mark.parametrize(
-    "body",
-    [
-        b"",
-        b"{",
-        b"{}",
-        b"[]",
-        b"5",
-        b"null",
-        b'"x"',
-        b"{}{}",
-        b'{"jsonrpc":"2.0","id":1,"method":"ping"} trailing',
-        b"\xff\xfe{\x00}\x00",
-        b'{"jsonrpc":"2.0","id":1,"method":"\xff"}',
-        b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","arguments":{"text":NaN}}}',
-        b'{"Jsonrpc":"2.0","Id":1,"Method":"tools/call"}',
-        b"[" * 100_000,
-        b'{"a":' * 10_000,
-        b'{"jsonrpc":"2.0","id":' + b"9" * 5000 + b',"method":"x"}',
-        b'{"jsonrpc":"2.0","id":null,"method":"tools/call"}',
-        b'{"jsonrpc":"2.0","id":true,"method":"tools/call"}',
-        b'{"jsonrpc":"2.0","id":{},"method":"tools/call"}',
-        b'{"jsonrpc":"2.0","id":[1],"method":"tools/call"}',
-        b'{"jsonrpc":"1.0","id":1,"method":"tools/call"}',
-        b'{"id":1,"method":"tools/call"}',
-        b'{"jsonrpc":"2.0","id":1,"method":5}',
-        b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":5}',
-    ],
-    ids=lambda body: body[:40].decode("latin-1"),
-)
-async def test_what_is_no_message_is_refused_and_runs_nothing(parser: str, spoken: str, body: bytes) -> None:
-    """CVE-2025-53366: a request that is not valid must not end the server."""
-    way = await _way(parser, spoken)
-    before = (await way.status())["echoed"]
-    answer = await way.ask(body, mcp_method="tools/call", mcp_name="echo")
-    assert answer.status in (200, 400) and answer.json["error"]["code"] in (-32700, -32600, -32602)
-    assert answer.status == 400 or body.startswith(b'{"jsonrpc":"2.0","id":1')
-    assert (await way.status())["echoed"] == before
-
-
-_ways: dict[tuple[str, str], Way] = {}
-
-
-async def _way(parser: str, spoken: str) -> Way:
-    if (parser, spoken) not in _ways:
-        _ways[parser, spoken] = await entered(address(parser), spoken)
-    return _ways[parser, spoken]
-
-
-@both
-async def test_ids_come_back_as_they_were(parser: str, spoken: str) -> None:
-    way = await _way(parser, spoken)
-    ids: list[Any] = [0, -1, "", "é\u2028", "1", 1, 2**53 - 1, 2**63 - 1, "x" * 1024]
-    for id in ids:
-        answer = await way.ask(call(id, "echo"))
-        assert answer.json["id"] == id and type(answer.json["id"]) is type(id)
-    for id in (2**63, 10**30):
-        answer = await way.ask(call(id, "echo"))
-        assert answer.json.get("id") == id or "error" in answer.json
-    answer = await way.ask(call("x" * 65536, "echo"))
-    assert answer.status == 400 and "id" not in answer.json
-
-
-@both
-async def test_keys_in_another_case_are_other_keys(parser: str, spoken: str) -> None:
-    """CVE-2026-27896: `Method` and `param\u017f` are not `method` and `params`."""
-    way = await _way(parser, spoken)
-    before = (await way.status())["echoed"]
-    good = call(1, "echo")
-    folded = {"ID": "id", "Method": "method", "JSONRPC": "jsonrpc"}
-    for wrong, right in folded.items():
-        body = {wrong if key == right else key: value for key, value in good.items()}
-        answer = await way.ask(body, mcp_method="tools/call", mcp_name="echo")
-        assert answer.status in (202, 400)
-    named = {**good, "params": {"Name": "echo", "\u017fame": "echo"}}
-    answer = await way.ask(named, mcp_method="tools/call", mcp_name="echo")
-    assert "error" in answer.json
-    assert (await way.status())["echoed"] == before
-
-
-@both
-async def test_a_fault_of_a_handler_tells_nothing_of_the_inside(parser: str, spoken: str) -> None:
-    way = await _way(parser, spoken)
-    answer = await way.ask(call(1, "raise"))
-    assert answer.json["error"]["message"] == "internal error" and b"hunter2" not in answer.body
-
-
-@both
-async def test_many_calls_at_once_are_each_answered_once(parser: str, spoken: str) -> None:
-    way = await _way(parser, spoken)
-    before = (await way.status())["echoed"]
-    said = await asyncio.gather(*(way.call(number, "echo", text=str(number)) for number in range(300)))
-    assert said == [str(number) for number in range(300)]
-    assert (await way.status())["echoed"] - before == 300
-
-
+@pytest.mark.fault("1.4/01", "1.4/02", "1.4/04")
+@pytest.mark.advisory("guessable session and stream ids")
 async def test_sessions_cannot_be_guessed_or_used_after_their_end(parser: str) -> None:
     where = address(parser)
     ways = [await opened(where) for _ in range(20)]

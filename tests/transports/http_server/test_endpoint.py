@@ -20,6 +20,7 @@ CODES = {"version": -32022, "mismatch": -32020, "method": -32601, "params": -326
 
 
 @among(EVERY)
+@pytest.mark.transport_rule("2026-07-28/08")
 async def test_a_call_is_answered_by_one_json_body(rev: Rev) -> None:
     async with web(rev, echo(rev)) as client:
         answer = await client.answered(body=call(rev))
@@ -28,6 +29,7 @@ async def test_a_call_is_answered_by_one_json_body(rev: Rev) -> None:
 
 
 @among(EVERY)
+@pytest.mark.transport_rule("2026-07-28/08")
 async def test_a_client_that_takes_streams_alone_gets_one(rev: Rev) -> None:
     async with web(rev, echo(rev)) as client:
         answer = await client.answered(body=call(rev), headers={"accept": "text/event-stream"})
@@ -49,6 +51,7 @@ async def test_what_a_handler_says_before_its_answer_goes_on_the_same_stream(rev
 
 
 @among(since("2025-11-25", HANDSHAKE))
+@pytest.mark.transport_rule("2025-11-25/02")
 async def test_a_stream_begins_with_an_event_that_says_where_to_resume(rev: Rev) -> None:
     async with web(rev, echo(rev)) as client:
         answer = await client.answered(body=call(rev), headers={"accept": "text/event-stream"})
@@ -56,6 +59,7 @@ async def test_a_stream_begins_with_an_event_that_says_where_to_resume(rev: Rev)
 
 
 @among(before("2025-11-25"))
+@pytest.mark.transport_rule("2025-11-25/02")
 async def test_older_clients_get_no_empty_event(rev: Rev) -> None:
     async with web(rev, echo(rev)) as client:
         answer = await client.answered(body=call(rev), headers={"accept": "text/event-stream"})
@@ -192,6 +196,7 @@ async def test_a_session_speaks_only_revisions_there_are(rev: Rev) -> None:
         ({"mcp-name": "=?base64?ZWNobw?="}, {}, 400, "mismatch"),
     ],
 )
+@pytest.mark.transport_rule("2026-07-28/31")
 async def test_headers_say_what_the_body_says(
     rev: Rev, headers: dict[str, str | None], meta: dict[str, Any], status: int, code: str
 ) -> None:
@@ -204,6 +209,7 @@ async def test_headers_say_what_the_body_says(
 
 @among(STATELESS)
 @pytest.mark.parametrize("name", ["echo", "  echo\t", "=?base64?ZWNobw==?="])
+@pytest.mark.transport_rule("2026-07-28/24")
 async def test_a_name_may_come_with_spaces_around_it_or_in_its_base64_form(rev: Rev, name: str) -> None:
     async with web(rev, echo(rev)) as client:
         assert (await client.answered(body=call(rev), headers={"mcp-name": name})).status == 200
@@ -211,6 +217,7 @@ async def test_a_name_may_come_with_spaces_around_it_or_in_its_base64_form(rev: 
 
 @among(STATELESS)
 @pytest.mark.parametrize("method", ["initialize", "ping", "logging/setLevel", "resources/subscribe", "unknown/method"])
+@pytest.mark.transport_rule("2026-07-28/21")
 async def test_a_method_there_is_not_is_not_found(rev: Rev, method: str) -> None:
     async with web(rev, echo(rev)) as client:
         answer = await client.answered(body=rev.request(3, method))
@@ -228,6 +235,7 @@ async def test_there_is_post_alone_and_no_session(rev: Rev) -> None:
 
 
 @among(STATELESS)
+@pytest.mark.transport_rule("2026-07-28/27")
 async def test_arguments_that_headers_repeat_have_to_agree_with_them(rev: Rev) -> None:
     schema = {"type": "object", "properties": {"region": {"type": "string", "x-mcp-header": "Region"}}}
 
@@ -245,6 +253,7 @@ async def test_arguments_that_headers_repeat_have_to_agree_with_them(rev: Rev) -
 
 
 @among(STATELESS)
+@pytest.mark.transport_rule("2026-07-28/17")
 async def test_a_client_that_leaves_cancels_its_request(rev: Rev) -> None:
     begun, cancelled = asyncio.Event(), asyncio.Event()
 

@@ -167,6 +167,7 @@ async def test_a_session_knows_its_revision_where_no_header_says_it(rev: Rev) ->
 
 
 @among(since("2025-11-25", HANDSHAKE))
+@pytest.mark.transport_rule("2025-11-25/01", "2025-11-25/06")
 async def test_a_foreign_page_is_forbidden_and_an_event_tells_its_stream(rev: Rev) -> None:
     """2025-11-25: the status is 403, and an event's id says which stream it is of."""
     async with web(rev, served(rev)) as client:
@@ -180,6 +181,7 @@ async def test_a_foreign_page_is_forbidden_and_an_event_tells_its_stream(rev: Re
 
 
 @clause("2024-11-05/transports/08", "2024-11-05/transports/09", "2024-11-05/transports/10")
+@pytest.mark.transport_rule("2026-07-28/36")
 async def test_the_older_pair_first_says_where_to_post_and_answers_on_its_stream() -> None:
     rev = HANDSHAKE[0]
     client = Web(served(rev).asgi(path="/mcp", legacy_sse=True), rev)

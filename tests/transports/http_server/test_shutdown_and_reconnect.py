@@ -186,6 +186,7 @@ def at(url: str, rev: Rev) -> str:
 
 @among(EVERY)
 @parsers
+@pytest.mark.transport_rule("2026-07-28/14")
 async def test_a_proxy_that_drops_silent_connections_finds_none(rev: Rev, http: str) -> None:
     """Neither the stream of a call nor the standing one is silent as long as the proxy waits for it."""
     go = asyncio.Event()
@@ -257,6 +258,7 @@ async def test_a_proxy_that_buffers_gives_all_of_an_answer_at_its_end(rev: Rev, 
 
 @among(since("2025-03-26"))
 @parsers
+@pytest.mark.transport_rule("2026-07-28/13")
 async def test_proxies_are_asked_not_to_buffer_and_not_to_keep_a_stream(rev: Rev, http: str) -> None:
     async def call_tool(ctx: Any, params: Any) -> Any:
         await ctx.progress(1)
@@ -284,6 +286,7 @@ async def test_what_a_server_accepts_sends_each_part_at_once() -> None:
 
 @among(EVERY[-1:])
 @pytest.mark.clause("2024-11-05/transports/06", "2025-03-26/transports/08", "draft/transports/08")
+@pytest.mark.transport_rule("2026-07-28/03")
 async def test_a_server_listens_on_the_loopback_where_nothing_else_is_said(rev: Rev) -> None:
     port = free_port()
     async with process(port):

@@ -27,6 +27,7 @@ MISMATCH, UNSUPPORTED, NO_METHOD = -32020, -32022, -32601
 
 @among(STATELESS)
 @pytest.mark.parametrize(("headers", "status", "code"), REFUSED)
+@pytest.mark.transport_rule("2026-07-28/19", "2026-07-28/22", "2026-07-28/30")
 async def test_a_request_that_breaks_a_rule_runs_nothing(rev: Rev, headers: Any, status: int, code: int | None) -> None:
     ran = asyncio.Event()
     async with web(rev, served(rev, ended=ran)) as client:
@@ -37,12 +38,14 @@ async def test_a_request_that_breaks_a_rule_runs_nothing(rev: Rev, headers: Any,
 
 @among(STATELESS)
 @pytest.mark.parametrize("headers", TAKEN)
+@pytest.mark.transport_rule("2026-07-28/35")
 async def test_a_request_that_keeps_the_rules_is_answered(rev: Rev, headers: Any) -> None:
     async with web(rev, served(rev)) as client:
         assert (await client.answered(body=call(rev, loud=False), headers=headers)).status == 200
 
 
 @among(STATELESS)
+@pytest.mark.transport_rule("2026-07-28/05", "2026-07-28/07", "2026-07-28/20")
 async def test_other_bodies_than_requests_and_notifications_are_refused(rev: Rev) -> None:
     async with web(rev, served(rev)) as client:
         for body in ({"jsonrpc": "2.0", "id": 1, "result": {}}, [call(rev)]):
@@ -60,6 +63,7 @@ async def test_other_bodies_than_requests_and_notifications_are_refused(rev: Rev
 
 
 @among(STATELESS)
+@pytest.mark.transport_rule("2026-07-28/10")
 async def test_a_stream_holds_what_belongs_to_its_request_and_ends_with_its_answer(rev: Rev) -> None:
     async with web(rev, served(rev)) as client:
         answer = await client.answered(body=call(rev))
@@ -77,6 +81,7 @@ async def test_a_stranger_cannot_fill_the_memory_for_heads(rev: Rev) -> None:
 
 
 @among(STATELESS)
+@pytest.mark.transport_rule("2026-07-28/11")
 async def test_what_a_server_asks_is_in_a_result_and_never_a_request(rev: Rev) -> None:
     schema = {"type": "object", "properties": {"name": {"type": "string"}}}
     form = rev.t.ElicitRequestFormParams.model_validate({"message": "Who?", "requestedSchema": schema})
@@ -96,6 +101,7 @@ async def test_what_a_server_asks_is_in_a_result_and_never_a_request(rev: Rev) -
 
 
 @among(STATELESS)
+@pytest.mark.transport_rule("2026-07-28/14")
 async def test_who_listens_while_nothing_happens_gets_comments_and_the_end_is_said(rev: Rev) -> None:
     server = server_of(rev, capabilities={"tools": {"listChanged": True}})
     wanted = {"notifications": {"toolsListChanged": True}}
@@ -132,6 +138,7 @@ def _named(got: Got) -> str | None:
 
 @among(STATELESS)
 @pytest.mark.parametrize("holds", POSTED)
+@pytest.mark.transport_rule("2026-07-28/04", "2026-07-28/06", "2026-07-28/22")
 async def test_what_a_client_sends(rev: Rev, holds: Callable[[Got, Rev], bool]) -> None:
     async def refuse(got: Got, write: Any) -> None:
         error = {"jsonrpc": "2.0", "id": got.body["id"], "error": {"code": -32601, "message": "no"}}

@@ -39,6 +39,7 @@ def steps(answer: Answer) -> list[Any]:
 
 
 @among(HANDSHAKE)
+@pytest.mark.transport_rule("2025-11-25/07")
 async def test_an_interrupted_stream_goes_on_where_it_was(rev: Rev) -> None:
     go = asyncio.Event()
     async with web(rev, counting(rev, go)) as client:
@@ -81,6 +82,7 @@ async def test_the_streams_of_one_session_are_unknown_to_another(rev: Rev) -> No
 
 
 @among(PRIMED)
+@pytest.mark.transport_rule("2025-11-25/03")
 async def test_a_server_may_end_a_connection_and_the_client_comes_back_for_the_answer(rev: Rev) -> None:
     go = asyncio.Event()
 
@@ -149,6 +151,7 @@ async def test_a_handler_asks_the_client_on_its_own_stream(rev: Rev) -> None:
 
 
 @among(STATELESS)
+@pytest.mark.transport_rule("2026-07-28/12")
 async def test_who_listens_hears_first_what_was_agreed_and_then_of_that_alone(rev: Rev) -> None:
     server = server_of(rev, capabilities=CHANGES)
     wanted = {"toolsListChanged": True, "promptsListChanged": True, "resourceSubscriptions": ["x://1"]}
@@ -175,6 +178,7 @@ async def test_who_listens_hears_first_what_was_agreed_and_then_of_that_alone(re
 
 
 @among(STATELESS)
+@pytest.mark.transport_rule("2026-07-28/16")
 async def test_streams_of_requests_that_stand_alone_cannot_be_resumed(rev: Rev) -> None:
     go = asyncio.Event()
     go.set()

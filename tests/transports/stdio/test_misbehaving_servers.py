@@ -59,6 +59,7 @@ def scripted(*steps: str) -> list[str]:
 
 
 @pytest.mark.parametrize("tool", ["die", "half", "last words"])
+@pytest.mark.fault("1.5/10")
 def test_a_server_that_dies_in_a_call_fails_the_call_at_once(tool: str) -> None:
     async def conversation() -> None:
         async with connected() as client:
@@ -162,6 +163,8 @@ def test_a_thousand_calls_in_flight_are_cancelled_at_once() -> None:
     within_deadline(conversation())
 
 
+@pytest.mark.fault("1.5/08")
+@pytest.mark.transport_rule("2025-11-25/09")
 def test_a_flood_on_standard_error_disturbs_nothing() -> None:
     heard = 0
 
@@ -213,6 +216,7 @@ def is_running(pid: int) -> bool:
         return False
 
 
+@pytest.mark.fault("1.5/10")
 def test_a_server_that_ignores_the_end_of_its_input_and_sigterm_is_killed() -> None:
     stubborn = ["import signal", "signal.signal(signal.SIGTERM, signal.SIG_IGN)", "time.sleep(3600)"]
 

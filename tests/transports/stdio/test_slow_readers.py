@@ -17,6 +17,7 @@ FLOOD = 20_000
 
 
 @among(EVERY)
+@pytest.mark.fault("1.5/07")
 def test_a_slow_reader_loses_nothing_and_what_it_does_not_read_is_not_piled_up(rev: Rev) -> None:
     with RawServer(rev=rev) as server:
         server.call("first", "large", size=1 << 18)
@@ -28,6 +29,7 @@ def test_a_slow_reader_loses_nothing_and_what_it_does_not_read_is_not_piled_up(r
 
 
 @among(EVERY)
+@pytest.mark.fault("1.5/12")
 def test_twenty_thousand_requests_at_once_are_each_answered_once(rev: Rev) -> None:
     with RawServer(rev=rev) as server:
         server.call("first", "echo")
@@ -38,6 +40,7 @@ def test_twenty_thousand_requests_at_once_are_each_answered_once(rev: Rev) -> No
 
 
 @among(EVERY)
+@pytest.mark.fault("1.5/07")
 def test_a_reader_that_is_stopped_is_waited_for_without_work_and_its_death_is_the_end(rev: Rev) -> None:
     many = 64
     with subprocess.Popen(["cat"], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as reader:

@@ -58,6 +58,7 @@ def test_a_session_is_named_where_there_are_sessions(id: str) -> None:
 
 
 @pytest.mark.parametrize("id", REVISIONS)
+@pytest.mark.transport_rule("2026-07-28/23", "2026-07-28/27")
 def test_headers_repeat_the_body_in_the_stateless_revision_alone(id: str) -> None:
     paths = {"first": ("a",), "second": ("b", "c"), "null": ("d",), "flag": ("e",), "absent": ("f", "g")}
     headers = post_headers(CALL, revision(id), None, paths)
@@ -80,6 +81,7 @@ def test_headers_repeat_the_body_in_the_stateless_revision_alone(id: str) -> Non
         ("tools/list", {"name": "no"}, None),
     ],
 )
+@pytest.mark.transport_rule("2026-07-28/22")
 def test_a_name_or_an_address_is_repeated_where_the_method_has_one(method: str, params: Any, name: str | None) -> None:
     assert post_headers(RequestMessage(1, method, params), revision(STATELESS), None, {}).get("mcp-name") == name
 
@@ -130,6 +132,7 @@ def test_a_status_and_a_content_type_say_how_a_post_was_answered(
         (302, 0, False),
     ],
 )
+@pytest.mark.transport_rule("2026-07-28/32", "2026-07-28/33")
 def test_a_refusal_says_whether_the_server_may_know_another_lifecycle(status: Any, code: int, otherwise: bool) -> None:
     assert may_know_other_lifecycle(status, code, revision(STATELESS)) is otherwise
 
@@ -139,6 +142,7 @@ def test_a_refusal_says_whether_the_server_may_know_another_lifecycle(status: An
     [(400, True, True), (404, True, True), (405, True, True), (406, True, False), (415, True, False)]
     + [(status, False, False) for status in (401, 403, 408, 429, 500, 503, 200, 302)],
 )
+@pytest.mark.transport_rule("2025-11-25/10", "2026-07-28/36")
 def test_a_refused_opening_may_be_that_of_an_older_server(status: int, first: bool, later: bool) -> None:
     assert may_be_legacy_sse(status, revision("2025-03-26")) is first
     assert (
@@ -179,6 +183,7 @@ def test_a_redirect_is_followed_where_origin_and_method_stay(
     assert may_follow_redirect(status, method, "http://a/mcp", target) is followed
 
 
+@pytest.mark.transport_rule("2025-11-25/04")
 def test_waiting_grows_within_bounds_and_what_the_server_says_is_the_least() -> None:
     for failures in range(20):
         least, most = reconnect_delay(failures, None, 0.0), reconnect_delay(failures, None, 1.0)
@@ -198,6 +203,7 @@ def test_a_url_is_shown_without_what_may_be_secret_in_it() -> None:
     assert redact_url("https://user:secret@host:1/mcp?key=secret#secret") == "https://host:1/mcp"
 
 
+@pytest.mark.transport_rule("2026-07-28/26")
 def test_tools_whose_annotations_are_not_allowed_are_left_out() -> None:
     fine = {"type": "object", "properties": {"a": {"type": "object", "properties": {"b": {"type": "string"}}}}}
     fine["properties"]["a"]["properties"]["b"]["x-mcp-header"] = "B"  # type: ignore[index]

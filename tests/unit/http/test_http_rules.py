@@ -101,6 +101,7 @@ def test_too_many_headers_and_too_long_ones_are_refused(raw: list[tuple[bytes, b
 @pytest.mark.parametrize(
     "text", ["us-west1", "Hello, 世界", " padded ", "line1\nline2", "=?base64?x?=", "", "a b", "é"]
 )
+@pytest.mark.transport_rule("2026-07-28/23")
 def test_a_text_comes_back_from_the_header_that_repeats_it(text: str) -> None:
     header = encode_value(text)
     assert decode_value(header) == text and header.isascii() and header.isprintable()
@@ -119,6 +120,7 @@ def test_a_text_comes_back_from_the_header_that_repeats_it(text: str) -> None:
         ("caf\xe9", None),
     ],
 )
+@pytest.mark.transport_rule("2026-07-28/23")
 def test_the_base64_form_is_read_strictly_and_whatever_lacks_its_marks_is_text(header: str, text: str | None) -> None:
     assert decode_value(header) == text
 
@@ -133,6 +135,7 @@ TOOL: dict[str, Any] = {
 }
 
 
+@pytest.mark.transport_rule("2026-07-28/25")
 def test_a_schema_says_which_arguments_headers_repeat() -> None:
     assert parameter_headers(TOOL) == {"region": ("region",), "limit": ("query", "limit"), "dry": ("dry",)}
 
@@ -153,6 +156,7 @@ def test_a_schema_says_which_arguments_headers_repeat() -> None:
         {"properties": {"a": {"x-mcp-header": "A"}}},
     ],
 )
+@pytest.mark.transport_rule("2026-07-28/25")
 def test_a_schema_that_says_so_where_it_may_not_is_refused(schema: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="x-mcp-header"):
         parameter_headers(schema)
@@ -177,11 +181,13 @@ def test_a_schema_that_says_so_where_it_may_not_is_refused(schema: dict[str, Any
         ({}, {"mcp-param-unknown": "x"}, True),
     ],
 )
+@pytest.mark.transport_rule("2026-07-28/27", "2026-07-28/28")
 def test_headers_and_arguments_have_to_agree(arguments: Any, headers: dict[str, str], fits: bool) -> None:
     assert (check_parameter_headers(headers, arguments, parameter_headers(TOOL)) is None) is fits
 
 
 @pytest.mark.parametrize(("last", "found"), [("abc-7", ("abc", 7)), ("a_b-c-0", ("a_b-c", 0)), (None, None)])
+@pytest.mark.transport_rule("2025-11-25/06")
 def test_an_event_id_names_its_stream_and_its_place(last: str | None, found: Any) -> None:
     assert resume_position({} if last is None else {"last-event-id": last}) == found
 

@@ -202,19 +202,20 @@ def _head(text: str) -> dict[str, Any]:
 def test_a_proof_is_for_a_url_without_its_query() -> None:
     possession = DPoPVerifier()
     shown = proof(KEY, "POST", "HTTPS://A.example:443/mcp?x=1#y", "t")
+    with pytest.raises(InvalidDPoPProofError, match="URL"):
+        possession.check(shown, "POST", "https://a.example/mcp/x", "t", KEY.thumbprint())
     possession.check(shown, "POST", "https://a.example/mcp", "t", KEY.thumbprint())
+    with pytest.raises(InvalidDPoPProofError, match="before"):  # So it was accepted.
+        possession.check(shown, "POST", "https://a.example/mcp", "t", KEY.thumbprint())
 
 
 def test_another_clients_proof_with_the_same_id_is_no_replay() -> None:
-    possession = DPoPVerifier()
+    possession, url = DPoPVerifier(), "https://a.example/mcp"
     for key in (KEY, STOLEN_BY):
-        possession.check(
-            proof(key, "POST", "https://a.example/mcp", "t", jti="1"),
-            "POST",
-            "https://a.example/mcp",
-            "t",
-            key.thumbprint(),
-        )
+        possession.check(proof(key, "POST", url, "t", jti="1"), "POST", url, "t", key.thumbprint())
+    for key in (KEY, STOLEN_BY):  # Both were accepted, because both are replays now.
+        with pytest.raises(InvalidDPoPProofError, match="before"):
+            possession.check(proof(key, "POST", url, "t", jti="1"), "POST", url, "t", key.thumbprint())
 
 
 def test_a_proof_is_remembered_for_as_long_as_it_could_be_shown_again() -> None:

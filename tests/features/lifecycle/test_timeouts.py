@@ -7,6 +7,7 @@ import inspect
 from typing import Any
 
 import pytest
+from support.clock import LoopClock, settle
 from support.endpoints import EVERY, HANDSHAKE, Rev, Tap, among, clause, client_of, raw_server, server_of
 
 from mcp_runtime.errors import RequestTimeoutError
@@ -19,11 +20,12 @@ from mcp_runtime.protocol.revision import Request
 @clause("2024-11-05/tools/14", "2025-03-26/tools/15", "draft/tools/19")
 @among(EVERY)
 async def test_a_call_whose_time_is_over_cancels_the_handler_and_the_next_one_works(rev: Rev) -> None:
-    ended = asyncio.Event()
+    clock, begun, ended = LoopClock(), asyncio.Event(), asyncio.Event()
 
     async def call_tool(ctx: Any, params: Any) -> Any:
         if params.name == "quick":
             return rev.text("quick")
+        begun.set()
         try:
             await asyncio.Event().wait()
         finally:
@@ -31,8 +33,11 @@ async def test_a_call_whose_time_is_over_cancels_the_handler_and_the_next_one_wo
 
     tap = Tap(server_of(rev, call_tool=call_tool))
     async with client_of(rev, tap) as client:
-        with pytest.raises(RequestTimeoutError, match="'tools/call': no answer within 0.05 s"):
-            await client.call_tool(name="hangs", options=RequestOptions(timeout=0.05))
+        hangs = asyncio.create_task(client.call_tool(name="hangs", options=RequestOptions(timeout=5)))
+        await begun.wait()
+        clock.forward(5)
+        with pytest.raises(RequestTimeoutError, match="'tools/call': no answer within 5 s"):
+            await hangs
         await ended.wait()
         assert (await client.call_tool(name="quick")).content[0].text == "quick"
     cancelled = [m["params"]["requestId"] for m in tap.sent if m["method"] == "notifications/cancelled"]
@@ -41,10 +46,13 @@ async def test_a_call_whose_time_is_over_cancels_the_handler_and_the_next_one_wo
 
 @among(HANDSHAKE)
 async def test_calls_in_flight_together_each_end_at_their_own_time(rev: Rev) -> None:
+    clock, started, ended = LoopClock(), 0, list[str]()
+
     async def call_tool(ctx: Any, params: Any) -> Any:
+        nonlocal started
+        started += 1
         await asyncio.Event().wait()
 
-    ended: list[str] = []
     async with client_of(rev, server_of(rev, call_tool=call_tool)) as client:
 
         async def call(name: str, options: RequestOptions) -> None:
@@ -53,27 +61,39 @@ async def test_calls_in_flight_together_each_end_at_their_own_time(rev: Rev) -> 
             ended.append(name)
 
         waits = {
-            "second": RequestOptions(timeout=0.1),
-            "first": RequestOptions(timeout=0.02),
-            "third": RequestOptions(timeout=None, max_timeout=0.3),
+            "second": RequestOptions(timeout=4),
+            "first": RequestOptions(timeout=2),
+            "third": RequestOptions(timeout=None, max_timeout=6),
         }
-        await asyncio.gather(*(call(name, options) for name, options in waits.items()))
+        calls = asyncio.gather(*(call(name, options) for name, options in waits.items()))
+        while started < len(waits):
+            await asyncio.sleep(0)
+        for number in range(1, 4):
+            assert len(ended) == number - 1
+            clock.forward(2)
+            await settle()
+            assert len(ended) == number
+        await calls
     assert ended == ["first", "second", "third"]
 
 
 @among(HANDSHAKE)
 async def test_a_handler_that_asks_the_client_has_timeouts_too(rev: Rev) -> None:
-    ended = asyncio.Event()
+    clock, begun, ended = LoopClock(), asyncio.Event(), asyncio.Event()
 
     async def on_list_roots(ctx: Any, params: Any) -> Any:
+        begun.set()
         try:
             await asyncio.Event().wait()
         finally:
             ended.set()
 
     async def call_tool(ctx: Any, params: Any) -> Any:
+        request = asyncio.ensure_future(ctx.list_roots(options=RequestOptions(timeout=5)))
+        await begun.wait()
+        clock.forward(5)
         with pytest.raises(RequestTimeoutError):
-            await ctx.list_roots(options=RequestOptions(timeout=0.05))
+            await request
         await ended.wait()
         return rev.text("timed out")
 

@@ -7,6 +7,7 @@ import gc
 from typing import Any
 
 import pytest
+from support.clock import settle
 from support.endpoints import EVERY, Rev, among, client_of, server_of
 
 from mcp_runtime.protocol.events import RequestReceived
@@ -78,6 +79,6 @@ async def test_handlers_that_have_ended_leave_room_for_others_and_nothing_of_the
         for turn in range(5):
             results = await asyncio.gather(*(client.call_tool(name=f"{turn} {each}") for each in range(6)))
             assert [result.content[0].text for result in results] == [f"{turn} {each}" for each in range(6)]
-        await asyncio.sleep(0.01)
+        await settle()
         gc.collect()
         assert [each for each in gc.get_objects() if isinstance(each, (RequestReceived, RunningRequest))] == []

@@ -6,6 +6,7 @@ import asyncio
 from typing import Any
 
 import pytest
+from support.clock import LoopClock, settle
 from support.endpoints import (
     EVERY,
     HANDSHAKE,
@@ -185,40 +186,49 @@ async def test_the_client_reports_progress_of_what_the_server_asks(rev: Rev) -> 
     assert seen == [0.5]
 
 
-def lively(rev: Rev, beats: int | None) -> Any:
-    """A server whose tool reports every 20 ms, so many times or for ever."""
+class Reporting:
+    """A tool that reports progress once a second, by the clock of the loop, so many times or for ever."""
 
-    async def call_tool(ctx: Any, params: Any) -> Any:
-        beat = 0
-        while beats is None or beat < beats:
-            beat += 1
-            await ctx.progress(beat)
-            await asyncio.sleep(0.02)
-        return rev.text("done")
+    def __init__(self, rev: Rev, reports: int | None) -> None:
+        self.server = server_of(rev, call_tool=self.call_tool)
+        self._rev, self._reports = rev, reports
+        self._clock, self._arrived = LoopClock(), asyncio.Event()
 
-    return server_of(rev, call_tool=call_tool)
+    async def call_tool(self, ctx: Any, params: Any) -> Any:
+        number = 0
+        while self._reports is None or number < self._reports:
+            number += 1
+            self._arrived.clear()
+            await ctx.progress(number)
+            await self._arrived.wait()
+            self._clock.forward(1)
+            await settle()
+        return self._rev.text("done")
+
+    def on_progress(self, progress: Progress) -> None:
+        self._arrived.set()
 
 
+@pytest.mark.deadline(600)  # By a clock that is set forward.
 @among(EVERY)
 async def test_progress_starts_the_timeout_again_only_under_a_ceiling(rev: Rev) -> None:
-    def ignore(progress: Progress) -> None: ...
-
-    async with client_of(rev, lively(rev, 40)) as client:
+    tool = Reporting(rev, 10)
+    async with client_of(rev, tool.server) as client:
         with pytest.raises(RequestTimeoutError):
-            await client.call_tool(name="x", options=RequestOptions(timeout=0.5, on_progress=ignore))
-        options = RequestOptions(timeout=0.5, max_timeout=15, on_progress=ignore)
+            await client.call_tool(name="x", options=RequestOptions(timeout=5, on_progress=tool.on_progress))
+        options = RequestOptions(timeout=5, max_timeout=300, on_progress=tool.on_progress)
         assert (await client.call_tool(name="x", options=options)).content[0].text == "done"
 
 
+@pytest.mark.deadline(600)  # By a clock that is set forward.
 @clause("2025-03-26/lifecycle/22", "draft/lifecycle/22")
 @among(EVERY)
 async def test_a_ceiling_holds_however_much_progress_there_is(rev: Rev) -> None:
-    seen: list[Progress] = []
-    async with client_of(rev, lively(rev, None)) as client:
+    tool = Reporting(rev, None)
+    async with client_of(rev, tool.server) as client:
         with pytest.raises(RequestTimeoutError):
-            options = RequestOptions(timeout=10, max_timeout=0.2, on_progress=seen.append)
+            options = RequestOptions(timeout=10, max_timeout=20, on_progress=tool.on_progress)
             await client.call_tool(name="x", options=options)
-    assert seen
 
 
 @clause("2024-11-05/progress/03", "2025-03-26/progress/03", "draft/progress/03")

@@ -12,12 +12,12 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
 from support.golden.language import HANDSHAKE, STATELESS, filled
+from support.processes import Moment, exit_code_within, moment
 from support.project import SERVERS, TESTS
 
 from mcp_codegen.testkit.transcript import ANYTHING, Step, bytes_of, difference, read_steps
@@ -114,7 +114,7 @@ class Conversation:
         self._probes = 0
         self._at = Step(0, "", "")
         self._heard = self._exited = False
-        self._told: tuple[float, float] | None = None
+        self._told: Moment | None = None
         threading.Thread(target=self._listen, daemon=True).start()
         self._watchdog = threading.Timer(LONGEST, self._server.kill)
         self._watchdog.daemon = True
@@ -156,7 +156,7 @@ class Conversation:
             case "close":
                 self._close()
             case "signal":
-                self._told = self._now()
+                self._told = moment(self._server.pid)
                 self._server.send_signal(signal.Signals[f"SIG{step.text}"])
             case "exit":
                 self._expect_exit(step.text)
@@ -226,28 +226,14 @@ class Conversation:
 
     def _close(self) -> None:
         assert self._server.stdin is not None
-        self._told = self._now()
+        self._told = moment(self._server.pid)
         self._server.stdin.close()
 
-    def _now(self) -> tuple[float, float]:
-        """The time, and for how long the server has been ready to run by now without being let."""
-        try:
-            waited = int(Path(f"/proc/{self._server.pid}/schedstat").read_text().split()[1]) / 1e9
-        except (OSError, IndexError):  # It has ended, or the system does not say.
-            waited = 0.0
-        return time.monotonic(), waited
-
     def _wait_for_exit(self, within: float) -> int:
-        """The exit code. Seconds for which other work kept the server from running are not counted: they say nothing
-        about it."""
-        began, starved = self._told or self._now()
-        while True:
-            try:
-                return self._server.wait(0.1)
-            except subprocess.TimeoutExpired:
-                now, waited = self._now()
-                if now - began - max(0.0, waited - starved) > within:
-                    self._fail(f"the server still runs after {within:g} s")
+        try:
+            return exit_code_within(self._server, within, self._told)
+        except subprocess.TimeoutExpired:
+            self._fail(f"the server still runs after {within:g} s")
 
     def _expect_exit(self, code: str) -> None:
         # A server that has said nothing may still be starting, which takes its time on a busy machine.

@@ -8,6 +8,7 @@ import random
 from typing import Any
 
 import pytest
+from support.clock import LoopClock
 from support.http.raw_server import STREAM, Got, Raw, Write, always, call, reply, result, run, said, serving, text
 
 from mcp_generated import v2025_11_25
@@ -22,8 +23,6 @@ from mcp_runtime.errors import (
 from mcp_runtime.session.options import RequestOptions
 from mcp_runtime.protocol.sse import KEEP_ALIVE_COMMENT, encode
 from mcp_runtime.transports.http_client.connection import HTTPOptions
-
-SHORT = RequestOptions(timeout=0.3)
 
 
 def event(got: Got, value: Any, **more: Any) -> bytes:
@@ -133,9 +132,10 @@ def test_an_error_of_json_rpc_is_one_whatever_its_status() -> None:
 @pytest.mark.fault("1.5/14")
 def test_a_slow_answer_ends_at_the_deadline_of_the_call_and_the_server_is_told(silent: bytes) -> None:
     async def test() -> None:
-        told, gone = asyncio.Event(), asyncio.Event()
+        clock, begun, told, gone = LoopClock(), asyncio.Event(), asyncio.Event(), asyncio.Event()
 
         async def wait(got: Got, write: Write) -> None:
+            begun.set()
             try:
                 await write(silent)
                 while True:
@@ -150,8 +150,11 @@ def test_a_slow_answer_ends_at_the_deadline_of_the_call_and_the_server_is_told(s
 
         raw = Raw({"tools/call": wait, "notifications/cancelled": cancelled})
         async with serving(raw), v2025_11_25.Client.http(raw.url) as client:
+            slow = asyncio.create_task(client.call_tool(name="x", options=RequestOptions(timeout=5)))
+            await begun.wait()
+            clock.forward(5)
             with pytest.raises(RequestTimeoutError):
-                await client.call_tool(name="x", options=SHORT)
+                await slow
             await told.wait()
             await gone.wait()
             [told_of] = raw.asked("notifications/cancelled")

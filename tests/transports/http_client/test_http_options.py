@@ -181,7 +181,7 @@ def test_a_server_that_does_not_say_whether_it_took_a_notification_is_not_waited
         raw = Raw({"notifications/initialized": never})
         async with serving(raw):
             with pytest.raises(ConnectionClosedError):
-                async with v2025_11_25.Client.http(raw.url, http=HTTPOptions(timeout=0.2)):
+                async with v2025_11_25.Client.http(raw.url, http=HTTPOptions(timeout=1.0)):
                     pass
 
     run(test())

@@ -9,6 +9,7 @@ from contextlib import nullcontext
 from typing import Any
 
 import pytest
+from support.clock import LoopClock
 from support.http.raw_server import (
     NEWEST_WITH_SESSIONS,
     STREAM,
@@ -229,9 +230,10 @@ def test_no_secret_reaches_a_log_or_an_error(caplog: pytest.LogCaptureFixture) -
 @pytest.mark.transport_rule("2026-07-28/18")
 def test_a_stateless_call_is_cancelled_by_closing_its_stream_and_by_nothing_else() -> None:
     async def test() -> None:
-        gone = asyncio.Event()
+        clock, begun, gone = LoopClock(), asyncio.Event(), asyncio.Event()
 
         async def wait(got: Got, write: Write) -> None:
+            begun.set()
             try:
                 await write(STREAM)
                 while True:
@@ -242,8 +244,11 @@ def test_a_stateless_call_is_cancelled_by_closing_its_stream_and_by_nothing_else
 
         raw = Raw({"server/discover": discover, "tools/call": wait})
         async with serving(raw), v2026_07_28.Client.http(raw.url) as client:
+            slow = asyncio.create_task(client.call_tool(name="x", options=RequestOptions(timeout=5)))
+            await begun.wait()
+            clock.forward(5)
             with pytest.raises(RequestTimeoutError):
-                await client.call_tool(name="x", options=SHORT)
+                await slow
             await gone.wait()
         assert [got.rpc for got in raw.seen] == ["server/discover", "tools/call"]
 

@@ -80,7 +80,7 @@ async def test_the_server_ends_in_time_with_streams_and_calls_open(parser: str) 
     assert (await sockets["listening"].head())[0] == 200 and await sockets["listening"].messages(1)
     begun = time.monotonic()
     status = await asyncio.to_thread(ended, server.process)
-    assert status in (0, -15) and time.monotonic() - begun < 6.0  # Two seconds, on a machine that has time.
+    assert status in (0, -15) and time.monotonic() - begun < 20.0  # Two seconds, on an idle machine.
     print(f"{parser}: ended after {time.monotonic() - begun:.2f} s")
     (last,) = await sockets["listening"].messages(1)
     assert last["id"] == "sub" and "result" in last

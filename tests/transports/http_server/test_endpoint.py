@@ -8,6 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from support.clock import LoopClock
 from support.endpoints import EVERY, HANDSHAKE, STATELESS, Rev, among, before, server_of, since
 from support.http.asgi_client import Web, web
 from support.http.echo import call, echo
@@ -318,14 +319,16 @@ async def test_one_endpoint_serves_every_revision_at_once() -> None:
 
 async def test_sessions_are_limited_in_number_and_end_when_they_are_idle() -> None:
     rev = HANDSHAKE[-1]
-    app = echo(rev).asgi(limits=HTTPLimits(max_sessions=2, session_idle_timeout=0.05))
+    clock = LoopClock()
+    app = echo(rev).asgi(limits=HTTPLimits(max_sessions=2, session_idle_timeout=5))
     first, second, third = (Web(app, rev) for _ in range(3))
     await first.open()
     await second.open()
     assert (await third.open()).status == 503
-    async with asyncio.timeout(20):
+    clock.forward(6)
+    async with asyncio.timeout(10):
         while len(app._sessions):
-            await asyncio.sleep(0.01)
+            await asyncio.sleep(0)
     assert (await first.answered(body=call(rev))).status == 404
     assert (await third.open()).status == 200
     await app.close()

@@ -9,6 +9,7 @@ from collections import Counter
 from typing import Any
 
 import pytest
+from support.clock import LoopClock
 from support.endpoints import HANDSHAKE, STATELESS, Rev, among, server_of, since
 from support.http.asgi_client import Web
 from support.http.sockets import Proxy, listening, proxied
@@ -51,9 +52,7 @@ async def test_sessions_that_nobody_comes_back_to_are_given_back_with_their_memo
     events = InMemoryEventStore()
     server = server_of(rev, call_tool=echo(rev).call_tool, capabilities={"tools": {"listChanged": True}})
     app = server.asgi(limits=HTTPLimits(session_idle_timeout=IDLE), event_store=events)
-    loop = asyncio.get_running_loop()
-    told, forward = loop.time, 0.0
-    loop.time = lambda: told() + forward  # type: ignore[method-assign]
+    clock = LoopClock()
 
     async def abandoned(number: int) -> None:
         client = Web(app, rev)
@@ -63,12 +62,11 @@ async def test_sessions_that_nobody_comes_back_to_are_given_back_with_their_memo
             assert (await client.answered(body=body)).said[-1]["id"] == 1
 
     async def crowd(many: int) -> None:
-        nonlocal forward
         for number in range(many):
             await abandoned(number)
         await server.notify_tool_list_changed()
         assert len(app._sessions) == many
-        forward += IDLE
+        clock.forward(IDLE)
         async with asyncio.timeout(20):
             while len(app._sessions):
                 await asyncio.sleep(0.05)

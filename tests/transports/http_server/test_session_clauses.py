@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from support.clock import LoopClock
 from support.endpoints import HANDSHAKE, Rev, among, clause, since
 from support.http.asgi_client import Web, web
 from support.http.progress import EVENTS, call, ids, served
@@ -234,7 +235,7 @@ OF_A_CLIENT: list[Any] = [
 @among(SESSIONS)
 @pytest.mark.parametrize("holds", OF_A_CLIENT)
 async def test_what_a_client_sends(rev: Rev, holds: Seen) -> None:
-    begun = asyncio.Event()
+    clock, begun = LoopClock(), asyncio.Event()
 
     async def slow(got: Got, write: Any) -> None:
         if got.body["params"]["name"] == "slow":
@@ -246,8 +247,11 @@ async def test_what_a_client_sends(rev: Rev, holds: Seen) -> None:
     raw = Raw({"tools/call": slow})
     async with serving(raw), rev.package.Client.http(raw.url) as client:
         assert (await client.call_tool(name="quick")).content[0].text == "done"
+        slow_call = asyncio.create_task(client.call_tool(name="slow", options=RequestOptions(timeout=5)))
+        await begun.wait()
+        clock.forward(5)
         with pytest.raises(MCPError):
-            await client.call_tool(name="slow", options=RequestOptions(timeout=0.2))
+            await slow_call
         async with asyncio.timeout(10):
             while not raw.asked("notifications/cancelled") or not raw.asked("GET"):
                 await asyncio.sleep(0.01)

@@ -6,6 +6,7 @@ import asyncio
 from typing import Any
 
 import pytest
+from support.clock import settle
 from support.endpoints import STATELESS, Rev, among, server_of
 from support.http.asgi_client import Answer, Web, web
 
@@ -69,7 +70,7 @@ async def test_who_cancels_the_task_of_a_request_cancels_its_handler(rev: Rev, n
         await asyncio.wait([answer.task])
         assert handler.told == ["cancelled"]
         assert answer.task.cancelled() == (name == "waits")
-        await asyncio.sleep(0.01)
+        await settle()
         assert asyncio.all_tasks() <= others, "nothing goes on behind the request"
 
 
@@ -81,7 +82,7 @@ async def test_a_client_that_leaves_cancels_the_handler_and_not_the_task(rev: Re
         answer = call(client, name)
         await handler.begun.wait()
         leaving = asyncio.create_task(answer.leave())
-        await asyncio.sleep(0.01)
+        await settle()
         assert handler.told == ["cancelled"] and leaving.done() == (name != "stubborn")
         handler.go.set()
         await leaving
@@ -103,7 +104,7 @@ async def test_a_handler_that_only_lets_others_run_is_cancelled_as_well(rev: Rev
 
     async with web(rev, server_of(rev, call_tool=call_tool)) as client:
         answer = call(client, "busy")
-        await asyncio.sleep(0.01)
+        await settle()
         await answer.leave()
         assert ended.is_set()
 

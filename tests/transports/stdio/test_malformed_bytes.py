@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 
 from support.raw_process import RawServer
 
@@ -26,10 +25,10 @@ def test_an_invalid_utf_8_byte_is_refused_and_nothing_is_executed() -> None:
 def test_a_32_mib_line_is_refused_in_linear_time() -> None:
     with RawServer() as server:
         line = b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"' + b"x" * (32 * MIB) + b'"}}\n'
-        start = time.monotonic()
+        before = server.cpu_seconds
         server.write(line)
         assert server.answer()["error"]["code"] == -32600
-        assert time.monotonic() - start < 1.0
+        assert server.cpu_seconds - before < 1.0
         alive(server)
 
 
@@ -67,11 +66,11 @@ def test_deep_json_is_refused() -> None:
 def test_large_numbers_do_no_harm() -> None:
     with RawServer() as server:
         for digits in (5_000, 1_000_000):
-            start = time.monotonic()
+            before = server.cpu_seconds
             server.write(b'{"jsonrpc":"2.0","id":1,"method":"ping","params":{"_meta":{"x":' + b"9" * digits + b"}}}\n")
             answer = server.answer()
             assert answer["id"] == 1 if "result" in answer else answer["error"]["code"] == -32700
-            assert time.monotonic() - start < 2.0
+            assert server.cpu_seconds - before < 2.0
         alive(server)
 
 

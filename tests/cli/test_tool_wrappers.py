@@ -147,6 +147,7 @@ def test_wrappers_of_servers_and_of_awkward_schemas_pass_mypy_and_pyright_strict
         assert {":".join(each.split(":")[:2]) for each in complaints} == wanted, complaints
 
 
+@pytest.mark.long
 def test_the_official_everything_server_is_wrapped_and_called(folder: Path) -> None:
     command = (*program(), "stdio")
     made = module(wrap(probe(ServerTarget(command)), "npm", template_folders()), "official", folder)

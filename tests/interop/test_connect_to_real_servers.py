@@ -15,6 +15,8 @@ from mcp_generated import REVISIONS
 from mcp_generated.v2026_07_28 import types as t
 from mcp_runtime.session.options import RequestOptions
 
+pytestmark = pytest.mark.long
+
 SERVER = PEER_DRIVERS / "python_sdk_server.py"
 
 

@@ -14,6 +14,8 @@ from support.project import PEER_DRIVERS
 from support.peers import driven, node_peer, python_peer
 from support.everything import APP, TOOLS, origin
 
+pytestmark = pytest.mark.long
+
 
 def check(seen: dict[str, Any], revision: str) -> None:
     """What an official client has to see, in the revision that it speaks."""

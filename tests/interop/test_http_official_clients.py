@@ -12,6 +12,8 @@ from support.project import PEER_DRIVERS
 from support.http.raw_client import PARSERS, ended, launched
 from support.peers import driven, node_peer, python_peer
 
+pytestmark = pytest.mark.long
+
 TOOLS = ["echo", "steps", "big", "wait", "change", "status"]
 FAILURE = -32603
 H11, HTTPTOOLS = PARSERS

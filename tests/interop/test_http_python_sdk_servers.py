@@ -18,6 +18,8 @@ from mcp_runtime.session.pending import Progress
 from mcp_runtime.session.options import RequestOptions
 from mcp_runtime.bindings.client import negotiate
 
+pytestmark = pytest.mark.long
+
 WAYS = {"stream": "/mcp", "json": "/mcp", "sse": "/sse"}
 HANDSHAKES = [id for id in REVISIONS if id < "2026"]
 

@@ -9,6 +9,8 @@ import pytest
 from support.project import SERVERS
 from support.peers import driven, python_peer
 
+pytestmark = pytest.mark.long
+
 COMMAND = [sys.executable, str(SERVERS / "app.py"), "stdio"]
 
 

@@ -15,6 +15,8 @@ from support.view import HOST, View, said
 from mcp_generated.extensions.apps import types as t
 from mcp_runtime.errors import ProtocolViolationError
 
+pytestmark = pytest.mark.long
+
 PACKAGE = "@modelcontextprotocol/ext-apps"
 DRIVER = PEER_DRIVERS / "apps.mjs"
 WAIT = 120

@@ -8,9 +8,12 @@ import subprocess
 import sys
 from typing import Any
 
+import pytest
 from support.project import ROOT
 from support.fake_weather import serving
 from support.peers import example_served, node_peer
+
+pytestmark = pytest.mark.long
 
 INSPECTOR = "@modelcontextprotocol/inspector@2.12.0"
 LIMIT = 60.0

@@ -17,6 +17,8 @@ from mcp_generated import v2025_11_25
 from mcp_generated.v2025_11_25 import types as t
 from mcp_runtime.errors import RemoteJSONRPCError
 
+pytestmark = pytest.mark.long
+
 HANDSHAKES = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"]
 FIRST_TEXT, FIRST_BLOB = "demo://resource/dynamic/text/1", "demo://resource/dynamic/blob/1"
 

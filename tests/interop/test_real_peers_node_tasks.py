@@ -13,6 +13,8 @@ from mcp_runtime.errors import RemoteJSONRPCError, RequestTimeoutError
 from mcp_runtime.session.pending import Progress
 from mcp_runtime.session.options import RequestOptions
 
+pytestmark = pytest.mark.long
+
 
 def test_progress_reaches_the_callback() -> None:
     async def conversation(client: Everything) -> None:

@@ -15,6 +15,8 @@ import pytest
 from support.project import ROOT
 from support.peers import alone, driven, example_served, python_peer
 
+pytestmark = pytest.mark.long
+
 SERVER = [sys.executable, str(ROOT / "examples" / "everything" / "server.py"), "stdio"]
 SDKS = ["mcp==1.30.0", "mcp==2.3.0"]
 HANDSHAKES = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"]

@@ -124,6 +124,7 @@ def test_the_published_schemas_still_give_our_editions(name: str) -> None:
     assert result.exit_code == 0, result.output
 
 
+@pytest.mark.long
 def test_the_published_package_of_apps_still_gives_our_edition() -> None:
     package = node_peer(f"{EXT_APPS}@2.0.4") / "node_modules" / EXT_APPS
     result = run("extension", "verify", "apps", "--from", package)

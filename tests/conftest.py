@@ -7,6 +7,7 @@ import inspect
 
 import hypothesis
 import pytest
+from support.processes import end_shared
 
 from mcp_generated import REVISIONS
 
@@ -15,6 +16,11 @@ hypothesis.settings.register_profile("any machine", deadline=None)
 hypothesis.settings.load_profile("any machine")
 
 DEADLINE = 20.0  # Seconds that a coroutine function gets as a test, where no marker gives it more.
+
+
+def pytest_sessionfinish() -> None:
+    """Leave no process behind."""
+    end_shared()
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import atexit
-import subprocess
 from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
 import pytest
+from support.processes import end_with_session
 from support.project import PEER_DRIVERS, package
 from support.http.raw_server import run
 from support.peers import clean, python_peer, started
@@ -29,13 +28,8 @@ def served(sdk: str, way: str) -> str:
     """The URL of a server of this process, which ends with it."""
     driver = str(PEER_DRIVERS / "python_sdk_http.py")
     server = started([str(python_peer(sdk)), driver, way], clean(), "port ")
-    atexit.register(_end, server.process)
+    end_with_session(server.process)
     return f"http://127.0.0.1:{int(server.said.split()[-1])}{WAYS[way]}"
-
-
-def _end(process: subprocess.Popen[str]) -> None:
-    process.kill()
-    process.wait()
 
 
 @pytest.fixture(params=[(sdk, way) for sdk in ("mcp==1.30.0", "mcp==2.3.0") for way in WAYS], ids="-".join)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import atexit
 import threading
 from functools import cache
 from typing import Final
 
 from conformance.wires import served
 
+from support.processes import end_with_session
 from support.project import ROOT
 
 APP: Final = str(ROOT / "examples" / "everything" / "app.py")
@@ -24,6 +24,5 @@ def origin() -> str:
     process, url = served((APP, "http", "--port", "0"), "everything")
     assert process.stderr is not None
     threading.Thread(target=process.stderr.read, daemon=True).start()
-    atexit.register(process.wait)
-    atexit.register(process.terminate)
+    end_with_session(process)
     return url

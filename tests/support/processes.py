@@ -1,4 +1,4 @@
-"""The end of processes, on machines that are busy."""
+"""The end of processes: with the session of tests, or within a time that other work does not count in."""
 
 from __future__ import annotations
 
@@ -8,6 +8,26 @@ from pathlib import Path
 from typing import Any
 
 Moment = tuple[float, float]
+GRACE = 20.0  # Seconds for a process that was told to terminate.
+_shared: list[subprocess.Popen[Any]] = []
+
+
+def end_with_session(process: subprocess.Popen[Any]) -> None:
+    """Terminate a process that many tests share when the session of tests ends, also in a worker of pytest-xdist."""
+    _shared.append(process)
+
+
+def end_shared() -> None:
+    """Terminate the shared processes, and kill those that do not end."""
+    for process in _shared:
+        process.terminate()
+    while _shared:
+        process = _shared.pop()
+        try:
+            process.wait(GRACE)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
 
 
 def moment(pid: int) -> Moment:

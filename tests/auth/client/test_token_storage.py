@@ -185,9 +185,14 @@ asyncio.run(ask())
 
 def run_both(script: str, *arguments: tuple[str, ...]) -> None:
     started = [subprocess.Popen([sys.executable, "-c", script, *each], stderr=subprocess.PIPE) for each in arguments]
-    for process in started:
-        _, said = process.communicate(timeout=100)
-        assert process.returncode == 0, said.decode()
+    try:
+        for process in started:
+            _, said = process.communicate(timeout=100)
+            assert process.returncode == 0, said.decode()
+    finally:
+        for process in started:
+            process.kill()
+            process.wait()
 
 
 def test_two_processes_that_write_at_once_lose_nothing(tmp_path: Path) -> None:

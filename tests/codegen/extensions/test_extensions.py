@@ -127,7 +127,12 @@ async def test_a_server_names_the_extension_that_a_request_did_not_declare(capab
     )
     meta = {f"{META}protocolVersion": NEWEST, f"{META}clientCapabilities": capabilities}
     asked = {"jsonrpc": "2.0", "id": 1, "method": "tasks/get", "params": {"taskId": "any", "_meta": meta}}
-    said, _ = await asyncio.wait_for(program.communicate(json.dumps(asked).encode() + b"\n"), 60)
+    try:
+        said, _ = await asyncio.wait_for(program.communicate(json.dumps(asked).encode() + b"\n"), 15)
+    finally:
+        if program.returncode is None:
+            program.kill()
+            await program.wait()
     error = json.loads(said)["error"]
     assert error["code"] == -32021
     assert error["data"] == {"requiredCapabilities": TASKS}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import atexit
 import contextlib
 import json
 import os
@@ -16,6 +15,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from support.peers import Started, started
+from support.processes import end_with_session
 from support.project import SERVERS
 
 from mcp_runtime.protocol.sse import ServerSentEvent, SSEDecoder
@@ -36,9 +36,9 @@ def launched(parser: str, port: int = 0) -> tuple[Started, str]:
 
 @cache
 def address(parser: str) -> str:
-    """The server of this process that reads HTTP with this parser; it is ended with the process."""
+    """The server of this process that reads HTTP with this parser; it ends with the session of tests."""
     server, where = launched(parser)
-    atexit.register(ended, server.process)
+    end_with_session(server.process)
     return where
 
 

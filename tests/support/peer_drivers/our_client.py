@@ -4,16 +4,15 @@ stdio, or over HTTP in both its shapes, with one server for all conversations of
 from __future__ import annotations
 
 import asyncio
-import atexit
 import os
 import secrets
-import subprocess
 from collections.abc import Awaitable, Callable, Iterator
 from contextvars import ContextVar
 from functools import cache
 from typing import Any
 
 import pytest
+from support.processes import end_with_session
 from support.peers import free_port, node_peer, started
 
 from mcp_generated import v2024_11_05, v2025_03_26, v2025_06_18, v2025_11_25, v2026_07_28
@@ -134,13 +133,8 @@ def _served(way: str) -> str:
     """The URL of a server of this process, which ends with it."""
     port = free_port()
     server = started([*program(), way], {**os.environ, "PORT": str(port)}, "on port")
-    atexit.register(_end, server.process)
+    end_with_session(server.process)
     return f"http://127.0.0.1:{port}{WAYS[way]}"
-
-
-def _end(server: subprocess.Popen[str]) -> None:
-    server.kill()
-    server.wait()
 
 
 def reached(kind: Any, **settings: Any) -> Any:

@@ -96,6 +96,7 @@ def _read(schemas: SchemaCatalog, id: str, verdict: Verdict) -> Mutant:
         )
 
 
+@pytest.mark.long
 def test_each_of_more_than_200_changes_goes_or_is_reported_for_what_it_is(mutants: list[Mutant]) -> None:
     assert len(mutants) >= 200
     wrong: list[str] = []
@@ -106,6 +107,7 @@ def test_each_of_more_than_200_changes_goes_or_is_reported_for_what_it_is(mutant
     assert wrong == []
 
 
+@pytest.mark.long
 def test_what_goes_passes_mypy_and_holds_a_conversation(mutants: list[Mutant], tmp_path: Path) -> None:
     going = [mutant.revision for mutant in mutants if mutant.revision is not None]
     chosen = going if WHOLE else going[:: len(going) // 8]
@@ -164,6 +166,7 @@ def proposals(tmp_path: Path) -> dict[str, Path]:
     return found
 
 
+@pytest.mark.long
 def test_open_proposals_go_or_are_reported(proposals: dict[str, Path], tmp_path: Path) -> None:
     going: list[Revision] = []
     for number, source in proposals.items():

@@ -196,6 +196,7 @@ def test_a_vendors_own_schema_becomes_rows_types_and_gates() -> None:
     assert "class CallToolResult" not in files["types.py"]
 
 
+@pytest.mark.long
 def test_what_a_schema_closes_is_open_or_refuses_what_is_unknown_as_the_manifest_says() -> None:
     folder = data_path("schema") / "extensions" / "apps"
     _, own = read_own(folder / "schema.json")

@@ -174,6 +174,7 @@ def test_a_server_without_the_extension_cannot_have_tasks() -> None:
         kind(name="s", version="1")
 
 
+@pytest.mark.long
 async def test_a_thousand_calls_at_once_become_a_thousand_tasks() -> None:
     async with by_hand(jobs(Seen()).server) as speaking:
         ids = await asyncio.gather(*(begun(speaking, "say") for _ in range(1000)))

@@ -163,6 +163,7 @@ def test_a_slow_answer_ends_at_the_deadline_of_the_call_and_the_server_is_told(s
     run(test())
 
 
+@pytest.mark.long
 @pytest.mark.clause("2025-03-26/transports/31")
 @pytest.mark.transport_rule("2025-11-25/04")
 def test_a_stream_cut_anywhere_is_resumed_without_loss_or_doubling() -> None:

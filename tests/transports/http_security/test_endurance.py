@@ -29,6 +29,7 @@ LARGE = 300_000  # Bytes of an answer: more than a connection holds for who does
 parsers = pytest.mark.parametrize("parser", PARSERS)
 
 
+@pytest.mark.long
 @parsers
 @pytest.mark.parametrize("spoken", [SESSIONS, ALONE])
 @pytest.mark.fault("1.5/01")

@@ -16,6 +16,8 @@ from mcp_generated.v2025_11_25 import types as t
 from mcp_runtime.protocol.sse import encode
 from mcp_runtime.session.options import RequestOptions
 
+pytestmark = pytest.mark.long
+
 BATCH, BATCHES = 100, 2_000  # Two hundred thousand messages.
 AT_ONCE = 1024  # As runtime/mcp_runtime/session/session.py has it.
 TOLD = [

@@ -34,6 +34,7 @@ def steps(said: list[Any]) -> list[Any]:
     return [each["params"]["progress"] if "method" in each else each["id"] for each in said]
 
 
+@pytest.mark.long
 @pytest.mark.clause("2025-03-26/transports/22", "draft/transports/22", "draft/transports/31")
 @pytest.mark.fault("1.4/08")
 @pytest.mark.transport_rule("2025-11-25/07")
@@ -73,6 +74,7 @@ async def test_the_standing_stream_cut_anywhere_goes_on_without_loss_or_repetiti
     assert {each["method"] for each in reader.said} == {"notifications/tools/list_changed"}
 
 
+@pytest.mark.long
 @pytest.mark.deadline(60)
 @pytest.mark.clause("2025-03-26/transports/32", "draft/transports/32", "draft/transports/28", "draft/transports/29")
 @pytest.mark.fault("1.4/05")

@@ -18,6 +18,7 @@ FIRST = 600  # Bytes in which the head and the first event are.
 STEPS = 25
 
 
+@pytest.mark.long
 @among(PRIMED)
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.clause(
@@ -47,6 +48,7 @@ async def test_calls_cut_in_hundreds_of_places_are_heard_whole_and_once(rev: Rev
             proxy.allowed = lambda: None
 
 
+@pytest.mark.long
 @among(since("2025-03-26", HANDSHAKE))
 async def test_the_standing_stream_is_cut_and_nothing_is_lost_or_doubled(rev: Rev) -> None:
     chance = random.Random(str(rev))

@@ -45,6 +45,7 @@ def alive() -> int:
     return sum(isinstance(each, (HTTPSession, Session, SSEStream)) for each in gc.get_objects())
 
 
+@pytest.mark.long
 @pytest.mark.deadline(600)  # By a clock that is put forward.
 @pytest.mark.clause("2025-03-26/transports/37", "draft/transports/37")
 async def test_sessions_that_nobody_comes_back_to_are_given_back_with_their_memory() -> None:
@@ -191,6 +192,7 @@ async def test_a_stream_that_is_open_holds_one_task_and_shares_its_timer() -> No
     await app.close()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("length", "kept"), [(1, 63), (1024 * 1024, 15)])
 async def test_answers_that_can_still_be_resumed_are_kept_for_a_session_within_limits(length: int, kept: int) -> None:
     rev = HANDSHAKE[-1]

@@ -31,6 +31,7 @@ def probe(rev: Rev, id: Any) -> dict[str, Any]:
 # ---- floods -------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 @among(HANDSHAKE)
 async def test_twenty_thousand_requests_of_a_server_are_worked_on_a_few_at_a_time(rev: Rev) -> None:
     begun = 0
@@ -70,6 +71,7 @@ async def test_requests_of_a_server_where_there_are_none_begin_nothing(rev: Rev)
     assert not peer.in_flight
 
 
+@pytest.mark.long
 @among(EVERY)
 async def test_two_hundred_thousand_notifications_leave_nothing_in_memory(rev: Rev) -> None:
     async def call_tool(ctx: Any, params: Any) -> Any: ...

@@ -43,6 +43,7 @@ def test_numbers_with_the_same_hash_take_time_in_proportion() -> None:
         assert server.cpu_seconds - before < 4
 
 
+@pytest.mark.long
 def test_two_hundred_thousand_notifications_leave_nothing_behind() -> None:
     told = json.dumps({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": "gone"}})
     chunk = (told.encode() + b"\n") * 2000

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import pytest
 from support.raw_process import RawServer
 
 LIMIT = 8 << 20
@@ -32,6 +33,7 @@ def test_a_32_mib_line_is_refused_in_linear_time() -> None:
         alive(server)
 
 
+@pytest.mark.long
 def test_a_1_gib_line_without_an_end_stays_within_the_memory_of_the_limit() -> None:
     with RawServer() as server:
         alive(server)

@@ -28,6 +28,7 @@ def test_a_slow_reader_loses_nothing_and_what_it_does_not_read_is_not_piled_up(r
         answered(server, 600, "large", size=16 << 10)
 
 
+@pytest.mark.long
 @among(EVERY)
 @pytest.mark.fault("1.5/12")
 def test_twenty_thousand_requests_at_once_are_each_answered_once(rev: Rev) -> None:

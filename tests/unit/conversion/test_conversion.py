@@ -142,6 +142,7 @@ def instances(source: str, row: Any, made: Instances, count: int) -> Iterator[tu
             yield from ((f"result{each}", made.valid(each)) for each in interim)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("source", "target"), PAIRS, ids=str)
 def test_every_message_becomes_valid_or_is_refused(source: str, target: str) -> None:
     made = Instances(definitions(source), seed=5)

@@ -1,24 +1,15 @@
-"""What tests share: the official files, where they are, the revisions, and an event loop for each test that wants one."""
+"""What all tests share: a parametrisation by revision, and an event loop for each coroutine function."""
 
 from __future__ import annotations
 
 import asyncio
-import importlib
 import inspect
-import json
-import os
-from functools import cache
-from pathlib import Path
-from types import ModuleType
-from typing import Any
 
 import hypothesis
 import pytest
+from support.processes import end_shared
 
 from mcp_generated import REVISIONS
-
-ROOT = Path(__file__).resolve().parent.parent
-OFFICIAL = Path(os.environ.get("MCP_OFFICIAL_SCHEMA", ROOT.parent / "shared" / "schema"))
 
 # How long an example takes says more of the machine than of what is tested.
 hypothesis.settings.register_profile("any machine", deadline=None)
@@ -26,21 +17,10 @@ hypothesis.settings.load_profile("any machine")
 
 DEADLINE = 20.0  # Seconds that a coroutine function gets as a test, where no marker gives it more.
 
-needs_official = pytest.mark.skipif(
-    not OFFICIAL.is_dir(), reason=f"the official schemas are not at {OFFICIAL} (set MCP_OFFICIAL_SCHEMA)"
-)
 
-
-@cache
-def official(revision: str) -> dict[str, Any]:
-    """The official schema.json of a revision."""
-    schema: dict[str, Any] = json.loads((OFFICIAL / revision / "schema.json").read_text(encoding="utf-8"))
-    return schema
-
-
-def package(revision: str, module: str) -> ModuleType:
-    """One module of the generated package of a revision."""
-    return importlib.import_module(f"mcp_generated.{REVISIONS[revision]}.{module}")
+def pytest_sessionfinish() -> None:
+    """Leave no process behind."""
+    end_shared()
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

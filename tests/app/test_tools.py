@@ -8,7 +8,7 @@ from typing import Any
 
 import jsonschema
 import pytest
-from app.sample import app
+from support.servers.app import app
 from pydantic_core import from_json
 
 from mcp_generated import App, Context, tool

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import ROOT
-from fake_weather import FakeWeather, serving
+from support.project import ROOT
+from support.fake_weather import FakeWeather, serving
 
 from mcp_generated.v2026_07_28 import Client
 from mcp_generated.v2026_07_28 import types as t

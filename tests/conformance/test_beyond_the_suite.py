@@ -5,17 +5,17 @@ The everything example is asked on the bare wire, and what it says is judged by 
 
 from __future__ import annotations
 
-import atexit
 import threading
 from functools import cache
 from typing import Any
 
 import pytest
-from behaviour.support import EVERY, HANDSHAKE, STATELESS, Rev, among, hello
+from support.endpoints import EVERY, HANDSHAKE, STATELESS, Rev, among, hello
 from conformance.beyond import ANSWERS, CAPABILITIES, SCENARIOS, all_that_the_suite_asks_for_is_there
 from conformance.beyond_stateless import OF_THE_SMALL, OF_THE_SUITE
 from conformance.wires import conversation, served
-from conftest import ROOT
+from support.processes import end_with_session
+from support.project import ROOT
 
 EVERYTHING = str(ROOT / "examples" / "everything" / "server.py")
 SUITE_SERVER = str(ROOT / "tests" / "conformance" / "server.py")
@@ -38,8 +38,7 @@ def url(way: str, server: str = EVERYTHING) -> str:
     process, origin = served((server, "http", "--port", "0"), way)
     assert process.stderr is not None
     threading.Thread(target=process.stderr.read, daemon=True).start()
-    atexit.register(process.wait)
-    atexit.register(process.terminate)
+    end_with_session(process)
     return origin + WAYS[way]
 
 

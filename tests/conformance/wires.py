@@ -16,8 +16,8 @@ from typing import Any, Final
 from urllib.parse import urljoin
 
 import httpx2
-from behaviour.support import Rev, hello
-from conftest import OFFICIAL, official
+from support.endpoints import Rev, hello
+from support.project import OFFICIAL, official
 from jsonschema import Draft7Validator, Draft202012Validator
 
 from mcp_runtime.protocol.revision import Request

@@ -40,7 +40,6 @@ _MAX_HEADER_BYTES: Final = 64 * 1024
 _BEGIN: Final = "=?base64?"
 _ENCODED: Final = re.compile(r"=\?base64\?(.*)\?=", re.DOTALL)
 _SAFE: Final = re.compile(r"[\x21-\x7e](?:[\x20-\x7e\t]*[\x21-\x7e])?")
-_VISIBLE: Final = re.compile(r"[\x21-\x7e]{1,256}")
 
 Headers = Mapping[str, str]
 
@@ -99,11 +98,6 @@ def _quality(parameters: list[str]) -> float:
             except ValueError:
                 return 0.0
     return 1.0
-
-
-def is_visible(id: str) -> bool:
-    """Whether a session id has visible ASCII characters alone, and not too many of them."""
-    return _VISIBLE.fullmatch(id) is not None
 
 
 def encode_value(text: str) -> str:

@@ -1,1 +1,0 @@
-"""The decorator face: what functions become, and the JSON Schemas that values are checked against."""

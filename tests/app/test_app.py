@@ -1,0 +1,319 @@
+"""Resources, prompts and completion made of functions; changes at run time, middleware, mounting and lifespans."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.servers.app import app
+
+from mcp_generated import REVISIONS, App, Context, UserMessage
+from mcp_generated.v2026_07_28 import Client
+from mcp_generated.v2026_07_28 import types as t
+from mcp_generated.v2026_07_28.methods import FromClient
+from mcp_runtime.errors import RemoteJSONRPCError, LocalError
+from mcp_runtime.session.options import RequestOptions
+from mcp_runtime.versions.candidates import server_candidates
+
+INVALID_PARAMS = -32602
+NAMES = ["weather://{city}/{day}", "file:///docs/{+path}", "search://items{?q,limit}"]
+
+
+def content(result: t.ReadResourceResult) -> tuple[str, str | None, str | None]:
+    [only] = result.contents
+    assert isinstance(only, t.TextResourceContents)
+    return only.text, only.mime_type, only.uri
+
+
+async def test_resources_and_templates_are_listed_apart() -> None:
+    first, second = await app.list_resources()
+    assert (first.uri, first.name, first.mime_type) == ("sample://motd", "motd", "text/markdown")
+    assert (first.description, second.uri) == ("The message of the day.", "sample://logo")
+    templates = await app.list_resource_templates()
+    assert [each.uri_template for each in templates] == NAMES
+    assert (templates[0].title, templates[0].description) == ("Weather", "The weather of a day.")
+
+
+@pytest.mark.clause("draft/resources/10")
+async def test_a_resource_is_text_bytes_or_json() -> None:
+    assert content(await app.read_resource(uri="sample://motd")) == ("# hello", "text/markdown", "sample://motd")
+    [logo] = (await app.read_resource(uri="sample://logo")).contents
+    assert isinstance(logo, t.BlobResourceContents)
+    assert (base64.b64decode(logo.blob), logo.mime_type) == (b"\x89PNG", "image/png")
+    uri = "weather://New%20York/2"
+    assert content(await app.read_resource(uri=uri)) == ('{"city":"New York","day":2}', "application/json", uri)
+    assert content(await app.read_resource(uri="file:///docs/a/b.md"))[0] == "a/b.md"
+    assert content(await app.read_resource(uri="search://items?q=x+y"))[0] == "x y 5"
+
+
+@pytest.mark.clause("draft/resources/08")
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "sample://nothing",
+        "weather://Paris/soon",
+        "weather://Paris",
+        "file:///docs/../secret",
+        "file:///docs/%2e%2e/secret",
+        "file:///docs//etc/passwd",
+        "weather://%2e%2e%2fx/1",
+    ],
+)
+async def test_a_resource_that_is_not_there_is_not_found(uri: str) -> None:
+    with pytest.raises(RemoteJSONRPCError, match="resource not found") as caught:
+        await app.read_resource(uri=uri)
+    assert caught.value.code == INVALID_PARAMS
+
+
+@pytest.mark.clause("draft/prompts/08", "draft/prompts/09", "draft/prompts/11")
+async def test_a_prompt_has_arguments_that_are_checked() -> None:
+    review, chat = await app.list_prompts()
+    assert (review.name, review.title, review.description) == ("review", "Review", "Review some code.")
+    assert review.arguments == [
+        t.PromptArgument(name="code", description="What to look at.", required=True),
+        t.PromptArgument(name="depth", required=False),
+    ]
+    assert (chat.name, chat.arguments) == ("chat-start", None)
+    found = await app.get_prompt(name="review", arguments={"code": "x = 1", "depth": "2"})
+    assert found.messages == [t.PromptMessage(role="user", content=t.TextContent(text="Review 2: x = 1"))]
+    wrong: list[dict[str, str]] = [{}, {"code": "x", "depth": "deep"}, {"code": "x", "more": "y"}]
+    for arguments in wrong:
+        with pytest.raises(RemoteJSONRPCError, match="the prompt 'review': invalid arguments") as caught:
+            await app.get_prompt(name="review", arguments=arguments)
+        assert caught.value.code == INVALID_PARAMS
+    with pytest.raises(RemoteJSONRPCError, match="unknown prompt"):
+        await app.get_prompt(name="nope")
+
+
+async def test_a_prompt_may_be_several_messages() -> None:
+    messages = (await app.get_prompt(name="chat-start")).messages
+    assert [(each.role, each.content) for each in messages] == [
+        ("user", t.TextContent(text="hi")),
+        ("assistant", t.TextContent(text="hello")),
+        ("user", t.TextContent(text="bye")),
+    ]
+
+
+@pytest.mark.clause("draft/completion/03")
+async def test_completion_gives_at_most_a_hundred_and_says_how_many_there_are() -> None:
+    ref = t.ResourceTemplateReference(uri=NAMES[0])
+    found = await app.complete(ref=ref, argument=t.CompletionArgument(name="city", value="P"))
+    values = found.completion
+    assert (values.values[0], len(values.values), values.total, values.has_more) == ("P0", 100, 150, True)
+    other = await app.complete(ref=ref, argument=t.CompletionArgument(name="day", value=""))
+    assert other.completion.values == []
+    for unknown in (t.PromptReference(name="nope"), t.ResourceTemplateReference(uri="nope://{x}")):
+        with pytest.raises(RemoteJSONRPCError, match="nothing to complete for") as caught:
+            await app.complete(ref=unknown, argument=t.CompletionArgument(name="city", value=""))
+        assert caught.value.code == INVALID_PARAMS
+
+
+async def test_lists_come_in_pages() -> None:
+    many = App("many", page_size=3)
+    for number in range(7):
+        many.add_tool(lambda: "", f"tool{number}")
+    async with Client.memory(many.server) as client:
+        first = await client.list_tools()
+        assert len(first.tools) == 3 and first.next_cursor is not None
+        assert [tool.name async for tool in client.iter_tools()] == [f"tool{number}" for number in range(7)]
+
+
+async def test_tools_come_and_go_at_run_time() -> None:
+    changing = App("changing", declare=["prompts"])
+    seen: list[str] = []
+    changing.on_change.append(seen.append)
+    changing.add_tool(lambda: "1", "one")
+    async with Client.memory(changing.server) as client:
+        changing.add_tool(lambda: "2", "two")
+        changing.add_prompt(lambda: "hi", "greet")
+        changing.remove_tool("one")
+        assert [tool.name async for tool in client.iter_tools()] == ["two"]
+        assert [prompt.name async for prompt in client.iter_prompts()] == ["greet"]
+    assert seen == ["tools", "tools", "prompts", "tools"]
+    with pytest.raises(LocalError, match="no 'one' among its tools"):
+        changing.remove_tool("one")
+
+
+class Listening(Client):
+    """A client that hears of changes."""
+
+    def __init__(self, *given: Any, **settings: Any) -> None:
+        super().__init__(*given, **settings)
+        self.heard: asyncio.Queue[str] = asyncio.Queue()
+
+    async def on_subscriptions_acknowledged(self, ctx: Any, params: Any) -> None:
+        self.heard.put_nowait("listening")
+
+    async def on_tool_list_changed(self, ctx: Any, params: Any) -> None:
+        self.heard.put_nowait("tools")
+
+
+async def test_who_listens_hears_of_changes_that_a_tool_makes_in_its_thread() -> None:
+    changing = App("changing")
+
+    @changing.tool()
+    def add() -> str:
+        changing.add_tool(lambda: "", "more")
+        return "added"
+
+    async with Listening.memory(changing.server) as client:
+        wanted = {"notifications": {"toolsListChanged": True}}
+        ask = client._send_request(FromClient.SUBSCRIPTIONS_LISTEN, wanted, RequestOptions(timeout=None))
+        listening = asyncio.create_task(ask)
+        assert await client.heard.get() == "listening"
+        await client.call_tool(name="add")
+        assert await client.heard.get() == "tools"
+        assert [tool.name async for tool in client.iter_tools()] == ["add", "more"]
+        listening.cancel()
+        await asyncio.wait([listening])
+
+
+@pytest.mark.parametrize("spoken", [each for each in REVISIONS if each != "2026-07-28"])
+async def test_clients_of_older_revisions_use_an_app_and_hear_of_changes(spoken: str) -> None:
+    changing = App("changing")
+    heard = asyncio.Event()
+
+    @changing.tool()
+    async def add(ctx: Context, name: str) -> str:
+        changing.add_tool(lambda: "", name)
+        return f"added for {ctx.client_info['name']}"
+
+    async def on_tool_list_changed(self: Any, ctx: Any, params: Any) -> None:
+        heard.set()
+
+    package = import_module(f"mcp_generated.{REVISIONS[spoken]}")
+    older = type("Older", (package.Client,), {"on_tool_list_changed": on_tool_list_changed})
+    async with older.memory(*server_candidates(changing.server), name="old") as client:
+        result = await client.call_tool(name="add", arguments={"name": "more"})
+        assert [each.text for each in result.content] == ["added for old"]
+        await heard.wait()
+        assert [tool.name async for tool in client.iter_tools()] == ["add", "more"]
+
+
+async def test_an_app_is_mounted_in_an_asgi_application_and_answers_over_http() -> None:
+    httpx2 = pytest.importorskip("httpx2", reason="asks over HTTP")
+    served = app.asgi()
+    transport = httpx2.ASGITransport(app=served)
+    meta = {"io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {}}
+    asked = {"name": "google", "arguments": {"city": "Rome"}, "_meta": meta}
+    body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": asked}
+    headers = {
+        "accept": "application/json, text/event-stream",
+        "mcp-protocol-version": "2026-07-28",
+        "mcp-method": "tools/call",
+        "mcp-name": "google",
+    }
+    async with httpx2.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
+        answer = await client.post("/mcp", json=body, headers=headers)
+    assert answer.status_code == 200, answer.text
+    assert "Rome 3" in answer.text
+
+
+@pytest.mark.clause("draft/tools/05", "draft/resources/01", "draft/prompts/01", "draft/completion/01")
+async def test_only_what_there_is_is_declared() -> None:
+    tools = App("tools")
+    tools.add_tool(lambda: "", "one")
+    assert tools.server.capabilities == {"tools": {"listChanged": True}}
+    assert {*app.server.capabilities} == {"tools", "resources", "prompts", "completions"}
+
+
+async def test_middleware_is_around_every_request_in_order() -> None:
+    seen: list[str] = []
+    watched = App("watched")
+
+    @watched.middleware
+    async def outer(name: str, ctx: Any, params: Any, go: Any) -> Any:
+        seen.append(f"outer {name}")
+        answer = await go(ctx, params)
+        seen.append("outer ends")
+        return answer
+
+    @watched.middleware
+    async def inner(name: str, ctx: Any, params: Any, go: Any) -> Any:
+        seen.append(f"inner {name}")
+        if name == "call_tool":
+            params = params.model_copy(update={"arguments": {"text": params.arguments["text"].upper()}})
+        return await go(ctx, params)
+
+    @watched.tool()
+    def shout(text: str) -> str:
+        return text
+
+    result = await watched.call_tool(name="shout", arguments={"text": "hey"})
+    assert result.content == [t.TextContent(text="HEY")]
+    assert seen == ["outer call_tool", "inner call_tool", "outer ends"]
+    await watched.list_tools()
+    assert seen[3:] == ["outer list_tools", "inner list_tools", "outer ends"]
+
+
+def opening(events: list[str]) -> Any:
+    @asynccontextmanager
+    async def lifespan(app: App) -> AsyncIterator[str]:
+        events.append(f"{app.name} opens")
+        yield f"state of {app.name}"
+        events.append(f"{app.name} closes")
+
+    return lifespan
+
+
+async def test_an_app_is_mounted_in_another_under_a_prefix() -> None:
+    events: list[str] = []
+    inner, outer = App("inner", lifespan=opening(events)), App("outer", lifespan=opening(events))
+    outer.mount(inner, "sub")
+
+    async def state(ctx: Context) -> str:
+        return str(ctx.state)
+
+    @inner.middleware
+    async def note(name: str, ctx: Any, params: Any, go: Any) -> Any:
+        events.append(f"inner {name}")
+        return await go(ctx, params)
+
+    for each in (inner, outer):
+        each.add_tool(state, "state")
+        each.add_resource("notes://today", lambda: "note")
+    inner.add_resource("notes://{day}/x", lambda day: day, name="day")
+    inner.add_prompt(lambda: UserMessage("hi"), "greet")
+    assert [each.name for each in await outer.list_tools()] == ["state", "sub_state"]
+    assert [each.uri for each in await outer.list_resources()] == ["notes://today", "notes://sub/today"]
+    assert [each.uri_template for each in await outer.list_resource_templates()] == ["notes://sub/{day}/x"]
+    assert [each.name for each in await outer.list_prompts()] == ["sub_greet"]
+    events.clear()
+    result = await outer.call_tool(name="sub_state")
+    assert result.content == [t.TextContent(text="state of inner")]
+    assert events == ["outer opens", "inner opens", "inner call_tool", "inner closes", "outer closes"]
+    assert (await outer.call_tool(name="state")).content == [t.TextContent(text="state of outer")]
+    assert content(await outer.read_resource(uri="notes://sub/mon/x")) == ("mon", "text/plain", "notes://sub/mon/x")
+    assert len((await outer.get_prompt(name="sub_greet")).messages) == 1
+    with pytest.raises(RemoteJSONRPCError, match="unknown tool"):
+        await outer.call_tool(name="sub_nope")
+    with pytest.raises(LocalError, match="inside of itself"):
+        inner.mount(outer, "loop")
+
+
+def test_what_cannot_be_a_resource_is_refused_at_once() -> None:
+    broken = App("broken")
+    with pytest.raises(LocalError, match="variables and parameters differ: day"):
+        broken.add_resource("weather://{city}/{day}", lambda city: "")
+    with pytest.raises(LocalError, match="needs a default: q"):
+        broken.add_resource("search://items{?q}", lambda q: "")
+    broken.add_resource("a://b", lambda: "")
+    with pytest.raises(LocalError, match="already"):
+        broken.add_resource("a://b", lambda: "")
+
+
+def test_a_picture_may_be_a_file(tmp_path: Path) -> None:
+    from mcp_generated import Image
+
+    path = tmp_path / "photo.jpg"
+    path.write_bytes(b"jpeg")
+    assert Image(path=path).mime_type("image", "image/png") == "image/jpeg"
+    assert base64.b64decode(Image(path=path).encoded()) == b"jpeg"
+    with pytest.raises(LocalError, match="needs `data` or a `path`"):
+        Image().encoded()

@@ -1,0 +1,120 @@
+"""What a protected endpoint says of itself, and to whom: its metadata, and the challenges that lead to it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import httpx2
+import pytest
+from support.endpoints import EVERY, Rev, among, before, clause, since
+from support.auth.resource_server import PROTECTED, Authority, challenge, endpoint
+
+from mcp_generated import App
+from mcp_runtime.auth.metadata import read_protected_resource_metadata, protected_resource_metadata_urls
+from mcp_runtime.auth.url_policy import URLPolicy
+from mcp_runtime.auth.resource_server.dpop import DPoPVerifier
+from mcp_runtime.auth.resource_server.protection import ResourceServer
+from mcp_runtime.errors import LocalError
+
+KNOWN = since("2025-06-18", EVERY)
+WELL_KNOWN = "/.well-known/oauth-protected-resource"
+
+
+@pytest.fixture(scope="module")
+def issuer() -> Iterator[Authority]:
+    found = Authority()
+    yield found
+    found.close()
+
+
+@among(KNOWN)
+@clause("draft/authorization/06", "draft/authorization/10", "draft/authorization/11", "draft/authorization/12")
+async def test_the_metadata_is_where_the_challenge_and_the_path_say_and_is_what_a_client_reads(
+    rev: Rev, issuer: Authority
+) -> None:
+    async with endpoint(rev, lambda url: ResourceServer(url, [issuer.name], scopes=["read"], name="Notes")) as at:
+        said = challenge(await at.first(None))
+        assert said["resource_metadata"] == protected_resource_metadata_urls(at.url, None)[0]
+        for url in protected_resource_metadata_urls(
+            at.url, said["resource_metadata"]
+        ) + protected_resource_metadata_urls(at.url, None):
+            answer = await at.http.get(url)
+            assert answer.status_code == 200 and answer.headers["content-type"] == "application/json"
+            assert answer.headers["access-control-allow-origin"] == "*"
+            found = read_protected_resource_metadata(json.loads(answer.content), at.url, URLPolicy(local=True))
+            assert (found.name, found.issuers, found.scopes) == (at.url, (issuer.name,), ("read",))
+            assert json.loads(answer.content)["bearer_methods_supported"] == ["header"]
+        assert (await at.http.post(url, json={})).status_code == 405
+        for path in ("/other", "/mcp/more", "x"):
+            assert (await at.http.get(str(httpx2.URL(at.url).join(WELL_KNOWN)) + path)).status_code == 404
+
+
+@among(before("2025-06-18", PROTECTED))
+async def test_a_revision_without_the_metadata_has_none_and_does_not_speak_of_it(rev: Rev, issuer: Authority) -> None:
+    async with endpoint(rev, lambda url: ResourceServer(url, [issuer.name])) as at:
+        answer = await at.first(None)
+        assert answer.status_code == 401 and "resource_metadata" not in challenge(answer)
+        for url in protected_resource_metadata_urls(at.url, None):
+            assert (await at.http.get(url)).status_code == 404
+
+
+@among(KNOWN)
+async def test_each_refusal_says_where_the_metadata_is(rev: Rev, issuer: Authority) -> None:
+    async with endpoint(rev, lambda url: ResourceServer(url, [issuer.name], scopes=["read"])) as at:
+        bad = [
+            await at.first("garbage"),
+            await at.first(None, authorization="Bearer"),
+            await at.first(issuer.token(at.url)),
+        ]
+        assert [answer.status_code for answer in bad] == [401, 400, 403]
+        assert {challenge(answer)["resource_metadata"] for answer in bad} == {
+            protected_resource_metadata_urls(at.url, None)[0]
+        }
+
+
+async def test_an_endpoint_inside_another_application_has_its_metadata_below_itself(issuer: Authority) -> None:
+    from starlette.applications import Starlette
+    from starlette.routing import Mount
+
+    resource = "https://example.com/apps/mcp"
+    app: Any = App("x").asgi(auth=ResourceServer(resource, [issuer.name]), hosts=["example.com"])
+    web = Starlette(routes=[Mount("/apps/mcp", app)])
+    async with httpx2.AsyncClient(transport=httpx2.ASGITransport(web), base_url="https://example.com") as http:
+        where = challenge(await http.post("/apps/mcp/", json={}))["resource_metadata"]
+        assert where == f"{resource}{WELL_KNOWN}"
+        assert (await http.get(where)).json()["resource"] == resource
+    await app.close()
+
+
+async def test_a_stranger_reads_no_metadata(issuer: Authority) -> None:
+    async with endpoint(KNOWN[-1], lambda url: ResourceServer(url, [issuer.name])) as at:
+        answer = await at.http.get(protected_resource_metadata_urls(at.url, None)[0], headers={"host": "evil.example"})
+        assert answer.status_code in (400, 403, 421) and issuer.name not in answer.text
+
+
+def test_proofs_of_possession_are_announced() -> None:
+    said = json.loads(
+        ResourceServer("https://a.example/mcp", ["https://b.example"], dpop=DPoPVerifier(required=True)).document()
+    )
+    assert said["dpop_bound_access_tokens_required"] is True and "ES256" in said["dpop_signing_alg_values_supported"]
+
+
+@pytest.mark.parametrize(
+    ("resource", "issuers"),
+    [
+        ("https://a.example/mcp", []),
+        ("/mcp", ["https://b.example"]),
+        ("https://a.example/mcp#x", ["https://b.example"]),
+        ("http://a.example/mcp", ["https://b.example"]),
+        ("https://u:p@a.example/mcp", ["https://b.example"]),
+        ("https://a.example/mcp", ["http://b.example"]),
+        ("https://a.example/mcp", ["b.example"]),
+        ('https://a.example/"mcp', ["https://b.example"]),
+    ],
+)
+@clause("draft/authorization/11")
+def test_what_cannot_be_announced_is_refused_at_once(resource: str, issuers: list[str]) -> None:
+    with pytest.raises(LocalError):
+        ResourceServer(resource, issuers)

@@ -1,0 +1,159 @@
+"""The command line: what it writes, what it checks, and how it says no."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+from support.project import ROOT
+from support.schemas.invented import folder, skeleton
+
+from mcp_codegen.cli.main import main
+from mcp_generated import REVISIONS
+
+SOURCE = f"{ROOT}/codegen{os.pathsep}{ROOT}/runtime"
+
+
+def run(*arguments: str | Path) -> Result:
+    return CliRunner().invoke(main, [str(argument) for argument in arguments])
+
+
+def contents(root: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(root)): path.read_bytes() for path in sorted(root.rglob("*")) if path.is_file()}
+
+
+def test_what_is_committed_is_what_the_schemas_give() -> None:
+    result = run("--all", "--check")
+    assert result.exit_code == 0, result.output
+    committed = [each for each in contents(ROOT / "generated" / "mcp_generated") if "__pycache__" not in each]
+    assert f"{len(committed)} files, all up to date" in result.output
+
+
+def test_one_revision_is_written_as_a_package_of_its_own(tmp_path: Path) -> None:
+    result = run("--revision", "2025-03-26", "--output", tmp_path / "bindings")
+    assert result.exit_code == 0, result.output
+    files = {f"v2025_03_26/{name}.py" for name in ("__init__", "client", "methods", "server", "sync", "types")}
+    assert contents(tmp_path / "bindings").keys() == {"__init__.py", "py.typed", *files}
+    code = "from bindings.v2025_03_26 import Client, Server, types, methods; print(methods.REVISION.id, types.Tool.__name__)"
+    environment = {"PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}/runtime", "PATH": os.environ["PATH"]}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout == "2025-03-26 Tool\n"
+
+
+def test_the_index_names_what_was_generated_before_too(tmp_path: Path) -> None:
+    run("--revision", "2025-06-18", "--output", tmp_path)
+    run("--revision", "2024-11-05", "--output", tmp_path)
+    text = (tmp_path / "__init__.py").read_text()
+    assert text.index('"v2024_11_05"') < text.index('"v2025_06_18"')
+    assert '"v2025_03_26"' not in text
+
+
+def test_check_shows_the_difference_and_the_command_that_mends_it(tmp_path: Path) -> None:
+    run("--revision", "2025-03-26", "--output", tmp_path)
+    client = tmp_path / "v2025_03_26" / "client.py"
+    client.write_text(client.read_text().replace("async def ping", "async def pong"))
+    before = contents(tmp_path)
+    result = run("--revision", "2025-03-26", "--output", tmp_path, "--check")
+    assert result.exit_code == 1
+    assert "-    async def pong" in result.output and "+    async def ping" in result.output
+    assert f"mcp-codegen --revision 2025-03-26 --output {tmp_path}" in result.output
+    assert contents(tmp_path) == before
+
+
+def test_an_unknown_revision_is_told_the_known_ones() -> None:
+    result = run("--revision", "1999-01-01")
+    assert result.exit_code == 2
+    assert result.output == f"error: unknown revision '1999-01-01'; the known ones are {', '.join(REVISIONS)}\n"
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"{", "schema.json: is not JSON"),
+        (b"[1]", "is not a schema but list"),
+        (b"{}", "the schema has no definitions under $defs"),
+        (b'{"$defs": {"A": {"$ref": "#/$defs/B"}}}', "A refers to 'B', which is not defined"),
+        (b'{"$defs": {"A": 3}}', "A is int, not a schema"),
+        (b'{"$defs": {"A": {"type": "string"}}}', "none of ClientRequest"),
+        (b'{"$defs": {"A": {"anyOf": 3}}}', "not of the form read here"),
+        (b'{"$defs": {"A": {"$ref": "#/$defs/A"}, "B": {"anyOf": [{"$ref": "#/$defs/A"}]}}}', "1: "),
+        (b"[" * 100_000, "is not JSON"),
+        (b"\xff", "is not JSON"),
+    ],
+    ids=["truncated", "list", "empty", "dangling", "number", "no-roles", "bad-union", "circle", "deep", "not-utf-8"],
+)
+def test_a_broken_schema_is_one_clear_line_and_leaves_the_old_output(
+    tmp_path: Path, content: bytes, message: str
+) -> None:
+    folder(tmp_path / "schema", skeleton())
+    assert run("--all", "--schema", tmp_path / "schema", "--output", tmp_path / "out").exit_code == 0
+    before = contents(tmp_path / "out")
+    (tmp_path / "schema" / "1" / "schema.json").write_bytes(content)
+    result = run("--all", "--schema", tmp_path / "schema", "--output", tmp_path / "out")
+    assert result.exit_code == 2
+    assert message in result.output and result.output.startswith("error: ") and result.output.count("\n") == 1
+    assert contents(tmp_path / "out") == before
+
+
+def test_a_missing_folder_or_file_is_named(tmp_path: Path) -> None:
+    assert f"{tmp_path}/none: there is no such folder" in run("list", "--schema", tmp_path / "none").output
+    folder(tmp_path, skeleton())
+    (tmp_path / "1" / "schema.json").unlink()
+    result = run("--all", "--schema", tmp_path, "--output", tmp_path / "out")
+    assert result.exit_code == 2 and "schema.json: cannot be read: No such file" in result.output
+    assert not (tmp_path / "out").exists()
+
+
+def test_an_output_that_cannot_be_written_leaves_nothing_behind(tmp_path: Path) -> None:
+    blocked = tmp_path / "blocked"
+    blocked.write_text("a file")
+    result = run("--revision", "2025-03-26", "--output", blocked / "deeper")
+    assert result.exit_code == 2 and "cannot be written" in result.output and result.output.count("\n") == 1
+    # The last file cannot be staged, because a folder is in its place: nothing that came before it stays.
+    (tmp_path / "out" / f".py.typed.{os.getpid()}.tmp").mkdir(parents=True)
+    result = run("--revision", "2025-03-26", "--output", tmp_path / "out")
+    assert result.exit_code == 2 and "nothing was changed" in result.output
+    assert contents(tmp_path / "out") == {}
+
+
+def test_a_file_that_is_not_ours_is_not_overwritten(tmp_path: Path) -> None:
+    (tmp_path / "__init__.py").write_text("import mine\n")
+    result = run("--revision", "2025-03-26", "--output", tmp_path)
+    assert result.exit_code == 2 and "was not generated by mcp-codegen and is not overwritten" in result.output
+    assert contents(tmp_path) == {"__init__.py": b"import mine\n"}
+
+
+def test_list_shows_every_revision_with_its_pins_methods_and_types() -> None:
+    lines = run("list").output.splitlines()
+    assert [line.split()[0] for line in lines[1:]] == list(REVISIONS)
+    assert lines[4].split()[1:6] == ["handshake", "17", "8", "14", "152"]
+    assert all("b0f60ba5409d" in line for line in lines[1:])
+
+
+def test_help_is_for_people() -> None:
+    for arguments in ([], ["--help"], ["import", "--help"], ["verify", "--help"]):
+        result = run(*arguments)
+        assert result.exit_code == 0 and "Usage:" in result.output
+
+
+def test_two_runs_from_different_folders_seeds_and_locales_are_byte_identical(tmp_path: Path) -> None:
+    runs: list[dict[str, bytes]] = []
+    for number, (seed, locale) in enumerate([("1", "C"), ("4242", "tr_TR.UTF-8")]):
+        place = tmp_path / f"place {number}"
+        place.mkdir()
+        environment = {"PYTHONHASHSEED": seed, "LC_ALL": locale, "TZ": f"UTC+{number}", "PYTHONPATH": SOURCE}
+        subprocess.run(
+            [sys.executable, "-m", "mcp_codegen", "--all", "--output", "out"],
+            cwd=place,
+            env={**os.environ, **environment},
+            check=True,
+            capture_output=True,
+        )
+        runs.append(contents(place / "out"))
+    assert runs[0] == runs[1]
+    committed = contents(ROOT / "generated" / "mcp_generated")
+    assert runs[0] == {name: data for name, data in committed.items() if "__pycache__" not in name}

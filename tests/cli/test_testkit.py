@@ -1,0 +1,272 @@
+"""The test kit from the schema: vectors with verdicts, mocks of either side, and conversations recorded and replayed."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from support.project import ROOT, SERVERS, package
+from pydantic import TypeAdapter, ValidationError
+
+from mcp_codegen.cli.main import main
+from mcp_codegen.testkit.transcript import bytes_of, read_steps, text_of
+from mcp_codegen.testkit.messages import Messages
+from mcp_codegen.testkit.replay import Replay
+from mcp_codegen.errors import CodegenError
+from mcp_codegen.catalog import SchemaCatalog
+from mcp_runtime.protocol.models import validator
+
+DEADLINE = 60.0  # Seconds that a program may take on a busy machine.
+PROGRAM = [sys.executable, "-m", "mcp_codegen"]
+GOLDEN = [sys.executable, str(SERVERS / "golden.py")]
+
+
+def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([*PROGRAM, *arguments], capture_output=True, text=True, timeout=DEADLINE)
+
+
+# ---- vectors --------------------------------------------------------------------------------------------------------
+
+
+def test_vectors_hold_both_verdicts_for_every_message_and_the_types_agree(revision: str) -> None:
+    result = CliRunner().invoke(main, ["vectors", "--revision", revision, "--each", "6"])
+    assert result.exit_code == 0, result.output
+    vectors = json.loads(result.output)["vectors"]
+    schemas = SchemaCatalog(ROOT / "schema")
+    read = schemas.revision(revision)
+    judge = Messages(read, schemas.normalized(revision)[0], seed=0)
+    wanted = {(row.method, row.type) for row in read.methods} | {
+        (row.method, row.result) for row in read.methods if row.result
+    }
+    for verdict in (True, False):
+        assert {(each["method"], each["type"]) for each in vectors if each["valid"] is verdict} == wanted
+    for each in vectors:
+        shape = getattr(package(revision, "types"), each["type"])
+        try:
+            written = TypeAdapter(shape).dump_python(validator(shape)(each["instance"]), mode="json")
+        except ValidationError:
+            assert not each["valid"], each
+        else:
+            # A null for an optional property is read, as docs/fidelity.md says, and not written again.
+            assert each["valid"] or (
+                written != each["instance"] and judge.first_violation(each["type"], written) is None
+            ), each
+
+
+def test_vectors_are_the_same_for_the_same_seed_and_others_for_another(tmp_path: Path) -> None:
+    texts = []
+    for number, seed in enumerate(["7", "7", "8"]):
+        path = tmp_path / f"{number}.json"
+        result = CliRunner().invoke(
+            main, ["vectors", "--revision", "2025-06-18", "--seed", seed, "--output", str(path)]
+        )
+        assert result.exit_code == 0 and f"instances written to {path}" in result.output
+        texts.append(path.read_bytes())
+    assert texts[0] == texts[1] != texts[2]
+
+
+# ---- mocks ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_mock_client_gets_every_method_answered_by_a_mock_server(revision: str) -> None:
+    done = run("mock", "client", "--revision", revision, *PROGRAM, "mock", "server", "--revision", revision)
+    assert done.returncode == 0, done.stdout + done.stderr
+    rows = dict(line.split(None, 1) for line in done.stdout.splitlines()[1:])
+    read = SchemaCatalog(ROOT / "schema").revision(revision)
+    asked = {row.method: row for row in read.methods if row.direction == "client_to_server" and row.kind == "request"}
+    asked.pop(read.lifecycle.roles.get("listen", ""), None)
+    assert rows.keys() == asked.keys()
+    said = {name: each.split() for name, each in rows.items()}
+    assert {name: (words[0], words[-1]) for name, words in said.items()} == {
+        name: ("right", row.result) for name, row in asked.items()
+    }
+
+
+def test_our_client_reads_what_a_mock_server_answers(revision: str) -> None:
+    client_of = package(revision, "client").Client
+
+    async def conversation() -> None:
+        async with client_of.stdio(*PROGRAM, "mock", "server", "--revision", revision) as client:
+            types = package(revision, "types")
+            assert isinstance(await client.call_tool(name="x", arguments={}), types.CallToolResult)
+            assert isinstance(await client.read_resource(uri="x:y"), types.ReadResourceResult)
+            assert isinstance(await client.get_prompt(name="x"), types.GetPromptResult)
+            for items in (client.iter_tools(), client.iter_prompts(), client.iter_resources()):
+                assert [each async for each in items] is not None
+
+    asyncio.run(asyncio.wait_for(conversation(), DEADLINE))
+
+
+def test_a_mock_client_asks_a_real_server_and_answers_what_it_asks() -> None:
+    server = [sys.executable, str(ROOT / "examples" / "everything" / "server.py"), "stdio"]
+    done = run("mock", "client", "--revision", "2025-11-25", *server)
+    assert done.returncode == 0 and "wrong" not in done.stdout, done.stdout + done.stderr
+    assert "a ListToolsResult" in done.stdout and "failed" not in done.stderr
+
+
+def test_a_mock_client_finds_the_answer_that_is_not_what_the_schema_says(tmp_path: Path) -> None:
+    server = tmp_path / "wrong.py"
+    server.write_text(
+        "import json, sys\n"
+        "for line in sys.stdin:\n"
+        "    asked = json.loads(line)\n"
+        "    opening = {'protocolVersion': '2025-06-18', 'capabilities': {'tools': {}}, 'serverInfo': {'name': 'w', 'version': '1'}}\n"
+        "    result = opening if asked.get('id') == 0 else {'tools': [{'name': 5}], 'content': []}\n"
+        "    if 'id' in asked:\n"
+        "        print(json.dumps({'jsonrpc': '2.0', 'id': asked['id'], 'result': result}), flush=True)\n"
+    )
+    done = run("mock", "client", "--revision", "2025-06-18", sys.executable, str(server))
+    assert done.returncode == 1, done.stdout + done.stderr
+    wrong = [line.split() for line in done.stdout.splitlines() if " wrong " in line]
+    assert [line[0] for line in wrong] == ["tools/list"]
+    assert "no ListToolsResult: tools.0" in done.stdout
+
+
+def test_a_mock_server_says_what_is_wrong_with_a_request() -> None:
+    told = [
+        '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":5}}',
+        "{",
+        '{"jsonrpc":"2.0","id":"2","method":"nope"}',
+    ]
+    done = subprocess.run(
+        [*PROGRAM, "mock", "server", "--revision", "2025-06-18"],
+        input="\n".join(told),
+        capture_output=True,
+        text=True,
+        timeout=DEADLINE,
+    )
+    answers = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [(each["id"], each["error"]["code"]) for each in answers] == [(1, -32602), (None, -32700), ("2", -32601)]
+    assert "params.name: 5 is not of type 'string'" == answers[0]["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        (["no-such-program-anywhere"], "no-such-program-anywhere: cannot be started: No such file"),
+        ([sys.executable, "-c", "pass"], "the server has ended before it answered"),
+        ([sys.executable, "-c", "print('hello'); input()"], "the server says what is no JSON: hello"),
+        ([], "say which server is to be asked"),
+        (["cat"], "there is no conversation: initialize was answered with error -32601"),
+    ],
+)
+def test_a_server_that_is_none_is_one_clear_line(command: list[str], message: str) -> None:
+    done = run("mock", "client", "--revision", "2025-06-18", *command)
+    assert done.returncode == 2 and message in done.stderr and done.stderr.startswith("error: ")
+
+
+# ---- record and replay ----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def recording(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What a mock client and the golden server said to each other."""
+    path = tmp_path_factory.mktemp("recording") / "golden.txt"
+    record = [*PROGRAM, "record", str(path), *GOLDEN, "2025-06-18"]
+    done = run("mock", "client", "--revision", "2025-06-18", *record)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return path
+
+
+def test_a_recording_is_in_the_language_of_the_golden_conversations(recording: Path) -> None:
+    steps = list(read_steps(enumerate(recording.read_text().split("\n")), recording.name))
+    assert [(step.verb, step.text) for step in steps[-2:]] == [("close", ""), ("exit", "0")]
+    said = [json.loads(step.text) for step in steps[:-2]]
+    asked = {each["id"] for each, step in zip(said, steps) if step.verb == ">" and "id" in each}
+    answered = {each["id"] for each, step in zip(said, steps) if step.verb == "<" and "method" not in each}
+    assert asked == answered and len(asked) > 4
+
+
+def test_the_server_of_a_recording_can_be_replayed_and_the_client_too(recording: Path) -> None:
+    replay = [*PROGRAM, "replay", str(recording)]
+    done = run("mock", "client", "--revision", "2025-06-18", *replay)
+    assert done.returncode == 0 and "a ListToolsResult" in done.stdout, done.stdout + done.stderr
+    done = run("replay", str(recording), *GOLDEN, "2025-06-18")
+    assert done.returncode == 0 and "the server says what was recorded" in done.stdout, done.stderr
+
+
+def test_a_replay_says_where_the_other_side_says_something_else(recording: Path, tmp_path: Path) -> None:
+    done = run("mock", "client", "--revision", "2025-06-18", "--seed", "2", *PROGRAM, "replay", str(recording))
+    assert done.returncode == 2 and "golden.txt:" in done.stderr and "recorded was" in done.stderr
+    changed = tmp_path / "changed.txt"
+    changed.write_text(recording.read_text().replace('"name":"story"', '"name":"history"'))
+    done = run("replay", str(changed), *GOLDEN, "2025-06-18")
+    assert done.returncode == 2 and 'result.resources[0].name is "story"' in done.stderr
+
+
+def test_a_command_of_several_lines_and_bytes_that_are_no_text_leave_a_file_that_can_be_read(tmp_path: Path) -> None:
+    server = "import sys\nfor line in sys.stdin.buffer:\n    sys.stdout.buffer.write(line)\n    sys.stdout.buffer.flush()\nsys.exit(3)"
+    path = tmp_path / "echo.txt"
+    command = [*PROGRAM, "record", str(path), sys.executable, "-c", server]
+    done = subprocess.run(command, input=b"\xff{}\r\n[]", capture_output=True, timeout=DEADLINE)
+    assert (done.returncode, done.stdout) == (3, b"\xff{}\r\n[]\n"), done.stderr
+    said = [(step.verb, step.text) for step in read_steps(enumerate(path.read_text().split("\n")), path.name)]
+    assert [each for each in said if each[0] == ">"] == [(">", r"\xff{}\x0d"), (">", "[]")]
+    assert [each for each in said if each[0] == "<"] == [("<", r"\xff{}\x0d"), ("<", "[]")]
+    assert said[-1] == ("exit", "3") and ("close", "") in said
+
+
+def test_a_server_that_says_nothing_is_given_up(tmp_path: Path) -> None:
+    silent = [sys.executable, "-c", "import sys; sys.stdin.read()"]
+    done = run("mock", "client", "--revision", "2025-06-18", "--timeout", "0.2", *silent)
+    assert done.returncode == 2 and "error: the answer to 'initialize' did not come within 0.2 s" in done.stderr
+    path = tmp_path / "told.txt"
+    path.write_text('> {"a":1}\n< {"b":1}\nclose\n')
+    done = run("replay", "--timeout", "0.2", str(path), *silent)
+    assert done.returncode == 2 and "error: told.txt:2: the line did not come within 0.2 s" in done.stderr
+
+
+def steps_of(*lines: str) -> list[Any]:
+    return list(read_steps(enumerate(lines, start=1), "told.txt"))
+
+
+def test_ids_and_tokens_may_be_others_than_the_recorded_ones() -> None:
+    replay = Replay(
+        "told.txt",
+        steps_of(
+            '> {"jsonrpc":"2.0","id":1,"method":"a","params":{"_meta":{"progressToken":"t"}}}',
+            '< {"jsonrpc":"2.0","method":"p","params":{"progressToken":"t"}}',
+            '< {"jsonrpc":"2.0","id":1,"method":"b"}',
+            '> {"jsonrpc":"2.0","id":1,"result":{}}',
+            '< {"jsonrpc":"2.0","id":1,"result":{}}',
+            '> {"jsonrpc":"2.0","method":"c","params":{"requestId":1}}',
+        ),
+        "server",
+    )
+    assert replay.to_send() == []
+    replay.receive(b'{"jsonrpc":"2.0","id":"x","method":"a","params":{"_meta":{"progressToken":9}}}')
+    told, asked = (json.loads(line) for line in replay.to_send())
+    assert told["params"] == {"progressToken": 9} and asked["id"] == 1
+    replay.receive(b'{"jsonrpc":"2.0","id":1,"result":{}}')
+    assert [json.loads(line) for line in replay.to_send()] == [{"jsonrpc": "2.0", "id": "x", "result": {}}]
+    with pytest.raises(CodegenError, match="told.txt:6: the message.params.requestId is"):
+        replay.receive(b'{"jsonrpc":"2.0","method":"c","params":{"requestId":2}}')
+    replay.receive(b'{"jsonrpc":"2.0","method":"c","params":{"requestId":"x"}}')
+    assert replay.step() is None
+    with pytest.raises(CodegenError, match="after the last line"):
+        replay.receive(b"{}")
+
+
+def test_lines_whose_order_is_free_may_come_in_any() -> None:
+    replay = Replay("told.txt", steps_of('< {"a":1}', '<~ {"a":2}', '<~ {"a":3}', "close"), "client")
+    with pytest.raises(CodegenError, match="told.txt:1: "):
+        replay.receive(b'{"a":3}')
+    for line in (b'{"a":1}', b'{"a":3}', b'{"a":2}'):
+        replay.receive(line)
+    assert replay.done("exit") is None and replay.done("close") == "" and replay.step() is None
+
+
+def test_what_only_the_tests_of_this_repository_can_play_is_refused() -> None:
+    with pytest.raises(CodegenError, match="told.txt:1: 'open' cannot be replayed"):
+        Replay("told.txt", steps_of("open"), "client")
+
+
+@pytest.mark.parametrize("line", [b"{}", b"\xff\xfe{", '{"é":"😀"}'.encode(), b"{}\r", b""])
+def test_any_bytes_survive_a_recording(line: bytes) -> None:
+    assert bytes_of(text_of(line)) == line

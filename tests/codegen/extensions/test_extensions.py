@@ -1,0 +1,232 @@
+"""Schemas of extensions go in: what they add to a revision is generated, and spoken; what contradicts it is refused."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+from support.project import SERVERS
+
+from mcp_codegen.errors import SchemaError
+from mcp_codegen.extensions.catalog import extensions, mounted_on, read_own
+from mcp_codegen.extensions.importer import extension_schema
+from mcp_codegen.extensions.manifest import Manifest, read_manifest
+from mcp_codegen.extensions.mount import Mounted, mount
+from mcp_codegen.extensions.render import render_extension
+from mcp_codegen.paths import data_path, template_folders
+from mcp_codegen.catalog import SchemaCatalog
+from mcp_generated.extensions import tasks as tasks_extension
+from mcp_generated.extensions.skills import methods as skills
+from mcp_generated.extensions.tasks import Client
+from mcp_generated.extensions.tasks import methods as tasks
+from mcp_generated.extensions.tasks import types as t
+from mcp_generated.v2026_07_28 import Client as PlainClient
+from mcp_generated.v2026_07_28 import Server as PlainServer
+from mcp_runtime.errors import InvalidResponseError, ProtocolViolationError, RemoteError
+from mcp_runtime.protocol.capabilities import parse_capability_path
+from mcp_runtime.protocol.revision import META, Request
+
+TASKS: dict[str, Any] = {"extensions": {"io.modelcontextprotocol/tasks": {}}}
+SERVER = str(SERVERS / "manual_tasks.py")
+SCHEMAS = SchemaCatalog(data_path("schema"))
+NEWEST = list(SCHEMAS.pins)[-1]
+
+VENDOR = """
+import type { JSONRPCRequest, JSONRPCNotification, Result } from "./core.js";
+
+/** @category `acme/paint` */
+export type PaintRequest = JSONRPCRequest & { method: "acme/paint"; params: { colour: "red" | "blue"; layers?: number } };
+export type PaintResult = Result & { area: number };
+export type DriedNotification = JSONRPCNotification & { method: "notifications/acme/dried"; params: { colour: string } };
+"""
+ROLES = {"ClientRequest": ["PaintRequest"], "ServerNotification": ["DriedNotification"]}
+
+
+def client(**settings: Any) -> Client:
+    return Client.stdio(sys.executable, SERVER, name="c", version="1", **settings)
+
+
+def mounted(text: str, **said: Any) -> Mounted:
+    manifest = Manifest("acme", "com.acme/paint", NEWEST, **said)
+    core, _ = SCHEMAS.normalized(NEWEST)
+    return mount(
+        manifest, extension_schema(text, "acme"), core, SCHEMAS.revision(NEWEST), SCHEMAS.overlay, SCHEMAS.docs
+    )
+
+
+async def test_a_tasks_client_and_a_tasks_server_talk_over_stdio() -> None:
+    async with client(capabilities={**TASKS, "elicitation": {}}) as speaking:
+        assert isinstance(await speaking.call_tool(name="greet"), t.CallToolResult)
+        made = await speaking.call_tool(name="delete")
+        assert isinstance(made, t.CreateTaskResult)
+        waiting = await speaking.get_task(task_id=made.task_id)
+        assert waiting.status == "input_required"
+        assert waiting.input_requests is not None
+        assert list(waiting.input_requests) == ["sure"]
+        await speaking.update_task(task_id=made.task_id, input_responses={"sure": t.ElicitResult(action="accept")})
+        done = await speaking.get_task(task_id=made.task_id)
+        assert done.status == "completed"
+        assert done.result is not None
+        assert done.result["content"][0]["text"] == "deleted"
+
+
+async def test_a_task_is_cancelled_and_one_that_is_not_there_is_refused() -> None:
+    async with client(capabilities={**TASKS, "elicitation": {}}) as speaking:
+        made = await speaking.call_tool(name="delete")
+        assert isinstance(made, t.CreateTaskResult)
+        await speaking.cancel_task(task_id=made.task_id)
+        assert (await speaking.get_task(task_id=made.task_id)).status == "cancelled"
+        with pytest.raises(RemoteError, match="there is no task 'other'"):
+            await speaking.get_task(task_id="other")
+
+
+async def test_who_has_not_declared_the_extension_cannot_use_its_methods() -> None:
+    async with client() as speaking:
+        with pytest.raises(ProtocolViolationError, match="io.modelcontextprotocol/tasks"):
+            await speaking.get_task(task_id="any")
+
+
+class Plain(PlainServer):
+    """A server of the core that has a task at hand for every call."""
+
+    task: ClassVar[dict[str, Any]] = {
+        "task_id": "one",
+        "status": "working",
+        "created_at": "2026",
+        "last_updated_at": "2026",
+        "ttl_ms": None,
+    }
+
+    async def call_tool(self, ctx: Any, params: Any) -> Any:
+        return t.CreateTaskResult(**self.task)
+
+    async def get_task(self, ctx: Any, params: Any) -> Any:
+        return t.GetTaskResult(**self.task)
+
+
+async def test_extensions_are_added_to_a_server_and_to_a_client_of_the_core() -> None:
+    server = Plain(name="s", version="1", extensions=[tasks_extension])
+    assert server.capabilities["extensions"] == TASKS["extensions"]
+    async with Client.memory(server, extensions=[tasks_extension]) as speaking:
+        assert isinstance(await speaking.call_tool(name="any"), t.CreateTaskResult)
+        assert (await speaking.get_task(task_id="one")).status == "working"
+    async with PlainClient.memory(server) as plain:
+        with pytest.raises(InvalidResponseError, match="content: Field required"):
+            await plain.call_tool(name="any")
+
+
+@pytest.mark.parametrize("capabilities", [{}, {"extensions": {}}, {"extensions": {"io.modelcontextprotocol/ui": {}}}])
+async def test_a_server_names_the_extension_that_a_request_did_not_declare(capabilities: dict[str, Any]) -> None:
+    program = await asyncio.create_subprocess_exec(
+        sys.executable, SERVER, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE
+    )
+    meta = {f"{META}protocolVersion": NEWEST, f"{META}clientCapabilities": capabilities}
+    asked = {"jsonrpc": "2.0", "id": 1, "method": "tasks/get", "params": {"taskId": "any", "_meta": meta}}
+    try:
+        said, _ = await asyncio.wait_for(program.communicate(json.dumps(asked).encode() + b"\n"), 15)
+    finally:
+        if program.returncode is None:
+            program.kill()
+            await program.wait()
+    error = json.loads(said)["error"]
+    assert error["code"] == -32021
+    assert error["data"] == {"requiredCapabilities": TASKS}
+
+
+@pytest.mark.parametrize(
+    "path", sorted(data_path("schema").glob("extensions/*/manifest.toml")), ids=lambda path: path.parent.name
+)
+def test_a_manifest_has_at_most_forty_lines(path: Path) -> None:
+    assert len(path.read_text().splitlines()) <= 40
+
+
+def test_the_published_extensions_add_their_own_types_alone() -> None:
+    found = {each.manifest.name: each for each, _ in extensions(SCHEMAS, NEWEST)}
+    core = set(SCHEMAS.revision(NEWEST).types)
+    assert {"CreateTaskResult", "GetTaskRequestParams", "DetailedTask"} <= found["tasks"].own
+    assert {"ServerCard", "Remote", "KeyValueInput"} <= found["server_card"].own
+    assert not found["server_card"].own & core
+    assert {"Icon", "MetaObject"} <= core
+
+
+def test_a_manifest_says_which_setting_a_message_needs_and_whether_clients_declare_the_extension() -> None:
+    settings = "export interface Settings { glossy?: boolean }"
+    ours = mounted(
+        VENDOR + settings,
+        roles=ROLES,
+        settings="Settings",
+        declared={"PaintRequest": "glossy"},
+        clients_declare=False,
+    )
+    [paint] = [row for row in ours.revision.methods if row.method == "acme/paint"]
+    assert paint.capability == "server.extensions.com.acme/paint#glossy" and not paint.requirements
+    assert parse_capability_path(paint.capability) == ("server", ("extensions", "com.acme/paint", "glossy"))
+
+
+def test_two_extensions_of_one_revision_are_joined() -> None:
+    both = tasks.REVISION.extended_with(skills.REVISION)
+    assert both.table("client_to_server").keys() == {
+        *tasks.REVISION.table("client_to_server"),
+        *skills.REVISION.table("client_to_server"),
+    }
+    call = next(row for row in both.rows if row.name == "call_tool")
+    assert isinstance(call, Request) and t.CreateTaskResult in call.result_types
+    assert (
+        skills.REVISION.extended_with(tasks.REVISION).table("server_to_client").keys()
+        == both.table("server_to_client").keys()
+    )
+    assert both.http.name_params == tasks.REVISION.http.name_params
+
+
+def test_a_vendors_own_schema_becomes_rows_types_and_gates() -> None:
+    ours = mounted(VENDOR, roles=ROLES)
+    rows = {row.method: row for row in ours.revision.methods}
+    paint, dried = rows["acme/paint"], rows["notifications/acme/dried"]
+    assert (paint.direction, paint.params, paint.result) == ("client_to_server", "PaintRequestParams", "PaintResult")
+    assert paint.capability == dried.capability == "server.extensions.com.acme/paint"
+    assert [gate.capability for gate in paint.requirements] == ["client.extensions.com.acme/paint"]
+    files = render_extension(ours, "0" * 64, template_folders())
+    assert "async def paint(" in files["client.py"]
+    assert "def on_dried(" in files["client.py"]
+    assert "class CallToolResult" not in files["types.py"]
+
+
+@pytest.mark.long
+def test_what_a_schema_closes_is_open_or_refuses_what_is_unknown_as_the_manifest_says() -> None:
+    folder = data_path("schema") / "extensions" / "apps"
+    _, own = read_own(folder / "schema.json")
+    manifest = replace(read_manifest(folder / "manifest.toml"), closed="closed")
+    made = mounted_on(SCHEMAS, manifest, own)
+    assert made.revision.types["McpUiResourceCsp"].closed and not made.revision.types["McpUiHostContext"].closed
+    types = render_extension(made, "0" * 64, template_folders())["types.py"]
+    classes = {each.split("(")[0]: each for each in types.split("\nclass ")}
+    assert 'model_config = ConfigDict(extra="forbid")' in classes["McpUiResourceCsp"]
+    assert "model_config" not in classes["McpUiHostContext"]
+    opened = mounted_on(SCHEMAS, replace(manifest, closed="open"), own)
+    assert not any(each.closed for each in opened.revision.objects())
+
+
+@pytest.mark.parametrize(
+    ("text", "said", "says"),
+    [
+        ("export interface Tool { wheels: number }", {}, "Tool is another type in"),
+        ('import type { Wheel } from "./core.js";\nexport interface Car { wheel: Wheel }', {}, "imports Wheel"),
+        (VENDOR.replace('acme/paint"', 'tools/list"'), {"roles": ROLES}, "is one of"),
+        (VENDOR, {"roles": {"ClientRequest": ["Absent"]}}, "'Absent', which there is not"),
+        (VENDOR, {"roles": {"Painter": []}}, "the role 'Painter'"),
+        (VENDOR, {"roles": ROLES, "settings": "Colours"}, "Colours is not defined"),
+        (VENDOR, {"roles": ROLES, "declared": {"PaintRequest": "glossy"}}, "'glossy', which PaintRequest needs"),
+        (VENDOR, {"roles": ROLES, "declared": {"SingRequest": "loud"}}, "SingRequest"),
+        (VENDOR, {"roles": ROLES, "results": {"CallToolRequest": ["PaintResult"]}}, "nothing tells PaintResult apart"),
+        (VENDOR, {"roles": ROLES, "results": {"SingRequest": ["PaintResult"]}}, "SingRequest"),
+        (VENDOR, {"roles": ROLES, "headers": {"SingRequest": "song"}}, "SingRequest"),
+    ],
+)
+def test_what_contradicts_the_core_or_is_not_there_is_refused(text: str, said: dict[str, Any], says: str) -> None:
+    with pytest.raises(SchemaError, match=says):
+        mounted(text, **said)

@@ -1,0 +1,76 @@
+"""The overlay: a row decides where the schema is silent, and fails as soon as it is unused or no longer true."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from support.schemas.invented import folder, message, record, skeleton
+
+from mcp_codegen.errors import CodegenError
+from mcp_codegen.model.ir import Object
+
+INLINE = record({"inner": record({"a": {"type": "string"}}, "a")}, "inner")
+
+
+def row(table: str, **values: str) -> str:
+    lines = [f"{key} = {value!r}" for key, value in ({"reason": "a test"} | values).items()]
+    return "\n".join([f"\n[[{table}]]", *lines, ""])
+
+
+def test_an_inline_object_gets_the_name_of_its_place_or_of_the_row(tmp_path: Path) -> None:
+    plain = folder(tmp_path / "a", skeleton(Thing=INLINE)).revision("1").types
+    assert isinstance(plain["ThingInner"], Object)
+    name = row("name", at="Thing.inner", derived="ThingInner", use="Inner")
+    named = folder(tmp_path / "b", skeleton(Thing=INLINE), name).revision("1").types
+    assert "ThingInner" not in named and isinstance(named["Inner"], Object)
+
+
+def test_the_same_inline_object_of_two_places_may_share_a_name_and_another_one_may_not(tmp_path: Path) -> None:
+    names = row("name", at="A.inner", derived="AInner", use="Inner") + row(
+        "name", at="B.inner", derived="BInner", use="Inner"
+    )
+    assert "Inner" in folder(tmp_path / "a", skeleton(A=INLINE, B=INLINE), names).revision("1").types
+    other = record({"inner": record({"b": {"type": "string"}})})
+    with pytest.raises(CodegenError, match="1: B.inner would be called Inner, a name that already means another type"):
+        folder(tmp_path / "b", skeleton(A=INLINE, B=other), names).revision("1")
+
+
+@pytest.mark.parametrize(
+    ("overlay", "message"),
+    [
+        (row("name", at="Gone.inner", use="X"), "at = 'Gone.inner' is not used in any revision"),
+        (
+            row("name", at="Thing.inner", derived="Old", use="X"),
+            "expects 'Old' to be derived, the schema now gives 'ThingInner'",
+        ),
+        (row("name", at="Thing.inner", use="X"), "expects 'nothing' to be derived"),
+        (
+            row("capability", method="hello", use="server.nope"),
+            "'hello' would need 'server.nope', which no capabilities type has",
+        ),
+        (row("capability", method="gone", use=""), "method = 'gone' is not used"),
+        ("[[name]]\nat = 'Thing.inner'\nuse = 'X'\n", "has no reason"),
+        ("[[nonsense]]\nat = 'x'\n", "there is no table 'nonsense'"),
+        ("[[name]\n", "cannot be read"),
+        (row("name", at="Thing.inner", derived="ThingInner", use="X", extra="1"), "unknown key 'extra'"),
+    ],
+)
+def test_a_row_that_is_unused_untrue_or_unreadable_fails(tmp_path: Path, overlay: str, message: str) -> None:
+    with pytest.raises(CodegenError) as caught:
+        folder(tmp_path, skeleton(Thing=INLINE), overlay).check_overlay()
+    assert message in str(caught.value)
+
+
+def test_a_row_for_one_revision_wins_over_one_for_all(tmp_path: Path) -> None:
+    schema = skeleton(FetchRequest=message("fetch"))
+    general = row("capability", method="fetch", use="server.tools")
+    special = general.replace("server.tools", "") + 'only = ["1"]\n'
+    schemas = folder(tmp_path, schema, general + special)
+    assert next(each for each in schemas.revision("1").methods if each.method == "fetch").capability == ""
+
+
+def test_a_row_for_a_revision_that_is_not_there_fails(tmp_path: Path) -> None:
+    overlay = row("name", at="Thing.inner", derived="ThingInner", use="X") + 'only = ["7"]\n'
+    with pytest.raises(CodegenError, match="names 7, which is not a revision"):
+        folder(tmp_path, skeleton(Thing=INLINE), overlay).check_overlay()

@@ -1,0 +1,175 @@
+"""The chatbot example as a program: what its arguments mean, its built-in rules, and a person who types lines."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.chatbot import BROKEN, CHATBOT, DEADLINE, ECHO, EXAMPLE, ODD_COMMAND, WEATHER, within_deadline, written
+from support.checkers import mypy, pyright
+from support.fake_weather import FakeWeather, serving
+from model import Question, Rules, Tool
+from servers import Launch, launches
+
+
+@pytest.fixture
+def service() -> Iterator[FakeWeather]:
+    with serving() as fake:
+        yield fake
+
+
+def test_arguments_name_scripts_command_lines_and_configurations(tmp_path: Path) -> None:
+    path = written(
+        tmp_path / "config.json", {"a": {"command": "x", "args": ["y z"], "env": {"K": "v"}}, "b": {"command": "w"}}
+    )
+    said: list[str] = []
+    assert launches(["s.py", "s.js", "uv run 's t.py'", path], said.append) == [
+        Launch((sys.executable, "s.py")),
+        Launch(("node", "s.js")),
+        Launch(("uv", "run", "s t.py")),
+        Launch(("x", "y z"), "a", {"K": "v"}),
+        Launch(("w",), "b"),
+    ]
+    assert said == []
+
+
+def test_a_wrong_entry_of_a_configuration_is_left_out(tmp_path: Path) -> None:
+    servers = {"a": {}, "b": {"command": "x", "args": "y"}, "c": 5, "d": {"command": ""}, "e": {"command": "good"}}
+    said: list[str] = []
+    assert launches([written(tmp_path / "config.json", servers)], said.append) == [Launch(("good",), "e")]
+    problems = [re.fullmatch(r"server '(\w)' is left out: in '.*config\.json', (.*)", line) for line in said]
+    assert [problem and problem.groups() for problem in problems] == [
+        ("a", "command: Field required"),
+        ("b", "args: Input should be a valid list"),
+        ("c", "the entry: Input should be a valid dictionary or instance of _Entry"),
+        ("d", "command: String should have at least 1 character"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (None, "cannot be read: No such file"),
+        ("{", "is not JSON: "),
+        ("[]", "has no object 'mcpServers'"),
+        ("{}", "has no"),
+    ],
+)
+def test_a_wrong_configuration_is_one_line(tmp_path: Path, content: str | None, said: str) -> None:
+    path = tmp_path / "config.json"
+    if content is not None:
+        path.write_text(content)
+    done = subprocess.run([*CHATBOT, str(path)], input="", capture_output=True, text=True, timeout=DEADLINE)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert said in done.stderr and "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("line", ["", "python 'x"])
+def test_a_wrong_command_line_is_refused(line: str) -> None:
+    with pytest.raises(ValueError, match="command line"):
+        launches([line], print)
+
+
+# ---- the built-in rules -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "tool", "arguments"),
+    [
+        ("alerts in CA", "get_alerts", {"state": "CA"}),
+        ("Any alerts for ny?", "get_alerts", {"state": "NY"}),
+        ("forecast for 38.58 -121.49", "get_forecast", {"latitude": 38.58, "longitude": -121.49}),
+        ("the Forecast at 38, -121.5 please", "get_forecast", {"latitude": 38.0, "longitude": -121.5}),
+    ],
+)
+def test_the_rules_turn_simple_questions_into_calls(text: str, tool: str, arguments: dict[str, Any]) -> None:
+    async def conversation() -> None:
+        tools = [Tool(name, "", {}) for name in ("get_alerts", "get_forecast", "two__get_alerts", "two__get_forecast")]
+        reply = await Rules().reply([Question(text)], tools)
+        assert [(each.tool, each.arguments) for each in reply.calls] == [(tool, arguments), (f"two__{tool}", arguments)]
+        assert (await Rules().reply([Question(text)], [])).text == f"No server here has the tool {tool!r}."
+        assert "two questions" in (await Rules().reply([Question("hello")], tools)).text
+
+    within_deadline(conversation())
+
+
+# ---- as a program -------------------------------------------------------------------------------------------------------
+
+
+def configuration(tmp_path: Path, service: FakeWeather) -> str:
+    env = {"WEATHER_API": service.url}
+    servers = {
+        "weather": {"command": WEATHER[0], "args": WEATHER[1:], "env": env},
+        "broken": {"command": BROKEN[0], "args": BROKEN[1:]},
+    }
+    return written(tmp_path / "claude_desktop_config.json", servers)
+
+
+@pytest.mark.parametrize("ending", ["quit\nalerts in CA\n", ""], ids=["quit", "end of input"])
+def test_a_person_types_questions_and_reads_answers(tmp_path: Path, service: FakeWeather, ending: str) -> None:
+    typed = f"hello\nalerts in ca\r\n\nforecast for 38.58 -121.49\nalerts in ZZ\n{ending}"
+    command = [*CHATBOT, configuration(tmp_path, service)]
+    done = subprocess.run(command, input=typed, capture_output=True, text=True, timeout=DEADLINE)
+    assert done.returncode == 0, done.stderr
+    said = done.stdout.splitlines()
+    assert said[0].startswith("server 'broken' is left out: ") and said[0].endswith("no database")
+    assert said[1] == "Tools: get_alerts, get_forecast"
+    assert done.stdout.count("Event: Flood Warning") == 1 and done.stdout.count("Temperature: ") == 5
+    assert said[-1] == "That failed: 'ZZ' is not the two-letter code of a US state, such as CA or NY."
+    assert done.stderr == ""
+
+
+def test_what_servers_say_cannot_steer_the_terminal(tmp_path: Path) -> None:
+    path = written(tmp_path / "config.json", {"odd": {"command": ODD_COMMAND[0], "args": ODD_COMMAND[1:]}})
+    done = subprocess.run(
+        [*CHATBOT, path], input="alerts in CA", capture_output=True, text=True, encoding="utf-8", timeout=DEADLINE,
+        env={**os.environ, "PYTHONIOENCODING": "utf-8"},
+    )  # fmt: skip
+    assert done.stdout.splitlines()[-1] == "odd alerts \N{REPLACEMENT CHARACTER}[2J"
+
+
+def test_an_interrupt_ends_the_chat_and_its_servers() -> None:
+    started = """
+import os, sys
+print(os.getpid(), file=sys.stderr)
+sys.argv = sys.argv[1:]
+import runpy; runpy.run_path(sys.argv[0], run_name="__main__")
+"""
+    server = f"{sys.executable} -c '{started}' {ECHO[1]}"
+    pipe = subprocess.PIPE
+    with subprocess.Popen([*CHATBOT, "-v", server], stdin=pipe, stdout=pipe, stderr=pipe, text=True) as child:
+        assert child.stdout is not None
+        try:
+            heard = read_until(child.stdout.readline, "Ask something")
+            child.send_signal(signal.SIGINT)
+            _, errors = child.communicate(timeout=DEADLINE)
+        finally:
+            child.kill()
+    assert (child.returncode, errors) == (130, "")
+    [pid] = re.findall(r"\] (\d+)$", heard, re.MULTILINE)
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(pid), 0)
+
+
+def read_until(read: Callable[[], str], wanted: str) -> str:
+    """What comes up to the line that begins so; the end of the stream fails the test."""
+    heard = ""
+    while line := read():
+        heard += line
+        if line.startswith(wanted):
+            return heard
+    raise AssertionError(heard)
+
+
+@pytest.mark.parametrize("check", [mypy, pyright])
+def test_the_strict_type_checkers_find_nothing(check: Any, tmp_path: Path) -> None:
+    folder = shutil.copytree(EXAMPLE, tmp_path / "example", ignore=shutil.ignore_patterns("__pycache__"))
+    assert check(folder, ".") == []

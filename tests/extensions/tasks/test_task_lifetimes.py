@@ -1,0 +1,302 @@
+"""Tasks go in that are cancelled, expire, belong to somebody else or cannot be kept; nothing of them is left over."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from typing import Any
+
+import pytest
+from support.project import SERVERS
+from support.servers.jobs import Seen, jobs
+from support.task_clients import CEILING, KNOWN, begun, both, by_hand, stands
+
+from mcp_generated.extensions import tasks
+from mcp_generated.extensions.tasks import types as t
+from mcp_runtime.bindings.server import BaseServer
+from mcp_runtime.errors import LocalError, RemoteJSONRPCError
+from mcp_runtime.extensions.tasks import InMemoryTaskStore, TaskOptions, TaskRecord
+
+JOBS = str(SERVERS / "jobs.py")
+
+
+# ---- cancelling -------------------------------------------------------------------------------------------------------
+
+
+@both
+async def test_a_cancelled_task_ends_its_handler(over: str) -> None:
+    seen = Seen()
+    async with by_hand(jobs(seen).server, over) as speaking:
+        id = await begun(speaking, "wait")
+        await seen.going.wait()
+        ack = await speaking.cancel_task(task_id=id)
+        assert {name for name, value in ack.model_dump().items() if value is not None} == {"_meta", "resultType"}
+        cancelled = await stands(speaking, id, "cancelled")
+        assert (cancelled.result, cancelled.error) == (None, None)
+        assert seen.ended.is_set()
+        await speaking.cancel_task(task_id=id)
+        await speaking.update_task(task_id=id, input_responses={})
+        assert (await speaking.get_task(task_id=id)).status == "cancelled"
+
+
+async def test_a_handler_that_goes_on_all_the_same_has_its_result() -> None:
+    seen = Seen()
+    async with by_hand(jobs(seen).server) as speaking:
+        id = await begun(speaking, "wait", stubborn=True)
+        await seen.going.wait()
+        await speaking.cancel_task(task_id=id)
+        assert (await stands(speaking, id, "cancelled", "completed")).status == "completed"
+
+
+async def test_a_task_is_cancelled_before_its_handler_has_begun_and_while_it_asks() -> None:
+    async with by_hand(jobs(Seen()).server) as speaking:
+        early = await begun(speaking, "wait")
+        await speaking.cancel_task(task_id=early)
+        assert (await stands(speaking, early, "cancelled")).input_requests is None
+        asking = await begun(speaking, "ask")
+        await stands(speaking, asking, "input_required")
+        await speaking.cancel_task(task_id=asking)
+        assert (await stands(speaking, asking, "cancelled")).input_requests is None
+
+
+async def test_cancelling_and_answering_at_once_leaves_a_task_that_has_ended() -> None:
+    seen = Seen()
+    async with by_hand(jobs(seen).server) as speaking:
+        for _ in range(20):
+            id = await begun(speaking, "ask")
+            [key] = (await stands(speaking, id, "input_required")).input_requests or {}
+            answer = {key: {"action": "accept", "content": {"yes": True}}}
+            await asyncio.gather(
+                speaking.update_task(task_id=id, input_responses=answer), speaking.cancel_task(task_id=id)
+            )
+            ended = await stands(speaking, id, "cancelled", "completed")
+            assert (ended.result is not None) == (ended.status == "completed")
+
+
+async def test_a_call_that_is_cancelled_before_it_is_a_task_leaves_none() -> None:
+    seen, kept = Seen(), Slow()
+    server = jobs(seen, tasks=kept).server
+    async with by_hand(server) as speaking:
+        calling = asyncio.ensure_future(speaking.call_tool(name="wait"))
+        await kept.adding.wait()
+        calling.cancel()
+        await asyncio.wait([calling])
+        kept.let.set()
+        assert isinstance(await speaking.call_tool(name="say"), t.CreateTaskResult)
+        assert not seen.going.is_set()
+
+
+# ---- expiring ---------------------------------------------------------------------------------------------------------
+
+
+@both
+async def test_a_task_that_expires_ends_its_handler_and_is_found_no_more(over: str) -> None:
+    seen = Seen()
+    kept = InMemoryTaskStore()
+    async with by_hand(jobs(seen, TaskOptions(ttl=0.05), tasks=kept).server, over) as speaking:
+        id = await begun(speaking, "wait")
+        async with asyncio.timeout(CEILING):
+            await seen.ended.wait()
+        with pytest.raises(RemoteJSONRPCError, match="there is no task") as gone:
+            await speaking.get_task(task_id=id)
+        assert gone.value.code == -32602
+
+
+async def test_what_has_expired_makes_room_and_what_one_user_keeps_is_bounded() -> None:
+    now = 1000.0
+    kept = InMemoryTaskStore(max_tasks=3, max_tasks_per_owner=2, clock=lambda: now)
+    await kept.add(record("a", "ann", created=now))
+    await kept.add(record("b", "ann", created=now))
+    with pytest.raises(LocalError, match="2 of this user"):
+        await kept.add(record("c", "ann", created=now))
+    await kept.add(record("d", "bob", created=now))
+    with pytest.raises(LocalError, match="there are 3 tasks"):
+        await kept.add(record("e", "", created=now))
+    now += 60
+    assert await kept.get("a") is None
+    await kept.add(record("e", "", created=now))
+    await kept.update(record("a", "ann", created=now))
+    assert await kept.get("a") is None
+    assert len(kept) == 1
+
+
+def record(id: str, owner: str, created: float) -> TaskRecord:
+    return TaskRecord(id=id, owner=owner, status="working", created=created, updated=created, ttl=60, poll_interval=1)
+
+
+@pytest.mark.parametrize(("ttl", "poll"), [(0, 1), (-1, 1), (None, 0)])
+def test_a_task_that_is_kept_for_no_time_is_refused(ttl: float | None, poll: float) -> None:
+    with pytest.raises(LocalError, match="milliseconds at the least"):
+        TaskOptions(ttl=ttl, poll_interval=poll)
+
+
+# ---- users ------------------------------------------------------------------------------------------------------------
+
+
+def of_users(seen: Seen) -> BaseServer:
+    """A server that takes clients by their names."""
+    server = jobs(seen).server
+    server.principal = lambda ctx: str(ctx.client_info.get("name"))  # type: ignore[method-assign]
+    return server
+
+
+async def test_a_task_is_not_there_for_anybody_but_its_user() -> None:
+    seen = Seen()
+    server = of_users(seen)
+    async with by_hand(server, name="ann") as ann, by_hand(server, name="bob") as bob:
+        id = await begun(ann, "ask")
+        [key] = (await stands(ann, id, "input_required")).input_requests or {}
+        nobody = f"there is no task '{id}'"
+        with pytest.raises(RemoteJSONRPCError, match=nobody):
+            await bob.get_task(task_id=id)
+        with pytest.raises(RemoteJSONRPCError, match=nobody):
+            await bob.update_task(task_id=id, input_responses={key: {"action": "decline"}})
+        with pytest.raises(RemoteJSONRPCError, match=nobody):
+            await bob.cancel_task(task_id=id)
+        assert (await ann.get_task(task_id=id)).status == "input_required"
+        assert not seen.answers
+
+
+@both
+async def test_nobody_finds_a_task_that_there_is_not(over: str) -> None:
+    async with by_hand(jobs(Seen()).server, over) as speaking:
+        for asked in (
+            speaking.get_task(task_id="other"),
+            speaking.update_task(task_id="other", input_responses={}),
+            speaking.cancel_task(task_id="other"),
+        ):
+            with pytest.raises(RemoteJSONRPCError) as refused:
+                await asked
+            assert refused.value.code == -32602
+
+
+async def test_ids_are_long_and_never_the_same() -> None:
+    async with by_hand(jobs(Seen()).server) as speaking:
+        ids = {await begun(speaking, "say") for _ in range(50)}
+    assert len(ids) == 50
+    assert all(len(id) >= 32 for id in ids)
+
+
+# ---- what is kept -----------------------------------------------------------------------------------------------------
+
+
+class Slow(InMemoryTaskStore):
+    """Takes its time for the first task."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.adding, self.let = asyncio.Event(), asyncio.Event()
+
+    async def add(self, record: TaskRecord) -> None:
+        if not self.adding.is_set():
+            self.adding.set()
+            await self.let.wait()
+        await super().add(record)
+
+
+class Failing(InMemoryTaskStore):
+    """Fails in what it is told to."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__()
+        self.what = what
+
+    async def add(self, record: TaskRecord) -> None:
+        self._fail("add")
+        await super().add(record)
+
+    async def get(self, id: str) -> TaskRecord | None:
+        self._fail("get")
+        return await super().get(id)
+
+    async def update(self, record: TaskRecord) -> None:
+        self._fail("update")
+        await super().update(record)
+
+    def _fail(self, what: str) -> None:
+        if what == self.what:
+            raise OSError("secret: the disk is full")
+
+
+async def test_a_task_that_cannot_be_kept_is_not_begun() -> None:
+    seen = Seen()
+    async with by_hand(jobs(seen, tasks=Failing("add")).server) as speaking:
+        with pytest.raises(RemoteJSONRPCError, match="^the task cannot be kept") as refused:
+            await speaking.call_tool(name="wait")
+        assert refused.value.code == -32603
+        assert not seen.going.is_set()
+
+
+async def test_what_became_of_a_task_is_known_where_it_could_not_be_kept() -> None:
+    async with by_hand(jobs(Seen(), tasks=Failing("update")).server) as speaking:
+        done = await stands(speaking, await begun(speaking, "say"), "completed")
+        assert done.result is not None
+
+
+async def test_a_store_that_finds_nothing_says_nothing_of_why() -> None:
+    async with by_hand(jobs(Seen(), tasks=Failing("get")).server) as speaking:
+        with pytest.raises(RemoteJSONRPCError, match="^internal error"):
+            await speaking.get_task(task_id="any")
+
+
+async def test_a_task_that_another_process_runs_is_told_of_and_cannot_be_answered() -> None:
+    kept = InMemoryTaskStore()
+    await kept.add(TaskRecord(id="far", owner="", status="working", created=0, updated=0, ttl=None, poll_interval=1))
+    async with by_hand(jobs(Seen(), tasks=kept).server) as speaking:
+        assert (await speaking.get_task(task_id="far")).ttl_ms is None
+        with pytest.raises(RemoteJSONRPCError, match="runs in another process"):
+            await speaking.cancel_task(task_id="far")
+
+
+async def test_a_result_that_is_too_long_is_not_kept() -> None:
+    server = jobs(Seen()).server
+    async with by_hand(server) as speaking:
+        failed = await stands(speaking, await begun(speaking, "say", length=1024 * 1024), "failed", "completed")
+        assert failed.error is not None
+        assert failed.error.message == "the result is longer than 1048576 bytes"
+
+
+async def test_an_error_that_nobody_expected_says_nothing_of_itself() -> None:
+    class Breaking(tasks.Server):
+        async def call_tool(self, ctx: tasks.Context, params: t.CallToolRequestParams) -> t.CallToolResult:
+            await ctx.as_task()
+            raise RuntimeError("secret")
+
+    from mcp_runtime.extensions.tasks import TaskServerMixin
+
+    kind: Any = type("TaskedBreaking", (TaskServerMixin, Breaking), {})
+    async with by_hand(kind(name="s", version="1")) as speaking:
+        failed = await stands(speaking, await begun(speaking, "any"), "failed")
+        assert failed.error is not None
+        assert (failed.error.code, failed.error.message) == (-32603, "internal error")
+
+
+# ---- the end of the server ----------------------------------------------------------------------------------------------
+
+
+@both
+async def test_a_server_that_ends_leaves_none_of_its_tasks_running(over: str) -> None:
+    seen, kept, before = Seen(), InMemoryTaskStore(), asyncio.all_tasks()
+    async with by_hand(jobs(seen, tasks=kept).server, over) as speaking:
+        waiting, asking = await begun(speaking, "wait"), await begun(speaking, "ask")
+        await seen.going.wait()
+        await stands(speaking, asking, "input_required")
+    assert seen.ended.is_set()
+    async with asyncio.timeout(CEILING):
+        while left := asyncio.all_tasks() - before:
+            await asyncio.wait(left)
+    for id in (waiting, asking):
+        record = await kept.get(id)
+        assert record is not None
+        assert record.status == "failed"
+        assert record.detail["error"]["message"] == "the server ended before the task did"
+
+
+async def test_a_server_over_stdio_ends_while_its_tasks_run() -> None:
+    said: list[str] = []
+    async with tasks.Client.stdio(sys.executable, JOBS, capabilities=KNOWN, stderr=said.append) as speaking:
+        id = await begun(speaking, "wait")
+        assert (await stands(speaking, id, "working")).status == "working"
+        done = await stands(speaking, await begun(speaking, "say"), "completed")
+        assert done.result is not None
+    assert not said

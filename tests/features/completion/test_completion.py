@@ -1,0 +1,146 @@
+"""How what the user has typed could go on: at most 100 suggestions, declared since the second revision."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from support.endpoints import (
+    EVERY,
+    INTERNAL_ERROR,
+    INVALID_PARAMS,
+    METHOD_NOT_FOUND,
+    Rev,
+    among,
+    before,
+    clause,
+    client_of,
+    server_of,
+    since,
+    wire_to,
+)
+
+from mcp_runtime.errors import RemoteJSONRPCError, ProtocolViolationError
+
+REF = {"type": "ref/prompt", "name": "greet"}
+ARGUMENT = {"name": "who", "value": "w"}
+
+
+def completing(rev: Rev, **completion: Any) -> Any:
+    async def complete(ctx: Any, params: Any) -> Any:
+        return rev.t.CompleteResult(completion=rev.t.Completion(**completion))
+
+    return server_of(rev, complete=complete)
+
+
+async def ask(rev: Rev, client: Any) -> Any:
+    ref = rev.t.PromptReference(name="greet")
+    result = await client.complete(ref=ref, argument=rev.t.CompletionArgument(name="who", value="w"))
+    return result.completion
+
+
+@among(EVERY)
+async def test_a_hundred_suggestions_arrive_with_how_many_there_are(rev: Rev) -> None:
+    values = [f"w{number}" for number in range(100)]
+    async with client_of(rev, completing(rev, values=values, total=250, has_more=True)) as client:
+        completion = await ask(rev, client)
+    assert (completion.values, completion.total, completion.has_more) == (values, 250, True)
+
+
+@clause("2024-11-05/completion/07", "2025-03-26/completion/12", "draft/completion/12")
+@among(EVERY)
+async def test_a_client_copes_with_no_suggestions_and_no_totals(rev: Rev) -> None:
+    async with client_of(rev, completing(rev, values=[])) as client:
+        completion = await ask(rev, client)
+    assert (completion.values, completion.total, completion.has_more) == ([], None, None)
+
+
+@among(EVERY)
+async def test_what_is_completed_arrives_as_it_was_asked(rev: Rev) -> None:
+    asked: list[Any] = []
+
+    async def complete(ctx: Any, params: Any) -> Any:
+        asked.append(params)
+        return rev.t.CompleteResult(completion=rev.t.Completion(values=[]))
+
+    kind = getattr(rev.t, "ResourceTemplateReference", None) or rev.t.ResourceReference
+    async with client_of(rev, server_of(rev, complete=complete)) as client:
+        argument = rev.t.CompletionArgument(name="path", value="é")
+        await client.complete(ref=kind(uri="test://{path}"), argument=argument)
+        await ask(rev, client)
+    assert [(type(params.ref), params.argument.value) for params in asked] == [
+        (kind, "é"),
+        (rev.t.PromptReference, "w"),
+    ]
+
+
+@among(since("2025-06-18"))
+async def test_other_arguments_are_sent_as_context(rev: Rev) -> None:
+    seen: list[Any] = []
+
+    async def complete(ctx: Any, params: Any) -> Any:
+        seen.append(params.context.arguments)
+        return rev.t.CompleteResult(completion=rev.t.Completion(values=[]))
+
+    async with client_of(rev, server_of(rev, complete=complete)) as client:
+        await client.complete(
+            ref=rev.t.PromptReference(name="greet"),
+            argument=rev.t.CompletionArgument(name="who", value="w"),
+            context=rev.t.CompletionContext(arguments={"greeting": "hello"}),
+        )
+    assert seen == [{"greeting": "hello"}]
+
+
+@among(before("2025-06-18"))
+async def test_the_first_revisions_have_no_context(rev: Rev) -> None:
+    assert not hasattr(rev.t, "CompletionContext")
+    assert "context" not in rev.t.CompleteRequestParams.model_fields
+
+
+@clause("2025-03-26/completion/04", "draft/completion/04")
+@among(EVERY)
+async def test_a_request_that_does_not_say_what_to_complete_is_refused(rev: Rev) -> None:
+    wrong: list[dict[str, Any]] = [
+        {"ref": REF},
+        {"argument": ARGUMENT},
+        {"ref": {"type": "ref/other", "name": "x"}, "argument": ARGUMENT},
+        {"ref": REF, "argument": {"name": "who"}},
+        {"ref": REF, "argument": {"name": "who", "value": 5}},
+    ]
+    async with wire_to(completing(rev, values=[]), opened=rev) as wire:
+        for id, params in enumerate(wrong):
+            answer = await wire.ask(rev.request(id, "completion/complete", params))
+            assert answer["error"]["code"] == INVALID_PARAMS
+
+
+@clause("2025-03-26/completion/05", "draft/completion/05")
+@among(EVERY)
+async def test_a_handler_that_fails_is_an_internal_error(rev: Rev) -> None:
+    async def complete(ctx: Any, params: Any) -> Any:
+        raise KeyError("a secret")
+
+    async with client_of(rev, server_of(rev, complete=complete)) as client:
+        with pytest.raises(RemoteJSONRPCError) as caught:
+            await ask(rev, client)
+    assert (caught.value.code, caught.value.message) == (INTERNAL_ERROR, "internal error")
+
+
+@clause("2025-03-26/completion/01", "draft/completion/01", "2025-03-26/completion/02", "draft/completion/02")
+@among(since("2025-03-26"))
+async def test_without_the_capability_there_is_no_completion(rev: Rev) -> None:
+    async with client_of(rev, completing(rev, values=[])) as client:
+        assert client.server.capabilities.completions == {}
+    async with client_of(rev, server_of(rev)) as client:
+        assert client.server.capabilities.completions is None
+        with pytest.raises(ProtocolViolationError, match="needs the capability 'server.completions'"):
+            await ask(rev, client)
+    async with wire_to(server_of(rev), opened=rev) as wire:
+        answer = await wire.ask(rev.request(1, "completion/complete", {"ref": REF, "argument": ARGUMENT}))
+        assert answer["error"]["code"] == METHOD_NOT_FOUND
+
+
+@among(before("2025-03-26"))
+async def test_the_first_revision_needs_no_capability(rev: Rev) -> None:
+    assert "completions" not in rev.t.ServerCapabilities.model_fields
+    async with client_of(rev, completing(rev, values=["world"])) as client:
+        assert (await ask(rev, client)).values == ["world"]

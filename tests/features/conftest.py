@@ -1,0 +1,26 @@
+"""Tests of a client and a server come in; each runs in memory, and over HTTP in process and on a socket."""
+
+from __future__ import annotations
+
+import pytest
+
+from support import endpoints
+
+# It counts how often a server is asked for its tools, and over HTTP a server asks itself, for what headers repeat.
+_IN_MEMORY = {
+    "test_structured_content_that_does_not_fit_is_not_taken",
+    "test_another_order_of_the_same_tools_is_a_warning_once",
+}
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Tests that make a client by `client_of` run in each way; those that write on the wire themselves in memory."""
+    test = metafunc.function
+    if "client_of" in test.__code__.co_names and test.__name__ not in _IN_MEMORY:
+        metafunc.fixturenames.append("over")
+        metafunc.parametrize("over", ["memory", "http", "socket"], indirect=True)
+
+
+@pytest.fixture
+def over(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(endpoints, "over", request.param)

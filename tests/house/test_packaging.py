@@ -1,0 +1,91 @@
+"""The wheel, the sdist and the editable install hold the same packages and see the same data."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tarfile
+import zipfile
+from pathlib import Path
+
+import pytest
+from support.project import ROOT
+
+DATA = [path for folder in ("schema", "templates") for path in sorted((ROOT / folder).rglob("*")) if path.is_file()]
+PACKAGES = {"mcp_codegen": "codegen", "mcp_runtime": "runtime", "mcp_generated": "generated"}
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the sdist, and the wheel that was built from it."""
+    folder = tmp_path_factory.mktemp("dist")
+    command = [sys.executable, "-m", "build", "--no-isolation", "--outdir", str(folder), str(ROOT)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return folder
+
+
+@pytest.fixture(scope="module")
+def installed(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel, unpacked as pip does it."""
+    folder = tmp_path_factory.mktemp("site")
+    with zipfile.ZipFile(next(built.glob("*.whl"))) as wheel:
+        wheel.extractall(folder)
+    return folder
+
+
+def sources() -> set[str]:
+    """Every file of the packages, at the place it has in a wheel."""
+    found: set[str] = set()
+    for package, folder in PACKAGES.items():
+        for path in (ROOT / folder / package).rglob("*"):
+            if path.is_file() and "__pycache__" not in path.parts:
+                found.add(str(path.relative_to(ROOT / folder)))
+    return found | {f"mcp_codegen/{path.relative_to(ROOT)}" for path in DATA}
+
+
+def test_the_wheel_holds_the_packages_and_their_data_and_nothing_else(installed: Path) -> None:
+    files = {str(path.relative_to(installed)) for path in installed.rglob("*") if path.is_file()}
+    assert {name for name in files if ".dist-info" not in name} == sources()
+    for package in PACKAGES:
+        assert f"{package}/py.typed" in files
+
+
+def test_the_sdist_holds_what_it_takes_to_build_and_test(built: Path) -> None:
+    with tarfile.open(next(built.glob("*.tar.gz"))) as sdist:
+        names = {name.partition("/")[2] for name in sdist.getnames()}
+    assert {"pyproject.toml", "README.md", "tests/conftest.py", "examples/echo/server.py", "docs/fidelity.md"} <= names
+    assert {str(path.relative_to(ROOT)) for path in DATA} <= names
+
+
+def test_an_installed_wheel_generates_what_the_checkout_does(installed: Path, tmp_path: Path) -> None:
+    # Only the unpacked wheel is on the path: the editable install in site-packages comes after it.
+    environment = {**os.environ, "PYTHONPATH": str(installed)}
+    command = [sys.executable, "-m", "mcp_codegen", "--revision", "2025-06-18"]
+    subprocess.run(command, cwd=tmp_path, env=environment, check=True, capture_output=True)
+    made = tmp_path / "mcp_generated" / "v2025_06_18"
+    committed = ROOT / "generated" / "mcp_generated" / "v2025_06_18"
+    assert {path.name: path.read_bytes() for path in made.glob("*.py")} == {
+        path.name: path.read_bytes() for path in committed.glob("*.py")
+    }
+    for arguments in (
+        ["--revision", "2025-06-18", "--standalone", "--output", "own"],
+        ["explore", "--output", "mcp.html"],
+    ):
+        done = [sys.executable, "-m", "mcp_codegen", *arguments]
+        subprocess.run(done, cwd=tmp_path, env=environment, check=True, capture_output=True)
+    own = {str(path.relative_to(tmp_path / "own")) for path in (tmp_path / "own").rglob("*.py")}
+    runtime = {str(path.relative_to(ROOT / "runtime" / "mcp_runtime")) for path in (ROOT / "runtime").rglob("*.py")}
+    assert {f"runtime/{name}" for name in runtime} | {"v2025_06_18/client.py"} <= own
+    assert (tmp_path / "mcp.html").stat().st_size > 100_000
+    where = [
+        sys.executable,
+        "-c",
+        "import mcp_codegen, mcp_generated.v2025_06_18 as v; print(mcp_codegen.__file__, v.__file__)",
+    ]
+    shown = subprocess.run(where, cwd="/", env=environment, check=True, capture_output=True, text=True).stdout
+    assert shown.split() == [
+        f"{installed}/mcp_codegen/__init__.py",
+        f"{installed}/mcp_generated/v2025_06_18/__init__.py",
+    ]

@@ -1,0 +1,64 @@
+"""The rows of tests/proofs.toml: each has a test that carries its marker, and no list that they stand for has more."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from typing import Any
+
+import pytest
+from support.markers import marked_tests
+from support.project import ROOT, TESTS
+
+FACTS = ROOT.parent / "shared" / "facts" / "faults.md"
+SECTIONS = ("1.2", "1.3", "1.4", "1.5")  # Envelope, surface, sessions and streams, concurrency.
+NAMED = re.compile(r"(?:CVE-\d+-\d+|GHSA(?:-[0-9a-z]{4}){3})")
+needs_facts = pytest.mark.skipif(not FACTS.is_file(), reason=f"the list of threats and faults is not at {FACTS}")
+
+PROOFS: dict[str, Any] = tomllib.loads((TESTS / "proofs.toml").read_text(encoding="utf-8"))
+FAULTS: dict[str, str] = PROOFS["faults"]["server"] | PROOFS["faults"]["elsewhere"]
+ROWS = {
+    "fault": list(FAULTS),
+    "advisory": PROOFS["advisories"]["tested"],
+    "transport_rule": list(PROOFS["transport_rules"]),
+}
+
+
+@pytest.mark.parametrize("marker", ROWS)
+def test_each_row_has_a_test_and_each_marker_a_row(marker: str) -> None:
+    assert sorted(marked_tests(marker)) == sorted(ROWS[marker])
+
+
+def test_each_fault_of_a_server_is_tried_with_both_parsers() -> None:
+    for row in PROOFS["faults"]["server"]:
+        assert any({"parser", "http"} & test.arguments for test in marked_tests("fault")[row]), row
+
+
+@needs_facts
+@pytest.mark.parametrize("section", SECTIONS)
+def test_each_row_of_the_list_of_faults_is_a_row(section: str) -> None:
+    listed = FACTS.read_text(encoding="utf-8").partition(f"### {section} ")[2].partition("### ")[0]
+    rows = [line for line in listed.splitlines() if line.startswith("| ")][2:]
+    numbers = [row for row in FAULTS if row.startswith(section)]
+    assert sorted(numbers) == [f"{section}/{number:02}" for number in range(1, len(rows) + 1)]
+
+
+@needs_facts
+def test_each_advisory_of_the_list_is_a_row() -> None:
+    listed = FACTS.read_text(encoding="utf-8").partition("### Advisories")[2].partition("### ")[0]
+    listed = re.sub(r"\(Found.*?\)", "", listed, flags=re.S)  # One was discarded.
+    assert set(NAMED.findall(listed)) <= {*PROOFS["advisories"]["tested"], *PROOFS["advisories"]["absent"]}
+
+
+@pytest.mark.advisory("CVE-2025-62727")
+def test_a_dependency_with_an_advisory_is_required_in_a_version_without_it() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = project["optional-dependencies"].values()
+    requirements = [*project["dependencies"], *(requirement for extra in extras for requirement in extra)]
+    versions = {
+        matched[1]: tuple(map(int, matched[2].split(".")))
+        for requirement in requirements
+        if (matched := re.match(r"([\w-]+)(?:\[[\w,]+\])?[=>]=([\d.]+)", requirement))
+    }
+    assert versions["starlette"] >= (0, 49, 1)
+    assert versions["datamodel-code-generator"] >= (0, 70, 0)

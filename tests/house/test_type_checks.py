@@ -1,0 +1,101 @@
+"""mypy --strict and pyright strict find nothing in this repository, and find the mistakes users make."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from support.checkers import mypy, pyright
+from support.project import ROOT, package
+
+Checker = Callable[..., list[str]]
+
+# Right use, with every mistake below one line of it changed.
+SNIPPET = """
+from mcp_generated.v2025_03_26 import Client, Context, Server
+from mcp_generated.v2025_03_26 import types as t
+
+
+class Weather(Server):
+    async def call_tool(self, ctx: Context, params: t.CallToolRequestParams) -> t.CallToolResult:
+        text = t.TextContent(text=params.name)
+        return t.CallToolResult(content=[text])
+
+    def list_tools(self, ctx: Context, params: t.PaginatedRequestParams) -> t.ListToolsResult:
+        schema = t.ToolInputSchema(properties={"state": {"type": "string"}})
+        return t.ListToolsResult(tools=[t.Tool(name="alerts", input_schema=schema)])
+
+
+async def main() -> str | None:
+    async with Client.stdio("python", "weather.py") as client:
+        result = await client.call_tool(name="alerts", arguments={"state": "CA"})
+        first = result.content[0]
+        return first.text if isinstance(first, t.TextContent) else None
+"""
+MISTAKES = {
+    "a wrong keyword of a call": ('name="alerts", arguments', 'tool="alerts", arguments'),
+    "a wrong type of an argument": ('arguments={"state": "CA"}', 'arguments="CA"'),
+    "a missing argument": ('call_tool(name="alerts", ', "call_tool("),
+    "a wrong params type in a handler": (
+        "ctx: Context, params: t.CallToolRequestParams",
+        "ctx: Context, params: t.GetPromptRequestParams",
+    ),
+    "a wrong return type of a handler": ("-> t.CallToolResult:", "-> t.ListToolsResult:"),
+    "a wrong return type of a plain handler": ("-> t.ListToolsResult:", "-> t.CallToolResult:"),
+    "a wrong keyword of a type": ("text=params.name", "txt=params.name"),
+    "a wrong type in a type": ("text=params.name", "text=1"),
+    "an attribute that is not there": ("params.name", "params.nmae"),
+    "a constant that is another": ("TextContent(text=", 'TextContent(type="image", text='),
+    "a missing property": ('Tool(name="alerts", input_schema=schema)', 'Tool(name="alerts")'),
+    "a wrong kind of content": ("content=[text]", "content=[schema]"),
+}
+
+
+@pytest.fixture(scope="module", params=[mypy, pyright], ids=["mypy", "pyright"])
+def findings(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """What one checker says of the right snippet and of each wrong one, all in one run."""
+    folder = tmp_path_factory.mktemp("snippets")
+    (folder / "right.py").write_text(SNIPPET)
+    for number, (old, new) in enumerate(MISTAKES.values()):
+        assert SNIPPET.count(old) == 1, old
+        (folder / f"wrong_{number}.py").write_text(SNIPPET.replace(old, new))
+    check: Checker = request.param
+    return check(folder, ".")
+
+
+def test_right_use_has_no_findings(findings: list[str]) -> None:
+    assert [line for line in findings if line.startswith("right.py")] == []
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_mistake_is_reported_where_it_is_made(findings: list[str], mistake: str) -> None:
+    number = list(MISTAKES).index(mistake)
+    old, _ = MISTAKES[mistake]
+    line = SNIPPET[: SNIPPET.index(old)].count("\n") + 1
+    reported = {int(each.split(":")[1]) for each in findings if each.startswith(f"wrong_{number}.py:")}
+    assert reported and min(abs(each - line) for each in reported) <= 1, findings
+
+
+def test_mypy_strict_finds_nothing_in_this_repository() -> None:
+    done = subprocess.run([sys.executable, "-m", "mypy"], cwd=ROOT, capture_output=True, text=True)
+    assert done.stdout.startswith("Success: no issues found in"), done.stdout
+
+
+def test_pyright_strict_finds_nothing_in_this_repository() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "pyright", "--project", ".", "--pythonpath", sys.executable],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+    )
+    assert "0 errors, 0 warnings" in done.stdout, done.stdout
+
+
+def test_no_type_has_a_numbered_name_or_is_a_root_model(revision: str) -> None:
+    text = Path(str(package(revision, "types").__file__)).read_text()
+    assert "RootModel" not in text
+    names = [name for name in vars(package(revision, "types")) if name[-1].isdigit()]
+    assert names == []

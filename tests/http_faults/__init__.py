@@ -1,1 +1,0 @@
-"""What goes wrong over HTTP, and what attackers send, over real sockets."""

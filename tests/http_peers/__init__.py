@@ -1,1 +1,0 @@
-"""Official clients and our server over HTTP."""

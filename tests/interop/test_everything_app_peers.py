@@ -1,0 +1,74 @@
+"""The official clients, in Python and TypeScript, use the one file of handlers, examples/everything/app.py, in each
+revision that they speak, over stdio and HTTP."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+from support.endpoints import EVERY, INVALID_PARAMS
+from support.project import PEER_DRIVERS
+from support.peers import driven, node_peer, python_peer
+from support.everything import APP, TOOLS, origin
+
+pytestmark = pytest.mark.long
+
+
+def check(seen: dict[str, Any], revision: str) -> None:
+    """What an official client has to see, in the revision that it speaks."""
+    calls = seen["calls"]
+    assert seen["tools"][:5] == TOOLS[:5]
+    assert calls["echo"]["content"][0]["text"] == "héllo\n\u2028"
+    structured = {"count": 2, "sum": 3.5, "largest": 2.5} if revision >= "2025-06-18" else None
+    assert calls["statistics"].get("structuredContent") == structured
+    kinds = [content["type"] for content in calls["mixed"]["content"]]
+    assert kinds == ["text", "image", "resource", "resource_link" if revision >= "2025-06-18" else "text"]
+    assert calls["audio"]["content"][0]["type"] == ("audio" if revision >= "2025-03-26" else "resource")
+    assert calls["fail"]["isError"] is True and calls["nonsense"]["error"]["code"] == INVALID_PARAMS
+    assert calls["list_roots"]["content"][0]["text"] == "work: file:///work"
+    assert calls["sample"]["content"][0]["text"] == "parrot (endTurn): HELLO"
+    if revision >= "2025-06-18":
+        assert calls["ask_user"]["content"][0]["text"].startswith("accept: ")
+    assert seen["resource"]["contents"][0]["text"] == "This is number 7."
+    assert seen["prompt"]["messages"][0]["content"]["text"] == "Describe Rome in a short text."
+    assert seen["completion"] == ["Padua", "Paris", "Pau"]
+    words = ["step 1", "step 2", "done"] if revision >= "2025-03-26" else [None] * 3
+    told = [[number, 2, word] for number, word in enumerate(words)]
+    # The TypeScript client forgets whom progress is for as soon as the answer is there, which comes right behind the last.
+    assert seen["progress"] in (told, told[:2])
+
+
+def target(way: str, revision: str) -> list[str]:
+    if way == "stdio":
+        return [sys.executable, APP, "stdio"]
+    return [origin() + ("/mcp" if revision >= "2025-03-26" else "/sse")]
+
+
+@pytest.mark.parametrize("way", ["stdio", "http"])
+@pytest.mark.parametrize(
+    ("sdk", "spoken"),
+    [("mcp==1.30.0", rev.id) for rev in EVERY if not rev.stateless] + [("mcp==2.3.0", rev.id) for rev in EVERY],
+)
+def test_the_official_python_client_uses_it(sdk: str, spoken: str, way: str) -> None:
+    check(driven(python_peer(sdk), "python_one.py", spoken, *target(way, spoken)), spoken)
+
+
+@pytest.mark.parametrize("way", ["stdio", "http"])
+@pytest.mark.parametrize(
+    ("package", "offered", "spoken"),
+    [
+        ("@modelcontextprotocol/sdk@1.32.2", "usual", "2025-11-25"),
+        ("@modelcontextprotocol/client@2.4.0", "usual", "2025-11-25"),
+        ("@modelcontextprotocol/client@2.4.0", "auto", "2026-07-28"),
+    ],
+)
+def test_the_official_typescript_client_uses_it(package: str, offered: str, spoken: str, way: str) -> None:
+    folder = node_peer(package)
+    driver = str(PEER_DRIVERS / "typescript_one.mjs")
+    command = ["node", driver, str(folder), offered, *target(way, spoken)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr[-4000:]
+    check(json.loads(done.stdout), spoken)

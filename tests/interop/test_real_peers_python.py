@@ -1,0 +1,261 @@
+"""The official Python SDK's client, in both its versions, uses all that our everything server has, in each revision, over
+stdio and over HTTP in both its shapes."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import sys
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.project import ROOT
+from support.peers import alone, driven, example_served, python_peer
+
+pytestmark = pytest.mark.long
+
+SERVER = [sys.executable, str(ROOT / "examples" / "everything" / "server.py"), "stdio"]
+SDKS = ["mcp==1.30.0", "mcp==2.3.0"]
+HANDSHAKES = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"]
+# A revision over what it has: the first one knows no Streamable HTTP, and later ones have the older HTTP left behind.
+WAYS = [("stdio", id) for id in HANDSHAKES] + [("/mcp", id) for id in HANDSHAKES[1:]] + [("/sse", HANDSHAKES[0])]
+EVERY_TOOL = [
+    *("echo", "add", "long_running", "log_something", "image", "audio", "embedded", "links", "statistics", "fail"),
+    *("write_note", "toggle_extra", "sample", "research", "list_roots", "ask_user", "visit_page", "locked"),
+]
+NEW_IN = {
+    "audio": "2025-03-26",
+    **dict.fromkeys(("links", "statistics", "ask_user"), "2025-06-18"),
+    **dict.fromkeys(("research", "visit_page", "locked"), "2025-11-25"),
+}
+NOT_FOUND, INVALID_PARAMS = -32002, -32602
+
+
+class Seen:
+    """What one SDK saw of the server in one revision."""
+
+    def __init__(self, sdk: str, revision: str, seen: dict[str, Any]) -> None:
+        self.sdk, self.revision, self._seen = sdk, revision, seen
+
+    def __getattr__(self, name: str) -> dict[str, Any]:
+        part: dict[str, Any] = self._seen[name]
+        return part
+
+    def has(self, tool: str) -> bool:
+        return NEW_IN.get(tool, "") <= self.revision
+
+
+@cache
+def story(sdk: str, way: str, revision: str, folder: Path) -> Seen:
+    """Run the driver, once for all test processes."""
+    kept = folder / f"{sdk}-{way.strip('/')}-{revision}.json"
+    python = python_peer(sdk)
+    with alone(kept):
+        if not kept.exists() and way == "stdio":
+            kept.write_text(json.dumps(driven(python, "python_sdk.py", revision, *SERVER)))
+        elif not kept.exists():
+            with example_served("everything") as url:
+                kept.write_text(json.dumps(driven(python, "python_sdk.py", revision, url + way)))
+    return Seen(sdk, revision, json.loads(kept.read_text()))
+
+
+@pytest.fixture
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of this run, the same one in all its processes."""
+    folder = tmp_path_factory.getbasetemp()
+    return folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder
+
+
+@pytest.fixture(params=[(sdk, *way) for sdk in SDKS for way in WAYS], ids="-".join)
+def seen(request: pytest.FixtureRequest, shared: Path) -> Seen:
+    return story(*request.param, shared)
+
+
+def names(pages: list[list[dict[str, Any]]]) -> list[str]:
+    return [item["name"] for page in pages for item in page]
+
+
+def text(result: dict[str, Any], is_error: bool = False) -> str:
+    """The only content of a result."""
+    assert result.get("isError", False) is is_error, result
+    [content] = result["content"]
+    assert content["type"] == "text"
+    return str(content["text"])
+
+
+def code(outcome: dict[str, Any]) -> int:
+    return int(outcome["error"]["code"])
+
+
+def messages(told: list[dict[str, Any]], method: str) -> list[Any]:
+    return [each for each in told if each["method"] == method]
+
+
+def test_the_two_agree_on_the_revision_that_is_offered(seen: Seen) -> None:
+    assert seen.initialize["protocolVersion"] == seen.revision
+    assert seen.initialize["serverInfo"]["name"] == "everything"
+    assert seen.initialize["instructions"].startswith("Call `echo` first.")
+    capabilities = seen.initialize["capabilities"]
+    assert capabilities["resources"] == {"subscribe": True, "listChanged": True}
+    assert capabilities["tools"] == capabilities["prompts"] == {"listChanged": True}
+    assert ("completions" in capabilities) is (seen.revision >= "2025-03-26")
+    assert ("tasks" in capabilities) is (seen.revision >= "2025-11-25")
+    assert seen.ping == {}
+
+
+def test_lists_come_in_pages_and_a_wrong_cursor_is_refused(seen: Seen) -> None:
+    lists = seen.lists
+    assert names(lists["tools"]) == [name for name in EVERY_TOOL if seen.has(name)]
+    assert [len(lists[each]) > 1 for each in ("tools", "resources", "prompts")] == [True, True, True]
+    assert names(lists["resources"])[:3] == ["text", "image", "status"]
+    assert [each["uriTemplate"] for each in lists["templates"][0]] == ["demo://number/{n}", "note://{name}"]
+    assert names(lists["prompts"]) == ["simple", "describe", "with_resource", "with_image", "summarize", "translate"]
+    assert {code(refused) for refused in lists["bad"].values()} == {INVALID_PARAMS}
+
+
+def test_a_revision_is_shown_nothing_that_it_does_not_have(seen: Seen) -> None:
+    tools = {tool["name"]: tool for page in seen.lists["tools"] for tool in page}
+    assert ("annotations" in tools["echo"]) is (seen.revision >= "2025-03-26")
+    assert ("title" in tools["echo"]) is (seen.revision >= "2025-06-18")
+    assert ("execution" in tools["long_running"]) is (seen.revision >= "2025-11-25")
+    if seen.has("statistics"):
+        assert tools["statistics"]["outputSchema"]["required"] == ["count", "sum", "largest"]
+
+
+def test_tools_give_every_kind_of_content(seen: Seen) -> None:
+    calls = seen.calls
+    assert text(calls["echo"]) == "héllo\n\u2028" and text(calls["add"]) == "2.5"
+    [image] = calls["image"]["content"]
+    assert (image["type"], image["mimeType"]) == ("image", "image/png")
+    assert base64.b64decode(image["data"]).startswith(b"\x89PNG")
+    words, embedded = calls["embedded"]["content"]
+    assert words["annotations"] == {"audience": ["user"], "priority": 1}
+    assert embedded["type"] == "resource" and embedded["resource"]["blob"] == image["data"]
+    if seen.has("audio"):
+        [audio] = calls["audio"]["content"]
+        assert audio["type"] == "audio" and base64.b64decode(audio["data"]).startswith(b"RIFF")
+    if seen.has("links"):
+        assert [each["uri"] for each in calls["links"]["content"]] == ["demo://text", "demo://image"]
+        assert calls["statistics"]["structuredContent"] == {"count": 3, "sum": 6.5, "largest": 3}
+
+
+def test_what_goes_wrong_is_an_error_for_the_model_or_for_the_program(seen: Seen) -> None:
+    calls = seen.calls
+    assert text(calls["fail"], is_error=True) == "This tool always fails."
+    assert code(calls["nonsense"]) == INVALID_PARAMS
+    # Wrong arguments are something the model can learn from, the newest of these revisions says.
+    if seen.revision >= "2025-11-25":
+        assert text(calls["wrong"], is_error=True) == "add: 'two' is not of type 'number'"
+    else:
+        assert code(calls["wrong"]) == INVALID_PARAMS
+    for tool in EVERY_TOOL:
+        if tool in calls and not seen.has(tool):
+            assert code(calls[tool]) == INVALID_PARAMS
+
+
+def test_tools_ask_the_client_for_its_model_and_its_roots(seen: Seen) -> None:
+    asking = seen.asking
+    assert text(asking["sample"]) == "parrot (endTurn): HELLO"
+    assert text(asking["refused"], is_error=True) == "the client said no: not today (code -1)"
+    assert text(asking["list_roots"]) == "work: file:///work"
+    assert asking["roots"] == {"level": "info", "logger": "everything", "data": "roots: file:///work"}
+    sampled = [each for each in asking["asked"] if "messages" in each]
+    assert [each["maxTokens"] for each in sampled] == [100, 7]
+    assert sampled[0]["systemPrompt"] == "Be brief." and sampled[0]["stopSequences"] == ["END"]
+
+
+def test_tools_ask_the_user(seen: Seen) -> None:
+    asking, asked = seen.asking, [each for each in seen.asking["asked"] if "messages" not in each]
+    if not seen.has("ask_user"):
+        assert code(asking["ask_user"]) == INVALID_PARAMS and not asked
+        return
+    assert text(asking["ask_user"]) == "accept: age=36, name=Ada, news=True, size=m"
+    fields = asked[0]["requestedSchema"]["properties"]
+    assert ("topics" in fields) is (seen.revision >= "2025-11-25")
+    if not seen.has("visit_page"):
+        return
+    assert code(asking["locked"]) == -32042
+    [page] = asking["locked"]["error"]["data"]["elicitations"]
+    assert asked[1]["url"] == page["url"] == "https://example.com/terms"
+    assert text(asking["visit_page"]) == "thank you" and text(asking["unlocked"]) == "open"
+    [done] = messages(seen.resources["left"], "notifications/elicitation/complete")
+    assert done["params"]["elicitationId"] == page["elicitationId"]
+
+
+def test_resources_are_read_and_an_unknown_one_is_an_error(seen: Seen) -> None:
+    read = seen.resources
+    assert read["demo://text"]["contents"] == [{"uri": "demo://text", "mimeType": "text/plain", "text": "héllo"}]
+    assert base64.b64decode(read["demo://image"]["contents"][0]["blob"]).startswith(b"\x89PNG")
+    assert read["demo://number/7"]["contents"][0]["text"] == "This is number 7."
+    assert code(read["demo://nothing"]) == code(read["no note"]) == NOT_FOUND
+    assert read["demo://nothing"]["error"]["data"] == {"uri": "demo://nothing"}
+
+
+def test_who_subscribes_is_told_of_changes_until_unsubscribing(seen: Seen) -> None:
+    assert seen.resources["subscribe"] == seen.resources["unsubscribe"] == {}
+    assert seen.resources["updated"] == {"uri": "note://milk"}
+    assert seen.resources["note"]["contents"][0]["text"] == "two"
+    assert not messages(seen.resources["left"], "notifications/resources/updated")
+
+
+def test_prompts_are_filled_in(seen: Seen) -> None:
+    prompts = seen.prompts
+    assert prompts["simple"]["messages"] == [
+        {"role": "user", "content": {"type": "text", "text": "Say something nice."}}
+    ]
+    assert prompts["describe"]["messages"][0]["content"]["text"] == "Describe Rome in a long text."
+    assert prompts["with_resource"]["messages"][1]["content"]["resource"]["text"] == "héllo"
+    assert prompts["with_image"]["messages"][1]["content"]["mimeType"] == "image/png"
+    assert code(prompts["missing"]) == code(prompts["nonsense"]) == INVALID_PARAMS
+
+
+def test_arguments_are_completed_with_at_most_a_hundred_values(seen: Seen) -> None:
+    found = {name: each["completion"] for name, each in seen.completion.items() if "completion" in each}
+    assert found["city"] == {"values": ["Paris", "Pau", "Padua"], "total": 3, "hasMore": False}
+    # Before 2025-06-18 there is no context, and what is no context narrows nothing down.
+    narrowed = ["Paris", "Pau"] if seen.revision >= "2025-06-18" else ["Paris", "Pau", "Padua"]
+    assert found["city in France"]["values"] == narrowed
+    assert len(found["number"]["values"]) == 100
+    assert (found["number"]["total"], found["number"]["hasMore"]) == (1000, True)
+    assert len(found["few numbers"]["values"]) == 11 and found["few numbers"]["hasMore"] is False
+    assert code(seen.completion["nonsense"]) == INVALID_PARAMS
+
+
+def test_a_tool_lets_tools_and_prompts_come_and_go(seen: Seen) -> None:
+    assert text(seen.changes["here"]) == "here" and text(seen.changes["gone"]) == "gone"
+    assert text(seen.changes["extra"]) == "I am only here for a while."
+    assert seen.changes["prompt"]["messages"]
+    assert code(seen.changes["no extra"]) == INVALID_PARAMS
+
+
+def test_a_level_keeps_lesser_log_messages_away(seen: Seen) -> None:
+    assert seen.logging["set"] == {}
+    assert seen.logging["first"] == {"level": "error", "logger": "everything", "data": {"said": "an error"}}
+    assert not messages(seen.logging["left"], "notifications/message")
+
+
+def test_progress_reaches_the_callback(seen: Seen) -> None:
+    said = [None] * 3 if seen.revision == "2024-11-05" else ["step 1", "step 2", "done"]
+    assert seen.progress["seen"] == [[step, 2, words] for step, words in enumerate(said)]
+    assert text(seen.progress["result"]) == "2 steps in 0.1 s"
+
+
+def test_a_cancelled_call_is_cancelled_in_the_server(seen: Seen) -> None:
+    [status] = seen.cancellation["contents"]
+    assert json.loads(status["text"])["cancelled"] == 1
+
+
+def test_a_tool_runs_as_a_task(shared: Path) -> None:
+    seen = story("mcp==1.30.0", "stdio", "2025-11-25", shared)  # The other version of the SDK has no tasks.
+    tasks = seen.tasks
+    assert tasks["made"]["status"] == "working" and tasks["after"]["status"] == "completed"
+    assert text(tasks["result"]) == "2 steps in 0.1 s"
+    assert tasks["result"]["_meta"]["io.modelcontextprotocol/related-task"]["taskId"] == tasks["made"]["taskId"]
+    assert tasks["cancelled"]["status"] == "cancelled"
+    assert [each["status"] for each in tasks["listed"]["tasks"]] == ["completed", "cancelled"]
+    assert code(tasks["forbidden"]) == -32601 and code(tasks["unknown"]) == INVALID_PARAMS
+    told = messages(seen.logging["left"], "notifications/tasks/status")
+    assert [each["params"]["status"] for each in told] == ["completed", "cancelled"]

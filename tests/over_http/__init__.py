@@ -1,1 +1,0 @@
-"""HTTP: the rules without I/O, the application in process, and servers and clients over real sockets."""

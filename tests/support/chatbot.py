@@ -1,0 +1,94 @@
+"""What the tests of the chatbot example share: its modules, servers to talk to, and a model that follows a script."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from collections.abc import AsyncIterator, Coroutine, Sequence
+from pathlib import Path
+from typing import Any
+
+from support.project import ROOT
+
+EXAMPLE = ROOT / "examples" / "chatbot"
+sys.path.insert(0, str(EXAMPLE))  # The example is a folder of scripts, not a package.
+
+from client import run  # noqa: E402
+from model import Call, Message, Reply, Tool  # noqa: E402
+from servers import Launch  # noqa: E402
+
+CHATBOT = [sys.executable, str(EXAMPLE / "client.py")]
+WEATHER = [sys.executable, str(ROOT / "examples" / "weather" / "server.py"), "stdio"]
+ECHO = [sys.executable, str(ROOT / "examples" / "echo" / "server.py"), "stdio"]
+DEADLINE = 30.0
+
+# A server with a tool that dies, one whose name the weather server has too, and content of every kind.
+ODD = """
+import os, sys
+from mcp_generated.v2025_03_26 import Server, types as t
+
+class Odd(Server):
+    async def list_tools(self, ctx, params):
+        names = ["get_alerts", "everything", "die"]
+        return t.ListToolsResult(tools=[t.Tool(name=name, input_schema=t.ToolInputSchema()) for name in names])
+
+    async def call_tool(self, ctx, params):
+        if params.name == "die":
+            os._exit(3)
+        if params.name == "get_alerts":
+            return t.CallToolResult(content=[t.TextContent(text="odd alerts \\x1b[2J")])
+        return t.CallToolResult(content=[
+            t.ImageContent(data="", mime_type="image/png"),
+            t.AudioContent(data="", mime_type="audio/wav"),
+            t.EmbeddedResource(resource=t.TextResourceContents(uri="x:1", text="inside")),
+            t.EmbeddedResource(resource=t.BlobResourceContents(uri="x:2", blob="")),
+        ])
+
+print("odd is starting", file=sys.stderr)
+Odd(name="odd one", version="1").run("stdio")
+"""
+ODD_COMMAND = (sys.executable, "-c", ODD)
+BROKEN = (sys.executable, "-c", "import sys; print('starting', file=sys.stderr); sys.exit('no database')")
+
+
+class Scripted:
+    """A model that says what it was told to, and keeps what it was given. An exception in the script is raised."""
+
+    def __init__(self, *script: Reply | Exception) -> None:
+        self._script = list(script)
+        self.heard: list[Sequence[Message]] = []
+        self.tools: Sequence[Tool] = ()
+
+    async def reply(self, messages: Sequence[Message], tools: Sequence[Tool]) -> Reply:
+        self.heard.append(messages)
+        self.tools = tools
+        said = self._script.pop(0)
+        if isinstance(said, Exception):
+            raise said
+        return said
+
+
+def calls(*wanted: tuple[str, dict[str, Any]], text: str = "") -> Reply:
+    return Reply(text, tuple(Call(f"c{number}", *each) for number, each in enumerate(wanted)))
+
+
+async def lines(*given: str) -> AsyncIterator[str]:
+    for line in given:
+        yield line
+
+
+def chat(wanted: Sequence[Launch], model: Any, *typed: str, verbose: bool = False) -> tuple[int, list[str]]:
+    """The exit code and what was said."""
+    said: list[str] = []
+    conversation = run(wanted, model, lines(*typed), said.append, verbose)
+    return asyncio.run(asyncio.wait_for(conversation, DEADLINE)), said
+
+
+def within_deadline(conversation: Coroutine[Any, Any, None]) -> None:
+    asyncio.run(asyncio.wait_for(conversation, DEADLINE))
+
+
+def written(path: Path, servers: object) -> str:
+    path.write_text(json.dumps({"mcpServers": servers}), encoding="utf-8")
+    return str(path)

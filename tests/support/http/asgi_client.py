@@ -1,0 +1,140 @@
+"""An ASGI application goes in; requests are made to it in process, and their answers come out as they are sent."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from support.endpoints import Rev
+
+from mcp_runtime.protocol.sse import ServerSentEvent, SSEDecoder
+
+BOTH = "application/json, text/event-stream"
+
+
+@dataclass
+class Answer:
+    """What an application sends for one request; `leave` is the client going away."""
+
+    app: Any
+    scope: dict[str, Any]
+    body: bytes
+    status: int = 0
+    headers: dict[str, str] = field(default_factory=dict[str, str])
+    content: bytes = b""
+    events: list[ServerSentEvent] = field(default_factory=list[ServerSentEvent])
+
+    def __post_init__(self) -> None:
+        self._left = asyncio.Event()
+        self._changed = asyncio.Condition()
+        self._decoder = SSEDecoder()
+        self._given = False
+        self.task = asyncio.create_task(self.app(self.scope, self._receive, self._send))
+        self.task.add_done_callback(lambda _: asyncio.ensure_future(self._notify()))
+
+    async def _receive(self) -> dict[str, Any]:
+        if not self._given:
+            self._given = True
+            return {"type": "http.request", "body": self.body}
+        await self._left.wait()
+        return {"type": "http.disconnect"}
+
+    async def _send(self, message: Any) -> None:
+        if self._left.is_set():
+            return
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+            self.headers = {key.decode(): value.decode() for key, value in message["headers"]}
+        else:
+            self.content += message.get("body", b"")
+            self.events += self._decoder.feed(message.get("body", b""))
+        await self._notify()
+
+    async def _notify(self) -> None:
+        async with self._changed:
+            self._changed.notify_all()
+
+    async def until(self, there: Any) -> None:
+        """Wait until something holds of this answer."""
+        async with asyncio.timeout(20), self._changed:
+            await self._changed.wait_for(lambda: there(self) or self.task.done())
+        assert there(self), f"the answer ended with {self.content!r}"
+
+    async def messages(self, number: int) -> list[Any]:
+        """The first so many messages of a stream."""
+        await self.until(lambda answer: len(answer.said) >= number)
+        return self.said[:number]
+
+    @property
+    def said(self) -> list[Any]:
+        return [json.loads(event.data) for event in self.events if event.data]
+
+    async def whole(self) -> Answer:
+        async with asyncio.timeout(20):
+            await self.task
+        return self
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.content)
+
+    async def leave(self) -> None:
+        self._left.set()
+        async with asyncio.timeout(20):
+            await self.task
+
+
+@dataclass
+class Web:
+    """A client of one endpoint."""
+
+    app: Any
+    rev: Rev
+    session: str | None = None
+
+    def ask(
+        self, method: str = "POST", body: Any = b"", headers: dict[str, str | None] | None = None, **more: Any
+    ) -> Answer:
+        """One request, with headers a good client sends but for those given; None leaves one out."""
+        data = body if isinstance(body, bytes) else json.dumps(body).encode()
+        said: dict[str, str | None] = {"host": "localhost", "accept": BOTH, "content-type": "application/json"}
+        if self.session is not None:
+            said |= {"mcp-session-id": self.session, "mcp-protocol-version": self.rev.id}
+        if self.rev.stateless and isinstance(body, dict):
+            params = body.get("params") or {}
+            named = params.get("name", params.get("uri"))
+            said |= {"mcp-protocol-version": self.rev.id, "mcp-method": body.get("method"), "mcp-name": named}
+        raw = [
+            (key.encode(), value.encode("latin-1"))
+            for key, value in (said | (headers or {})).items()
+            if value is not None
+        ]
+        scope = {"type": "http", "method": method, "path": "/mcp", "headers": raw, "query_string": b"", **more}
+        return Answer(self.app, scope, data)
+
+    async def answered(self, *arguments: Any, **named: Any) -> Answer:
+        return await self.ask(*arguments, **named).whole()
+
+    async def open(self) -> Answer:
+        """Open a session, where the revision has sessions."""
+        hello = {"protocolVersion": self.rev.id, "capabilities": {}, "clientInfo": {"name": "raw", "version": "1"}}
+        opened = await self.answered(body=self.rev.request(0, "initialize", hello))
+        self.session = opened.headers.get("mcp-session-id")
+        await self.answered(body={"jsonrpc": "2.0", "method": "notifications/initialized"})
+        return opened
+
+
+@asynccontextmanager
+async def web(rev: Rev, server: Any, **settings: Any) -> AsyncIterator[Web]:
+    """A client of a server, with its session open; the application is closed afterwards."""
+    client = Web(server.asgi(revisions=[rev.id], **settings), rev)
+    try:
+        if not rev.stateless:
+            await client.open()
+        yield client
+    finally:
+        await client.app.close()

@@ -1,0 +1,52 @@
+"""The end of processes: with the session of tests, or within a time that other work does not count in."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+Moment = tuple[float, float]
+GRACE = 20.0  # Seconds for a process that was told to terminate.
+_shared: list[subprocess.Popen[Any]] = []
+
+
+def end_with_session(process: subprocess.Popen[Any]) -> None:
+    """Terminate a process that many tests share when the session of tests ends, also in a worker of pytest-xdist."""
+    _shared.append(process)
+
+
+def end_shared() -> None:
+    """Terminate the shared processes, and kill those that do not end."""
+    for process in _shared:
+        process.terminate()
+    while _shared:
+        process = _shared.pop()
+        try:
+            process.wait(GRACE)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def moment(pid: int) -> Moment:
+    """Return the time, and for how many seconds this process has been ready to run without being scheduled by now."""
+    try:
+        waited = int(Path(f"/proc/{pid}/schedstat").read_text().split()[1]) / 1e9
+    except (OSError, IndexError):  # The process has ended, or the system does not tell.
+        waited = 0.0
+    return time.monotonic(), waited
+
+
+def exit_code_within(process: subprocess.Popen[Any], seconds: float, since: Moment | None = None) -> int:
+    """Return the exit code. Raises TimeoutExpired if the process lives longer, not counting the seconds for which other
+    work kept it from running: they tell nothing about it."""
+    began, starved = since or moment(process.pid)
+    while True:
+        try:
+            return process.wait(min(0.1, seconds))
+        except subprocess.TimeoutExpired:
+            now, waited = moment(process.pid)
+            if now - began - max(0.0, waited - starved) > seconds:
+                raise

@@ -1,0 +1,54 @@
+"""A server goes in; clients of it come out, in memory or over HTTP in process, and words for how its tasks stand."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, Final, TypeVar
+
+import pytest
+from support.http.in_process import connecting
+
+from mcp_generated.extensions import tasks
+from mcp_generated.extensions.tasks import types as t
+from mcp_generated.v2026_07_28 import Client
+from mcp_runtime.bindings.client import BaseClient
+from mcp_runtime.bindings.server import BaseServer
+
+ClientT = TypeVar("ClientT", bound=BaseClient)
+
+KNOWN: Final[dict[str, Any]] = {"extensions": {"io.modelcontextprotocol/tasks": {}}, "elicitation": {}}
+CEILING: Final = 30.0  # Seconds: whatever is waited for, comes much earlier.
+
+both = pytest.mark.parametrize("over", ["memory", "http"])
+
+
+def client(kind: type[ClientT], server: BaseServer, over: str, **settings: Any) -> ClientT:
+    """A client of this kind; the server ends with it."""
+    if over == "memory":
+        return kind.memory(server, **settings)
+    return kind(connecting(server, server.revision), **settings)
+
+
+def by_hand(server: BaseServer, over: str = "memory", **settings: Any) -> tasks.Client:
+    """A client that asks for its tasks itself."""
+    return client(tasks.Client, server, over, capabilities=KNOWN, **settings)
+
+
+def plain(server: BaseServer, over: str = "memory", **settings: Any) -> Client:
+    """A client that knows no tasks."""
+    return client(Client, server, over, **settings)
+
+
+async def begun(speaking: tasks.Client, name: str, **arguments: Any) -> str:
+    """The id of the task that a call becomes."""
+    made = await speaking.call_tool(name=name, arguments=arguments)
+    assert isinstance(made, t.CreateTaskResult), made
+    return made.task_id
+
+
+async def stands(speaking: tasks.Client, id: str, *wanted: str) -> t.GetTaskResult:
+    """How a task stands, once it does so."""
+    async with asyncio.timeout(CEILING):
+        while (found := await speaking.get_task(task_id=id)).status not in wanted:
+            await asyncio.sleep(0)
+    return found

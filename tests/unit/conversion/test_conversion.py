@@ -1,0 +1,220 @@
+"""What neighbouring revisions make of each other's messages: what the official schema of the target accepts, or a
+refusal that names its rule; and the way there and back leaves what it did not report as lost.
+
+With MCP_CONVERSIONS=3000 in the environment, so many instances of each type are converted; else a few of them.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from functools import cache
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+from support.project import ROOT, needs_official, official, package
+from mcp_codegen.testkit.instances import Instances
+
+from mcp_codegen.errors import OverlayError
+from mcp_codegen.catalog import SchemaCatalog
+from mcp_generated import REVISIONS
+from mcp_runtime.versions.conversion import Chain, ConversionReport, chain_of
+from mcp_runtime.errors import ConversionError
+from mcp_runtime.protocol.revision import InputRequest, Notification, Request
+
+COUNT = int(os.environ.get("MCP_CONVERSIONS", "200"))
+PAIRS = [*pairwise(REVISIONS), *((new, old) for old, new in pairwise(REVISIONS))]
+CONTENT = ("TextContent", "ImageContent", "AudioContent", "ResourceLink", "EmbeddedResource")
+SAMPLED = ("TextContent", "ImageContent", "AudioContent", "ToolUseContent", "ToolResultContent")
+GIVEN = {"client_capabilities": {"roots": {}}}
+
+pytestmark = needs_official
+
+
+@cache
+def definitions(revision: str) -> dict[str, Any]:
+    schema = official(revision)
+    found: dict[str, Any] = schema.get("$defs") or schema["definitions"]
+    return found
+
+
+@cache
+def judge(revision: str, name: str) -> Any:
+    """A validator of the official schema. Its JSONValue lacks null and fractions, which is an error: schema.ts has
+    them, and so does ours, which stands in for it here."""
+    schema = official(revision)
+    section = "$defs" if "$defs" in schema else "definitions"
+    ours = json.loads((ROOT / "schema" / revision / "schema.json").read_text())["$defs"]
+    values = {"JSONValue": ours["JSONValue"]} if "JSONValue" in ours else {}
+    kind = jsonschema.validators.validator_for(schema)
+    return kind({"$ref": f"#/{section}/{name}", section: {**schema[section], **values}})
+
+
+@cache
+def message_of(revision: str, method: str) -> str:
+    """The definition of the message with this method."""
+    return next(
+        name
+        for name, each in definitions(revision).items()
+        if each.get("properties", {}).get("method", {}).get("const") == method
+    )
+
+
+def rows(source: str, target: str) -> Iterator[Any]:
+    """The rows of the source that the target has as well."""
+    theirs = {(row.direction, row.method) for row in package(target, "methods").REVISION.rows}
+    return (row for row in package(source, "methods").REVISION.rows if (row.direction, row.method) in theirs)
+
+
+def accepted(revision: str, name: str, value: Any, why: str) -> None:
+    fault = jsonschema.exceptions.best_match(judge(revision, name).iter_errors(value))
+    assert fault is None, f"{why}: {name}: {fault.message} at {list(fault.absolute_path)}: {value}"
+
+
+def plain(value: Any) -> Any:
+    """The value without empty metadata, which says as much as none."""
+    if isinstance(value, dict):
+        return {key: plain(each) for key, each in value.items() if (key, each) != ("_meta", {})}
+    return [plain(each) for each in value] if isinstance(value, list) else value
+
+
+def converted(chain: Chain, row: Any, part: str, value: Any, report: ConversionReport) -> Any:
+    if part == "params":
+        return chain.params(row.direction, row.method, value, report, GIVEN)
+    return chain.result(row.direction, row.method, value, report, part.removeprefix("result"))
+
+
+def check(source: str, target: str, row: Any, part: str, value: Any) -> str:
+    """Convert one value there and back; what has become of it."""
+    there, back = chain_of("mcp_generated", source, target), chain_of("mcp_generated", target, source)
+    report = ConversionReport()
+    try:
+        made = converted(there, row, part, value, report)
+    except ConversionError as refused:
+        assert source in str(refused) and target in str(refused) and ": " in str(refused)
+        return "refused"
+    why = f"{row.method} {part} {source} → {target} of {value}"
+    if part == "params":
+        name = message_of(target, row.method)
+        message = {"method": row.method, "params": made}
+        ids = {} if isinstance(row, Notification) else {"id": 1}
+        accepted(target, name, {"jsonrpc": "2.0", **ids, **message}, why)
+    else:
+        name = next(each for each in answers(target, row) if part != "result" or each == answers(target, row)[0])
+        accepted(target, part.removeprefix("result") or name, made, why)
+    if report.losses:
+        return "lost"
+    try:
+        again = converted(back, row, part, made, report)
+    except ConversionError as refused:
+        raise AssertionError(f"{why}: not back again: {refused}") from refused
+    if not report.losses and source < target:
+        assert plain(again) == plain(value), why
+    return "whole"
+
+
+def answers(revision: str, row: Any) -> list[str]:
+    """The names of what may answer a request of this method."""
+    here = next(
+        each
+        for each in package(revision, "methods").REVISION.rows
+        if (each.direction, each.method) == (row.direction, row.method)
+    )
+    if isinstance(here, Notification):
+        return []
+    return [here.result.__name__, *(each.result.__name__ for each in getattr(here, "interim", ()))]
+
+
+def instances(source: str, row: Any, made: Instances, count: int) -> Iterator[tuple[str, Any]]:
+    """Valid params and results of one row."""
+    for _ in range(count):
+        params = made.valid(message_of(source, row.method)).get("params")
+        if params is not None:
+            yield "params", params
+        if isinstance(row, (Request, InputRequest)):
+            name, *interim = answers(source, row)
+            yield "result", made.valid(name)
+            yield from ((f"result{each}", made.valid(each)) for each in interim)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("source", "target"), PAIRS, ids=str)
+def test_every_message_becomes_valid_or_is_refused(source: str, target: str) -> None:
+    made = Instances(definitions(source), seed=5)
+    met: dict[str, int] = {}
+    for row in rows(source, target):
+        for part, value in instances(source, row, made, COUNT):
+            outcome = check(source, target, row, part, value)
+            met[outcome] = met.get(outcome, 0) + 1
+    assert met["whole"] > sum(met.values()) / 4, met
+    print(source, target, met)
+
+
+@pytest.mark.parametrize(("source", "target"), PAIRS, ids=str)
+def test_every_kind_of_content_becomes_valid_or_is_refused(source: str, target: str) -> None:
+    made = Instances(definitions(source), seed=6)
+    by_method = {(row.direction, row.method): row for row in rows(source, target)}
+    call = by_method["client_to_server", "tools/call"]
+    sample = by_method["server_to_client", "sampling/createMessage"]
+    more = {"resultType": "complete"} if "resultType" in definitions(source)["CallToolResult"]["properties"] else {}
+    for name in set(CONTENT) & definitions(source).keys():
+        for _ in range(COUNT):
+            outcome = check(source, target, call, "result", {"content": [made.valid(name)], **more})
+            assert outcome != "refused", name
+    for name in set(SAMPLED) & definitions(source).keys():
+        for _ in range(COUNT):
+            message = {"role": "user", "content": made.valid(name)}
+            check(source, target, sample, "params", {"messages": [message], "maxTokens": 1})
+            check(source, target, sample, "result", {**message, "model": "m"})
+
+
+def test_a_property_that_only_the_newer_revision_names_is_dropped_where_it_means_something_else() -> None:
+    report = ConversionReport()
+    up = chain_of("mcp_generated", "2024-11-05", "2026-07-28")
+    tools = [{"name": "a", "inputSchema": {"type": "object"}, "title": 5, "icons": "none", "own": 1}]
+    made = up.result("client_to_server", "tools/list", {"tools": tools}, report)
+    assert made["tools"] == [{"name": "a", "inputSchema": {"type": "object"}, "own": 1}]
+    assert [(loss.path, loss.what) for loss in report.losses] == [("tools.0.title", 5), ("tools.0.icons", "none")]
+
+
+def test_nothing_is_done_to_a_message_that_is_the_same_in_both() -> None:
+    chain = chain_of("mcp_generated", "2025-03-26", "2025-06-18")
+    params = {"uri": "file:///x"}
+    assert chain.params("client_to_server", "resources/subscribe", params) is params
+    assert chain.keeps_result_shape("client_to_server", "resources/subscribe")
+
+
+def test_a_longer_way_is_a_chain_of_steps() -> None:
+    report = ConversionReport()
+    down = chain_of("mcp_generated", "2026-07-28", "2024-11-05")
+    content = [{"type": "audio", "data": "aGk=", "mimeType": "audio/wav"}]
+    made = down.result(
+        "client_to_server", "tools/call", {"resultType": "complete", "content": content, "structuredContent": 1}, report
+    )
+    accepted("2024-11-05", "CallToolResult", made, "three steps down")
+    assert made["content"][0]["resource"]["blob"] == "aGk=" and made.keys() == {"content"}
+    assert [loss.rule for loss in report.losses] == ["drop CallToolResult.structuredContent", "become AudioContent"]
+
+
+@pytest.mark.parametrize(
+    ("row", "complaint"),
+    [
+        ("[[drop]]\nat = 'Tool.nothing'\nreason = 'a test'\n", "[[drop]] at = 'Tool.nothing' is not used"),
+        ("[[become]]\ntype = 'Tool'\nuse = 'X'\nreason = 'a test'\n", "[[become]] type = 'Tool' is not used"),
+        ("[[keep]]\nat = 'Tool.title'\n", "needs at and reason"),
+        ("[[bend]]\nat = 'Tool.title'\nreason = 'a test'\n", "there is no table 'bend'"),
+        ("[[keep]]\nat = 'Tool.x'\nwhy = 1\nreason = 'a test'\n", "has an unknown key 'why'"),
+    ],
+)
+def test_a_row_that_is_unused_or_unreadable_fails(tmp_path: Path, row: str, complaint: str) -> None:
+    shutil.copytree(ROOT / "schema", tmp_path / "schema")
+    path = tmp_path / "schema" / "conversions.toml"
+    path.write_text(f"{path.read_text()}\n{row}")
+    with pytest.raises(OverlayError) as fault:
+        SchemaCatalog(tmp_path / "schema").steps  # noqa: B018
+    assert complaint in str(fault.value)

@@ -44,7 +44,7 @@ class _StepBuilder:
         for row in self._source.revision.methods:
             other = theirs.get((row.direction, row.method))
             if other is None:
-                self._step.gone.setdefault(row.direction, {})[row.method] = self._removed(row)
+                self._step.removed_methods.setdefault(row.direction, {})[row.method] = self._removed(row)
             else:
                 self._step.methods.setdefault(row.direction, {})[row.method] = self._method(row, other)
         for name in _DECLARED:
@@ -63,7 +63,7 @@ class _StepBuilder:
     def _removed(self, row: Method) -> tuple[str, str]:
         said = self._rows.find("method", row.method)
         answer = "ignore" if row.kind == "notification" else "refuse"
-        reason = said.reason if said is not None else f"{self._step.target} has no such method."
+        reason = said.reason if said is not None else f"{self._step.target} does not define this method."
         return (str(said.text["answer"]) if said is not None else answer), self._rule("method", row.method, reason)
 
     def _method(self, row: Method, other: Method) -> dict[str, Any]:
@@ -82,7 +82,7 @@ class _StepBuilder:
             if interim.type in known:
                 results[interim.type] = self._plan(Ref(interim.type), Ref(interim.type), row.type, "result")
             else:
-                results[interim.type] = self._refusal(interim.type, f"{self._step.target} has no such answer.")
+                results[interim.type] = self._refusal(interim.type, f"{self._step.target} does not define this result type.")
         errors = converted_error_codes(self._source.revision, self._target.revision, row.method, self._rows)
         return {"params": params, "results": results, "errors": errors}
 
@@ -139,26 +139,26 @@ class _StepBuilder:
         return bounds and (kinds[0] == kinds[1] or kinds == ("integer", "number"))
 
     def _array(self, items: Type, wanted: Type, has: int | None, most: int | None, holder: str, wire: str) -> Plan:
-        plan: Plan = ("each", self._plan(items, wanted, holder, wire))
+        plan: Plan = ("items", self._plan(items, wanted, holder, wire))
         spread = self._flatten(self._source.resolved(items), self._target.resolved(wanted))
         if spread is not None:
             property, rule = spread
-            plan = ("spread", property, plan, rule)
+            plan = ("flatten", property, plan, rule)
         if most is not None and (has is None or has > most):
-            plan = ("head", most, plan, self._rule("head", f"{holder}.{wire}", f"At most {most} items are allowed."))
+            plan = ("truncate", most, plan, self._rule("truncate", f"{holder}.{wire}", f"At most {most} items are allowed."))
         return plan
 
     def _flatten(self, item: Type, wanted: Type) -> tuple[str, str] | None:
-        """The property of the items that may be a list here and not there, where a row says to spread it."""
+        """The property of the items that may be a list here and not there, where a row says to flatten it."""
         mine, theirs = self._source.object(item), self._target.object(wanted)
         if mine is None or theirs is None:
             return None
         for one in mine.fields:
             other = theirs.field(one.wire)
-            if other is not None and self._rows.has("spread", mine.name, one.wire):
+            if other is not None and self._rows.has("flatten", mine.name, one.wire):
                 here, there = self._source.arms(one.type), self._target.arms(other.type)
                 if _has_list(here) and not _has_list(there):
-                    return one.wire, self._rule_text(self._rows.at("spread", mine.name, one.wire), mine.name, one.wire)
+                    return one.wire, self._rule_text(self._rows.at("flatten", mine.name, one.wire), mine.name, one.wire)
         return None
 
     def _union(self, arms: list[Type], others: list[Type], holder: str, wire: str) -> Plan:
@@ -171,7 +171,7 @@ class _StepBuilder:
             known = {each.field(tag).constant: plan for each, plan in zip(objects, plans) if each is not None}  # type: ignore[union-attr]
             return ("tag", tag, known)
         order = sorted(range(len(arms)), key=lambda number: -required_by(objects[number]))
-        return ("arms", tuple((self._source.shape(arms[number]), plans[number]) for number in order))
+        return ("one_of", tuple((self._source.shape(arms[number]), plans[number]) for number in order))
 
     def _arm(self, arm: Type, others: list[Type], holder: str, wire: str) -> Plan:
         """What one form of a value becomes, where the neighbour has these forms."""
@@ -183,7 +183,7 @@ class _StepBuilder:
             if isinstance(arm, Array) and self._rows.has("first", holder, wire):
                 plan = self._union(self._source.arms(arm.items), others, holder, wire)
                 return ("first", plan, self._rule_text(self._rows.at("first", holder, wire), holder, wire))
-            return self._refusal(f"{holder}.{wire}", f"{self._step.target} has no such form of it.")
+            return self._refusal(f"{holder}.{wire}", f"{self._step.target} does not allow a value of this type.")
         for other in others:
             named = self._target.object(other)
             if named is not None and self._same(each.name, named.name):
@@ -191,18 +191,18 @@ class _StepBuilder:
         return self._replace(each.name, others, holder, wire)
 
     def _replace(self, name: str, others: list[Type], holder: str, wire: str) -> Plan:
-        refusal = self._refusal(name, f"{self._step.target} has no {name}, and nothing near it.")
-        if not self._rows.has_type("become", name):
+        refusal = self._refusal(name, f"{self._step.target} has no {name} and no substitute for it.")
+        if not self._rows.has_type("replace", name):
             return refusal
-        row = self._rows.peek("become", name)
+        row = self._rows.peek("replace", name)
         nearest = str(row.text["use"])
         if nearest not in self._source.revision.types:
             return refusal
         plan = self._arm(Ref(nearest), others, holder, wire)
         if plan is not None and plan[0] == "refuse":
             return refusal
-        self._rows.find("become", name)
-        return ("become", row.text["with"], plan, self._rule("become", name, row.reason))
+        self._rows.find("replace", name)
+        return ("replace", row.text["with"], plan, self._rule("replace", name, row.reason))
 
     def _same(self, mine: str, theirs: str) -> bool:
         """Whether these are one type, which one of the two revisions may have under another name."""
@@ -221,7 +221,7 @@ class _StepBuilder:
         name = mine.name if mine is not None else "map"
         key = theirs.name if name == theirs.name else f"{name} > {theirs.name}"
         if key not in self._step.types:
-            plan: dict[str, dict[str, Any]] = {"fields": {}, "adds": {}, "needs": {}, "spare": {}}
+            plan: dict[str, dict[str, Any]] = {"fields": {}, "add": {}, "require": {}, "drop_misfits": {}}
             self._step.types[key] = plan
             fields = mine.fields if mine is not None else ()
             for one in fields:
@@ -238,19 +238,19 @@ class _StepBuilder:
 
     def _missing(self, holder: str, one: Field) -> Plan:
         """What happens to a property that the neighbour does not have."""
-        if self._rows.at("keep", holder, one.wire) is not None:
+        if self._rows.at("preserve", holder, one.wire) is not None:
             return None
         refusing = self._rows.at("refuse", holder, one.wire)
         if refusing is not None:
             return ("refuse", self._rule_text(refusing, holder, one.wire))
         dropping = self._rows.at("drop", holder, one.wire)
-        reason = dropping.reason if dropping is not None else f"{self._step.target} has no such property."
+        reason = dropping.reason if dropping is not None else f"{self._step.target} does not define this property."
         rule = self._rule("drop", f"{holder}.{one.wire}", reason)
         default = self._rows.at("default", holder, one.wire)
-        if default is not None and "given" in default.text:
-            return ("undo", None, rule, False)
+        if default is not None and "provided" in default.text:
+            return ("drop_default", None, rule, False)
         if one.constant is not None or default is not None and "use" in default.text:
-            return ("undo", one.constant if default is None else default.text["use"], rule, True)
+            return ("drop_default", one.constant if default is None else default.text["use"], rule, True)
         return ("drop", rule)
 
     def _common(self, holder: str, one: Field, other: Field, plan: dict[str, dict[str, Any]]) -> Plan:
@@ -260,15 +260,15 @@ class _StepBuilder:
             self._require(holder, other, plan)
         is_object = self._source.object(self._source.resolved(one.type)) is not None
         if one.required and not other.required and is_object:
-            return ("hollow", inner)
+            return ("drop_if_empty", inner)
         return inner
 
     def _new(self, holder: str, other: Field, plan: dict[str, dict[str, Any]]) -> None:
         """A property that only the neighbour names: something else may stand there under that name."""
         shape = self._target.shape(other.type)
         if shape is not None:
-            reason = f"It is not what {self._step.target} means by it."
-            plan["spare"][other.wire] = (shape, self._rule("misfit", f"{holder}.{other.wire}", reason))
+            reason = f"{self._step.target} defines this property with another type."
+            plan["drop_misfits"][other.wire] = (shape, self._rule("misfit", f"{holder}.{other.wire}", reason))
         if other.required or self._rows.has("default", holder, other.wire):
             self._require(holder, other, plan)
 
@@ -277,14 +277,14 @@ class _StepBuilder:
         row = self._rows.at("default", holder, other.wire)
         if row is not None:
             (how, what), *_ = row.text.items()
-            plan["adds"][other.wire] = ("value" if how == "use" else how, what)
+            plan["add"][other.wire] = ("value" if how == "use" else how, what)
         elif other.constant is not None:
-            plan["adds"][other.wire] = ("value", other.constant)
+            plan["add"][other.wire] = ("value", other.constant)
         elif self._target.object(self._target.resolved(other.type)) is not None:
-            plan["adds"][other.wire] = ("value", {})
+            plan["add"][other.wire] = ("value", {})
         else:
-            reason = f"{self._step.target} requires it, and nothing says what it would be."
-            plan["needs"][other.wire] = self._rule("need", f"{holder}.{other.wire}", reason)
+            reason = f"{self._step.target} requires it, and there is no default."
+            plan["require"][other.wire] = self._rule("require", f"{holder}.{other.wire}", reason)
 
     # ---- rules ------------------------------------------------------------------------------------------------------
 
@@ -292,9 +292,9 @@ class _StepBuilder:
         """The plan, for values that fit; others are dropped where a row says so."""
         row = self._rows.find("drop", f"{holder}.{wire}")
         if row is not None:
-            return ("fit", self._target.shape(target), plan, ("drop", self._rule_text(row, holder, wire)))
-        refusal = self._refusal(f"{holder}.{wire}", f"{self._step.target} has no room for such a value.")
-        return ("fit", self._target.shape(target), plan, refusal)
+            return ("match", self._target.shape(target), plan, ("drop", self._rule_text(row, holder, wire)))
+        refusal = self._refusal(f"{holder}.{wire}", f"{self._step.target} does not allow this value.")
+        return ("match", self._target.shape(target), plan, refusal)
 
     def _refusal(self, place: str, reason: str) -> Plan:
         return ("refuse", self._rule("refuse", place, reason))

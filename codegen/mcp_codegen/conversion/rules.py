@@ -1,17 +1,18 @@
-"""schema/conversions.toml goes in: what of one revision becomes what of its neighbour, each row with its reason.
+"""Conversion rules: the rows of schema/conversions.toml. Each row states how a part of one revision converts to a
+neighbouring revision, and why.
 
-| table     | place    | what it says                                                                       |
-|-----------|----------|------------------------------------------------------------------------------------|
-| `rename`  | `type`   | `use` is the same type under the name that the neighbour has for it                  |
-| `become`  | `type`   | a type that the neighbour lacks becomes `use`, of its own revision, made as in `with` |
-| `spread`  | `at`     | a list where the neighbour has one: its holder is said once for each item             |
-| `first`   | `at`     | a list where the neighbour has one: the first item is kept                            |
-| `keep`    | `at`     | a property that the neighbour does not name is left as it is                          |
-| `drop`    | `at`     | a property that the neighbour does not have, or has no room for                       |
-| `refuse`  | `at`     | a property without which the message would mean something else                       |
-| `default` | `at`     | a property that the neighbour requires: `use` it, or what is `given`, or a `copy`       |
-| `method`  | `method` | who answers a method that the other side does not have                               |
-| `code`    | `method` | `use` is the error code that a method has in the revisions that still send it        |
+| table      | place    | rule                                                                                       |
+|------------|----------|--------------------------------------------------------------------------------------------|
+| `rename`   | `type`   | the neighbour has the same type under the name `use`                                       |
+| `replace`  | `type`   | the neighbour lacks the type: replace it by a `use`, filled from the template `with`        |
+| `flatten`  | `at`     | the neighbour allows one item, not a list: repeat the object that holds it for each item    |
+| `first`    | `at`     | the neighbour allows one item, not a list: use the first item                               |
+| `preserve` | `at`     | the neighbour does not define the property: leave it unchanged                              |
+| `drop`     | `at`     | the neighbour does not define the property, or not with this value: remove it               |
+| `refuse`   | `at`     | the message would change its meaning without the property: raise an error                  |
+| `default`  | `at`     | the neighbour requires the property: `use` a value, a `provided` one, or a `copy`           |
+| `method`   | `method` | which side answers a method that the neighbour does not define                              |
+| `code`     | `method` | `use` is the error code of the method in the revisions that still send it                   |
 """
 
 from __future__ import annotations
@@ -27,10 +28,10 @@ from ..json_types import is_object
 
 _PLACES: Final[Mapping[str, str]] = {
     "rename": "type",
-    "become": "type",
-    "spread": "at",
+    "replace": "type",
+    "flatten": "at",
     "first": "at",
-    "keep": "at",
+    "preserve": "at",
     "drop": "at",
     "refuse": "at",
     "default": "at",
@@ -39,8 +40,8 @@ _PLACES: Final[Mapping[str, str]] = {
 }
 _TEXT_KEYS: Final[Mapping[str, frozenset[str]]] = {
     "rename": frozenset({"use"}),
-    "become": frozenset({"use", "with"}),
-    "default": frozenset({"use", "given", "copy"}),
+    "replace": frozenset({"use", "with"}),
+    "default": frozenset({"use", "provided", "copy"}),
     "method": frozenset({"answer"}),
     "code": frozenset({"use"}),
 }

@@ -18,7 +18,7 @@ from ..model.ir import (
 )
 
 # A shape is None for any value, the name of a kind, the name of a record in `records`, or a tuple: `("values", …)`,
-# `("list", shape)`, `("map", shape)`, `("one of", …)`, `("between", kind, least, most)`.
+# `("list", shape)`, `("map", shape)`, `("one_of", …)`, `("range", kind, least, most)`.
 Shape = Any
 
 
@@ -60,14 +60,14 @@ class Shapes:
             return None
         arms = self.arms(type)
         if len(arms) > 1:
-            return ("one of", *(self.shape(arm) for arm in arms))
+            return ("one_of", *(self.shape(arm) for arm in arms))
         match arms[0]:
             case Ref(name):
                 return self._record(name)
             case Plain(kind, None, None):
                 return kind
             case Plain(kind, least, most):
-                return ("between", kind, least, most)
+                return ("range", kind, least, most)
             case Values(values):
                 return ("values", *values)
             case Array(items):
@@ -84,8 +84,8 @@ class Shapes:
             each = self.object(Ref(name))
             fields = each.fields if each is not None else ()
             self.records[key] = {
-                "requires": [field.wire for field in fields if field.required],
-                "has": {field.wire: shape for field in fields if (shape := self.shape(field.type)) is not None},
+                "required": [field.wire for field in fields if field.required],
+                "properties": {field.wire: shape for field in fields if (shape := self.shape(field.type)) is not None},
             }
         return key
 

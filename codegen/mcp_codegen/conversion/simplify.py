@@ -22,7 +22,7 @@ def simplify(step: Step) -> None:
 
 def _is_idle(plan: dict[str, Any], unchanged: set[str]) -> bool:
     fields = _each(plan["fields"], unchanged)
-    return not (plan["adds"] or plan["needs"] or plan["spare"] or any(fields.values()))
+    return not (plan["add"] or plan["require"] or plan["drop_misfits"] or any(fields.values()))
 
 
 def _type(plan: dict[str, Any], unchanged: set[str]) -> dict[str, Any]:
@@ -46,23 +46,23 @@ def _plan(plan: Plan, unchanged: set[str]) -> Plan:
     match plan:
         case ("type", name):
             return None if name in unchanged else plan
-        case ("each" | "values" as word, inner):
+        case ("items" | "values" as word, inner):
             done = _plan(inner, unchanged)
             return None if done is None else (word, done)
         case ("tag", wire, known):
             some = {value: done for value, inner in known.items() if (done := _plan(inner, unchanged)) is not None}
             return ("tag", wire, some) if some else None
-        case ("arms", arms):
+        case ("one_of", arms):
             every = tuple((shape, _plan(inner, unchanged)) for shape, inner in arms)
-            return ("arms", every) if any(inner is not None for _, inner in every) else None
-        case ("fit", shape, inner, otherwise):
-            return ("fit", shape, _plan(inner, unchanged), otherwise)
-        case ("spread" | "head" | "become" as word, what, inner, rule):
+            return ("one_of", every) if any(inner is not None for _, inner in every) else None
+        case ("match", shape, inner, otherwise):
+            return ("match", shape, _plan(inner, unchanged), otherwise)
+        case ("flatten" | "truncate" | "replace" as word, what, inner, rule):
             return (word, what, _plan(inner, unchanged), rule)
         case ("first", inner, rule):
             return ("first", _plan(inner, unchanged), rule)
-        case ("hollow", inner):
-            return ("hollow", _plan(inner, unchanged))
+        case ("drop_if_empty", inner):
+            return ("drop_if_empty", _plan(inner, unchanged))
         case _:
             return plan
 
@@ -70,7 +70,7 @@ def _plan(plan: Plan, unchanged: set[str]) -> Plan:
 def _only_used(step: Step) -> None:
     """Leave out the records and the reasons that no plan refers to."""
     said: set[str] = set()
-    _strings((step.methods, step.gone, step.types), said)
+    _strings((step.methods, step.removed_methods, step.types), said)
     waiting = [name for name in step.records if name in said]
     kept: dict[str, Any] = {}
     while waiting:

@@ -26,13 +26,13 @@ STEPS: Final[dict[str, dict[str, Any]]] = {
                 "notifications/progress": {"params": ("type", "ProgressNotificationParams")},
             },
         },
-        "gone": {},
+        "removed_methods": {},
         "types": {
             "InitializeResult": {"fields": {"capabilities": ("type", "ServerCapabilities")}},
             "ServerCapabilities": {
-                "fields": {"completions": ("undo", {}, "drop ServerCapabilities.completions", True)}
+                "fields": {"completions": ("drop_default", {}, "drop ServerCapabilities.completions", True)}
             },
-            "GetPromptResult": {"fields": {"messages": ("each", ("type", "PromptMessage"))}},
+            "GetPromptResult": {"fields": {"messages": ("items", ("type", "PromptMessage"))}},
             "PromptMessage": {
                 "fields": {
                     "content": (
@@ -40,14 +40,14 @@ STEPS: Final[dict[str, dict[str, Any]]] = {
                         "type",
                         {
                             "audio": (
-                                "become",
+                                "replace",
                                 {
                                     "type": "resource",
                                     "resource": {"uri": "audio:", "mimeType": "=mimeType", "blob": "=data"},
                                     "annotations": "=annotations",
                                 },
                                 None,
-                                "become AudioContent",
+                                "replace AudioContent",
                             )
                         },
                     )
@@ -56,29 +56,29 @@ STEPS: Final[dict[str, dict[str, Any]]] = {
             "CallToolResult": {
                 "fields": {
                     "content": (
-                        "each",
+                        "items",
                         (
                             "tag",
                             "type",
                             {
                                 "audio": (
-                                    "become",
+                                    "replace",
                                     {
                                         "type": "resource",
                                         "resource": {"uri": "audio:", "mimeType": "=mimeType", "blob": "=data"},
                                         "annotations": "=annotations",
                                     },
                                     None,
-                                    "become AudioContent",
+                                    "replace AudioContent",
                                 )
                             },
                         ),
                     )
                 }
             },
-            "ListToolsResult": {"fields": {"tools": ("each", ("type", "Tool"))}},
+            "ListToolsResult": {"fields": {"tools": ("items", ("type", "Tool"))}},
             "Tool": {"fields": {"annotations": ("drop", "drop Tool.annotations")}},
-            "CreateMessageRequestParams": {"fields": {"messages": ("each", ("type", "SamplingMessage"))}},
+            "CreateMessageRequestParams": {"fields": {"messages": ("items", ("type", "SamplingMessage"))}},
             "SamplingMessage": {"fields": {"content": ("tag", "type", {"audio": ("refuse", "refuse AudioContent")})}},
             "CreateMessageResult": {
                 "fields": {"content": ("tag", "type", {"audio": ("refuse", "refuse AudioContent")})}
@@ -87,11 +87,11 @@ STEPS: Final[dict[str, dict[str, Any]]] = {
         },
         "records": {},
         "rules": {
-            "drop ServerCapabilities.completions": "2024-11-05 has no such property.",
-            "refuse AudioContent": "2024-11-05 has no AudioContent, and nothing near it.",
-            "become AudioContent": "A blob with its media type is the same sound, for whoever can play it.",
-            "drop Tool.annotations": "2024-11-05 has no such property.",
-            "drop ProgressNotificationParams.message": "2024-11-05 has no such property.",
+            "drop ServerCapabilities.completions": "2024-11-05 does not define this property.",
+            "refuse AudioContent": "2024-11-05 has no AudioContent and no substitute for it.",
+            "replace AudioContent": "A blob with its media type carries the same audio data.",
+            "drop Tool.annotations": "2024-11-05 does not define this property.",
+            "drop ProgressNotificationParams.message": "2024-11-05 does not define this property.",
         },
     },
     "2025-03-26": {
@@ -105,23 +105,23 @@ STEPS: Final[dict[str, dict[str, Any]]] = {
             },
             "server_to_client": {"notifications/progress": {"params": ("type", "ProgressNotificationParams")}},
         },
-        "gone": {},
+        "removed_methods": {},
         "types": {
             "InitializeResult": {"fields": {"capabilities": ("type", "ServerCapabilities")}},
             "ServerCapabilities": {
-                "adds": {"completions": ("value", {})},
-                "spare": {"completions": (("map", None), "misfit ServerCapabilities.completions")},
+                "add": {"completions": ("value", {})},
+                "drop_misfits": {"completions": (("map", None), "misfit ServerCapabilities.completions")},
             },
-            "ListToolsResult": {"fields": {"tools": ("each", ("type", "Tool"))}},
-            "Tool": {"spare": {"annotations": ("2025-03-26/ToolAnnotations", "misfit Tool.annotations")}},
+            "ListToolsResult": {"fields": {"tools": ("items", ("type", "Tool"))}},
+            "Tool": {"drop_misfits": {"annotations": ("2025-03-26/ToolAnnotations", "misfit Tool.annotations")}},
             "ProgressNotificationParams": {
-                "spare": {"message": ("string", "misfit ProgressNotificationParams.message")}
+                "drop_misfits": {"message": ("string", "misfit ProgressNotificationParams.message")}
             },
         },
         "records": {
             "2025-03-26/ToolAnnotations": {
-                "requires": [],
-                "has": {
+                "required": [],
+                "properties": {
                     "title": "string",
                     "readOnlyHint": "boolean",
                     "destructiveHint": "boolean",
@@ -131,9 +131,9 @@ STEPS: Final[dict[str, dict[str, Any]]] = {
             }
         },
         "rules": {
-            "misfit ServerCapabilities.completions": "It is not what 2025-03-26 means by it.",
-            "misfit Tool.annotations": "It is not what 2025-03-26 means by it.",
-            "misfit ProgressNotificationParams.message": "It is not what 2025-03-26 means by it.",
+            "misfit ServerCapabilities.completions": "2025-03-26 defines this property with another type.",
+            "misfit Tool.annotations": "2025-03-26 defines this property with another type.",
+            "misfit ProgressNotificationParams.message": "2025-03-26 defines this property with another type.",
         },
     },
 }

@@ -33,7 +33,7 @@ STEPS: Final[dict[str, dict[str, Any]]] = {
                 "roots/list": {"results": {"": ("type", "ListRootsResult")}},
             },
         },
-        "gone": {"server_to_client": {"elicitation/create": ("refuse", "method elicitation/create")}},
+        "removed_methods": {"server_to_client": {"elicitation/create": ("refuse", "method elicitation/create")}},
         "types": {
             "InitializeRequestParams": {
                 "fields": {"capabilities": ("type", "ClientCapabilities"), "clientInfo": ("type", "Implementation")}
@@ -48,7 +48,7 @@ STEPS: Final[dict[str, dict[str, Any]]] = {
                 }
             },
             "PromptReference": {"fields": {"title": ("drop", "drop PromptReference.title")}},
-            "GetPromptResult": {"fields": {"messages": ("each", ("type", "PromptMessage"))}},
+            "GetPromptResult": {"fields": {"messages": ("items", ("type", "PromptMessage"))}},
             "PromptMessage": {
                 "fields": {
                     "content": (
@@ -59,10 +59,10 @@ STEPS: Final[dict[str, dict[str, Any]]] = {
                             "image": ("type", "ImageContent"),
                             "audio": ("type", "AudioContent"),
                             "resource_link": (
-                                "become",
+                                "replace",
                                 {"type": "text", "text": "{name}: {uri}", "annotations": "=annotations"},
                                 ("type", "TextContent"),
-                                "become ResourceLink",
+                                "replace ResourceLink",
                             ),
                             "resource": ("type", "EmbeddedResource"),
                         },
@@ -82,7 +82,7 @@ STEPS: Final[dict[str, dict[str, Any]]] = {
             "EmbeddedResource": {
                 "fields": {
                     "resource": (
-                        "arms",
+                        "one_of",
                         (
                             ("2025-06-18/TextResourceContents", ("type", "TextResourceContents")),
                             ("2025-06-18/BlobResourceContents", ("type", "BlobResourceContents")),
@@ -94,16 +94,16 @@ STEPS: Final[dict[str, dict[str, Any]]] = {
             },
             "TextResourceContents": {"fields": {"_meta": ("drop", "drop TextResourceContents._meta")}},
             "BlobResourceContents": {"fields": {"_meta": ("drop", "drop BlobResourceContents._meta")}},
-            "ListPromptsResult": {"fields": {"prompts": ("each", ("type", "Prompt"))}},
+            "ListPromptsResult": {"fields": {"prompts": ("items", ("type", "Prompt"))}},
             "Prompt": {
                 "fields": {
                     "title": ("drop", "drop Prompt.title"),
-                    "arguments": ("each", ("type", "PromptArgument")),
+                    "arguments": ("items", ("type", "PromptArgument")),
                     "_meta": ("drop", "drop Prompt._meta"),
                 }
             },
             "PromptArgument": {"fields": {"title": ("drop", "drop PromptArgument.title")}},
-            "ListResourcesResult": {"fields": {"resources": ("each", ("type", "Resource"))}},
+            "ListResourcesResult": {"fields": {"resources": ("items", ("type", "Resource"))}},
             "Resource": {
                 "fields": {
                     "title": ("drop", "drop Resource.title"),
@@ -111,7 +111,7 @@ STEPS: Final[dict[str, dict[str, Any]]] = {
                     "_meta": ("drop", "drop Resource._meta"),
                 }
             },
-            "ListResourceTemplatesResult": {"fields": {"resourceTemplates": ("each", ("type", "ResourceTemplate"))}},
+            "ListResourceTemplatesResult": {"fields": {"resourceTemplates": ("items", ("type", "ResourceTemplate"))}},
             "ResourceTemplate": {
                 "fields": {
                     "title": ("drop", "drop ResourceTemplate.title"),
@@ -122,9 +122,9 @@ STEPS: Final[dict[str, dict[str, Any]]] = {
             "ReadResourceResult": {
                 "fields": {
                     "contents": (
-                        "each",
+                        "items",
                         (
-                            "arms",
+                            "one_of",
                             (
                                 ("2025-06-18/TextResourceContents", ("type", "TextResourceContents")),
                                 ("2025-06-18/BlobResourceContents", ("type", "BlobResourceContents")),
@@ -136,7 +136,7 @@ STEPS: Final[dict[str, dict[str, Any]]] = {
             "CallToolResult": {
                 "fields": {
                     "content": (
-                        "each",
+                        "items",
                         (
                             "tag",
                             "type",
@@ -145,10 +145,10 @@ STEPS: Final[dict[str, dict[str, Any]]] = {
                                 "image": ("type", "ImageContent"),
                                 "audio": ("type", "AudioContent"),
                                 "resource_link": (
-                                    "become",
+                                    "replace",
                                     {"type": "text", "text": "{name}: {uri}", "annotations": "=annotations"},
                                     ("type", "TextContent"),
-                                    "become ResourceLink",
+                                    "replace ResourceLink",
                                 ),
                                 "resource": ("type", "EmbeddedResource"),
                             },
@@ -157,7 +157,7 @@ STEPS: Final[dict[str, dict[str, Any]]] = {
                     "structuredContent": ("drop", "drop CallToolResult.structuredContent"),
                 }
             },
-            "ListToolsResult": {"fields": {"tools": ("each", ("type", "Tool"))}},
+            "ListToolsResult": {"fields": {"tools": ("items", ("type", "Tool"))}},
             "Tool": {
                 "fields": {
                     "title": ("drop", "drop Tool.title"),
@@ -165,7 +165,7 @@ STEPS: Final[dict[str, dict[str, Any]]] = {
                     "_meta": ("drop", "drop Tool._meta"),
                 }
             },
-            "CreateMessageRequestParams": {"fields": {"messages": ("each", ("type", "SamplingMessage"))}},
+            "CreateMessageRequestParams": {"fields": {"messages": ("items", ("type", "SamplingMessage"))}},
             "SamplingMessage": {
                 "fields": {
                     "content": (
@@ -192,45 +192,45 @@ STEPS: Final[dict[str, dict[str, Any]]] = {
                     )
                 }
             },
-            "ListRootsResult": {"fields": {"roots": ("each", ("type", "Root"))}},
+            "ListRootsResult": {"fields": {"roots": ("items", ("type", "Root"))}},
             "Root": {"fields": {"_meta": ("drop", "drop Root._meta")}},
         },
         "records": {
             "2025-06-18/TextResourceContents": {
-                "requires": ["uri", "text"],
-                "has": {"uri": "string", "mimeType": "string", "_meta": ("map", None), "text": "string"},
+                "required": ["uri", "text"],
+                "properties": {"uri": "string", "mimeType": "string", "_meta": ("map", None), "text": "string"},
             },
             "2025-06-18/BlobResourceContents": {
-                "requires": ["uri", "blob"],
-                "has": {"uri": "string", "mimeType": "string", "_meta": ("map", None), "blob": "string"},
+                "required": ["uri", "blob"],
+                "properties": {"uri": "string", "mimeType": "string", "_meta": ("map", None), "blob": "string"},
             },
         },
         "rules": {
-            "drop ClientCapabilities.elicitation": "2025-03-26 has no such property.",
-            "drop Implementation.title": "A name for people; `name` is still there.",
-            "drop PromptReference.title": "A name for people; `name` is still there.",
-            "drop CompleteRequestParams.context": "2025-03-26 has no such property.",
-            "drop Annotations.lastModified": "2025-03-26 has no such property.",
-            "drop TextContent._meta": "2025-03-26 has no such property.",
-            "drop ImageContent._meta": "2025-03-26 has no such property.",
-            "drop AudioContent._meta": "2025-03-26 has no such property.",
-            "become ResourceLink": "A link that cannot be told as one can still be read.",
-            "drop TextResourceContents._meta": "2025-03-26 has no such property.",
-            "drop BlobResourceContents._meta": "2025-03-26 has no such property.",
-            "drop EmbeddedResource._meta": "2025-03-26 has no such property.",
-            "drop Prompt.title": "A name for people; `name` is still there.",
-            "drop PromptArgument.title": "A name for people; `name` is still there.",
-            "drop Prompt._meta": "2025-03-26 has no such property.",
-            "drop Resource.title": "A name for people; `name` is still there.",
-            "drop Resource._meta": "2025-03-26 has no such property.",
-            "drop ResourceTemplate.title": "A name for people; `name` is still there.",
-            "drop ResourceTemplate._meta": "2025-03-26 has no such property.",
-            "drop CallToolResult.structuredContent": "Structured content had to be an object, or was unknown; the content says the same in text.",
-            "drop Tool.title": "A name for people; `name` is still there.",
-            "drop Tool.outputSchema": "Structured content had to be an object, so a schema of anything else describes nothing there.",
-            "drop Tool._meta": "2025-03-26 has no such property.",
-            "drop Root._meta": "2025-03-26 has no such property.",
-            "method elicitation/create": "2025-03-26 has no such method.",
+            "drop ClientCapabilities.elicitation": "2025-03-26 does not define this property.",
+            "drop Implementation.title": "It is a display name; `name` remains.",
+            "drop PromptReference.title": "It is a display name; `name` remains.",
+            "drop CompleteRequestParams.context": "2025-03-26 does not define this property.",
+            "drop Annotations.lastModified": "2025-03-26 does not define this property.",
+            "drop TextContent._meta": "2025-03-26 does not define this property.",
+            "drop ImageContent._meta": "2025-03-26 does not define this property.",
+            "drop AudioContent._meta": "2025-03-26 does not define this property.",
+            "replace ResourceLink": "As text, the name and the URI of the link remain readable.",
+            "drop TextResourceContents._meta": "2025-03-26 does not define this property.",
+            "drop BlobResourceContents._meta": "2025-03-26 does not define this property.",
+            "drop EmbeddedResource._meta": "2025-03-26 does not define this property.",
+            "drop Prompt.title": "It is a display name; `name` remains.",
+            "drop PromptArgument.title": "It is a display name; `name` remains.",
+            "drop Prompt._meta": "2025-03-26 does not define this property.",
+            "drop Resource.title": "It is a display name; `name` remains.",
+            "drop Resource._meta": "2025-03-26 does not define this property.",
+            "drop ResourceTemplate.title": "It is a display name; `name` remains.",
+            "drop ResourceTemplate._meta": "2025-03-26 does not define this property.",
+            "drop CallToolResult.structuredContent": "Older revisions require structured content to be an object or do not define it; `content` has the same as text.",
+            "drop Tool.title": "It is a display name; `name` remains.",
+            "drop Tool.outputSchema": "Older revisions require structured content to be an object; a schema of another type describes nothing there.",
+            "drop Tool._meta": "2025-03-26 does not define this property.",
+            "drop Root._meta": "2025-03-26 does not define this property.",
+            "method elicitation/create": "2025-03-26 does not define this method.",
         },
     },
     "2025-06-18": {
@@ -259,20 +259,22 @@ STEPS: Final[dict[str, dict[str, Any]]] = {
                 "roots/list": {"results": {"": ("type", "ListRootsResult")}},
             },
         },
-        "gone": {},
+        "removed_methods": {},
         "types": {
             "InitializeRequestParams": {
                 "fields": {"capabilities": ("type", "ClientCapabilities"), "clientInfo": ("type", "Implementation")}
             },
-            "ClientCapabilities": {"spare": {"elicitation": (("map", None), "misfit ClientCapabilities.elicitation")}},
-            "Implementation": {"spare": {"title": ("string", "misfit Implementation.title")}},
+            "ClientCapabilities": {
+                "drop_misfits": {"elicitation": (("map", None), "misfit ClientCapabilities.elicitation")}
+            },
+            "Implementation": {"drop_misfits": {"title": ("string", "misfit Implementation.title")}},
             "InitializeResult": {"fields": {"serverInfo": ("type", "Implementation")}},
             "CompleteRequestParams": {
                 "fields": {"ref": ("tag", "type", {"ref/prompt": ("type", "PromptReference")})},
-                "spare": {"context": ("2025-06-18/CompletionContext", "misfit CompleteRequestParams.context")},
+                "drop_misfits": {"context": ("2025-06-18/CompletionContext", "misfit CompleteRequestParams.context")},
             },
-            "PromptReference": {"spare": {"title": ("string", "misfit PromptReference.title")}},
-            "GetPromptResult": {"fields": {"messages": ("each", ("type", "PromptMessage"))}},
+            "PromptReference": {"drop_misfits": {"title": ("string", "misfit PromptReference.title")}},
+            "GetPromptResult": {"fields": {"messages": ("items", ("type", "PromptMessage"))}},
             "PromptMessage": {
                 "fields": {
                     "content": (
@@ -289,21 +291,21 @@ STEPS: Final[dict[str, dict[str, Any]]] = {
             },
             "TextContent": {
                 "fields": {"annotations": ("type", "Annotations")},
-                "spare": {"_meta": (("map", None), "misfit TextContent._meta")},
+                "drop_misfits": {"_meta": (("map", None), "misfit TextContent._meta")},
             },
-            "Annotations": {"spare": {"lastModified": ("string", "misfit Annotations.lastModified")}},
+            "Annotations": {"drop_misfits": {"lastModified": ("string", "misfit Annotations.lastModified")}},
             "ImageContent": {
                 "fields": {"annotations": ("type", "Annotations")},
-                "spare": {"_meta": (("map", None), "misfit ImageContent._meta")},
+                "drop_misfits": {"_meta": (("map", None), "misfit ImageContent._meta")},
             },
             "AudioContent": {
                 "fields": {"annotations": ("type", "Annotations")},
-                "spare": {"_meta": (("map", None), "misfit AudioContent._meta")},
+                "drop_misfits": {"_meta": (("map", None), "misfit AudioContent._meta")},
             },
             "EmbeddedResource": {
                 "fields": {
                     "resource": (
-                        "arms",
+                        "one_of",
                         (
                             ("2025-03-26/TextResourceContents", ("type", "TextResourceContents")),
                             ("2025-03-26/BlobResourceContents", ("type", "BlobResourceContents")),
@@ -311,28 +313,31 @@ STEPS: Final[dict[str, dict[str, Any]]] = {
                     ),
                     "annotations": ("type", "Annotations"),
                 },
-                "spare": {"_meta": (("map", None), "misfit EmbeddedResource._meta")},
+                "drop_misfits": {"_meta": (("map", None), "misfit EmbeddedResource._meta")},
             },
-            "TextResourceContents": {"spare": {"_meta": (("map", None), "misfit TextResourceContents._meta")}},
-            "BlobResourceContents": {"spare": {"_meta": (("map", None), "misfit BlobResourceContents._meta")}},
-            "ListPromptsResult": {"fields": {"prompts": ("each", ("type", "Prompt"))}},
+            "TextResourceContents": {"drop_misfits": {"_meta": (("map", None), "misfit TextResourceContents._meta")}},
+            "BlobResourceContents": {"drop_misfits": {"_meta": (("map", None), "misfit BlobResourceContents._meta")}},
+            "ListPromptsResult": {"fields": {"prompts": ("items", ("type", "Prompt"))}},
             "Prompt": {
-                "fields": {"arguments": ("each", ("type", "PromptArgument"))},
-                "spare": {"title": ("string", "misfit Prompt.title"), "_meta": (("map", None), "misfit Prompt._meta")},
+                "fields": {"arguments": ("items", ("type", "PromptArgument"))},
+                "drop_misfits": {
+                    "title": ("string", "misfit Prompt.title"),
+                    "_meta": (("map", None), "misfit Prompt._meta"),
+                },
             },
-            "PromptArgument": {"spare": {"title": ("string", "misfit PromptArgument.title")}},
-            "ListResourcesResult": {"fields": {"resources": ("each", ("type", "Resource"))}},
+            "PromptArgument": {"drop_misfits": {"title": ("string", "misfit PromptArgument.title")}},
+            "ListResourcesResult": {"fields": {"resources": ("items", ("type", "Resource"))}},
             "Resource": {
                 "fields": {"annotations": ("type", "Annotations")},
-                "spare": {
+                "drop_misfits": {
                     "title": ("string", "misfit Resource.title"),
                     "_meta": (("map", None), "misfit Resource._meta"),
                 },
             },
-            "ListResourceTemplatesResult": {"fields": {"resourceTemplates": ("each", ("type", "ResourceTemplate"))}},
+            "ListResourceTemplatesResult": {"fields": {"resourceTemplates": ("items", ("type", "ResourceTemplate"))}},
             "ResourceTemplate": {
                 "fields": {"annotations": ("type", "Annotations")},
-                "spare": {
+                "drop_misfits": {
                     "title": ("string", "misfit ResourceTemplate.title"),
                     "_meta": (("map", None), "misfit ResourceTemplate._meta"),
                 },
@@ -340,9 +345,9 @@ STEPS: Final[dict[str, dict[str, Any]]] = {
             "ReadResourceResult": {
                 "fields": {
                     "contents": (
-                        "each",
+                        "items",
                         (
-                            "arms",
+                            "one_of",
                             (
                                 ("2025-03-26/TextResourceContents", ("type", "TextResourceContents")),
                                 ("2025-03-26/BlobResourceContents", ("type", "BlobResourceContents")),
@@ -354,7 +359,7 @@ STEPS: Final[dict[str, dict[str, Any]]] = {
             "CallToolResult": {
                 "fields": {
                     "content": (
-                        "each",
+                        "items",
                         (
                             "tag",
                             "type",
@@ -367,17 +372,17 @@ STEPS: Final[dict[str, dict[str, Any]]] = {
                         ),
                     )
                 },
-                "spare": {"structuredContent": (("map", None), "misfit CallToolResult.structuredContent")},
+                "drop_misfits": {"structuredContent": (("map", None), "misfit CallToolResult.structuredContent")},
             },
-            "ListToolsResult": {"fields": {"tools": ("each", ("type", "Tool"))}},
+            "ListToolsResult": {"fields": {"tools": ("items", ("type", "Tool"))}},
             "Tool": {
-                "spare": {
+                "drop_misfits": {
                     "title": ("string", "misfit Tool.title"),
                     "outputSchema": ("2025-06-18/ToolOutputSchema", "misfit Tool.outputSchema"),
                     "_meta": (("map", None), "misfit Tool._meta"),
                 }
             },
-            "CreateMessageRequestParams": {"fields": {"messages": ("each", ("type", "SamplingMessage"))}},
+            "CreateMessageRequestParams": {"fields": {"messages": ("items", ("type", "SamplingMessage"))}},
             "SamplingMessage": {
                 "fields": {
                     "content": (
@@ -404,22 +409,22 @@ STEPS: Final[dict[str, dict[str, Any]]] = {
                     )
                 }
             },
-            "ListRootsResult": {"fields": {"roots": ("each", ("type", "Root"))}},
-            "Root": {"spare": {"_meta": (("map", None), "misfit Root._meta")}},
+            "ListRootsResult": {"fields": {"roots": ("items", ("type", "Root"))}},
+            "Root": {"drop_misfits": {"_meta": (("map", None), "misfit Root._meta")}},
         },
         "records": {
-            "2025-06-18/CompletionContext": {"requires": [], "has": {"arguments": ("map", "string")}},
+            "2025-06-18/CompletionContext": {"required": [], "properties": {"arguments": ("map", "string")}},
             "2025-03-26/TextResourceContents": {
-                "requires": ["uri", "text"],
-                "has": {"uri": "string", "mimeType": "string", "text": "string"},
+                "required": ["uri", "text"],
+                "properties": {"uri": "string", "mimeType": "string", "text": "string"},
             },
             "2025-03-26/BlobResourceContents": {
-                "requires": ["uri", "blob"],
-                "has": {"uri": "string", "mimeType": "string", "blob": "string"},
+                "required": ["uri", "blob"],
+                "properties": {"uri": "string", "mimeType": "string", "blob": "string"},
             },
             "2025-06-18/ToolOutputSchema": {
-                "requires": ["type"],
-                "has": {
+                "required": ["type"],
+                "properties": {
                     "type": ("values", "object"),
                     "properties": ("map", ("map", None)),
                     "required": ("list", "string"),
@@ -427,29 +432,29 @@ STEPS: Final[dict[str, dict[str, Any]]] = {
             },
         },
         "rules": {
-            "misfit ClientCapabilities.elicitation": "It is not what 2025-06-18 means by it.",
-            "misfit Implementation.title": "It is not what 2025-06-18 means by it.",
-            "misfit PromptReference.title": "It is not what 2025-06-18 means by it.",
-            "misfit CompleteRequestParams.context": "It is not what 2025-06-18 means by it.",
-            "misfit Annotations.lastModified": "It is not what 2025-06-18 means by it.",
-            "misfit TextContent._meta": "It is not what 2025-06-18 means by it.",
-            "misfit ImageContent._meta": "It is not what 2025-06-18 means by it.",
-            "misfit AudioContent._meta": "It is not what 2025-06-18 means by it.",
-            "misfit TextResourceContents._meta": "It is not what 2025-06-18 means by it.",
-            "misfit BlobResourceContents._meta": "It is not what 2025-06-18 means by it.",
-            "misfit EmbeddedResource._meta": "It is not what 2025-06-18 means by it.",
-            "misfit PromptArgument.title": "It is not what 2025-06-18 means by it.",
-            "misfit Prompt.title": "It is not what 2025-06-18 means by it.",
-            "misfit Prompt._meta": "It is not what 2025-06-18 means by it.",
-            "misfit Resource.title": "It is not what 2025-06-18 means by it.",
-            "misfit Resource._meta": "It is not what 2025-06-18 means by it.",
-            "misfit ResourceTemplate.title": "It is not what 2025-06-18 means by it.",
-            "misfit ResourceTemplate._meta": "It is not what 2025-06-18 means by it.",
-            "misfit CallToolResult.structuredContent": "It is not what 2025-06-18 means by it.",
-            "misfit Tool.title": "It is not what 2025-06-18 means by it.",
-            "misfit Tool.outputSchema": "It is not what 2025-06-18 means by it.",
-            "misfit Tool._meta": "It is not what 2025-06-18 means by it.",
-            "misfit Root._meta": "It is not what 2025-06-18 means by it.",
+            "misfit ClientCapabilities.elicitation": "2025-06-18 defines this property with another type.",
+            "misfit Implementation.title": "2025-06-18 defines this property with another type.",
+            "misfit PromptReference.title": "2025-06-18 defines this property with another type.",
+            "misfit CompleteRequestParams.context": "2025-06-18 defines this property with another type.",
+            "misfit Annotations.lastModified": "2025-06-18 defines this property with another type.",
+            "misfit TextContent._meta": "2025-06-18 defines this property with another type.",
+            "misfit ImageContent._meta": "2025-06-18 defines this property with another type.",
+            "misfit AudioContent._meta": "2025-06-18 defines this property with another type.",
+            "misfit TextResourceContents._meta": "2025-06-18 defines this property with another type.",
+            "misfit BlobResourceContents._meta": "2025-06-18 defines this property with another type.",
+            "misfit EmbeddedResource._meta": "2025-06-18 defines this property with another type.",
+            "misfit PromptArgument.title": "2025-06-18 defines this property with another type.",
+            "misfit Prompt.title": "2025-06-18 defines this property with another type.",
+            "misfit Prompt._meta": "2025-06-18 defines this property with another type.",
+            "misfit Resource.title": "2025-06-18 defines this property with another type.",
+            "misfit Resource._meta": "2025-06-18 defines this property with another type.",
+            "misfit ResourceTemplate.title": "2025-06-18 defines this property with another type.",
+            "misfit ResourceTemplate._meta": "2025-06-18 defines this property with another type.",
+            "misfit CallToolResult.structuredContent": "2025-06-18 defines this property with another type.",
+            "misfit Tool.title": "2025-06-18 defines this property with another type.",
+            "misfit Tool.outputSchema": "2025-06-18 defines this property with another type.",
+            "misfit Tool._meta": "2025-06-18 defines this property with another type.",
+            "misfit Root._meta": "2025-06-18 defines this property with another type.",
         },
     },
 }

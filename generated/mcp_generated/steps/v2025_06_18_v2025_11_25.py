@@ -40,7 +40,7 @@ STEPS: Final[dict[str, dict[str, Any]]] = {
                 },
                 "elicitation/create": {
                     "params": (
-                        "arms",
+                        "one_of",
                         (
                             ("2025-11-25/ElicitRequestURLParams", ("refuse", "refuse ElicitRequestURLParams")),
                             (
@@ -57,7 +57,7 @@ STEPS: Final[dict[str, dict[str, Any]]] = {
                 "notifications/cancelled": {"params": ("type", "CancelledNotificationParams")},
             },
         },
-        "gone": {
+        "removed_methods": {
             "client_to_server": {
                 "tasks/get": ("refuse", "method tasks/get"),
                 "tasks/result": ("refuse", "method tasks/result"),
@@ -90,35 +90,35 @@ STEPS: Final[dict[str, dict[str, Any]]] = {
                 "fields": {"capabilities": ("type", "ServerCapabilities"), "serverInfo": ("type", "Implementation")}
             },
             "ServerCapabilities": {"fields": {"tasks": ("drop", "drop ServerCapabilities.tasks")}},
-            "GetPromptResult": {"fields": {"messages": ("each", ("type", "PromptMessage"))}},
+            "GetPromptResult": {"fields": {"messages": ("items", ("type", "PromptMessage"))}},
             "PromptMessage": {"fields": {"content": ("tag", "type", {"resource_link": ("type", "ResourceLink")})}},
             "ResourceLink": {"fields": {"icons": ("drop", "drop ResourceLink.icons")}},
-            "ListPromptsResult": {"fields": {"prompts": ("each", ("type", "Prompt"))}},
+            "ListPromptsResult": {"fields": {"prompts": ("items", ("type", "Prompt"))}},
             "Prompt": {"fields": {"icons": ("drop", "drop Prompt.icons")}},
-            "ListResourcesResult": {"fields": {"resources": ("each", ("type", "Resource"))}},
+            "ListResourcesResult": {"fields": {"resources": ("items", ("type", "Resource"))}},
             "Resource": {"fields": {"icons": ("drop", "drop Resource.icons")}},
-            "ListResourceTemplatesResult": {"fields": {"resourceTemplates": ("each", ("type", "ResourceTemplate"))}},
+            "ListResourceTemplatesResult": {"fields": {"resourceTemplates": ("items", ("type", "ResourceTemplate"))}},
             "ResourceTemplate": {"fields": {"icons": ("drop", "drop ResourceTemplate.icons")}},
             "CallToolRequestParams": {"fields": {"task": ("drop", "drop CallToolRequestParams.task")}},
             "CallToolResult": {
-                "fields": {"content": ("each", ("tag", "type", {"resource_link": ("type", "ResourceLink")}))}
+                "fields": {"content": ("items", ("tag", "type", {"resource_link": ("type", "ResourceLink")}))}
             },
-            "ListToolsResult": {"fields": {"tools": ("each", ("type", "Tool"))}},
+            "ListToolsResult": {"fields": {"tools": ("items", ("type", "Tool"))}},
             "Tool": {
                 "fields": {
                     "icons": ("drop", "drop Tool.icons"),
                     "execution": ("drop", "drop Tool.execution"),
-                    "outputSchema": ("fit", "2025-06-18/ToolOutputSchema", None, ("drop", "drop Tool.outputSchema")),
+                    "outputSchema": ("match", "2025-06-18/ToolOutputSchema", None, ("drop", "drop Tool.outputSchema")),
                 }
             },
             "CreateMessageRequestParams": {
                 "fields": {
                     "task": ("drop", "drop CreateMessageRequestParams.task"),
                     "messages": (
-                        "spread",
+                        "flatten",
                         "content",
-                        ("each", ("type", "SamplingMessage")),
-                        "spread SamplingMessage.content",
+                        ("items", ("type", "SamplingMessage")),
+                        "flatten SamplingMessage.content",
                     ),
                     "tools": ("refuse", "refuse CreateMessageRequestParams.tools"),
                     "toolChoice": ("drop", "drop CreateMessageRequestParams.toolChoice"),
@@ -127,7 +127,7 @@ STEPS: Final[dict[str, dict[str, Any]]] = {
             "SamplingMessage": {
                 "fields": {
                     "content": (
-                        "arms",
+                        "one_of",
                         (
                             ("2025-11-25/ToolUseContent", ("refuse", "refuse ToolUseContent")),
                             ("2025-11-25/ImageContent", None),
@@ -138,7 +138,7 @@ STEPS: Final[dict[str, dict[str, Any]]] = {
                                 (
                                     "list",
                                     (
-                                        "one of",
+                                        "one_of",
                                         "2025-11-25/TextContent",
                                         "2025-11-25/ImageContent",
                                         "2025-11-25/AudioContent",
@@ -156,7 +156,7 @@ STEPS: Final[dict[str, dict[str, Any]]] = {
             "CreateMessageResult": {
                 "fields": {
                     "content": (
-                        "arms",
+                        "one_of",
                         (
                             ("2025-11-25/ToolUseContent", ("refuse", "refuse ToolUseContent")),
                             ("2025-11-25/ImageContent", None),
@@ -167,7 +167,7 @@ STEPS: Final[dict[str, dict[str, Any]]] = {
                                 (
                                     "list",
                                     (
-                                        "one of",
+                                        "one_of",
                                         "2025-11-25/TextContent",
                                         "2025-11-25/ImageContent",
                                         "2025-11-25/AudioContent",
@@ -206,12 +206,12 @@ STEPS: Final[dict[str, dict[str, Any]]] = {
                     "properties": (
                         "values",
                         (
-                            "arms",
+                            "one_of",
                             (
                                 (
                                     "2025-11-25/UntitledSingleSelectEnumSchema",
                                     (
-                                        "become",
+                                        "replace",
                                         {
                                             "type": "string",
                                             "title": "=title",
@@ -220,13 +220,13 @@ STEPS: Final[dict[str, dict[str, Any]]] = {
                                             "default": "=default",
                                         },
                                         ("type", "LegacyTitledEnumSchema > EnumSchema"),
-                                        "become UntitledSingleSelectEnumSchema",
+                                        "replace UntitledSingleSelectEnumSchema",
                                     ),
                                 ),
                                 (
                                     "2025-11-25/TitledSingleSelectEnumSchema",
                                     (
-                                        "become",
+                                        "replace",
                                         {
                                             "type": "string",
                                             "title": "=title",
@@ -236,7 +236,7 @@ STEPS: Final[dict[str, dict[str, Any]]] = {
                                             "default": "=default",
                                         },
                                         ("type", "LegacyTitledEnumSchema > EnumSchema"),
-                                        "become TitledSingleSelectEnumSchema",
+                                        "replace TitledSingleSelectEnumSchema",
                                     ),
                                 ),
                                 (
@@ -266,7 +266,7 @@ STEPS: Final[dict[str, dict[str, Any]]] = {
                     "content": (
                         "values",
                         (
-                            "arms",
+                            "one_of",
                             (
                                 ("string", None),
                                 ("number", None),
@@ -277,28 +277,28 @@ STEPS: Final[dict[str, dict[str, Any]]] = {
                     )
                 }
             },
-            "CancelledNotificationParams": {"needs": {"requestId": "need CancelledNotificationParams.requestId"}},
+            "CancelledNotificationParams": {"require": {"requestId": "require CancelledNotificationParams.requestId"}},
         },
         "records": {
             "2025-11-25/TextResourceContents": {
-                "requires": ["uri", "text"],
-                "has": {"uri": "string", "mimeType": "string", "_meta": ("map", None), "text": "string"},
+                "required": ["uri", "text"],
+                "properties": {"uri": "string", "mimeType": "string", "_meta": ("map", None), "text": "string"},
             },
             "2025-11-25/BlobResourceContents": {
-                "requires": ["uri", "blob"],
-                "has": {"uri": "string", "mimeType": "string", "_meta": ("map", None), "blob": "string"},
+                "required": ["uri", "blob"],
+                "properties": {"uri": "string", "mimeType": "string", "_meta": ("map", None), "blob": "string"},
             },
             "2025-06-18/ToolOutputSchema": {
-                "requires": ["type"],
-                "has": {
+                "required": ["type"],
+                "properties": {
                     "type": ("values", "object"),
                     "properties": ("map", ("map", None)),
                     "required": ("list", "string"),
                 },
             },
             "2025-11-25/ToolUseContent": {
-                "requires": ["type", "id", "name", "input"],
-                "has": {
+                "required": ["type", "id", "name", "input"],
+                "properties": {
                     "type": ("values", "tool_use"),
                     "id": "string",
                     "name": "string",
@@ -307,8 +307,8 @@ STEPS: Final[dict[str, dict[str, Any]]] = {
                 },
             },
             "2025-11-25/ImageContent": {
-                "requires": ["type", "data", "mimeType"],
-                "has": {
+                "required": ["type", "data", "mimeType"],
+                "properties": {
                     "type": ("values", "image"),
                     "data": "string",
                     "mimeType": "string",
@@ -317,16 +317,16 @@ STEPS: Final[dict[str, dict[str, Any]]] = {
                 },
             },
             "2025-11-25/Annotations": {
-                "requires": [],
-                "has": {
+                "required": [],
+                "properties": {
                     "audience": ("list", ("values", "user", "assistant")),
-                    "priority": ("between", "number", 0, 1),
+                    "priority": ("range", "number", 0, 1),
                     "lastModified": "string",
                 },
             },
             "2025-11-25/AudioContent": {
-                "requires": ["type", "data", "mimeType"],
-                "has": {
+                "required": ["type", "data", "mimeType"],
+                "properties": {
                     "type": ("values", "audio"),
                     "data": "string",
                     "mimeType": "string",
@@ -335,14 +335,14 @@ STEPS: Final[dict[str, dict[str, Any]]] = {
                 },
             },
             "2025-11-25/ToolResultContent": {
-                "requires": ["type", "toolUseId", "content"],
-                "has": {
+                "required": ["type", "toolUseId", "content"],
+                "properties": {
                     "type": ("values", "tool_result"),
                     "toolUseId": "string",
                     "content": (
                         "list",
                         (
-                            "one of",
+                            "one_of",
                             "2025-11-25/TextContent",
                             "2025-11-25/ImageContent",
                             "2025-11-25/AudioContent",
@@ -356,8 +356,8 @@ STEPS: Final[dict[str, dict[str, Any]]] = {
                 },
             },
             "2025-11-25/TextContent": {
-                "requires": ["type", "text"],
-                "has": {
+                "required": ["type", "text"],
+                "properties": {
                     "type": ("values", "text"),
                     "text": "string",
                     "annotations": "2025-11-25/Annotations",
@@ -365,8 +365,8 @@ STEPS: Final[dict[str, dict[str, Any]]] = {
                 },
             },
             "2025-11-25/ResourceLink": {
-                "requires": ["name", "uri", "type"],
-                "has": {
+                "required": ["name", "uri", "type"],
+                "properties": {
                     "name": "string",
                     "title": "string",
                     "icons": ("list", "2025-11-25/Icon"),
@@ -380,8 +380,8 @@ STEPS: Final[dict[str, dict[str, Any]]] = {
                 },
             },
             "2025-11-25/Icon": {
-                "requires": ["src"],
-                "has": {
+                "required": ["src"],
+                "properties": {
                     "src": "string",
                     "mimeType": "string",
                     "sizes": ("list", "string"),
@@ -389,17 +389,17 @@ STEPS: Final[dict[str, dict[str, Any]]] = {
                 },
             },
             "2025-11-25/EmbeddedResource": {
-                "requires": ["type", "resource"],
-                "has": {
+                "required": ["type", "resource"],
+                "properties": {
                     "type": ("values", "resource"),
-                    "resource": ("one of", "2025-11-25/TextResourceContents", "2025-11-25/BlobResourceContents"),
+                    "resource": ("one_of", "2025-11-25/TextResourceContents", "2025-11-25/BlobResourceContents"),
                     "annotations": "2025-11-25/Annotations",
                     "_meta": ("map", None),
                 },
             },
             "2025-11-25/UntitledSingleSelectEnumSchema": {
-                "requires": ["type", "enum"],
-                "has": {
+                "required": ["type", "enum"],
+                "properties": {
                     "type": ("values", "string"),
                     "title": "string",
                     "description": "string",
@@ -408,8 +408,8 @@ STEPS: Final[dict[str, dict[str, Any]]] = {
                 },
             },
             "2025-11-25/TitledSingleSelectEnumSchema": {
-                "requires": ["type", "oneOf"],
-                "has": {
+                "required": ["type", "oneOf"],
+                "properties": {
                     "type": ("values", "string"),
                     "title": "string",
                     "description": "string",
@@ -417,10 +417,13 @@ STEPS: Final[dict[str, dict[str, Any]]] = {
                     "default": "string",
                 },
             },
-            "2025-11-25/EnumOption": {"requires": ["const", "title"], "has": {"const": "string", "title": "string"}},
+            "2025-11-25/EnumOption": {
+                "required": ["const", "title"],
+                "properties": {"const": "string", "title": "string"},
+            },
             "2025-11-25/UntitledMultiSelectEnumSchema": {
-                "requires": ["type", "items"],
-                "has": {
+                "required": ["type", "items"],
+                "properties": {
                     "type": ("values", "array"),
                     "title": "string",
                     "description": "string",
@@ -431,12 +434,12 @@ STEPS: Final[dict[str, dict[str, Any]]] = {
                 },
             },
             "2025-11-25/UntitledEnumItems": {
-                "requires": ["type", "enum"],
-                "has": {"type": ("values", "string"), "enum": ("list", "string")},
+                "required": ["type", "enum"],
+                "properties": {"type": ("values", "string"), "enum": ("list", "string")},
             },
             "2025-11-25/TitledMultiSelectEnumSchema": {
-                "requires": ["type", "items"],
-                "has": {
+                "required": ["type", "items"],
+                "properties": {
                     "type": ("values", "array"),
                     "title": "string",
                     "description": "string",
@@ -446,10 +449,13 @@ STEPS: Final[dict[str, dict[str, Any]]] = {
                     "default": ("list", "string"),
                 },
             },
-            "2025-11-25/TitledEnumItems": {"requires": ["anyOf"], "has": {"anyOf": ("list", "2025-11-25/EnumOption")}},
+            "2025-11-25/TitledEnumItems": {
+                "required": ["anyOf"],
+                "properties": {"anyOf": ("list", "2025-11-25/EnumOption")},
+            },
             "2025-11-25/LegacyTitledEnumSchema": {
-                "requires": ["type", "enum"],
-                "has": {
+                "required": ["type", "enum"],
+                "properties": {
                     "type": ("values", "string"),
                     "title": "string",
                     "description": "string",
@@ -459,8 +465,8 @@ STEPS: Final[dict[str, dict[str, Any]]] = {
                 },
             },
             "2025-11-25/StringSchema": {
-                "requires": ["type"],
-                "has": {
+                "required": ["type"],
+                "properties": {
                     "type": ("values", "string"),
                     "title": "string",
                     "description": "string",
@@ -471,8 +477,8 @@ STEPS: Final[dict[str, dict[str, Any]]] = {
                 },
             },
             "2025-11-25/NumberSchema": {
-                "requires": ["type"],
-                "has": {
+                "required": ["type"],
+                "properties": {
                     "type": ("values", "number", "integer"),
                     "title": "string",
                     "description": "string",
@@ -482,8 +488,8 @@ STEPS: Final[dict[str, dict[str, Any]]] = {
                 },
             },
             "2025-11-25/BooleanSchema": {
-                "requires": ["type"],
-                "has": {
+                "required": ["type"],
+                "properties": {
                     "type": ("values", "boolean"),
                     "title": "string",
                     "description": "string",
@@ -491,8 +497,8 @@ STEPS: Final[dict[str, dict[str, Any]]] = {
                 },
             },
             "2025-11-25/ElicitRequestURLParams": {
-                "requires": ["mode", "message", "elicitationId", "url"],
-                "has": {
+                "required": ["mode", "message", "elicitationId", "url"],
+                "properties": {
                     "_meta": "2025-11-25/RequestMetaObject",
                     "task": "2025-11-25/TaskMetadata",
                     "mode": ("values", "url"),
@@ -501,11 +507,14 @@ STEPS: Final[dict[str, dict[str, Any]]] = {
                     "url": "string",
                 },
             },
-            "2025-11-25/RequestMetaObject": {"requires": [], "has": {"progressToken": ("one of", "string", "integer")}},
-            "2025-11-25/TaskMetadata": {"requires": [], "has": {"ttl": "integer"}},
+            "2025-11-25/RequestMetaObject": {
+                "required": [],
+                "properties": {"progressToken": ("one_of", "string", "integer")},
+            },
+            "2025-11-25/TaskMetadata": {"required": [], "properties": {"ttl": "integer"}},
             "2025-11-25/ElicitRequestFormParams": {
-                "requires": ["message", "requestedSchema"],
-                "has": {
+                "required": ["message", "requestedSchema"],
+                "properties": {
                     "_meta": "2025-11-25/RequestMetaObject",
                     "task": "2025-11-25/TaskMetadata",
                     "mode": ("values", "form"),
@@ -514,14 +523,14 @@ STEPS: Final[dict[str, dict[str, Any]]] = {
                 },
             },
             "2025-11-25/RequestedSchema": {
-                "requires": ["type", "properties"],
-                "has": {
+                "required": ["type", "properties"],
+                "properties": {
                     "$schema": "string",
                     "type": ("values", "object"),
                     "properties": (
                         "map",
                         (
-                            "one of",
+                            "one_of",
                             "2025-11-25/StringSchema",
                             "2025-11-25/NumberSchema",
                             "2025-11-25/BooleanSchema",
@@ -537,49 +546,49 @@ STEPS: Final[dict[str, dict[str, Any]]] = {
             },
         },
         "rules": {
-            "drop ClientCapabilities.tasks": "2025-06-18 has no such property.",
-            "drop Implementation.icons": "Decoration.",
-            "drop Implementation.description": "2025-06-18 has no such property.",
-            "drop Implementation.websiteUrl": "2025-06-18 has no such property.",
-            "drop ServerCapabilities.tasks": "2025-06-18 has no such property.",
-            "drop ResourceLink.icons": "Decoration.",
-            "drop Prompt.icons": "Decoration.",
-            "drop Resource.icons": "Decoration.",
-            "drop ResourceTemplate.icons": "Decoration.",
-            "drop CallToolRequestParams.task": "Whoever has no tasks answers at once, and is to ignore that one was asked for.",
-            "refuse CreateTaskResult": "2025-06-18 has no such answer.",
-            "drop Tool.icons": "Decoration.",
-            "drop Tool.execution": "2025-06-18 has no such property.",
-            "drop Tool.outputSchema": "Structured content had to be an object, so a schema of anything else describes nothing there.",
-            "method tasks/get": "2025-06-18 has no such method.",
-            "method tasks/result": "2025-06-18 has no such method.",
-            "method tasks/list": "2025-06-18 has no such method.",
-            "method tasks/cancel": "2025-06-18 has no such method.",
-            "drop CreateMessageRequestParams.task": "2025-06-18 has no such property.",
-            "refuse ToolUseContent": "2025-06-18 has no ToolUseContent, and nothing near it.",
-            "refuse ToolResultContent": "2025-06-18 has no ToolResultContent, and nothing near it.",
-            "refuse SamplingMessage.content": "2025-06-18 has no such form of it.",
-            "drop SamplingMessage._meta": "2025-06-18 has no such property.",
-            "spread SamplingMessage.content": "Several blocks of one message are as many messages of the same role.",
-            "refuse CreateMessageRequestParams.tools": "A model that cannot call the tools would answer something else than was asked for.",
-            "drop CreateMessageRequestParams.toolChoice": "2025-06-18 has no such property.",
-            "first CreateMessageResult.content": "There was one block to an answer; the first is kept.",
-            "drop ElicitRequestFormParams._meta": "2025-06-18 has no such property.",
-            "drop ElicitRequestFormParams.task": "2025-06-18 has no such property.",
-            "drop ElicitRequestFormParams.mode": "2025-06-18 has no such property.",
-            "drop RequestedSchema.$schema": "2025-06-18 has no such property.",
-            "drop StringSchema.default": "2025-06-18 has no such property.",
-            "drop NumberSchema.default": "2025-06-18 has no such property.",
-            "drop LegacyTitledEnumSchema.default": "2025-06-18 has no such property.",
-            "become UntitledSingleSelectEnumSchema": "The same choice in the only form there was.",
-            "become TitledSingleSelectEnumSchema": "The same choice in the only form there was.",
-            "refuse UntitledMultiSelectEnumSchema": "2025-06-18 has no UntitledMultiSelectEnumSchema, and nothing near it.",
-            "refuse TitledMultiSelectEnumSchema": "2025-06-18 has no TitledMultiSelectEnumSchema, and nothing near it.",
-            "refuse ElicitRequestURLParams": "2025-06-18 has no ElicitRequestURLParams, and nothing near it.",
-            "refuse ElicitResult.content": "2025-06-18 has no such form of it.",
-            "need CancelledNotificationParams.requestId": "2025-06-18 requires it, and nothing says what it would be.",
-            "method notifications/tasks/status": "2025-06-18 has no such method.",
-            "method notifications/elicitation/complete": "2025-06-18 has no such method.",
+            "drop ClientCapabilities.tasks": "2025-06-18 does not define this property.",
+            "drop Implementation.icons": "Icons are for display only.",
+            "drop Implementation.description": "2025-06-18 does not define this property.",
+            "drop Implementation.websiteUrl": "2025-06-18 does not define this property.",
+            "drop ServerCapabilities.tasks": "2025-06-18 does not define this property.",
+            "drop ResourceLink.icons": "Icons are for display only.",
+            "drop Prompt.icons": "Icons are for display only.",
+            "drop Resource.icons": "Icons are for display only.",
+            "drop ResourceTemplate.icons": "Icons are for display only.",
+            "drop CallToolRequestParams.task": "A receiver without tasks ignores `task` and returns the result directly.",
+            "refuse CreateTaskResult": "2025-06-18 does not define this result type.",
+            "drop Tool.icons": "Icons are for display only.",
+            "drop Tool.execution": "2025-06-18 does not define this property.",
+            "drop Tool.outputSchema": "Older revisions require structured content to be an object; a schema of another type describes nothing there.",
+            "method tasks/get": "2025-06-18 does not define this method.",
+            "method tasks/result": "2025-06-18 does not define this method.",
+            "method tasks/list": "2025-06-18 does not define this method.",
+            "method tasks/cancel": "2025-06-18 does not define this method.",
+            "drop CreateMessageRequestParams.task": "2025-06-18 does not define this property.",
+            "refuse ToolUseContent": "2025-06-18 has no ToolUseContent and no substitute for it.",
+            "refuse ToolResultContent": "2025-06-18 has no ToolResultContent and no substitute for it.",
+            "refuse SamplingMessage.content": "2025-06-18 does not allow a value of this type.",
+            "drop SamplingMessage._meta": "2025-06-18 does not define this property.",
+            "flatten SamplingMessage.content": "A message with several content blocks is split into messages of the same role, one for each block.",
+            "refuse CreateMessageRequestParams.tools": "A model that cannot call the tools would answer a different request.",
+            "drop CreateMessageRequestParams.toolChoice": "2025-06-18 does not define this property.",
+            "first CreateMessageResult.content": "The older result has one content block; the first one is used.",
+            "drop ElicitRequestFormParams._meta": "2025-06-18 does not define this property.",
+            "drop ElicitRequestFormParams.task": "2025-06-18 does not define this property.",
+            "drop ElicitRequestFormParams.mode": "2025-06-18 does not define this property.",
+            "drop RequestedSchema.$schema": "2025-06-18 does not define this property.",
+            "drop StringSchema.default": "2025-06-18 does not define this property.",
+            "drop NumberSchema.default": "2025-06-18 does not define this property.",
+            "drop LegacyTitledEnumSchema.default": "2025-06-18 does not define this property.",
+            "replace UntitledSingleSelectEnumSchema": "It is the same choice in the only form that the older revision has.",
+            "replace TitledSingleSelectEnumSchema": "It is the same choice in the only form that the older revision has.",
+            "refuse UntitledMultiSelectEnumSchema": "2025-06-18 has no UntitledMultiSelectEnumSchema and no substitute for it.",
+            "refuse TitledMultiSelectEnumSchema": "2025-06-18 has no TitledMultiSelectEnumSchema and no substitute for it.",
+            "refuse ElicitRequestURLParams": "2025-06-18 has no ElicitRequestURLParams and no substitute for it.",
+            "refuse ElicitResult.content": "2025-06-18 does not allow a value of this type.",
+            "require CancelledNotificationParams.requestId": "2025-06-18 requires it, and there is no default.",
+            "method notifications/tasks/status": "2025-06-18 does not define this method.",
+            "method notifications/elicitation/complete": "2025-06-18 does not define this method.",
         },
     },
     "2025-11-25": {
@@ -606,7 +615,7 @@ STEPS: Final[dict[str, dict[str, Any]]] = {
                 "elicitation/create": {"params": ("type", "ElicitRequestParams > ElicitRequestFormParams")},
             },
         },
-        "gone": {},
+        "removed_methods": {},
         "types": {
             "InitializeRequestParams": {
                 "fields": {"capabilities": ("type", "ClientCapabilities"), "clientInfo": ("type", "Implementation")}
@@ -616,22 +625,22 @@ STEPS: Final[dict[str, dict[str, Any]]] = {
                     "sampling": ("type", "map > ClientCapabilitiesSampling"),
                     "elicitation": ("type", "map > ClientCapabilitiesElicitation"),
                 },
-                "spare": {"tasks": ("2025-11-25/ClientCapabilitiesTasks", "misfit ClientCapabilities.tasks")},
+                "drop_misfits": {"tasks": ("2025-11-25/ClientCapabilitiesTasks", "misfit ClientCapabilities.tasks")},
             },
             "map > ClientCapabilitiesSampling": {
-                "spare": {
+                "drop_misfits": {
                     "context": (("map", None), "misfit ClientCapabilitiesSampling.context"),
                     "tools": (("map", None), "misfit ClientCapabilitiesSampling.tools"),
                 }
             },
             "map > ClientCapabilitiesElicitation": {
-                "spare": {
+                "drop_misfits": {
                     "form": (("map", None), "misfit ClientCapabilitiesElicitation.form"),
                     "url": (("map", None), "misfit ClientCapabilitiesElicitation.url"),
                 }
             },
             "Implementation": {
-                "spare": {
+                "drop_misfits": {
                     "icons": (("list", "2025-11-25/Icon"), "misfit Implementation.icons"),
                     "description": ("string", "misfit Implementation.description"),
                     "websiteUrl": ("string", "misfit Implementation.websiteUrl"),
@@ -641,53 +650,55 @@ STEPS: Final[dict[str, dict[str, Any]]] = {
                 "fields": {"capabilities": ("type", "ServerCapabilities"), "serverInfo": ("type", "Implementation")}
             },
             "ServerCapabilities": {
-                "spare": {"tasks": ("2025-11-25/ServerCapabilitiesTasks", "misfit ServerCapabilities.tasks")}
+                "drop_misfits": {"tasks": ("2025-11-25/ServerCapabilitiesTasks", "misfit ServerCapabilities.tasks")}
             },
-            "GetPromptResult": {"fields": {"messages": ("each", ("type", "PromptMessage"))}},
+            "GetPromptResult": {"fields": {"messages": ("items", ("type", "PromptMessage"))}},
             "PromptMessage": {"fields": {"content": ("tag", "type", {"resource_link": ("type", "ResourceLink")})}},
-            "ResourceLink": {"spare": {"icons": (("list", "2025-11-25/Icon"), "misfit ResourceLink.icons")}},
-            "ListPromptsResult": {"fields": {"prompts": ("each", ("type", "Prompt"))}},
-            "Prompt": {"spare": {"icons": (("list", "2025-11-25/Icon"), "misfit Prompt.icons")}},
-            "ListResourcesResult": {"fields": {"resources": ("each", ("type", "Resource"))}},
-            "Resource": {"spare": {"icons": (("list", "2025-11-25/Icon"), "misfit Resource.icons")}},
-            "ListResourceTemplatesResult": {"fields": {"resourceTemplates": ("each", ("type", "ResourceTemplate"))}},
-            "ResourceTemplate": {"spare": {"icons": (("list", "2025-11-25/Icon"), "misfit ResourceTemplate.icons")}},
+            "ResourceLink": {"drop_misfits": {"icons": (("list", "2025-11-25/Icon"), "misfit ResourceLink.icons")}},
+            "ListPromptsResult": {"fields": {"prompts": ("items", ("type", "Prompt"))}},
+            "Prompt": {"drop_misfits": {"icons": (("list", "2025-11-25/Icon"), "misfit Prompt.icons")}},
+            "ListResourcesResult": {"fields": {"resources": ("items", ("type", "Resource"))}},
+            "Resource": {"drop_misfits": {"icons": (("list", "2025-11-25/Icon"), "misfit Resource.icons")}},
+            "ListResourceTemplatesResult": {"fields": {"resourceTemplates": ("items", ("type", "ResourceTemplate"))}},
+            "ResourceTemplate": {
+                "drop_misfits": {"icons": (("list", "2025-11-25/Icon"), "misfit ResourceTemplate.icons")}
+            },
             "CallToolRequestParams": {
-                "spare": {"task": ("2025-11-25/TaskMetadata", "misfit CallToolRequestParams.task")}
+                "drop_misfits": {"task": ("2025-11-25/TaskMetadata", "misfit CallToolRequestParams.task")}
             },
             "CallToolResult": {
-                "fields": {"content": ("each", ("tag", "type", {"resource_link": ("type", "ResourceLink")}))}
+                "fields": {"content": ("items", ("tag", "type", {"resource_link": ("type", "ResourceLink")}))}
             },
-            "ListToolsResult": {"fields": {"tools": ("each", ("type", "Tool"))}},
+            "ListToolsResult": {"fields": {"tools": ("items", ("type", "Tool"))}},
             "Tool": {
                 "fields": {
                     "inputSchema": ("type", "ToolInputSchema"),
                     "outputSchema": (
-                        "fit",
+                        "match",
                         "2025-11-25/ToolOutputSchema",
                         ("type", "ToolOutputSchema"),
                         ("drop", "drop Tool.outputSchema"),
                     ),
                 },
-                "spare": {
+                "drop_misfits": {
                     "icons": (("list", "2025-11-25/Icon"), "misfit Tool.icons"),
                     "execution": ("2025-11-25/ToolExecution", "misfit Tool.execution"),
                 },
             },
-            "ToolInputSchema": {"spare": {"$schema": ("string", "misfit ToolInputSchema.$schema")}},
-            "ToolOutputSchema": {"spare": {"$schema": ("string", "misfit ToolOutputSchema.$schema")}},
+            "ToolInputSchema": {"drop_misfits": {"$schema": ("string", "misfit ToolInputSchema.$schema")}},
+            "ToolOutputSchema": {"drop_misfits": {"$schema": ("string", "misfit ToolOutputSchema.$schema")}},
             "CreateMessageRequestParams": {
-                "fields": {"messages": ("each", ("type", "SamplingMessage"))},
-                "spare": {
+                "fields": {"messages": ("items", ("type", "SamplingMessage"))},
+                "drop_misfits": {
                     "task": ("2025-11-25/TaskMetadata", "misfit CreateMessageRequestParams.task"),
                     "tools": (("list", "2025-11-25/Tool"), "misfit CreateMessageRequestParams.tools"),
                     "toolChoice": ("2025-11-25/ToolChoice", "misfit CreateMessageRequestParams.toolChoice"),
                 },
             },
-            "SamplingMessage": {"spare": {"_meta": (("map", None), "misfit SamplingMessage._meta")}},
+            "SamplingMessage": {"drop_misfits": {"_meta": (("map", None), "misfit SamplingMessage._meta")}},
             "ElicitRequestParams > ElicitRequestFormParams": {
                 "fields": {"requestedSchema": ("type", "RequestedSchema")},
-                "spare": {
+                "drop_misfits": {
                     "_meta": ("2025-11-25/RequestMetaObject", "misfit ElicitRequestFormParams._meta"),
                     "task": ("2025-11-25/TaskMetadata", "misfit ElicitRequestFormParams.task"),
                     "mode": (("values", "form"), "misfit ElicitRequestFormParams.mode"),
@@ -698,7 +709,7 @@ STEPS: Final[dict[str, dict[str, Any]]] = {
                     "properties": (
                         "values",
                         (
-                            "arms",
+                            "one_of",
                             (
                                 ("2025-06-18/EnumSchema", ("type", "EnumSchema > LegacyTitledEnumSchema")),
                                 ("2025-06-18/StringSchema", ("type", "StringSchema")),
@@ -708,38 +719,41 @@ STEPS: Final[dict[str, dict[str, Any]]] = {
                         ),
                     )
                 },
-                "spare": {"$schema": ("string", "misfit RequestedSchema.$schema")},
+                "drop_misfits": {"$schema": ("string", "misfit RequestedSchema.$schema")},
             },
-            "StringSchema": {"spare": {"default": ("string", "misfit StringSchema.default")}},
-            "NumberSchema": {"spare": {"default": ("number", "misfit NumberSchema.default")}},
+            "StringSchema": {"drop_misfits": {"default": ("string", "misfit StringSchema.default")}},
+            "NumberSchema": {"drop_misfits": {"default": ("number", "misfit NumberSchema.default")}},
             "EnumSchema > LegacyTitledEnumSchema": {
-                "spare": {"default": ("string", "misfit LegacyTitledEnumSchema.default")}
+                "drop_misfits": {"default": ("string", "misfit LegacyTitledEnumSchema.default")}
             },
         },
         "records": {
             "2025-11-25/ClientCapabilitiesTasks": {
-                "requires": [],
-                "has": {
+                "required": [],
+                "properties": {
                     "list": ("map", None),
                     "cancel": ("map", None),
                     "requests": "2025-11-25/ClientCapabilitiesTasksRequests",
                 },
             },
             "2025-11-25/ClientCapabilitiesTasksRequests": {
-                "requires": [],
-                "has": {
+                "required": [],
+                "properties": {
                     "sampling": "2025-11-25/ClientCapabilitiesTasksRequestsSampling",
                     "elicitation": "2025-11-25/ClientCapabilitiesTasksRequestsElicitation",
                 },
             },
             "2025-11-25/ClientCapabilitiesTasksRequestsSampling": {
-                "requires": [],
-                "has": {"createMessage": ("map", None)},
+                "required": [],
+                "properties": {"createMessage": ("map", None)},
             },
-            "2025-11-25/ClientCapabilitiesTasksRequestsElicitation": {"requires": [], "has": {"create": ("map", None)}},
+            "2025-11-25/ClientCapabilitiesTasksRequestsElicitation": {
+                "required": [],
+                "properties": {"create": ("map", None)},
+            },
             "2025-11-25/Icon": {
-                "requires": ["src"],
-                "has": {
+                "required": ["src"],
+                "properties": {
                     "src": "string",
                     "mimeType": "string",
                     "sizes": ("list", "string"),
@@ -747,22 +761,22 @@ STEPS: Final[dict[str, dict[str, Any]]] = {
                 },
             },
             "2025-11-25/ServerCapabilitiesTasks": {
-                "requires": [],
-                "has": {
+                "required": [],
+                "properties": {
                     "list": ("map", None),
                     "cancel": ("map", None),
                     "requests": "2025-11-25/ServerCapabilitiesTasksRequests",
                 },
             },
             "2025-11-25/ServerCapabilitiesTasksRequests": {
-                "requires": [],
-                "has": {"tools": "2025-11-25/ServerCapabilitiesTasksRequestsTools"},
+                "required": [],
+                "properties": {"tools": "2025-11-25/ServerCapabilitiesTasksRequestsTools"},
             },
-            "2025-11-25/ServerCapabilitiesTasksRequestsTools": {"requires": [], "has": {"call": ("map", None)}},
-            "2025-11-25/TaskMetadata": {"requires": [], "has": {"ttl": "integer"}},
+            "2025-11-25/ServerCapabilitiesTasksRequestsTools": {"required": [], "properties": {"call": ("map", None)}},
+            "2025-11-25/TaskMetadata": {"required": [], "properties": {"ttl": "integer"}},
             "2025-11-25/ToolOutputSchema": {
-                "requires": ["type"],
-                "has": {
+                "required": ["type"],
+                "properties": {
                     "$schema": "string",
                     "type": ("values", "object"),
                     "properties": ("map", ("map", None)),
@@ -770,12 +784,12 @@ STEPS: Final[dict[str, dict[str, Any]]] = {
                 },
             },
             "2025-11-25/ToolExecution": {
-                "requires": [],
-                "has": {"taskSupport": ("values", "forbidden", "optional", "required")},
+                "required": [],
+                "properties": {"taskSupport": ("values", "forbidden", "optional", "required")},
             },
             "2025-11-25/Tool": {
-                "requires": ["name", "inputSchema"],
-                "has": {
+                "required": ["name", "inputSchema"],
+                "properties": {
                     "name": "string",
                     "title": "string",
                     "icons": ("list", "2025-11-25/Icon"),
@@ -788,8 +802,8 @@ STEPS: Final[dict[str, dict[str, Any]]] = {
                 },
             },
             "2025-11-25/ToolInputSchema": {
-                "requires": ["type"],
-                "has": {
+                "required": ["type"],
+                "properties": {
                     "$schema": "string",
                     "type": ("values", "object"),
                     "properties": ("map", ("map", None)),
@@ -797,8 +811,8 @@ STEPS: Final[dict[str, dict[str, Any]]] = {
                 },
             },
             "2025-11-25/ToolAnnotations": {
-                "requires": [],
-                "has": {
+                "required": [],
+                "properties": {
                     "title": "string",
                     "readOnlyHint": "boolean",
                     "destructiveHint": "boolean",
@@ -806,10 +820,10 @@ STEPS: Final[dict[str, dict[str, Any]]] = {
                     "openWorldHint": "boolean",
                 },
             },
-            "2025-11-25/ToolChoice": {"requires": [], "has": {"mode": ("values", "auto", "required", "none")}},
+            "2025-11-25/ToolChoice": {"required": [], "properties": {"mode": ("values", "auto", "required", "none")}},
             "2025-06-18/EnumSchema": {
-                "requires": ["type", "enum"],
-                "has": {
+                "required": ["type", "enum"],
+                "properties": {
                     "type": ("values", "string"),
                     "title": "string",
                     "description": "string",
@@ -818,8 +832,8 @@ STEPS: Final[dict[str, dict[str, Any]]] = {
                 },
             },
             "2025-06-18/StringSchema": {
-                "requires": ["type"],
-                "has": {
+                "required": ["type"],
+                "properties": {
                     "type": ("values", "string"),
                     "title": "string",
                     "description": "string",
@@ -829,8 +843,8 @@ STEPS: Final[dict[str, dict[str, Any]]] = {
                 },
             },
             "2025-06-18/NumberSchema": {
-                "requires": ["type"],
-                "has": {
+                "required": ["type"],
+                "properties": {
                     "type": ("values", "number", "integer"),
                     "title": "string",
                     "description": "string",
@@ -839,47 +853,50 @@ STEPS: Final[dict[str, dict[str, Any]]] = {
                 },
             },
             "2025-06-18/BooleanSchema": {
-                "requires": ["type"],
-                "has": {
+                "required": ["type"],
+                "properties": {
                     "type": ("values", "boolean"),
                     "title": "string",
                     "description": "string",
                     "default": "boolean",
                 },
             },
-            "2025-11-25/RequestMetaObject": {"requires": [], "has": {"progressToken": ("one of", "string", "integer")}},
+            "2025-11-25/RequestMetaObject": {
+                "required": [],
+                "properties": {"progressToken": ("one_of", "string", "integer")},
+            },
         },
         "rules": {
-            "misfit ClientCapabilitiesSampling.context": "It is not what 2025-11-25 means by it.",
-            "misfit ClientCapabilitiesSampling.tools": "It is not what 2025-11-25 means by it.",
-            "misfit ClientCapabilitiesElicitation.form": "It is not what 2025-11-25 means by it.",
-            "misfit ClientCapabilitiesElicitation.url": "It is not what 2025-11-25 means by it.",
-            "misfit ClientCapabilities.tasks": "It is not what 2025-11-25 means by it.",
-            "misfit Implementation.icons": "It is not what 2025-11-25 means by it.",
-            "misfit Implementation.description": "It is not what 2025-11-25 means by it.",
-            "misfit Implementation.websiteUrl": "It is not what 2025-11-25 means by it.",
-            "misfit ServerCapabilities.tasks": "It is not what 2025-11-25 means by it.",
-            "misfit ResourceLink.icons": "It is not what 2025-11-25 means by it.",
-            "misfit Prompt.icons": "It is not what 2025-11-25 means by it.",
-            "misfit Resource.icons": "It is not what 2025-11-25 means by it.",
-            "misfit ResourceTemplate.icons": "It is not what 2025-11-25 means by it.",
-            "misfit CallToolRequestParams.task": "It is not what 2025-11-25 means by it.",
-            "misfit ToolInputSchema.$schema": "It is not what 2025-11-25 means by it.",
-            "misfit ToolOutputSchema.$schema": "It is not what 2025-11-25 means by it.",
-            "drop Tool.outputSchema": "Structured content had to be an object, so a schema of anything else describes nothing there.",
-            "misfit Tool.icons": "It is not what 2025-11-25 means by it.",
-            "misfit Tool.execution": "It is not what 2025-11-25 means by it.",
-            "misfit SamplingMessage._meta": "It is not what 2025-11-25 means by it.",
-            "misfit CreateMessageRequestParams.task": "It is not what 2025-11-25 means by it.",
-            "misfit CreateMessageRequestParams.tools": "It is not what 2025-11-25 means by it.",
-            "misfit CreateMessageRequestParams.toolChoice": "It is not what 2025-11-25 means by it.",
-            "misfit StringSchema.default": "It is not what 2025-11-25 means by it.",
-            "misfit NumberSchema.default": "It is not what 2025-11-25 means by it.",
-            "misfit LegacyTitledEnumSchema.default": "It is not what 2025-11-25 means by it.",
-            "misfit RequestedSchema.$schema": "It is not what 2025-11-25 means by it.",
-            "misfit ElicitRequestFormParams._meta": "It is not what 2025-11-25 means by it.",
-            "misfit ElicitRequestFormParams.task": "It is not what 2025-11-25 means by it.",
-            "misfit ElicitRequestFormParams.mode": "It is not what 2025-11-25 means by it.",
+            "misfit ClientCapabilitiesSampling.context": "2025-11-25 defines this property with another type.",
+            "misfit ClientCapabilitiesSampling.tools": "2025-11-25 defines this property with another type.",
+            "misfit ClientCapabilitiesElicitation.form": "2025-11-25 defines this property with another type.",
+            "misfit ClientCapabilitiesElicitation.url": "2025-11-25 defines this property with another type.",
+            "misfit ClientCapabilities.tasks": "2025-11-25 defines this property with another type.",
+            "misfit Implementation.icons": "2025-11-25 defines this property with another type.",
+            "misfit Implementation.description": "2025-11-25 defines this property with another type.",
+            "misfit Implementation.websiteUrl": "2025-11-25 defines this property with another type.",
+            "misfit ServerCapabilities.tasks": "2025-11-25 defines this property with another type.",
+            "misfit ResourceLink.icons": "2025-11-25 defines this property with another type.",
+            "misfit Prompt.icons": "2025-11-25 defines this property with another type.",
+            "misfit Resource.icons": "2025-11-25 defines this property with another type.",
+            "misfit ResourceTemplate.icons": "2025-11-25 defines this property with another type.",
+            "misfit CallToolRequestParams.task": "2025-11-25 defines this property with another type.",
+            "misfit ToolInputSchema.$schema": "2025-11-25 defines this property with another type.",
+            "misfit ToolOutputSchema.$schema": "2025-11-25 defines this property with another type.",
+            "drop Tool.outputSchema": "Older revisions require structured content to be an object; a schema of another type describes nothing there.",
+            "misfit Tool.icons": "2025-11-25 defines this property with another type.",
+            "misfit Tool.execution": "2025-11-25 defines this property with another type.",
+            "misfit SamplingMessage._meta": "2025-11-25 defines this property with another type.",
+            "misfit CreateMessageRequestParams.task": "2025-11-25 defines this property with another type.",
+            "misfit CreateMessageRequestParams.tools": "2025-11-25 defines this property with another type.",
+            "misfit CreateMessageRequestParams.toolChoice": "2025-11-25 defines this property with another type.",
+            "misfit StringSchema.default": "2025-11-25 defines this property with another type.",
+            "misfit NumberSchema.default": "2025-11-25 defines this property with another type.",
+            "misfit LegacyTitledEnumSchema.default": "2025-11-25 defines this property with another type.",
+            "misfit RequestedSchema.$schema": "2025-11-25 defines this property with another type.",
+            "misfit ElicitRequestFormParams._meta": "2025-11-25 defines this property with another type.",
+            "misfit ElicitRequestFormParams.task": "2025-11-25 defines this property with another type.",
+            "misfit ElicitRequestFormParams.mode": "2025-11-25 defines this property with another type.",
         },
     },
 }

@@ -66,7 +66,7 @@ STEPS: Final[dict[str, dict[str, Any]]] = {
                 },
                 "elicitation/create": {
                     "params": (
-                        "arms",
+                        "one_of",
                         (
                             ("2026-07-28/ElicitRequestURLParams", ("type", "ElicitRequestURLParams")),
                             ("2026-07-28/ElicitRequestFormParams", ("type", "ElicitRequestFormParams")),
@@ -76,7 +76,7 @@ STEPS: Final[dict[str, dict[str, Any]]] = {
                 },
             },
         },
-        "gone": {
+        "removed_methods": {
             "client_to_server": {
                 "server/discover": ("runtime", "method server/discover"),
                 "subscriptions/listen": ("runtime", "method subscriptions/listen"),
@@ -89,11 +89,11 @@ STEPS: Final[dict[str, dict[str, Any]]] = {
             },
         },
         "types": {
-            "CompleteRequestParams": {"fields": {"_meta": ("hollow", ("type", "RequestMetaObject"))}},
+            "CompleteRequestParams": {"fields": {"_meta": ("drop_if_empty", ("type", "RequestMetaObject"))}},
             "RequestMetaObject": {
                 "fields": {
                     "io.modelcontextprotocol/protocolVersion": (
-                        "undo",
+                        "drop_default",
                         None,
                         "drop RequestMetaObject.io.modelcontextprotocol/protocolVersion",
                         False,
@@ -103,7 +103,7 @@ STEPS: Final[dict[str, dict[str, Any]]] = {
                         "drop RequestMetaObject.io.modelcontextprotocol/clientInfo",
                     ),
                     "io.modelcontextprotocol/clientCapabilities": (
-                        "undo",
+                        "drop_default",
                         None,
                         "drop RequestMetaObject.io.modelcontextprotocol/clientCapabilities",
                         False,
@@ -114,66 +114,68 @@ STEPS: Final[dict[str, dict[str, Any]]] = {
                     ),
                 }
             },
-            "CompleteResult": {"fields": {"resultType": ("undo", "complete", "drop CompleteResult.resultType", True)}},
+            "CompleteResult": {
+                "fields": {"resultType": ("drop_default", "complete", "drop CompleteResult.resultType", True)}
+            },
             "GetPromptRequestParams": {
                 "fields": {
-                    "_meta": ("hollow", ("type", "RequestMetaObject")),
+                    "_meta": ("drop_if_empty", ("type", "RequestMetaObject")),
                     "inputResponses": ("drop", "drop GetPromptRequestParams.inputResponses"),
                     "requestState": ("drop", "drop GetPromptRequestParams.requestState"),
                 }
             },
             "GetPromptResult": {
-                "fields": {"resultType": ("undo", "complete", "drop GetPromptResult.resultType", True)}
+                "fields": {"resultType": ("drop_default", "complete", "drop GetPromptResult.resultType", True)}
             },
-            "PaginatedRequestParams": {"fields": {"_meta": ("hollow", ("type", "RequestMetaObject"))}},
+            "PaginatedRequestParams": {"fields": {"_meta": ("drop_if_empty", ("type", "RequestMetaObject"))}},
             "ListPromptsResult": {
                 "fields": {
-                    "resultType": ("undo", "complete", "drop ListPromptsResult.resultType", True),
-                    "ttlMs": ("undo", 0, "drop ListPromptsResult.ttlMs", True),
-                    "cacheScope": ("undo", "private", "drop ListPromptsResult.cacheScope", True),
+                    "resultType": ("drop_default", "complete", "drop ListPromptsResult.resultType", True),
+                    "ttlMs": ("drop_default", 0, "drop ListPromptsResult.ttlMs", True),
+                    "cacheScope": ("drop_default", "private", "drop ListPromptsResult.cacheScope", True),
                 }
             },
             "ListResourcesResult": {
                 "fields": {
-                    "resultType": ("undo", "complete", "drop ListResourcesResult.resultType", True),
-                    "ttlMs": ("undo", 0, "drop ListResourcesResult.ttlMs", True),
-                    "cacheScope": ("undo", "private", "drop ListResourcesResult.cacheScope", True),
+                    "resultType": ("drop_default", "complete", "drop ListResourcesResult.resultType", True),
+                    "ttlMs": ("drop_default", 0, "drop ListResourcesResult.ttlMs", True),
+                    "cacheScope": ("drop_default", "private", "drop ListResourcesResult.cacheScope", True),
                 }
             },
             "ListResourceTemplatesResult": {
                 "fields": {
-                    "resultType": ("undo", "complete", "drop ListResourceTemplatesResult.resultType", True),
-                    "ttlMs": ("undo", 0, "drop ListResourceTemplatesResult.ttlMs", True),
-                    "cacheScope": ("undo", "private", "drop ListResourceTemplatesResult.cacheScope", True),
+                    "resultType": ("drop_default", "complete", "drop ListResourceTemplatesResult.resultType", True),
+                    "ttlMs": ("drop_default", 0, "drop ListResourceTemplatesResult.ttlMs", True),
+                    "cacheScope": ("drop_default", "private", "drop ListResourceTemplatesResult.cacheScope", True),
                 }
             },
             "ReadResourceRequestParams": {
                 "fields": {
-                    "_meta": ("hollow", ("type", "RequestMetaObject")),
+                    "_meta": ("drop_if_empty", ("type", "RequestMetaObject")),
                     "inputResponses": ("drop", "drop ReadResourceRequestParams.inputResponses"),
                     "requestState": ("drop", "drop ReadResourceRequestParams.requestState"),
                 }
             },
             "ReadResourceResult": {
                 "fields": {
-                    "resultType": ("undo", "complete", "drop ReadResourceResult.resultType", True),
-                    "ttlMs": ("undo", 0, "drop ReadResourceResult.ttlMs", True),
-                    "cacheScope": ("undo", "private", "drop ReadResourceResult.cacheScope", True),
+                    "resultType": ("drop_default", "complete", "drop ReadResourceResult.resultType", True),
+                    "ttlMs": ("drop_default", 0, "drop ReadResourceResult.ttlMs", True),
+                    "cacheScope": ("drop_default", "private", "drop ReadResourceResult.cacheScope", True),
                 }
             },
             "CallToolRequestParams": {
                 "fields": {
-                    "_meta": ("hollow", ("type", "RequestMetaObject")),
+                    "_meta": ("drop_if_empty", ("type", "RequestMetaObject")),
                     "inputResponses": ("drop", "drop CallToolRequestParams.inputResponses"),
                     "requestState": ("drop", "drop CallToolRequestParams.requestState"),
                 },
-                "spare": {"task": ("2025-11-25/TaskMetadata", "misfit CallToolRequestParams.task")},
+                "drop_misfits": {"task": ("2025-11-25/TaskMetadata", "misfit CallToolRequestParams.task")},
             },
             "CallToolResult": {
                 "fields": {
-                    "resultType": ("undo", "complete", "drop CallToolResult.resultType", True),
+                    "resultType": ("drop_default", "complete", "drop CallToolResult.resultType", True),
                     "structuredContent": (
-                        "fit",
+                        "match",
                         ("map", None),
                         None,
                         ("drop", "drop CallToolResult.structuredContent"),
@@ -182,41 +184,41 @@ STEPS: Final[dict[str, dict[str, Any]]] = {
             },
             "ListToolsResult": {
                 "fields": {
-                    "resultType": ("undo", "complete", "drop ListToolsResult.resultType", True),
-                    "ttlMs": ("undo", 0, "drop ListToolsResult.ttlMs", True),
-                    "cacheScope": ("undo", "private", "drop ListToolsResult.cacheScope", True),
-                    "tools": ("each", ("type", "Tool")),
+                    "resultType": ("drop_default", "complete", "drop ListToolsResult.resultType", True),
+                    "ttlMs": ("drop_default", 0, "drop ListToolsResult.ttlMs", True),
+                    "cacheScope": ("drop_default", "private", "drop ListToolsResult.cacheScope", True),
+                    "tools": ("items", ("type", "Tool")),
                 }
             },
             "Tool": {
                 "fields": {
                     "inputSchema": ("type", "ToolInputSchema"),
                     "outputSchema": (
-                        "fit",
+                        "match",
                         "2025-11-25/ToolOutputSchema",
                         ("type", "ToolOutputSchema"),
                         ("drop", "drop Tool.outputSchema"),
                     ),
                 },
-                "spare": {"execution": ("2025-11-25/ToolExecution", "misfit Tool.execution")},
+                "drop_misfits": {"execution": ("2025-11-25/ToolExecution", "misfit Tool.execution")},
             },
             "ToolInputSchema": {
-                "spare": {
+                "drop_misfits": {
                     "properties": (("map", ("map", None)), "misfit ToolInputSchema.properties"),
                     "required": (("list", "string"), "misfit ToolInputSchema.required"),
                 }
             },
             "ToolOutputSchema": {
-                "adds": {"type": ("value", "object")},
-                "spare": {
+                "add": {"type": ("value", "object")},
+                "drop_misfits": {
                     "type": (("values", "object"), "misfit ToolOutputSchema.type"),
                     "properties": (("map", ("map", None)), "misfit ToolOutputSchema.properties"),
                     "required": (("list", "string"), "misfit ToolOutputSchema.required"),
                 },
             },
             "CreateMessageRequestParams": {
-                "fields": {"messages": ("each", ("type", "SamplingMessage")), "tools": ("each", ("type", "Tool"))},
-                "spare": {
+                "fields": {"messages": ("items", ("type", "SamplingMessage")), "tools": ("items", ("type", "Tool"))},
+                "drop_misfits": {
                     "_meta": ("2025-11-25/RequestMetaObject", "misfit CreateMessageRequestParams._meta"),
                     "task": ("2025-11-25/TaskMetadata", "misfit CreateMessageRequestParams.task"),
                 },
@@ -224,7 +226,7 @@ STEPS: Final[dict[str, dict[str, Any]]] = {
             "SamplingMessage": {
                 "fields": {
                     "content": (
-                        "arms",
+                        "one_of",
                         (
                             ("2026-07-28/ToolUseContent", None),
                             ("2026-07-28/ImageContent", None),
@@ -235,7 +237,7 @@ STEPS: Final[dict[str, dict[str, Any]]] = {
                                 (
                                     "list",
                                     (
-                                        "one of",
+                                        "one_of",
                                         "2026-07-28/TextContent",
                                         "2026-07-28/ImageContent",
                                         "2026-07-28/AudioContent",
@@ -243,7 +245,7 @@ STEPS: Final[dict[str, dict[str, Any]]] = {
                                         "2026-07-28/ToolResultContent",
                                     ),
                                 ),
-                                ("each", ("tag", "type", {"tool_result": ("type", "ToolResultContent")})),
+                                ("items", ("tag", "type", {"tool_result": ("type", "ToolResultContent")})),
                             ),
                         ),
                     )
@@ -252,7 +254,7 @@ STEPS: Final[dict[str, dict[str, Any]]] = {
             "ToolResultContent": {
                 "fields": {
                     "structuredContent": (
-                        "fit",
+                        "match",
                         ("map", None),
                         None,
                         ("drop", "drop ToolResultContent.structuredContent"),
@@ -262,7 +264,7 @@ STEPS: Final[dict[str, dict[str, Any]]] = {
             "CreateMessageResult": {
                 "fields": {
                     "content": (
-                        "arms",
+                        "one_of",
                         (
                             ("2026-07-28/ToolUseContent", None),
                             ("2026-07-28/ImageContent", None),
@@ -273,7 +275,7 @@ STEPS: Final[dict[str, dict[str, Any]]] = {
                                 (
                                     "list",
                                     (
-                                        "one of",
+                                        "one_of",
                                         "2026-07-28/TextContent",
                                         "2026-07-28/ImageContent",
                                         "2026-07-28/AudioContent",
@@ -281,7 +283,7 @@ STEPS: Final[dict[str, dict[str, Any]]] = {
                                         "2026-07-28/ToolResultContent",
                                     ),
                                 ),
-                                ("each", ("tag", "type", {"tool_result": ("type", "ToolResultContent")})),
+                                ("items", ("tag", "type", {"tool_result": ("type", "ToolResultContent")})),
                             ),
                         ),
                     )
@@ -289,52 +291,54 @@ STEPS: Final[dict[str, dict[str, Any]]] = {
             },
             "ListRootsRequestParams > RequestParams": {"fields": {"_meta": ("type", "map > RequestMetaObject")}},
             "map > RequestMetaObject": {
-                "spare": {"progressToken": (("one of", "string", "integer"), "misfit RequestMetaObject.progressToken")}
+                "drop_misfits": {
+                    "progressToken": (("one_of", "string", "integer"), "misfit RequestMetaObject.progressToken")
+                }
             },
-            "ListRootsResult": {"spare": {"_meta": (("map", None), "misfit ListRootsResult._meta")}},
+            "ListRootsResult": {"drop_misfits": {"_meta": (("map", None), "misfit ListRootsResult._meta")}},
             "ElicitRequestFormParams": {
-                "spare": {
+                "drop_misfits": {
                     "_meta": ("2025-11-25/RequestMetaObject", "misfit ElicitRequestFormParams._meta"),
                     "task": ("2025-11-25/TaskMetadata", "misfit ElicitRequestFormParams.task"),
                 }
             },
             "ElicitRequestURLParams": {
-                "adds": {"elicitationId": ("copy", "url")},
-                "spare": {
+                "add": {"elicitationId": ("copy", "url")},
+                "drop_misfits": {
                     "_meta": ("2025-11-25/RequestMetaObject", "misfit ElicitRequestURLParams._meta"),
                     "task": ("2025-11-25/TaskMetadata", "misfit ElicitRequestURLParams.task"),
                     "elicitationId": ("string", "misfit ElicitRequestURLParams.elicitationId"),
                 },
             },
-            "ElicitResult": {"spare": {"_meta": (("map", None), "misfit ElicitResult._meta")}},
+            "ElicitResult": {"drop_misfits": {"_meta": (("map", None), "misfit ElicitResult._meta")}},
             "ClientCapabilities": {
                 "fields": {
                     "roots": ("type", "ClientCapabilitiesRoots"),
                     "extensions": ("drop", "drop ClientCapabilities.extensions"),
                 },
-                "spare": {"tasks": ("2025-11-25/ClientCapabilitiesTasks", "misfit ClientCapabilities.tasks")},
+                "drop_misfits": {"tasks": ("2025-11-25/ClientCapabilitiesTasks", "misfit ClientCapabilities.tasks")},
             },
             "ClientCapabilitiesRoots": {
-                "spare": {"listChanged": ("boolean", "misfit ClientCapabilitiesRoots.listChanged")}
+                "drop_misfits": {"listChanged": ("boolean", "misfit ClientCapabilitiesRoots.listChanged")}
             },
             "ServerCapabilities": {
                 "fields": {"extensions": ("drop", "drop ServerCapabilities.extensions")},
-                "spare": {"tasks": ("2025-11-25/ServerCapabilitiesTasks", "misfit ServerCapabilities.tasks")},
+                "drop_misfits": {"tasks": ("2025-11-25/ServerCapabilitiesTasks", "misfit ServerCapabilities.tasks")},
             },
         },
         "records": {
             "2026-07-28/TextResourceContents": {
-                "requires": ["uri", "text"],
-                "has": {"uri": "string", "mimeType": "string", "_meta": ("map", None), "text": "string"},
+                "required": ["uri", "text"],
+                "properties": {"uri": "string", "mimeType": "string", "_meta": ("map", None), "text": "string"},
             },
             "2026-07-28/BlobResourceContents": {
-                "requires": ["uri", "blob"],
-                "has": {"uri": "string", "mimeType": "string", "_meta": ("map", None), "blob": "string"},
+                "required": ["uri", "blob"],
+                "properties": {"uri": "string", "mimeType": "string", "_meta": ("map", None), "blob": "string"},
             },
-            "2025-11-25/TaskMetadata": {"requires": [], "has": {"ttl": "integer"}},
+            "2025-11-25/TaskMetadata": {"required": [], "properties": {"ttl": "integer"}},
             "2025-11-25/ToolOutputSchema": {
-                "requires": ["type"],
-                "has": {
+                "required": ["type"],
+                "properties": {
                     "$schema": "string",
                     "type": ("values", "object"),
                     "properties": ("map", ("map", None)),
@@ -342,12 +346,12 @@ STEPS: Final[dict[str, dict[str, Any]]] = {
                 },
             },
             "2025-11-25/ToolExecution": {
-                "requires": [],
-                "has": {"taskSupport": ("values", "forbidden", "optional", "required")},
+                "required": [],
+                "properties": {"taskSupport": ("values", "forbidden", "optional", "required")},
             },
             "2026-07-28/ToolUseContent": {
-                "requires": ["type", "id", "name", "input"],
-                "has": {
+                "required": ["type", "id", "name", "input"],
+                "properties": {
                     "type": ("values", "tool_use"),
                     "id": "string",
                     "name": "string",
@@ -356,8 +360,8 @@ STEPS: Final[dict[str, dict[str, Any]]] = {
                 },
             },
             "2026-07-28/ImageContent": {
-                "requires": ["type", "data", "mimeType"],
-                "has": {
+                "required": ["type", "data", "mimeType"],
+                "properties": {
                     "type": ("values", "image"),
                     "data": "string",
                     "mimeType": "string",
@@ -366,16 +370,16 @@ STEPS: Final[dict[str, dict[str, Any]]] = {
                 },
             },
             "2026-07-28/Annotations": {
-                "requires": [],
-                "has": {
+                "required": [],
+                "properties": {
                     "audience": ("list", ("values", "user", "assistant")),
-                    "priority": ("between", "number", 0, 1),
+                    "priority": ("range", "number", 0, 1),
                     "lastModified": "string",
                 },
             },
             "2026-07-28/AudioContent": {
-                "requires": ["type", "data", "mimeType"],
-                "has": {
+                "required": ["type", "data", "mimeType"],
+                "properties": {
                     "type": ("values", "audio"),
                     "data": "string",
                     "mimeType": "string",
@@ -384,14 +388,14 @@ STEPS: Final[dict[str, dict[str, Any]]] = {
                 },
             },
             "2026-07-28/ToolResultContent": {
-                "requires": ["type", "toolUseId", "content"],
-                "has": {
+                "required": ["type", "toolUseId", "content"],
+                "properties": {
                     "type": ("values", "tool_result"),
                     "toolUseId": "string",
                     "content": (
                         "list",
                         (
-                            "one of",
+                            "one_of",
                             "2026-07-28/TextContent",
                             "2026-07-28/ImageContent",
                             "2026-07-28/AudioContent",
@@ -404,8 +408,8 @@ STEPS: Final[dict[str, dict[str, Any]]] = {
                 },
             },
             "2026-07-28/TextContent": {
-                "requires": ["type", "text"],
-                "has": {
+                "required": ["type", "text"],
+                "properties": {
                     "type": ("values", "text"),
                     "text": "string",
                     "annotations": "2026-07-28/Annotations",
@@ -413,8 +417,8 @@ STEPS: Final[dict[str, dict[str, Any]]] = {
                 },
             },
             "2026-07-28/ResourceLink": {
-                "requires": ["name", "uri", "type"],
-                "has": {
+                "required": ["name", "uri", "type"],
+                "properties": {
                     "name": "string",
                     "title": "string",
                     "icons": ("list", "2026-07-28/Icon"),
@@ -428,8 +432,8 @@ STEPS: Final[dict[str, dict[str, Any]]] = {
                 },
             },
             "2026-07-28/Icon": {
-                "requires": ["src"],
-                "has": {
+                "required": ["src"],
+                "properties": {
                     "src": "string",
                     "mimeType": "string",
                     "sizes": ("list", "string"),
@@ -437,18 +441,21 @@ STEPS: Final[dict[str, dict[str, Any]]] = {
                 },
             },
             "2026-07-28/EmbeddedResource": {
-                "requires": ["type", "resource"],
-                "has": {
+                "required": ["type", "resource"],
+                "properties": {
                     "type": ("values", "resource"),
-                    "resource": ("one of", "2026-07-28/TextResourceContents", "2026-07-28/BlobResourceContents"),
+                    "resource": ("one_of", "2026-07-28/TextResourceContents", "2026-07-28/BlobResourceContents"),
                     "annotations": "2026-07-28/Annotations",
                     "_meta": ("map", None),
                 },
             },
-            "2025-11-25/RequestMetaObject": {"requires": [], "has": {"progressToken": ("one of", "string", "integer")}},
+            "2025-11-25/RequestMetaObject": {
+                "required": [],
+                "properties": {"progressToken": ("one_of", "string", "integer")},
+            },
             "2026-07-28/UntitledSingleSelectEnumSchema": {
-                "requires": ["type", "enum"],
-                "has": {
+                "required": ["type", "enum"],
+                "properties": {
                     "type": ("values", "string"),
                     "title": "string",
                     "description": "string",
@@ -457,8 +464,8 @@ STEPS: Final[dict[str, dict[str, Any]]] = {
                 },
             },
             "2026-07-28/TitledSingleSelectEnumSchema": {
-                "requires": ["type", "oneOf"],
-                "has": {
+                "required": ["type", "oneOf"],
+                "properties": {
                     "type": ("values", "string"),
                     "title": "string",
                     "description": "string",
@@ -466,10 +473,13 @@ STEPS: Final[dict[str, dict[str, Any]]] = {
                     "default": "string",
                 },
             },
-            "2026-07-28/EnumOption": {"requires": ["const", "title"], "has": {"const": "string", "title": "string"}},
+            "2026-07-28/EnumOption": {
+                "required": ["const", "title"],
+                "properties": {"const": "string", "title": "string"},
+            },
             "2026-07-28/UntitledMultiSelectEnumSchema": {
-                "requires": ["type", "items"],
-                "has": {
+                "required": ["type", "items"],
+                "properties": {
                     "type": ("values", "array"),
                     "title": "string",
                     "description": "string",
@@ -480,12 +490,12 @@ STEPS: Final[dict[str, dict[str, Any]]] = {
                 },
             },
             "2026-07-28/UntitledEnumItems": {
-                "requires": ["type", "enum"],
-                "has": {"type": ("values", "string"), "enum": ("list", "string")},
+                "required": ["type", "enum"],
+                "properties": {"type": ("values", "string"), "enum": ("list", "string")},
             },
             "2026-07-28/TitledMultiSelectEnumSchema": {
-                "requires": ["type", "items"],
-                "has": {
+                "required": ["type", "items"],
+                "properties": {
                     "type": ("values", "array"),
                     "title": "string",
                     "description": "string",
@@ -495,10 +505,13 @@ STEPS: Final[dict[str, dict[str, Any]]] = {
                     "default": ("list", "string"),
                 },
             },
-            "2026-07-28/TitledEnumItems": {"requires": ["anyOf"], "has": {"anyOf": ("list", "2026-07-28/EnumOption")}},
+            "2026-07-28/TitledEnumItems": {
+                "required": ["anyOf"],
+                "properties": {"anyOf": ("list", "2026-07-28/EnumOption")},
+            },
             "2026-07-28/LegacyTitledEnumSchema": {
-                "requires": ["type", "enum"],
-                "has": {
+                "required": ["type", "enum"],
+                "properties": {
                     "type": ("values", "string"),
                     "title": "string",
                     "description": "string",
@@ -508,8 +521,8 @@ STEPS: Final[dict[str, dict[str, Any]]] = {
                 },
             },
             "2026-07-28/StringSchema": {
-                "requires": ["type"],
-                "has": {
+                "required": ["type"],
+                "properties": {
                     "type": ("values", "string"),
                     "title": "string",
                     "description": "string",
@@ -520,8 +533,8 @@ STEPS: Final[dict[str, dict[str, Any]]] = {
                 },
             },
             "2026-07-28/NumberSchema": {
-                "requires": ["type"],
-                "has": {
+                "required": ["type"],
+                "properties": {
                     "type": ("values", "number", "integer"),
                     "title": "string",
                     "description": "string",
@@ -531,8 +544,8 @@ STEPS: Final[dict[str, dict[str, Any]]] = {
                 },
             },
             "2026-07-28/BooleanSchema": {
-                "requires": ["type"],
-                "has": {
+                "required": ["type"],
+                "properties": {
                     "type": ("values", "boolean"),
                     "title": "string",
                     "description": "string",
@@ -540,26 +553,26 @@ STEPS: Final[dict[str, dict[str, Any]]] = {
                 },
             },
             "2026-07-28/ElicitRequestURLParams": {
-                "requires": ["mode", "message", "url"],
-                "has": {"mode": ("values", "url"), "message": "string", "url": "string"},
+                "required": ["mode", "message", "url"],
+                "properties": {"mode": ("values", "url"), "message": "string", "url": "string"},
             },
             "2026-07-28/ElicitRequestFormParams": {
-                "requires": ["message", "requestedSchema"],
-                "has": {
+                "required": ["message", "requestedSchema"],
+                "properties": {
                     "mode": ("values", "form"),
                     "message": "string",
                     "requestedSchema": "2026-07-28/RequestedSchema",
                 },
             },
             "2026-07-28/RequestedSchema": {
-                "requires": ["type", "properties"],
-                "has": {
+                "required": ["type", "properties"],
+                "properties": {
                     "$schema": "string",
                     "type": ("values", "object"),
                     "properties": (
                         "map",
                         (
-                            "one of",
+                            "one_of",
                             "2026-07-28/StringSchema",
                             "2026-07-28/NumberSchema",
                             "2026-07-28/BooleanSchema",
@@ -574,97 +587,100 @@ STEPS: Final[dict[str, dict[str, Any]]] = {
                 },
             },
             "2025-11-25/ClientCapabilitiesTasks": {
-                "requires": [],
-                "has": {
+                "required": [],
+                "properties": {
                     "list": ("map", None),
                     "cancel": ("map", None),
                     "requests": "2025-11-25/ClientCapabilitiesTasksRequests",
                 },
             },
             "2025-11-25/ClientCapabilitiesTasksRequests": {
-                "requires": [],
-                "has": {
+                "required": [],
+                "properties": {
                     "sampling": "2025-11-25/ClientCapabilitiesTasksRequestsSampling",
                     "elicitation": "2025-11-25/ClientCapabilitiesTasksRequestsElicitation",
                 },
             },
             "2025-11-25/ClientCapabilitiesTasksRequestsSampling": {
-                "requires": [],
-                "has": {"createMessage": ("map", None)},
+                "required": [],
+                "properties": {"createMessage": ("map", None)},
             },
-            "2025-11-25/ClientCapabilitiesTasksRequestsElicitation": {"requires": [], "has": {"create": ("map", None)}},
+            "2025-11-25/ClientCapabilitiesTasksRequestsElicitation": {
+                "required": [],
+                "properties": {"create": ("map", None)},
+            },
             "2025-11-25/ServerCapabilitiesTasks": {
-                "requires": [],
-                "has": {
+                "required": [],
+                "properties": {
                     "list": ("map", None),
                     "cancel": ("map", None),
                     "requests": "2025-11-25/ServerCapabilitiesTasksRequests",
                 },
             },
             "2025-11-25/ServerCapabilitiesTasksRequests": {
-                "requires": [],
-                "has": {"tools": "2025-11-25/ServerCapabilitiesTasksRequestsTools"},
+                "required": [],
+                "properties": {"tools": "2025-11-25/ServerCapabilitiesTasksRequestsTools"},
             },
-            "2025-11-25/ServerCapabilitiesTasksRequestsTools": {"requires": [], "has": {"call": ("map", None)}},
+            "2025-11-25/ServerCapabilitiesTasksRequestsTools": {"required": [], "properties": {"call": ("map", None)}},
         },
         "rules": {
-            "method server/discover": "Each side opens the conversation as its lifecycle says.",
-            "drop RequestMetaObject.io.modelcontextprotocol/protocolVersion": "2025-11-25 has no such property.",
-            "drop RequestMetaObject.io.modelcontextprotocol/clientInfo": "2025-11-25 has no such property.",
-            "drop RequestMetaObject.io.modelcontextprotocol/clientCapabilities": "2025-11-25 has no such property.",
-            "drop RequestMetaObject.io.modelcontextprotocol/logLevel": "2025-11-25 has no such property.",
-            "drop CompleteResult.resultType": "2025-11-25 has no such property.",
-            "drop GetPromptRequestParams.inputResponses": "2025-11-25 has no such property.",
-            "drop GetPromptRequestParams.requestState": "2025-11-25 has no such property.",
-            "drop GetPromptResult.resultType": "2025-11-25 has no such property.",
-            "refuse InputRequiredResult": "2025-11-25 has no such answer.",
-            "drop ListPromptsResult.resultType": "2025-11-25 has no such property.",
-            "drop ListPromptsResult.ttlMs": "2025-11-25 has no such property.",
-            "drop ListPromptsResult.cacheScope": "2025-11-25 has no such property.",
-            "drop ListResourcesResult.resultType": "2025-11-25 has no such property.",
-            "drop ListResourcesResult.ttlMs": "2025-11-25 has no such property.",
-            "drop ListResourcesResult.cacheScope": "2025-11-25 has no such property.",
-            "drop ListResourceTemplatesResult.resultType": "2025-11-25 has no such property.",
-            "drop ListResourceTemplatesResult.ttlMs": "2025-11-25 has no such property.",
-            "drop ListResourceTemplatesResult.cacheScope": "2025-11-25 has no such property.",
-            "drop ReadResourceRequestParams.inputResponses": "2025-11-25 has no such property.",
-            "drop ReadResourceRequestParams.requestState": "2025-11-25 has no such property.",
-            "drop ReadResourceResult.resultType": "2025-11-25 has no such property.",
-            "drop ReadResourceResult.ttlMs": "2025-11-25 has no such property.",
-            "drop ReadResourceResult.cacheScope": "2025-11-25 has no such property.",
-            "method subscriptions/listen": "The runtime keeps what a session watches, and what a listener has chosen, and tells both.",
-            "drop CallToolRequestParams.inputResponses": "2025-11-25 has no such property.",
-            "drop CallToolRequestParams.requestState": "2025-11-25 has no such property.",
-            "misfit CallToolRequestParams.task": "It is not what 2025-11-25 means by it.",
-            "drop CallToolResult.resultType": "2025-11-25 has no such property.",
-            "drop CallToolResult.structuredContent": "Structured content had to be an object, or was unknown; the content says the same in text.",
-            "drop ListToolsResult.resultType": "2025-11-25 has no such property.",
-            "drop ListToolsResult.ttlMs": "2025-11-25 has no such property.",
-            "drop ListToolsResult.cacheScope": "2025-11-25 has no such property.",
-            "misfit ToolInputSchema.properties": "It is not what 2025-11-25 means by it.",
-            "misfit ToolInputSchema.required": "It is not what 2025-11-25 means by it.",
-            "misfit ToolOutputSchema.type": "It is not what 2025-11-25 means by it.",
-            "misfit ToolOutputSchema.properties": "It is not what 2025-11-25 means by it.",
-            "misfit ToolOutputSchema.required": "It is not what 2025-11-25 means by it.",
-            "drop Tool.outputSchema": "Structured content had to be an object, so a schema of anything else describes nothing there.",
-            "misfit Tool.execution": "It is not what 2025-11-25 means by it.",
-            "drop ToolResultContent.structuredContent": "Structured content had to be an object; the content says the same in text.",
-            "misfit CreateMessageRequestParams._meta": "It is not what 2025-11-25 means by it.",
-            "misfit CreateMessageRequestParams.task": "It is not what 2025-11-25 means by it.",
-            "misfit RequestMetaObject.progressToken": "It is not what 2025-11-25 means by it.",
-            "misfit ListRootsResult._meta": "It is not what 2025-11-25 means by it.",
-            "misfit ElicitRequestFormParams._meta": "It is not what 2025-11-25 means by it.",
-            "misfit ElicitRequestFormParams.task": "It is not what 2025-11-25 means by it.",
-            "misfit ElicitRequestURLParams._meta": "It is not what 2025-11-25 means by it.",
-            "misfit ElicitRequestURLParams.task": "It is not what 2025-11-25 means by it.",
-            "misfit ElicitRequestURLParams.elicitationId": "It is not what 2025-11-25 means by it.",
-            "misfit ElicitResult._meta": "It is not what 2025-11-25 means by it.",
-            "method notifications/subscriptions/acknowledged": "2025-11-25 has no such method.",
-            "misfit ClientCapabilitiesRoots.listChanged": "It is not what 2025-11-25 means by it.",
-            "drop ClientCapabilities.extensions": "2025-11-25 has no such property.",
-            "misfit ClientCapabilities.tasks": "It is not what 2025-11-25 means by it.",
-            "drop ServerCapabilities.extensions": "2025-11-25 has no such property.",
-            "misfit ServerCapabilities.tasks": "It is not what 2025-11-25 means by it.",
+            "method server/discover": "Each side opens the connection as its lifecycle defines.",
+            "drop RequestMetaObject.io.modelcontextprotocol/protocolVersion": "2025-11-25 does not define this property.",
+            "drop RequestMetaObject.io.modelcontextprotocol/clientInfo": "2025-11-25 does not define this property.",
+            "drop RequestMetaObject.io.modelcontextprotocol/clientCapabilities": "2025-11-25 does not define this property.",
+            "drop RequestMetaObject.io.modelcontextprotocol/logLevel": "2025-11-25 does not define this property.",
+            "drop CompleteResult.resultType": "2025-11-25 does not define this property.",
+            "drop GetPromptRequestParams.inputResponses": "2025-11-25 does not define this property.",
+            "drop GetPromptRequestParams.requestState": "2025-11-25 does not define this property.",
+            "drop GetPromptResult.resultType": "2025-11-25 does not define this property.",
+            "refuse InputRequiredResult": "2025-11-25 does not define this result type.",
+            "drop ListPromptsResult.resultType": "2025-11-25 does not define this property.",
+            "drop ListPromptsResult.ttlMs": "2025-11-25 does not define this property.",
+            "drop ListPromptsResult.cacheScope": "2025-11-25 does not define this property.",
+            "drop ListResourcesResult.resultType": "2025-11-25 does not define this property.",
+            "drop ListResourcesResult.ttlMs": "2025-11-25 does not define this property.",
+            "drop ListResourcesResult.cacheScope": "2025-11-25 does not define this property.",
+            "drop ListResourceTemplatesResult.resultType": "2025-11-25 does not define this property.",
+            "drop ListResourceTemplatesResult.ttlMs": "2025-11-25 does not define this property.",
+            "drop ListResourceTemplatesResult.cacheScope": "2025-11-25 does not define this property.",
+            "drop ReadResourceRequestParams.inputResponses": "2025-11-25 does not define this property.",
+            "drop ReadResourceRequestParams.requestState": "2025-11-25 does not define this property.",
+            "drop ReadResourceResult.resultType": "2025-11-25 does not define this property.",
+            "drop ReadResourceResult.ttlMs": "2025-11-25 does not define this property.",
+            "drop ReadResourceResult.cacheScope": "2025-11-25 does not define this property.",
+            "method subscriptions/listen": "The runtime stores the subscriptions of both lifecycles and sends the notifications for both.",
+            "drop CallToolRequestParams.inputResponses": "2025-11-25 does not define this property.",
+            "drop CallToolRequestParams.requestState": "2025-11-25 does not define this property.",
+            "misfit CallToolRequestParams.task": "2025-11-25 defines this property with another type.",
+            "drop CallToolResult.resultType": "2025-11-25 does not define this property.",
+            "drop CallToolResult.structuredContent": "Older revisions require structured content to be an object or do not define it; `content` has the same as text.",
+            "drop ListToolsResult.resultType": "2025-11-25 does not define this property.",
+            "drop ListToolsResult.ttlMs": "2025-11-25 does not define this property.",
+            "drop ListToolsResult.cacheScope": "2025-11-25 does not define this property.",
+            "misfit ToolInputSchema.properties": "2025-11-25 defines this property with another type.",
+            "misfit ToolInputSchema.required": "2025-11-25 defines this property with another type.",
+            "misfit ToolOutputSchema.type": "2025-11-25 defines this property with another type.",
+            "misfit ToolOutputSchema.properties": "2025-11-25 defines this property with another type.",
+            "misfit ToolOutputSchema.required": "2025-11-25 defines this property with another type.",
+            "drop Tool.outputSchema": "Older revisions require structured content to be an object; a schema of another type describes nothing there.",
+            "misfit Tool.execution": "2025-11-25 defines this property with another type.",
+            "drop ToolResultContent.structuredContent": "Older revisions require structured content to be an object; `content` has the same as text.",
+            "misfit CreateMessageRequestParams._meta": "2025-11-25 defines this property with another type.",
+            "misfit CreateMessageRequestParams.task": "2025-11-25 defines this property with another type.",
+            "misfit RequestMetaObject.progressToken": "2025-11-25 defines this property with another type.",
+            "misfit ListRootsResult._meta": "2025-11-25 defines this property with another type.",
+            "misfit ElicitRequestFormParams._meta": "2025-11-25 defines this property with another type.",
+            "misfit ElicitRequestFormParams.task": "2025-11-25 defines this property with another type.",
+            "misfit ElicitRequestURLParams._meta": "2025-11-25 defines this property with another type.",
+            "misfit ElicitRequestURLParams.task": "2025-11-25 defines this property with another type.",
+            "misfit ElicitRequestURLParams.elicitationId": "2025-11-25 defines this property with another type.",
+            "misfit ElicitResult._meta": "2025-11-25 defines this property with another type.",
+            "method notifications/subscriptions/acknowledged": "2025-11-25 does not define this method.",
+            "misfit ClientCapabilitiesRoots.listChanged": "2025-11-25 defines this property with another type.",
+            "drop ClientCapabilities.extensions": "2025-11-25 does not define this property.",
+            "misfit ClientCapabilities.tasks": "2025-11-25 defines this property with another type.",
+            "drop ServerCapabilities.extensions": "2025-11-25 does not define this property.",
+            "misfit ServerCapabilities.tasks": "2025-11-25 defines this property with another type.",
         },
     },
     "2026-07-28": {
@@ -718,7 +734,7 @@ STEPS: Final[dict[str, dict[str, Any]]] = {
                 "roots/list": {"results": {"": ("type", "ListRootsResult")}},
                 "elicitation/create": {
                     "params": (
-                        "arms",
+                        "one_of",
                         (
                             ("2025-11-25/ElicitRequestURLParams", ("type", "ElicitRequestURLParams")),
                             ("2025-11-25/ElicitRequestFormParams", ("type", "ElicitRequestFormParams")),
@@ -738,7 +754,7 @@ STEPS: Final[dict[str, dict[str, Any]]] = {
                 "notifications/prompts/list_changed": {"params": ("type", "NotificationParams")},
             },
         },
-        "gone": {
+        "removed_methods": {
             "client_to_server": {
                 "ping": ("runtime", "method ping"),
                 "initialize": ("runtime", "method initialize"),
@@ -767,14 +783,14 @@ STEPS: Final[dict[str, dict[str, Any]]] = {
         "types": {
             "CompleteRequestParams": {
                 "fields": {"_meta": ("type", "RequestMetaObject")},
-                "adds": {"_meta": ("value", {})},
+                "add": {"_meta": ("value", {})},
             },
             "RequestMetaObject": {
-                "adds": {
-                    "io.modelcontextprotocol/protocolVersion": ("given", "revision"),
-                    "io.modelcontextprotocol/clientCapabilities": ("given", "client_capabilities"),
+                "add": {
+                    "io.modelcontextprotocol/protocolVersion": ("provided", "revision"),
+                    "io.modelcontextprotocol/clientCapabilities": ("provided", "client_capabilities"),
                 },
-                "spare": {
+                "drop_misfits": {
                     "io.modelcontextprotocol/protocolVersion": (
                         "string",
                         "misfit RequestMetaObject.io.modelcontextprotocol/protocolVersion",
@@ -795,27 +811,27 @@ STEPS: Final[dict[str, dict[str, Any]]] = {
             },
             "CompleteResult": {
                 "fields": {"_meta": ("type", "map > ResultMetaObject"), "completion": ("type", "Completion")},
-                "adds": {"resultType": ("value", "complete")},
-                "spare": {"resultType": ("string", "misfit CompleteResult.resultType")},
+                "add": {"resultType": ("value", "complete")},
+                "drop_misfits": {"resultType": ("string", "misfit CompleteResult.resultType")},
             },
             "map > ResultMetaObject": {
-                "spare": {
+                "drop_misfits": {
                     "io.modelcontextprotocol/serverInfo": (
                         "2026-07-28/Implementation",
                         "misfit ResultMetaObject.io.modelcontextprotocol/serverInfo",
                     )
                 }
             },
-            "Completion": {"fields": {"values": ("head", 100, None, "head Completion.values")}},
+            "Completion": {"fields": {"values": ("truncate", 100, None, "truncate Completion.values")}},
             "GetPromptRequestParams": {
                 "fields": {"_meta": ("type", "RequestMetaObject")},
-                "adds": {"_meta": ("value", {})},
-                "spare": {
+                "add": {"_meta": ("value", {})},
+                "drop_misfits": {
                     "inputResponses": (
                         (
                             "map",
                             (
-                                "one of",
+                                "one_of",
                                 "2026-07-28/CreateMessageResult",
                                 "2026-07-28/ListRootsResult",
                                 "2026-07-28/ElicitResult",
@@ -828,61 +844,49 @@ STEPS: Final[dict[str, dict[str, Any]]] = {
             },
             "GetPromptResult": {
                 "fields": {"_meta": ("type", "map > ResultMetaObject")},
-                "adds": {"resultType": ("value", "complete")},
-                "spare": {"resultType": ("string", "misfit GetPromptResult.resultType")},
+                "add": {"resultType": ("value", "complete")},
+                "drop_misfits": {"resultType": ("string", "misfit GetPromptResult.resultType")},
             },
             "PaginatedRequestParams": {
                 "fields": {"_meta": ("type", "RequestMetaObject")},
-                "adds": {"_meta": ("value", {})},
+                "add": {"_meta": ("value", {})},
             },
             "ListPromptsResult": {
                 "fields": {"_meta": ("type", "map > ResultMetaObject")},
-                "adds": {
-                    "resultType": ("value", "complete"),
-                    "ttlMs": ("value", 0),
-                    "cacheScope": ("value", "private"),
-                },
-                "spare": {
+                "add": {"resultType": ("value", "complete"), "ttlMs": ("value", 0), "cacheScope": ("value", "private")},
+                "drop_misfits": {
                     "resultType": ("string", "misfit ListPromptsResult.resultType"),
-                    "ttlMs": (("between", "integer", 0, None), "misfit ListPromptsResult.ttlMs"),
+                    "ttlMs": (("range", "integer", 0, None), "misfit ListPromptsResult.ttlMs"),
                     "cacheScope": (("values", "public", "private"), "misfit ListPromptsResult.cacheScope"),
                 },
             },
             "ListResourcesResult": {
                 "fields": {"_meta": ("type", "map > ResultMetaObject")},
-                "adds": {
-                    "resultType": ("value", "complete"),
-                    "ttlMs": ("value", 0),
-                    "cacheScope": ("value", "private"),
-                },
-                "spare": {
+                "add": {"resultType": ("value", "complete"), "ttlMs": ("value", 0), "cacheScope": ("value", "private")},
+                "drop_misfits": {
                     "resultType": ("string", "misfit ListResourcesResult.resultType"),
-                    "ttlMs": (("between", "integer", 0, None), "misfit ListResourcesResult.ttlMs"),
+                    "ttlMs": (("range", "integer", 0, None), "misfit ListResourcesResult.ttlMs"),
                     "cacheScope": (("values", "public", "private"), "misfit ListResourcesResult.cacheScope"),
                 },
             },
             "ListResourceTemplatesResult": {
                 "fields": {"_meta": ("type", "map > ResultMetaObject")},
-                "adds": {
-                    "resultType": ("value", "complete"),
-                    "ttlMs": ("value", 0),
-                    "cacheScope": ("value", "private"),
-                },
-                "spare": {
+                "add": {"resultType": ("value", "complete"), "ttlMs": ("value", 0), "cacheScope": ("value", "private")},
+                "drop_misfits": {
                     "resultType": ("string", "misfit ListResourceTemplatesResult.resultType"),
-                    "ttlMs": (("between", "integer", 0, None), "misfit ListResourceTemplatesResult.ttlMs"),
+                    "ttlMs": (("range", "integer", 0, None), "misfit ListResourceTemplatesResult.ttlMs"),
                     "cacheScope": (("values", "public", "private"), "misfit ListResourceTemplatesResult.cacheScope"),
                 },
             },
             "ReadResourceRequestParams": {
                 "fields": {"_meta": ("type", "RequestMetaObject")},
-                "adds": {"_meta": ("value", {})},
-                "spare": {
+                "add": {"_meta": ("value", {})},
+                "drop_misfits": {
                     "inputResponses": (
                         (
                             "map",
                             (
-                                "one of",
+                                "one_of",
                                 "2026-07-28/CreateMessageResult",
                                 "2026-07-28/ListRootsResult",
                                 "2026-07-28/ElicitResult",
@@ -895,26 +899,22 @@ STEPS: Final[dict[str, dict[str, Any]]] = {
             },
             "ReadResourceResult": {
                 "fields": {"_meta": ("type", "map > ResultMetaObject")},
-                "adds": {
-                    "resultType": ("value", "complete"),
-                    "ttlMs": ("value", 0),
-                    "cacheScope": ("value", "private"),
-                },
-                "spare": {
+                "add": {"resultType": ("value", "complete"), "ttlMs": ("value", 0), "cacheScope": ("value", "private")},
+                "drop_misfits": {
                     "resultType": ("string", "misfit ReadResourceResult.resultType"),
-                    "ttlMs": (("between", "integer", 0, None), "misfit ReadResourceResult.ttlMs"),
+                    "ttlMs": (("range", "integer", 0, None), "misfit ReadResourceResult.ttlMs"),
                     "cacheScope": (("values", "public", "private"), "misfit ReadResourceResult.cacheScope"),
                 },
             },
             "CallToolRequestParams": {
                 "fields": {"_meta": ("type", "RequestMetaObject"), "task": ("drop", "drop CallToolRequestParams.task")},
-                "adds": {"_meta": ("value", {})},
-                "spare": {
+                "add": {"_meta": ("value", {})},
+                "drop_misfits": {
                     "inputResponses": (
                         (
                             "map",
                             (
-                                "one of",
+                                "one_of",
                                 "2026-07-28/CreateMessageResult",
                                 "2026-07-28/ListRootsResult",
                                 "2026-07-28/ElicitResult",
@@ -927,33 +927,29 @@ STEPS: Final[dict[str, dict[str, Any]]] = {
             },
             "CallToolResult": {
                 "fields": {"_meta": ("type", "map > ResultMetaObject")},
-                "adds": {"resultType": ("value", "complete")},
-                "spare": {"resultType": ("string", "misfit CallToolResult.resultType")},
+                "add": {"resultType": ("value", "complete")},
+                "drop_misfits": {"resultType": ("string", "misfit CallToolResult.resultType")},
             },
             "ListToolsResult": {
-                "fields": {"_meta": ("type", "map > ResultMetaObject"), "tools": ("each", ("type", "Tool"))},
-                "adds": {
-                    "resultType": ("value", "complete"),
-                    "ttlMs": ("value", 0),
-                    "cacheScope": ("value", "private"),
-                },
-                "spare": {
+                "fields": {"_meta": ("type", "map > ResultMetaObject"), "tools": ("items", ("type", "Tool"))},
+                "add": {"resultType": ("value", "complete"), "ttlMs": ("value", 0), "cacheScope": ("value", "private")},
+                "drop_misfits": {
                     "resultType": ("string", "misfit ListToolsResult.resultType"),
-                    "ttlMs": (("between", "integer", 0, None), "misfit ListToolsResult.ttlMs"),
+                    "ttlMs": (("range", "integer", 0, None), "misfit ListToolsResult.ttlMs"),
                     "cacheScope": (("values", "public", "private"), "misfit ListToolsResult.cacheScope"),
                 },
             },
             "Tool": {
                 "fields": {
                     "execution": ("drop", "drop Tool.execution"),
-                    "outputSchema": ("fit", "2026-07-28/ToolOutputSchema", None, ("drop", "drop Tool.outputSchema")),
+                    "outputSchema": ("match", "2026-07-28/ToolOutputSchema", None, ("drop", "drop Tool.outputSchema")),
                 }
             },
             "CreateMessageRequestParams": {
                 "fields": {
                     "_meta": ("drop", "drop CreateMessageRequestParams._meta"),
                     "task": ("drop", "drop CreateMessageRequestParams.task"),
-                    "tools": ("each", ("type", "Tool")),
+                    "tools": ("items", ("type", "Tool")),
                 }
             },
             "ListRootsResult": {"fields": {"_meta": ("drop", "drop ListRootsResult._meta")}},
@@ -973,12 +969,12 @@ STEPS: Final[dict[str, dict[str, Any]]] = {
             "ElicitResult": {"fields": {"_meta": ("drop", "drop ElicitResult._meta")}},
             "CancelledNotificationParams": {
                 "fields": {"_meta": ("type", "map > NotificationMetaObject")},
-                "needs": {"requestId": "need CancelledNotificationParams.requestId"},
+                "require": {"requestId": "require CancelledNotificationParams.requestId"},
             },
             "map > NotificationMetaObject": {
-                "spare": {
+                "drop_misfits": {
                     "io.modelcontextprotocol/subscriptionId": (
-                        ("one of", "string", "integer"),
+                        ("one_of", "string", "integer"),
                         "misfit NotificationMetaObject.io.modelcontextprotocol/subscriptionId",
                     )
                 }
@@ -992,20 +988,20 @@ STEPS: Final[dict[str, dict[str, Any]]] = {
                     "roots": ("type", "ClientCapabilitiesRoots"),
                     "tasks": ("drop", "drop ClientCapabilities.tasks"),
                 },
-                "spare": {"extensions": (("map", ("map", None)), "misfit ClientCapabilities.extensions")},
+                "drop_misfits": {"extensions": (("map", ("map", None)), "misfit ClientCapabilities.extensions")},
             },
             "ClientCapabilitiesRoots": {
                 "fields": {"listChanged": ("drop", "drop ClientCapabilitiesRoots.listChanged")}
             },
             "ServerCapabilities": {
                 "fields": {"tasks": ("drop", "drop ServerCapabilities.tasks")},
-                "spare": {"extensions": (("map", ("map", None)), "misfit ServerCapabilities.extensions")},
+                "drop_misfits": {"extensions": (("map", ("map", None)), "misfit ServerCapabilities.extensions")},
             },
         },
         "records": {
             "2026-07-28/Implementation": {
-                "requires": ["name", "version"],
-                "has": {
+                "required": ["name", "version"],
+                "properties": {
                     "name": "string",
                     "title": "string",
                     "icons": ("list", "2026-07-28/Icon"),
@@ -1015,8 +1011,8 @@ STEPS: Final[dict[str, dict[str, Any]]] = {
                 },
             },
             "2026-07-28/Icon": {
-                "requires": ["src"],
-                "has": {
+                "required": ["src"],
+                "properties": {
                     "src": "string",
                     "mimeType": "string",
                     "sizes": ("list", "string"),
@@ -1024,8 +1020,8 @@ STEPS: Final[dict[str, dict[str, Any]]] = {
                 },
             },
             "2026-07-28/ClientCapabilities": {
-                "requires": [],
-                "has": {
+                "required": [],
+                "properties": {
                     "experimental": ("map", ("map", None)),
                     "roots": "2026-07-28/ClientCapabilitiesRoots",
                     "sampling": "2026-07-28/ClientCapabilitiesSampling",
@@ -1033,21 +1029,21 @@ STEPS: Final[dict[str, dict[str, Any]]] = {
                     "extensions": ("map", ("map", None)),
                 },
             },
-            "2026-07-28/ClientCapabilitiesRoots": {"requires": [], "has": {}},
+            "2026-07-28/ClientCapabilitiesRoots": {"required": [], "properties": {}},
             "2026-07-28/ClientCapabilitiesSampling": {
-                "requires": [],
-                "has": {"context": ("map", None), "tools": ("map", None)},
+                "required": [],
+                "properties": {"context": ("map", None), "tools": ("map", None)},
             },
             "2026-07-28/ClientCapabilitiesElicitation": {
-                "requires": [],
-                "has": {"form": ("map", None), "url": ("map", None)},
+                "required": [],
+                "properties": {"form": ("map", None), "url": ("map", None)},
             },
             "2026-07-28/CreateMessageResult": {
-                "requires": ["role", "content", "model"],
-                "has": {
+                "required": ["role", "content", "model"],
+                "properties": {
                     "role": ("values", "user", "assistant"),
                     "content": (
-                        "one of",
+                        "one_of",
                         "2026-07-28/TextContent",
                         "2026-07-28/ImageContent",
                         "2026-07-28/AudioContent",
@@ -1056,7 +1052,7 @@ STEPS: Final[dict[str, dict[str, Any]]] = {
                         (
                             "list",
                             (
-                                "one of",
+                                "one_of",
                                 "2026-07-28/TextContent",
                                 "2026-07-28/ImageContent",
                                 "2026-07-28/AudioContent",
@@ -1071,8 +1067,8 @@ STEPS: Final[dict[str, dict[str, Any]]] = {
                 },
             },
             "2026-07-28/TextContent": {
-                "requires": ["type", "text"],
-                "has": {
+                "required": ["type", "text"],
+                "properties": {
                     "type": ("values", "text"),
                     "text": "string",
                     "annotations": "2026-07-28/Annotations",
@@ -1080,16 +1076,16 @@ STEPS: Final[dict[str, dict[str, Any]]] = {
                 },
             },
             "2026-07-28/Annotations": {
-                "requires": [],
-                "has": {
+                "required": [],
+                "properties": {
                     "audience": ("list", ("values", "user", "assistant")),
-                    "priority": ("between", "number", 0, 1),
+                    "priority": ("range", "number", 0, 1),
                     "lastModified": "string",
                 },
             },
             "2026-07-28/ImageContent": {
-                "requires": ["type", "data", "mimeType"],
-                "has": {
+                "required": ["type", "data", "mimeType"],
+                "properties": {
                     "type": ("values", "image"),
                     "data": "string",
                     "mimeType": "string",
@@ -1098,8 +1094,8 @@ STEPS: Final[dict[str, dict[str, Any]]] = {
                 },
             },
             "2026-07-28/AudioContent": {
-                "requires": ["type", "data", "mimeType"],
-                "has": {
+                "required": ["type", "data", "mimeType"],
+                "properties": {
                     "type": ("values", "audio"),
                     "data": "string",
                     "mimeType": "string",
@@ -1108,8 +1104,8 @@ STEPS: Final[dict[str, dict[str, Any]]] = {
                 },
             },
             "2026-07-28/ToolUseContent": {
-                "requires": ["type", "id", "name", "input"],
-                "has": {
+                "required": ["type", "id", "name", "input"],
+                "properties": {
                     "type": ("values", "tool_use"),
                     "id": "string",
                     "name": "string",
@@ -1118,14 +1114,14 @@ STEPS: Final[dict[str, dict[str, Any]]] = {
                 },
             },
             "2026-07-28/ToolResultContent": {
-                "requires": ["type", "toolUseId", "content"],
-                "has": {
+                "required": ["type", "toolUseId", "content"],
+                "properties": {
                     "type": ("values", "tool_result"),
                     "toolUseId": "string",
                     "content": (
                         "list",
                         (
-                            "one of",
+                            "one_of",
                             "2026-07-28/TextContent",
                             "2026-07-28/ImageContent",
                             "2026-07-28/AudioContent",
@@ -1138,8 +1134,8 @@ STEPS: Final[dict[str, dict[str, Any]]] = {
                 },
             },
             "2026-07-28/ResourceLink": {
-                "requires": ["name", "uri", "type"],
-                "has": {
+                "required": ["name", "uri", "type"],
+                "properties": {
                     "name": "string",
                     "title": "string",
                     "icons": ("list", "2026-07-28/Icon"),
@@ -1153,38 +1149,38 @@ STEPS: Final[dict[str, dict[str, Any]]] = {
                 },
             },
             "2026-07-28/EmbeddedResource": {
-                "requires": ["type", "resource"],
-                "has": {
+                "required": ["type", "resource"],
+                "properties": {
                     "type": ("values", "resource"),
-                    "resource": ("one of", "2026-07-28/TextResourceContents", "2026-07-28/BlobResourceContents"),
+                    "resource": ("one_of", "2026-07-28/TextResourceContents", "2026-07-28/BlobResourceContents"),
                     "annotations": "2026-07-28/Annotations",
                     "_meta": ("map", None),
                 },
             },
             "2026-07-28/TextResourceContents": {
-                "requires": ["uri", "text"],
-                "has": {"uri": "string", "mimeType": "string", "_meta": ("map", None), "text": "string"},
+                "required": ["uri", "text"],
+                "properties": {"uri": "string", "mimeType": "string", "_meta": ("map", None), "text": "string"},
             },
             "2026-07-28/BlobResourceContents": {
-                "requires": ["uri", "blob"],
-                "has": {"uri": "string", "mimeType": "string", "_meta": ("map", None), "blob": "string"},
+                "required": ["uri", "blob"],
+                "properties": {"uri": "string", "mimeType": "string", "_meta": ("map", None), "blob": "string"},
             },
-            "2026-07-28/ListRootsResult": {"requires": ["roots"], "has": {"roots": ("list", "2026-07-28/Root")}},
+            "2026-07-28/ListRootsResult": {"required": ["roots"], "properties": {"roots": ("list", "2026-07-28/Root")}},
             "2026-07-28/Root": {
-                "requires": ["uri"],
-                "has": {"uri": "string", "name": "string", "_meta": ("map", None)},
+                "required": ["uri"],
+                "properties": {"uri": "string", "name": "string", "_meta": ("map", None)},
             },
             "2026-07-28/ElicitResult": {
-                "requires": ["action"],
-                "has": {
+                "required": ["action"],
+                "properties": {
                     "action": ("values", "accept", "decline", "cancel"),
-                    "content": ("map", ("one of", "string", "number", "boolean", ("list", "string"))),
+                    "content": ("map", ("one_of", "string", "number", "boolean", ("list", "string"))),
                 },
             },
-            "2026-07-28/ToolOutputSchema": {"requires": [], "has": {"$schema": "string"}},
+            "2026-07-28/ToolOutputSchema": {"required": [], "properties": {"$schema": "string"}},
             "2025-11-25/UntitledSingleSelectEnumSchema": {
-                "requires": ["type", "enum"],
-                "has": {
+                "required": ["type", "enum"],
+                "properties": {
                     "type": ("values", "string"),
                     "title": "string",
                     "description": "string",
@@ -1193,8 +1189,8 @@ STEPS: Final[dict[str, dict[str, Any]]] = {
                 },
             },
             "2025-11-25/TitledSingleSelectEnumSchema": {
-                "requires": ["type", "oneOf"],
-                "has": {
+                "required": ["type", "oneOf"],
+                "properties": {
                     "type": ("values", "string"),
                     "title": "string",
                     "description": "string",
@@ -1202,10 +1198,13 @@ STEPS: Final[dict[str, dict[str, Any]]] = {
                     "default": "string",
                 },
             },
-            "2025-11-25/EnumOption": {"requires": ["const", "title"], "has": {"const": "string", "title": "string"}},
+            "2025-11-25/EnumOption": {
+                "required": ["const", "title"],
+                "properties": {"const": "string", "title": "string"},
+            },
             "2025-11-25/UntitledMultiSelectEnumSchema": {
-                "requires": ["type", "items"],
-                "has": {
+                "required": ["type", "items"],
+                "properties": {
                     "type": ("values", "array"),
                     "title": "string",
                     "description": "string",
@@ -1216,12 +1215,12 @@ STEPS: Final[dict[str, dict[str, Any]]] = {
                 },
             },
             "2025-11-25/UntitledEnumItems": {
-                "requires": ["type", "enum"],
-                "has": {"type": ("values", "string"), "enum": ("list", "string")},
+                "required": ["type", "enum"],
+                "properties": {"type": ("values", "string"), "enum": ("list", "string")},
             },
             "2025-11-25/TitledMultiSelectEnumSchema": {
-                "requires": ["type", "items"],
-                "has": {
+                "required": ["type", "items"],
+                "properties": {
                     "type": ("values", "array"),
                     "title": "string",
                     "description": "string",
@@ -1231,10 +1230,13 @@ STEPS: Final[dict[str, dict[str, Any]]] = {
                     "default": ("list", "string"),
                 },
             },
-            "2025-11-25/TitledEnumItems": {"requires": ["anyOf"], "has": {"anyOf": ("list", "2025-11-25/EnumOption")}},
+            "2025-11-25/TitledEnumItems": {
+                "required": ["anyOf"],
+                "properties": {"anyOf": ("list", "2025-11-25/EnumOption")},
+            },
             "2025-11-25/LegacyTitledEnumSchema": {
-                "requires": ["type", "enum"],
-                "has": {
+                "required": ["type", "enum"],
+                "properties": {
                     "type": ("values", "string"),
                     "title": "string",
                     "description": "string",
@@ -1244,8 +1246,8 @@ STEPS: Final[dict[str, dict[str, Any]]] = {
                 },
             },
             "2025-11-25/StringSchema": {
-                "requires": ["type"],
-                "has": {
+                "required": ["type"],
+                "properties": {
                     "type": ("values", "string"),
                     "title": "string",
                     "description": "string",
@@ -1256,8 +1258,8 @@ STEPS: Final[dict[str, dict[str, Any]]] = {
                 },
             },
             "2025-11-25/NumberSchema": {
-                "requires": ["type"],
-                "has": {
+                "required": ["type"],
+                "properties": {
                     "type": ("values", "number", "integer"),
                     "title": "string",
                     "description": "string",
@@ -1267,8 +1269,8 @@ STEPS: Final[dict[str, dict[str, Any]]] = {
                 },
             },
             "2025-11-25/BooleanSchema": {
-                "requires": ["type"],
-                "has": {
+                "required": ["type"],
+                "properties": {
                     "type": ("values", "boolean"),
                     "title": "string",
                     "description": "string",
@@ -1276,8 +1278,8 @@ STEPS: Final[dict[str, dict[str, Any]]] = {
                 },
             },
             "2025-11-25/ElicitRequestURLParams": {
-                "requires": ["mode", "message", "elicitationId", "url"],
-                "has": {
+                "required": ["mode", "message", "elicitationId", "url"],
+                "properties": {
                     "_meta": "2025-11-25/RequestMetaObject",
                     "task": "2025-11-25/TaskMetadata",
                     "mode": ("values", "url"),
@@ -1286,11 +1288,14 @@ STEPS: Final[dict[str, dict[str, Any]]] = {
                     "url": "string",
                 },
             },
-            "2025-11-25/RequestMetaObject": {"requires": [], "has": {"progressToken": ("one of", "string", "integer")}},
-            "2025-11-25/TaskMetadata": {"requires": [], "has": {"ttl": "integer"}},
+            "2025-11-25/RequestMetaObject": {
+                "required": [],
+                "properties": {"progressToken": ("one_of", "string", "integer")},
+            },
+            "2025-11-25/TaskMetadata": {"required": [], "properties": {"ttl": "integer"}},
             "2025-11-25/ElicitRequestFormParams": {
-                "requires": ["message", "requestedSchema"],
-                "has": {
+                "required": ["message", "requestedSchema"],
+                "properties": {
                     "_meta": "2025-11-25/RequestMetaObject",
                     "task": "2025-11-25/TaskMetadata",
                     "mode": ("values", "form"),
@@ -1299,14 +1304,14 @@ STEPS: Final[dict[str, dict[str, Any]]] = {
                 },
             },
             "2025-11-25/RequestedSchema": {
-                "requires": ["type", "properties"],
-                "has": {
+                "required": ["type", "properties"],
+                "properties": {
                     "$schema": "string",
                     "type": ("values", "object"),
                     "properties": (
                         "map",
                         (
-                            "one of",
+                            "one_of",
                             "2025-11-25/StringSchema",
                             "2025-11-25/NumberSchema",
                             "2025-11-25/BooleanSchema",
@@ -1322,70 +1327,70 @@ STEPS: Final[dict[str, dict[str, Any]]] = {
             },
         },
         "rules": {
-            "method ping": "Each side answers this by itself.",
-            "method initialize": "Each side opens the conversation as its lifecycle says.",
-            "misfit RequestMetaObject.io.modelcontextprotocol/protocolVersion": "It is not what 2026-07-28 means by it.",
-            "misfit RequestMetaObject.io.modelcontextprotocol/clientInfo": "It is not what 2026-07-28 means by it.",
-            "misfit RequestMetaObject.io.modelcontextprotocol/clientCapabilities": "It is not what 2026-07-28 means by it.",
-            "misfit RequestMetaObject.io.modelcontextprotocol/logLevel": "It is not what 2026-07-28 means by it.",
-            "misfit ResultMetaObject.io.modelcontextprotocol/serverInfo": "It is not what 2026-07-28 means by it.",
-            "head Completion.values": "At most 100 items are allowed.",
-            "misfit CompleteResult.resultType": "It is not what 2026-07-28 means by it.",
-            "method logging/setLevel": "The runtime keeps the level and sends what it lets through.",
-            "misfit GetPromptRequestParams.inputResponses": "It is not what 2026-07-28 means by it.",
-            "misfit GetPromptRequestParams.requestState": "It is not what 2026-07-28 means by it.",
-            "misfit GetPromptResult.resultType": "It is not what 2026-07-28 means by it.",
-            "misfit ListPromptsResult.resultType": "It is not what 2026-07-28 means by it.",
-            "misfit ListPromptsResult.ttlMs": "It is not what 2026-07-28 means by it.",
-            "misfit ListPromptsResult.cacheScope": "It is not what 2026-07-28 means by it.",
-            "misfit ListResourcesResult.resultType": "It is not what 2026-07-28 means by it.",
-            "misfit ListResourcesResult.ttlMs": "It is not what 2026-07-28 means by it.",
-            "misfit ListResourcesResult.cacheScope": "It is not what 2026-07-28 means by it.",
-            "misfit ListResourceTemplatesResult.resultType": "It is not what 2026-07-28 means by it.",
-            "misfit ListResourceTemplatesResult.ttlMs": "It is not what 2026-07-28 means by it.",
-            "misfit ListResourceTemplatesResult.cacheScope": "It is not what 2026-07-28 means by it.",
-            "misfit ReadResourceRequestParams.inputResponses": "It is not what 2026-07-28 means by it.",
-            "misfit ReadResourceRequestParams.requestState": "It is not what 2026-07-28 means by it.",
-            "misfit ReadResourceResult.resultType": "It is not what 2026-07-28 means by it.",
-            "misfit ReadResourceResult.ttlMs": "It is not what 2026-07-28 means by it.",
-            "misfit ReadResourceResult.cacheScope": "It is not what 2026-07-28 means by it.",
-            "method resources/subscribe": "The runtime keeps what a session watches, and what a listener has chosen, and tells both.",
-            "method resources/unsubscribe": "The runtime keeps what a session watches, and what a listener has chosen, and tells both.",
-            "drop CallToolRequestParams.task": "Whoever has no tasks answers at once, and is to ignore that one was asked for.",
-            "misfit CallToolRequestParams.inputResponses": "It is not what 2026-07-28 means by it.",
-            "misfit CallToolRequestParams.requestState": "It is not what 2026-07-28 means by it.",
-            "misfit CallToolResult.resultType": "It is not what 2026-07-28 means by it.",
-            "refuse CreateTaskResult": "2026-07-28 has no such answer.",
-            "drop Tool.execution": "2026-07-28 has no such property.",
-            "drop Tool.outputSchema": "Structured content had to be an object, so a schema of anything else describes nothing there.",
-            "misfit ListToolsResult.resultType": "It is not what 2026-07-28 means by it.",
-            "misfit ListToolsResult.ttlMs": "It is not what 2026-07-28 means by it.",
-            "misfit ListToolsResult.cacheScope": "It is not what 2026-07-28 means by it.",
-            "method tasks/get": "2026-07-28 has no such method.",
-            "method tasks/result": "2026-07-28 has no such method.",
-            "method tasks/list": "2026-07-28 has no such method.",
-            "method tasks/cancel": "2026-07-28 has no such method.",
-            "drop CreateMessageRequestParams._meta": "2026-07-28 has no such property.",
-            "drop CreateMessageRequestParams.task": "2026-07-28 has no such property.",
-            "drop ListRootsResult._meta": "2026-07-28 has no such property.",
-            "drop ElicitRequestFormParams._meta": "2026-07-28 has no such property.",
-            "drop ElicitRequestFormParams.task": "2026-07-28 has no such property.",
-            "drop ElicitRequestURLParams._meta": "2026-07-28 has no such property.",
-            "drop ElicitRequestURLParams.task": "2026-07-28 has no such property.",
-            "drop ElicitRequestURLParams.elicitationId": "2026-07-28 has no such property.",
-            "drop ElicitResult._meta": "2026-07-28 has no such property.",
-            "misfit NotificationMetaObject.io.modelcontextprotocol/subscriptionId": "It is not what 2026-07-28 means by it.",
-            "need CancelledNotificationParams.requestId": "2026-07-28 requires it, and nothing says what it would be.",
-            "method notifications/progress": "2026-07-28 has no such method.",
-            "method notifications/initialized": "Each side opens the conversation as its lifecycle says.",
-            "method notifications/roots/list_changed": "2026-07-28 has no such method.",
-            "method notifications/tasks/status": "2026-07-28 has no such method.",
-            "method notifications/elicitation/complete": "2026-07-28 has no such method.",
-            "drop ClientCapabilitiesRoots.listChanged": "2026-07-28 has no such property.",
-            "drop ClientCapabilities.tasks": "2026-07-28 has no such property.",
-            "misfit ClientCapabilities.extensions": "It is not what 2026-07-28 means by it.",
-            "drop ServerCapabilities.tasks": "2026-07-28 has no such property.",
-            "misfit ServerCapabilities.extensions": "It is not what 2026-07-28 means by it.",
+            "method ping": "Each side responds without a handler.",
+            "method initialize": "Each side opens the connection as its lifecycle defines.",
+            "misfit RequestMetaObject.io.modelcontextprotocol/protocolVersion": "2026-07-28 defines this property with another type.",
+            "misfit RequestMetaObject.io.modelcontextprotocol/clientInfo": "2026-07-28 defines this property with another type.",
+            "misfit RequestMetaObject.io.modelcontextprotocol/clientCapabilities": "2026-07-28 defines this property with another type.",
+            "misfit RequestMetaObject.io.modelcontextprotocol/logLevel": "2026-07-28 defines this property with another type.",
+            "misfit ResultMetaObject.io.modelcontextprotocol/serverInfo": "2026-07-28 defines this property with another type.",
+            "truncate Completion.values": "At most 100 items are allowed.",
+            "misfit CompleteResult.resultType": "2026-07-28 defines this property with another type.",
+            "method logging/setLevel": "The runtime stores the level and filters the log notifications by it.",
+            "misfit GetPromptRequestParams.inputResponses": "2026-07-28 defines this property with another type.",
+            "misfit GetPromptRequestParams.requestState": "2026-07-28 defines this property with another type.",
+            "misfit GetPromptResult.resultType": "2026-07-28 defines this property with another type.",
+            "misfit ListPromptsResult.resultType": "2026-07-28 defines this property with another type.",
+            "misfit ListPromptsResult.ttlMs": "2026-07-28 defines this property with another type.",
+            "misfit ListPromptsResult.cacheScope": "2026-07-28 defines this property with another type.",
+            "misfit ListResourcesResult.resultType": "2026-07-28 defines this property with another type.",
+            "misfit ListResourcesResult.ttlMs": "2026-07-28 defines this property with another type.",
+            "misfit ListResourcesResult.cacheScope": "2026-07-28 defines this property with another type.",
+            "misfit ListResourceTemplatesResult.resultType": "2026-07-28 defines this property with another type.",
+            "misfit ListResourceTemplatesResult.ttlMs": "2026-07-28 defines this property with another type.",
+            "misfit ListResourceTemplatesResult.cacheScope": "2026-07-28 defines this property with another type.",
+            "misfit ReadResourceRequestParams.inputResponses": "2026-07-28 defines this property with another type.",
+            "misfit ReadResourceRequestParams.requestState": "2026-07-28 defines this property with another type.",
+            "misfit ReadResourceResult.resultType": "2026-07-28 defines this property with another type.",
+            "misfit ReadResourceResult.ttlMs": "2026-07-28 defines this property with another type.",
+            "misfit ReadResourceResult.cacheScope": "2026-07-28 defines this property with another type.",
+            "method resources/subscribe": "The runtime stores the subscriptions of both lifecycles and sends the notifications for both.",
+            "method resources/unsubscribe": "The runtime stores the subscriptions of both lifecycles and sends the notifications for both.",
+            "drop CallToolRequestParams.task": "A receiver without tasks ignores `task` and returns the result directly.",
+            "misfit CallToolRequestParams.inputResponses": "2026-07-28 defines this property with another type.",
+            "misfit CallToolRequestParams.requestState": "2026-07-28 defines this property with another type.",
+            "misfit CallToolResult.resultType": "2026-07-28 defines this property with another type.",
+            "refuse CreateTaskResult": "2026-07-28 does not define this result type.",
+            "drop Tool.execution": "2026-07-28 does not define this property.",
+            "drop Tool.outputSchema": "Older revisions require structured content to be an object; a schema of another type describes nothing there.",
+            "misfit ListToolsResult.resultType": "2026-07-28 defines this property with another type.",
+            "misfit ListToolsResult.ttlMs": "2026-07-28 defines this property with another type.",
+            "misfit ListToolsResult.cacheScope": "2026-07-28 defines this property with another type.",
+            "method tasks/get": "2026-07-28 does not define this method.",
+            "method tasks/result": "2026-07-28 does not define this method.",
+            "method tasks/list": "2026-07-28 does not define this method.",
+            "method tasks/cancel": "2026-07-28 does not define this method.",
+            "drop CreateMessageRequestParams._meta": "2026-07-28 does not define this property.",
+            "drop CreateMessageRequestParams.task": "2026-07-28 does not define this property.",
+            "drop ListRootsResult._meta": "2026-07-28 does not define this property.",
+            "drop ElicitRequestFormParams._meta": "2026-07-28 does not define this property.",
+            "drop ElicitRequestFormParams.task": "2026-07-28 does not define this property.",
+            "drop ElicitRequestURLParams._meta": "2026-07-28 does not define this property.",
+            "drop ElicitRequestURLParams.task": "2026-07-28 does not define this property.",
+            "drop ElicitRequestURLParams.elicitationId": "2026-07-28 does not define this property.",
+            "drop ElicitResult._meta": "2026-07-28 does not define this property.",
+            "misfit NotificationMetaObject.io.modelcontextprotocol/subscriptionId": "2026-07-28 defines this property with another type.",
+            "require CancelledNotificationParams.requestId": "2026-07-28 requires it, and there is no default.",
+            "method notifications/progress": "2026-07-28 does not define this method.",
+            "method notifications/initialized": "Each side opens the connection as its lifecycle defines.",
+            "method notifications/roots/list_changed": "2026-07-28 does not define this method.",
+            "method notifications/tasks/status": "2026-07-28 does not define this method.",
+            "method notifications/elicitation/complete": "2026-07-28 does not define this method.",
+            "drop ClientCapabilitiesRoots.listChanged": "2026-07-28 does not define this property.",
+            "drop ClientCapabilities.tasks": "2026-07-28 does not define this property.",
+            "misfit ClientCapabilities.extensions": "2026-07-28 defines this property with another type.",
+            "drop ServerCapabilities.tasks": "2026-07-28 does not define this property.",
+            "misfit ServerCapabilities.extensions": "2026-07-28 defines this property with another type.",
         },
     },
 }

@@ -198,17 +198,17 @@ def test_a_longer_way_is_a_chain_of_steps() -> None:
     )
     accepted("2024-11-05", "CallToolResult", made, "three steps down")
     assert made["content"][0]["resource"]["blob"] == "aGk=" and made.keys() == {"content"}
-    assert [loss.rule for loss in report.losses] == ["drop CallToolResult.structuredContent", "become AudioContent"]
+    assert [loss.rule for loss in report.losses] == ["drop CallToolResult.structuredContent", "replace AudioContent"]
 
 
 @pytest.mark.parametrize(
     ("row", "complaint"),
     [
         ("[[drop]]\nat = 'Tool.nothing'\nreason = 'a test'\n", "[[drop]] at = 'Tool.nothing' is not used"),
-        ("[[become]]\ntype = 'Tool'\nuse = 'X'\nreason = 'a test'\n", "[[become]] type = 'Tool' is not used"),
-        ("[[keep]]\nat = 'Tool.title'\n", "needs at and reason"),
+        ("[[replace]]\ntype = 'Tool'\nuse = 'X'\nreason = 'a test'\n", "[[replace]] type = 'Tool' is not used"),
+        ("[[preserve]]\nat = 'Tool.title'\n", "needs at and reason"),
         ("[[bend]]\nat = 'Tool.title'\nreason = 'a test'\n", "there is no table 'bend'"),
-        ("[[keep]]\nat = 'Tool.x'\nwhy = 1\nreason = 'a test'\n", "has an unknown key 'why'"),
+        ("[[preserve]]\nat = 'Tool.x'\nwhy = 1\nreason = 'a test'\n", "has an unknown key 'why'"),
     ],
 )
 def test_a_row_that_is_unused_or_unreadable_fails(tmp_path: Path, row: str, complaint: str) -> None:

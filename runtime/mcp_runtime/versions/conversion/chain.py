@@ -88,7 +88,7 @@ class Chain:
     def removed_method(self, direction: str, method: str) -> RemovedMethod | None:
         """What happens to a method of the source that the target does not have; None where it has it."""
         for step in self._steps:
-            said = step.step["gone"].get(direction, {}).get(method)
+            said = step.step["removed_methods"].get(direction, {}).get(method)
             if said is not None:
                 return RemovedMethod(said[0], f"{said[1]}: {step.step['rules'][said[1]]}")
         return None

@@ -63,9 +63,9 @@ class Operations:
         return predicate_for(shape, self.step["records"])
 
     def _object(self, plan: Mapping[str, Mapping[str, Any]]) -> Change:
-        spare = [(wire, self.fits(shape), rule) for wire, (shape, rule) in plan.get("spare", {}).items()]
-        adds = [(wire, self._adding(how, what)) for wire, (how, what) in plan.get("adds", {}).items()]
-        needs = list(plan.get("needs", {}).items())
+        spare = [(wire, self.fits(shape), rule) for wire, (shape, rule) in plan.get("drop_misfits", {}).items()]
+        adds = [(wire, self._adding(how, what)) for wire, (how, what) in plan.get("add", {}).items()]
+        needs = list(plan.get("require", {}).items())
         each_field = [(wire, self.change(each)) for wire, each in plan.get("fields", {}).items()]
         fields = [(wire, done) for wire, done in each_field if done is not None]
         # Most objects have nothing that changes, and are found out by their keys alone.
@@ -101,9 +101,9 @@ class Operations:
         match how:
             case "copy":
                 return lambda value, walk: value.get(what)
-            case "given" if what == "revision":
+            case "provided" if what == "revision":
                 return lambda value, walk: self.step["target"]
-            case "given":
+            case "provided":
                 return lambda value, walk: walk.provided.get(what, {})
             case _ if is_object(what):
                 return lambda value, walk: dict(what)
@@ -114,7 +114,7 @@ class Operations:
 # ---- what the words of a plan mean ----------------------------------------------------------------------------------
 
 
-def _each(plans: Operations, inner: Any) -> Change | None:
+def _items(plans: Operations, inner: Any) -> Change | None:
     done = plans.change(inner)
     if done is None:
         return None
@@ -280,17 +280,17 @@ def _fill_template(template: Any, value: Mapping[str, Any]) -> Any:
 
 _OPERATIONS: Final[Mapping[str, Callable[..., Change | None]]] = {
     "type": Operations.type,
-    "each": _each,
+    "items": _items,
     "values": _values,
     "tag": _tag,
-    "arms": _one_of,
-    "fit": _match,
+    "one_of": _one_of,
+    "match": _match,
     "drop": _drop,
-    "undo": _drop_default,
+    "drop_default": _drop_default,
     "refuse": _refuse,
-    "head": _truncate,
+    "truncate": _truncate,
     "first": _first,
-    "spread": _flatten,
-    "become": _replace,
-    "hollow": _drop_if_empty,
+    "flatten": _flatten,
+    "replace": _replace,
+    "drop_if_empty": _drop_if_empty,
 }

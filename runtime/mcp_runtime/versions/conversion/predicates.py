@@ -41,10 +41,10 @@ def predicate_for(shape: Any, records: Records) -> Fits:
         case "map":
             inner = predicate_for(rest[0], records)
             return lambda value: is_object(value) and all(map(inner, value.values()))
-        case "one of":
+        case "one_of":
             arms = [predicate_for(arm, records) for arm in rest]
             return lambda value: any(arm(value) for arm in arms)
-        case "between":
+        case "range":
             return _within_bounds(*rest)
         case _:
             raise ValueError(f"no shape begins with {word!r}")
@@ -67,7 +67,7 @@ def _record(name: str, records: Records) -> Fits:
         if not read:
             record = records[name]
             read.append(
-                (record["requires"], {key: predicate_for(each, records) for key, each in record["has"].items()})
+                (record["required"], {key: predicate_for(each, records) for key, each in record["properties"].items()})
             )
         requires, has = read[0]
         return all(key in value for key in requires) and all(

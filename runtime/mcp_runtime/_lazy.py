@@ -36,8 +36,8 @@ def lazy_module(
 
 
 def _load(module: str) -> ModuleType:
-    """Import a module without garbage collection meanwhile: classes and functions are no garbage, and looking at them
-    again and again takes a twentieth of the time."""
+    """Import a module with the garbage collector disabled: imports create no garbage, and collections take about 5 %
+    of the import time."""
     collects = gc.isenabled()
     gc.disable()
     try:

@@ -1,74 +1,75 @@
-"""Every error this package raises, in one tree.
+"""The exceptions of this package.
 
 MCPError
-├── LocalError            you tried something the protocol forbids, or there is no connection to do it on
-│   ├── ProtocolViolationError        this method, in this direction, at this moment, with what was declared
-│   ├── InvalidMessageError    what you gave does not fit the schema of the revision
-│   ├── ConversionError    what one revision says cannot be said in the other
-│   ├── ConnectionClosedError      the connection is closed, or ended before the answer came
-│   ├── AuthorizationError     no token was had, or may be asked for: what a server of authorization says is not safe or not so
-│   │   └── Unreachable   a server of authorization gave no answer, which says nothing about what was asked
-│   ├── RequestTimeoutError          no answer came before the deadline of the call
-│   └── InvalidSchemaError    a JSON Schema is not one, or not one that is safe to use
-├── RemoteError           the peer did something wrong, or said no
-│   ├── RemoteJSONRPCError     it answered with a JSON-RPC error
-│   ├── Rejected          it answered with an HTTP status that stands for no answer, and said no more
-│   ├── ToolResultError        a tool says that it failed (raised by what `mcp-codegen tools` writes)
-│   ├── Unverified        a skill is not what its entry says, or the entry is none
-│   └── InvalidResponseError   it answered with something the schema of the revision does not allow
-└── JSONRPCError               raised by a handler: the peer gets this JSON-RPC error as its answer
+├── LocalError                              this side cannot or must not do what was called
+│   ├── ProtocolViolationError              the message may not be sent now, or needs an undeclared capability
+│   ├── InvalidMessageError                 params or a result do not match the schema of the revision
+│   ├── ConversionError                     a message cannot be converted to the other side's revision
+│   ├── ConnectionClosedError               there is no connection, or it closed before the response arrived
+│   ├── AuthorizationError                  no access token could be obtained
+│   │   └── AuthorizationServerUnavailableError   the authorization server did not respond
+│   ├── RequestTimeoutError                 no response arrived within the timeout
+│   └── InvalidSchemaError                  a JSON Schema is invalid, or unsafe to use
+├── RemoteError                             the other side failed, or sent something invalid
+│   ├── RemoteJSONRPCError                  it responded with a JSON-RPC error
+│   ├── HTTPStatusError                     it responded with an HTTP error status and no JSON-RPC error
+│   ├── ToolResultError                     a tool returned a result with `isError`
+│   ├── SkillVerificationError              a skill does not match its published entry
+│   └── InvalidResponseError                it responded with a result that does not match the schema
+└── JSONRPCError                            raised by a handler, to respond with this JSON-RPC error
 """
 
 from __future__ import annotations
 
 
 class MCPError(Exception):
-    """The root: catch this to catch everything."""
+    """The base class of all exceptions of this package; catch it to catch all of them."""
 
 
 class LocalError(MCPError):
-    """Something this side tried and must not, or cannot, do."""
+    """Raised if this side cannot or must not do what was called; the message names the rule."""
 
 
 class ProtocolViolationError(LocalError):
-    """The method is unknown here, goes the other way, comes too early, or needs what was not declared."""
+    """Raised if a message may not be sent: wrong direction, wrong phase, or a missing capability. Declare the capability,
+    or check the peer's capabilities before sending."""
 
 
 class InvalidMessageError(LocalError):
-    """The params or the result given do not fit the schema."""
+    """Raised if params or a result do not match the schema; correct the property that the message names."""
 
 
 class ConversionError(LocalError):
-    """A message cannot be said in the other side's revision; the rule that says so is named."""
+    """Raised if a message cannot be converted to the other side's revision; the message names the rule."""
 
 
 class ConnectionClosedError(LocalError):
-    """There is no connection, or it ended while an answer was awaited."""
+    """Raised if there is no connection, or it closed before the response arrived; connect again."""
 
 
 class AuthorizationError(LocalError):
-    """Authorization came to no token; the message names the rule, and never a secret."""
+    """Raised if no access token could be obtained; the message names the rule, and never contains a secret."""
 
 
 class AuthorizationServerUnavailableError(AuthorizationError):
-    """A server of authorization gave no answer; another time it may."""
+    """Raised if the authorization server did not respond; try again later."""
 
 
 class RequestTimeoutError(LocalError):
-    """The deadline of a call passed before its answer came."""
+    """Raised if no response arrived within the timeout; retry, or set a longer timeout."""
 
 
 class InvalidSchemaError(LocalError):
-    """A JSON Schema that is none, of an unknown dialect, refers elsewhere, or could take too long."""
+    """Raised if a JSON Schema is invalid, or unsafe to use; correct the schema."""
 
 
 class RemoteError(MCPError):
-    """Something the peer did."""
+    """Raised if the other side failed, or sent something invalid."""
 
 
 class RemoteJSONRPCError(RemoteError):
-    """A JSON-RPC error from the peer: its code, its message and its data, as they came; over HTTP, also the status it
-    came with, if that was one of an error."""
+    """Raised if the peer responded with a JSON-RPC error. `code`, `message` and `data` are those of the error; `status` is
+    the HTTP status of the response if it was an error status."""
 
     def __init__(self, code: int, message: str, data: object = None, status: int | None = None) -> None:
         super().__init__(f"{message} (code {code})")
@@ -79,7 +80,8 @@ class RemoteJSONRPCError(RemoteError):
 
 
 class HTTPStatusError(RemoteError):
-    """An HTTP status that stands for no answer: 401 and 403 where who asks may not, 5xx where something broke."""
+    """Raised if the peer responded with an HTTP error status and no JSON-RPC error: 401 and 403 need authorization, 5xx
+    may work later."""
 
     def __init__(self, message: str, status: int) -> None:
         super().__init__(message)
@@ -87,7 +89,7 @@ class HTTPStatusError(RemoteError):
 
 
 class ToolResultError(RemoteError):
-    """A tool says that it failed; `result` is its whole answer."""
+    """Raised if a tool returned a result with `isError`; `result` is the complete result."""
 
     def __init__(self, message: str, result: object) -> None:
         super().__init__(message)
@@ -95,17 +97,24 @@ class ToolResultError(RemoteError):
 
 
 class SkillVerificationError(RemoteError):
-    """A skill, or a file of it, is not what was published of it: it must not be used; the message names the rule."""
+    """Raised if a skill or one of its files does not match its published entry; do not use it."""
 
 
 class InvalidResponseError(RemoteError):
-    """An answer that is not what the method's result may be."""
+    """Raised if a response does not match the schema of its method; report it to the authors of the peer."""
 
 
 class JSONRPCError(MCPError):
-    """A JSON-RPC error to answer a request with; raise it in a handler."""
+    """Raise it in a handler to respond with this JSON-RPC error."""
 
     def __init__(self, code: int, message: str, data: object = None) -> None:
+        """Create the error.
+
+        Args:
+            code: the JSON-RPC error code; constants are in `mcp_runtime.protocol.jsonrpc`.
+            message: a short description for the peer.
+            data: further JSON information for the peer.
+        """
         super().__init__(message)
         self.code = code
         self.message = message

@@ -1,11 +1,11 @@
-"""A script goes in, and plays the other side of a conversation: for tests of clients and servers.
+"""A scripted peer, for tests of clients and servers.
 
 peer = ScriptedPeer()
 async with asyncio.TaskGroup() as both:
     both.create_task(use(Client(peer.connect)))
-    await peer.accept_initialize(REVISION, {"tools": {}})             # as a server: answer the opening of a client
-    asked = await peer.expect({"method": LIST_TOOLS.method})
-    await peer.send({"id": asked["id"], "result": {"tools": []}})
+    await peer.accept_initialize(REVISION, {"tools": {}})             # as a server: respond to `initialize`
+    request = await peer.expect({"method": LIST_TOOLS.method})
+    await peer.send({"id": request["id"], "result": {"tools": []}})
 """
 
 from __future__ import annotations
@@ -23,70 +23,70 @@ from .transports.memory import MemoryTransport, linked_transports
 
 __all__ = ["ScriptedPeer"]
 
-_TIMEOUT: Final = 5.0  # Seconds to wait for what should be heard.
+_TIMEOUT: Final = 5.0  # Seconds to wait for an expected message.
 
 
 class ScriptedPeer:
-    """One side of a conversation, said and heard message by message; `transport` is for the side that is tested."""
+    """A peer that sends and expects single messages; `transport` is the transport for the side under test."""
 
     def __init__(self) -> None:
-        self.transport, self._own = linked_transports(MemoryTransport)
+        self.transport, self._peer_transport = linked_transports(MemoryTransport)
 
     async def connect(self) -> Transport:
-        """What a client under test connects with."""
+        """Return the transport; pass this method as the `connect` argument of the client under test."""
         return self.transport
 
     async def send(self, message: Mapping[str, Any]) -> None:
-        """Send a message; `jsonrpc` is filled in."""
-        self._own.send(to_json({"jsonrpc": "2.0", **message}))
+        """Send a message; `jsonrpc` is added."""
+        self._peer_transport.send(to_json({"jsonrpc": "2.0", **message}))
 
     async def send_bytes(self, data: bytes) -> None:
-        """Send bytes that may be no message at all."""
-        self._own.send(data)
+        """Send bytes, which need not be a valid message."""
+        self._peer_transport.send(data)
 
     async def expect(self, expected: Mapping[str, Any], timeout: float = _TIMEOUT) -> dict[str, Any]:
-        """The next message, which has to contain what is expected. Raises AssertionError otherwise, or where none comes."""
+        """Return the next message. Raises AssertionError if it does not contain `expected`, or after `timeout` seconds."""
         try:
             async with asyncio.timeout(timeout):
-                data = await self._own.receive()
+                data = await self._peer_transport.receive()
         except TimeoutError:
-            raise AssertionError(f"nothing was heard within {timeout:g} s; expected {dict(expected)}") from None
+            raise AssertionError(f"no message within {timeout:g} s; expected {dict(expected)}") from None
         message = None if data is None else from_json(data)
         if not is_object(message) or not _contains(message, dict(expected)):
-            raise AssertionError(f"heard {message}, expected {dict(expected)}")
+            raise AssertionError(f"received {message}, expected {dict(expected)}")
         return message
 
     async def accept_initialize(self, revision: Revision, capabilities: Mapping[str, Any]) -> dict[str, Any]:
-        """As a server: answer the opening request of a client, and hear that it is content. Gives that request."""
+        """As a server: respond to the initialize request, expect the initialized notification, return the request."""
         lifecycle = revision.lifecycle
         assert isinstance(lifecycle, Handshake), f"{revision.id} has no handshake"
-        asked = await self.expect({"method": lifecycle.initialize_request.method})
+        request = await self.expect({"method": lifecycle.initialize_request.method})
         info = {"name": "scripted", "version": "1"}
-        answer = {"protocolVersion": revision.id, "capabilities": dict(capabilities), "serverInfo": info}
-        await self.send({"id": asked["id"], "result": answer})
+        result = {"protocolVersion": revision.id, "capabilities": dict(capabilities), "serverInfo": info}
+        await self.send({"id": request["id"], "result": result})
         await self.expect({"method": lifecycle.initialized.method})
-        return asked
+        return request
 
     async def initialize(self, revision: Revision, capabilities: Mapping[str, Any]) -> dict[str, Any]:
-        """As a client: open the conversation with a server. Gives its answer."""
+        """As a client: send the initialize request and the initialized notification, return the response."""
         lifecycle = revision.lifecycle
         assert isinstance(lifecycle, Handshake), f"{revision.id} has no handshake"
         info = {"name": "scripted", "version": "1"}
-        offer = {"protocolVersion": revision.id, "capabilities": dict(capabilities), "clientInfo": info}
-        await self.send({"id": "open", "method": lifecycle.initialize_request.method, "params": offer})
-        answer = await self.expect({"id": "open"})
+        params = {"protocolVersion": revision.id, "capabilities": dict(capabilities), "clientInfo": info}
+        await self.send({"id": "open", "method": lifecycle.initialize_request.method, "params": params})
+        response = await self.expect({"id": "open"})
         await self.send({"method": lifecycle.initialized.method})
-        return answer
+        return response
 
     async def close(self) -> None:
-        """End the conversation."""
-        await self._own.close()
+        """Close the connection."""
+        await self._peer_transport.close()
 
 
 def _contains(value: Any, expected: Any) -> bool:
-    """Objects may hold more than is expected; everything else is equal, with its type."""
+    """Return True if a value contains the expected one: objects may have more properties, other values must be equal."""
     if is_object(expected):
-        return is_object(value) and all(key in value and _contains(value[key], each) for key, each in expected.items())
+        return is_object(value) and all(key in value and _contains(value[key], item) for key, item in expected.items())
     if is_list(expected):
         return is_list(value) and len(value) == len(expected) and all(map(_contains, value, expected))
     return type(value) is type(expected) and bool(value == expected)

@@ -134,7 +134,7 @@ def test_inspecting_calls_a_tool_and_shows_what_the_server_tells_meanwhile() -> 
     assert done.exit_code == 0, done.output
     answer = json.loads(done.output)
     assert answer["called"]["content"][0]["type"] == "text"
-    [told] = [each["on_logging_message"] for each in answer["told"]]
+    [told] = [each["on_logging_message"] for each in answer["notifications"]]
     assert (told["level"], told["data"]) == ("warning", {"said": "careful"})
 
 

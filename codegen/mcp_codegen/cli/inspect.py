@@ -135,7 +135,7 @@ def _show(answer: dict[str, Any], whole: bool) -> None:
         for name, columns in _LISTS.items():
             _list(console, name.replace("_", " "), columns, answer.get(name))
         return
-    told = answer.get("told")
+    told = answer.get("notifications")
     for each in told if is_list(told) else []:
         console.print(Text(f"told: {plain(json.dumps(each, ensure_ascii=False))}", style="dim"))
     called = answer.get("called")

@@ -180,14 +180,14 @@ class Registry:
     # ---- completion -------------------------------------------------------------------------------------------------
 
     async def complete(self, ctx: ServerContext, params: Any, states: LifespanStates) -> Any:
-        self._check_known(params.ref)
+        self._check_registered(params.ref)
         for each in self.all_completions():
             found = await each(params.ref, params.argument, params.context)
             if found is not None:
                 return self._t.CompleteResult(completion=self._completion(found))
         return self._t.CompleteResult(completion=self._completion([]))
 
-    def _check_known(self, ref: Any) -> None:
+    def _check_registered(self, ref: Any) -> None:
         """Raise JSONRPCError (invalid params) for a prompt, a template or a resource that there is not."""
         name, uri = getattr(ref, "name", None), getattr(ref, "uri", None)
         prompts = (each.name for each in self.all("prompts"))

@@ -1,1 +1,1 @@
-"""The rules of HTTP, without I/O: headers and parsed messages go in, verdicts come out."""
+"""The HTTP rules of MCP without I/O: headers, origins, request heads, URLs, and the rules of client and server."""

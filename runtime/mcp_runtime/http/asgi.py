@@ -1,4 +1,4 @@
-"""ASGI's dictionaries, spoken: answers are sent, and it is seen when a client goes away."""
+"""ASGI helpers: send responses and detect client disconnects (https://asgi.readthedocs.io/en/latest/specs/www.html)."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from .headers import JSON, HTTPError
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
-Sending = Awaitable[None]  # What is left to do once a request is understood: while it lasts, only its own frame does.
+Sending = Awaitable[None]  # A response that is still to be sent: the caller awaits it after its own frame has ended.
 Raw = Sequence[tuple[bytes, bytes]]
 _JSON: Final = (b"content-type", JSON.encode())
 
 
 class ClientDisconnectError(Exception):
-    """The client went away before its request was complete."""
+    """Raised if the client disconnects before its request is complete."""
 
 
 def disconnect_task(receive: Receive, max_seconds: float | None = None) -> asyncio.Task[None]:
-    """A task that ends when the client of a request goes away, or has to: after so many seconds."""
+    """Start a task that ends when the client of a request disconnects, or after `max_seconds`."""
     loop = asyncio.get_running_loop()
     task = loop.create_task(_wait_for_disconnect(receive))
     if max_seconds is not None:
@@ -37,40 +37,44 @@ async def _wait_for_disconnect(receive: Receive) -> None:
         pass
 
 
-async def respond(send: Send, status: int, body: bytes = b"", more: Raw = ()) -> None:
-    """Send a whole answer; a body is JSON."""
+async def respond(send: Send, status: int, body: bytes = b"", headers: Raw = ()) -> None:
+    """Send a complete response; a body that is not empty is JSON."""
     length = (b"content-length", b"%d" % len(body))
     head: list[tuple[bytes, bytes]] = [length, _JSON] if body else [length]
-    if more:
-        head.extend(more)
+    if headers:
+        head.extend(headers)
     await send({"type": "http.response.start", "status": status, "headers": head})
     await send({"type": "http.response.body", "body": body})
 
 
-async def send_error(send: Send, error: HTTPError, id: Id | None = None, null_id: bool = False, more: Raw = ()) -> None:
-    """Send the answer to a request that is turned away."""
+async def send_error(
+    send: Send, error: HTTPError, id: Id | None = None, null_id: bool = False, headers: Raw = ()
+) -> None:
+    """Send the error response to a rejected request, with a JSON-RPC error as its body."""
     body = jsonrpc.error(id, error.code, error.reason, error.data, null_id)
-    # What is left of the body is not read, so the connection cannot go on to another request.
+    # The rest of the request body is not read, so the connection cannot be reused for another request.
     closing = ((b"connection", b"close"),) if error.status in (408, 413, 431) else ()
-    await respond(send, error.status, body, (*more, *closing))
+    await respond(send, error.status, body, (*headers, *closing))
 
 
 async def send_metadata(send: Send, method: str, document: bytes) -> None:
-    """Send a document that is for everybody, scripts of any page among them."""
+    """Send a public JSON document that scripts of every origin may read; only GET and HEAD are allowed."""
     if method not in ("GET", "HEAD"):
-        return await send_error(send, HTTPError(405, "this is only read"), more=[(b"allow", b"GET, HEAD")])
+        return await send_error(
+            send, HTTPError(405, "use GET or HEAD for this document"), headers=[(b"allow", b"GET, HEAD")]
+        )
     open_to_all = ((b"access-control-allow-origin", b"*"), (b"cache-control", b"public, max-age=300"))
     await respond(send, 200, document, open_to_all)
 
 
 def id_of(message: object) -> Id | None:
-    """The id of a message that is turned away, where it has one."""
+    """Return the id of a rejected message, None if it has no valid id."""
     id: object = getattr(message, "id", None)
     return id if isinstance(id, (int, str)) else None
 
 
 def path_of(scope: Mapping[str, Any]) -> str:
-    """The path of a request, below where the application is mounted."""
+    """Return the path of a request without the `root_path` at which the application is mounted."""
     path: str = scope["path"]
     root: str = scope.get("root_path", "")
     return (path.removeprefix(root) if root else path) or "/"

@@ -1,4 +1,4 @@
-"""Requests that are being read go in; one that takes too long is given up. One timer serves all of them."""
+"""Request bodies: read with a size limit and a deadline. One timer serves all requests that are being read."""
 
 from __future__ import annotations
 
@@ -9,52 +9,58 @@ from typing import Any, Final
 from .asgi import ClientDisconnectError, Receive
 from .headers import HTTPError
 
-_CHECKS: Final = 10  # How often it is looked, in the time a request gets, whether one is late.
+_TICKS: Final = 10  # The number of timer ticks in the time limit of one request.
 
 
 class BodyReader:
-    """Bodies of at most `largest` bytes, which are there `seconds` after their heads."""
+    """A reader of request bodies with a size limit and a time limit."""
 
     def __init__(self, max_bytes: int, seconds: float) -> None:
+        """Create a reader.
+
+        Args:
+            max_bytes: the limit of one body, in bytes; longer bodies are rejected with 413.
+            seconds: the time limit for one body, in seconds after the head; later bodies are rejected with 408.
+        """
         self.max_bytes = max_bytes
-        self._digits = len(str(max_bytes))  # A number with fewer of them is less.
+        self._digits = len(str(max_bytes))  # A Content-Length with fewer digits is below the limit.
         self._seconds = seconds
-        self._too_long = HTTPError(413, f"a message is at most {max_bytes} bytes long")
-        self._checks = 0  # So far: to count them is cheaper than to ask for the time.
+        self._too_long = HTTPError(413, f"the message is longer than the limit of {max_bytes} bytes")
+        self._ticks = 0  # Counting ticks is cheaper than reading the clock for each request.
         self._started: dict[asyncio.Task[Any], int] = {}
-        self._late: set[asyncio.Task[Any]] = set()
+        self._timed_out: set[asyncio.Task[Any]] = set()
         self._timer: asyncio.TimerHandle | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
 
     async def read(self, receive: Receive, length: bytes = b"") -> bytes | HTTPError:
-        """The body of a request, refused as soon as it is known to be too long, be it from the `length` it is said to
-        have, or too late. Raises Left."""
+        """Return the body of a request, or the error to reject it with: 413 as soon as it is known to be too long,
+        408 if it is late, 400 if `length`, its Content-Length, is not a number. Raises ClientDisconnectError."""
         if length and not (len(length) < self._digits and length.isdigit()):
             if len(length) > 15 or not length.isdigit():
-                return HTTPError(400, "the Content-Length is no number")
+                return HTTPError(400, "Content-Length must be a number")
             if int(length) > self.max_bytes:
                 return self._too_long
         task = asyncio.current_task(self._loop)
-        if task is None or self._timer is None:  # The loop is not known yet, or nothing is being read.
-            task = self._begin()
-        self._started[task] = self._checks
+        if task is None or self._timer is None:  # The first request, or the first after an idle time.
+            task = self._start_timer()
+        self._started[task] = self._ticks
         try:
             message = await receive()
             body: bytes = message.get("body", b"")
             if message.get("more_body") or len(body) > self.max_bytes or message["type"] != "http.request":
-                return await self._rest(receive, message)
+                return await self._read_remaining(receive, message)
             return body
         except asyncio.CancelledError:
-            if task not in self._late:
+            if task not in self._timed_out:
                 raise
-            self._late.discard(task)
+            self._timed_out.discard(task)
             task.uncancel()
             return HTTPError(408, f"the request took longer than {self._seconds:g} seconds")
         finally:
             del self._started[task]
 
-    async def _rest(self, receive: Receive, message: MutableMapping[str, Any]) -> bytes | HTTPError:
-        """The body that begins with a message."""
+    async def _read_remaining(self, receive: Receive, message: MutableMapping[str, Any]) -> bytes | HTTPError:
+        """Return the body that starts with this ASGI message."""
         parts: list[bytes] = []
         size = 0
         while message["type"] != "http.disconnect":
@@ -67,23 +73,23 @@ class BodyReader:
             message = await receive()
         raise ClientDisconnectError
 
-    def _begin(self) -> asyncio.Task[Any]:
-        """Look from now on, in the loop and for the task that run."""
-        # Asked only now: to find out which loop runs takes a system call.
+    def _start_timer(self) -> asyncio.Task[Any]:
+        """Start the timer in the running loop, and return the current task."""
+        # Cached for later requests: get_running_loop makes a system call.
         self._loop = asyncio.get_running_loop()
-        self._timer = self._loop.call_later(self._seconds / _CHECKS, self._check)
+        self._timer = self._loop.call_later(self._seconds / _TICKS, self._cancel_late)
         task = asyncio.current_task(self._loop)
         assert task is not None, "a request is served by a task"
         return task
 
-    def _check(self) -> None:
-        """Give up what is late; look again as long as something is being read."""
+    def _cancel_late(self) -> None:
+        """Cancel the reads that are late; restart the timer while bodies are being read."""
         loop = asyncio.get_running_loop()
-        self._checks += 1
+        self._ticks += 1
         self._timer = None
         for task, since in self._started.items():
-            if self._checks - since > _CHECKS and task not in self._late:
-                self._late.add(task)
+            if self._ticks - since > _TICKS and task not in self._timed_out:
+                self._timed_out.add(task)
                 task.cancel()
         if self._started:
-            self._timer = loop.call_later(self._seconds / _CHECKS, self._check)
+            self._timer = loop.call_later(self._seconds / _TICKS, self._cancel_late)

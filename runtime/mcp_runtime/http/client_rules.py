@@ -1,4 +1,7 @@
-"""What a client sends over HTTP, and what a server answered, go in; headers and verdicts come out."""
+"""The HTTP rules of a client: request headers, classification of responses, fallback, and reconnection.
+
+https://modelcontextprotocol.io/specification/draft/basic/transports
+"""
 
 from __future__ import annotations
 
@@ -37,36 +40,36 @@ from .param_headers import ArgumentPaths, argument_at, header_text
 Outgoing = RequestMessage | NotificationMessage | None  # None for a response.
 
 _ACCEPT: Final = f"{JSON}, {EVENT_STREAM}"
-REVISION_EXTENSION: Final = (
-    "mcp.spoken"  # The extension of a request of httpx2 that says what is spoken; it is not sent.
-)
+# The httpx2 request extension that carries the negotiated revision to the auth flow; it is not sent.
+REVISION_EXTENSION: Final = "mcp.negotiated_revision"
 _MAX_SESSION_ID_LENGTH: Final = 4096  # Characters; tokens of several hundred are in use as ids.
 _JSONRPC_CODES: Final = (PARSE_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, INVALID_PARAMS, INTERNAL_ERROR)
-_LEGACY_STATUSES: Final = (400, 404, 405)  # What a server of the older pair of endpoints answers a POST with.
-_UNRELATED_STATUSES: Final = (401, 403, 407, 408, 429)  # Says nothing about what a server speaks.
-_FIRST_DELAY: Final = 0.5  # Seconds.
+_LEGACY_STATUSES: Final = (400, 404, 405)  # The responses of HTTP+SSE servers to a POST at their SSE endpoint.
+_UNRELATED_STATUSES: Final = (401, 403, 407, 408, 429)  # These do not depend on the server's protocol version.
+_FIRST_DELAY: Final = 0.5  # Seconds, as the next three.
 _MAX_DELAY: Final = 30.0
 _MIN_DELAY: Final = 0.01
-_MAX_RETRY: Final = 300.0  # A server does not say that a client is to wait for ever.
+_MAX_RETRY: Final = 300.0  # The limit of the server's `retry`, so that a server cannot make a client wait forever.
 
 
 @dataclass(frozen=True, slots=True)
 class NegotiatedRevision:
-    """The revision that an HTTP request is of; until one is agreed, `others` that its server may be of instead."""
+    """The revision of an HTTP request. Until one is negotiated, `alternatives` returns the other revisions that the
+    server may support instead."""
 
     revision: Revision
     alternatives: Callable[[], Iterable[Revision]] = tuple
 
 
 class ResponseKind(Enum):
-    """How a POST was answered."""
+    """The kind of a response to a POST."""
 
-    JSON = "one message"
-    EVENTS = "a stream"
+    JSON = "one JSON message"
+    EVENTS = "an event stream"
     ACCEPTED = "accepted"
-    SESSION_LOST = "the session is gone"
-    ERROR = "refused"
-    UNEXPECTED = "not an answer"
+    SESSION_LOST = "session not found"
+    ERROR = "error status"
+    UNEXPECTED = "unexpected status or media type"
 
 
 def post_headers(message: Outgoing, revision: Revision, session: str | None, paths: ArgumentPaths) -> dict[str, str]:
@@ -99,19 +102,19 @@ def _common_headers(revision: Revision, session: str | None, initializes: bool) 
 def _parameter_headers(
     message: RequestMessage | NotificationMessage, revision: Revision, paths: ArgumentPaths
 ) -> dict[str, str]:
-    """The headers that repeat a name, and arguments, of the params."""
+    """Return the headers that repeat properties of the params: Mcp-Name and Mcp-Param-*."""
     params: dict[str, Any] = message.params if is_object(message.params) else {}
     name = params.get(revision.http.name_params.get(message.method, ""))
-    found = {NAME: encode_value(name)} if isinstance(name, str) else {}
+    headers = {NAME: encode_value(name)} if isinstance(name, str) else {}
     for header, path in paths.items():
         text = header_text(argument_at(params.get("arguments"), path))
         if text is not None:
-            found[PARAM_PREFIX + header] = encode_value(text)
-    return found
+            headers[PARAM_PREFIX + header] = encode_value(text)
+    return headers
 
 
 def is_initialize(message: Outgoing, revision: Revision) -> bool:
-    """Whether this is the request that opens a session."""
+    """Return True if this is the initialize request of the revision."""
     lifecycle = revision.lifecycle
     return (
         isinstance(lifecycle, Handshake)
@@ -121,7 +124,10 @@ def is_initialize(message: Outgoing, revision: Revision) -> bool:
 
 
 def classify_response(status: int, content_type: str, has_request: bool, in_session: bool) -> ResponseKind:
-    """How a POST was answered; `asked` tells that it held a request, `in_session` that it named a session."""
+    """Classify the response to a POST.
+
+    `has_request` is True if the POST contained a request, `in_session` if it had a session id.
+    """
     if status == 404 and in_session:
         return ResponseKind.SESSION_LOST
     if status >= 300 or status < 200:
@@ -129,7 +135,7 @@ def classify_response(status: int, content_type: str, has_request: bool, in_sess
     if not has_request:
         return ResponseKind.ACCEPTED
     if status != 200:
-        return ResponseKind.UNEXPECTED  # A request is not merely accepted.
+        return ResponseKind.UNEXPECTED  # A request needs a response; 202 is only valid for notifications.
     match media_type(content_type):
         case "application/json":
             return ResponseKind.JSON
@@ -140,17 +146,22 @@ def classify_response(status: int, content_type: str, has_request: bool, in_sess
 
 
 def may_be_legacy_sse(status: int, revision: Revision) -> bool:
-    """Whether a refusal of the opening request may come from a server of the older pair of endpoints. The first
-    revision with one endpoint says: any refusal of this class that is not about who asks, or how often."""
+    """Return True if an error status of the initialize request may come from a server with the HTTP+SSE transport.
+
+    The first revision with Streamable HTTP names all 4xx statuses; those about authorization, timeouts and rate limits
+    are excluded here (https://modelcontextprotocol.io/specification/draft/basic/transports#backwards-compatibility).
+    """
     if revision.http.version_header:
         return status in _LEGACY_STATUSES
     return 400 <= status < 500 and status not in _UNRELATED_STATUSES
 
 
 def may_know_other_lifecycle(status: int | None, code: int, revision: Revision) -> bool:
-    """Whether an error (0 for none) that answers the first request says that the server may know another lifecycle:
-    it is not one that only a server of this lifecycle gives, nor about who asks, nor that something broke.
-    `status` is that of HTTP, None over another transport."""
+    """Return True if an error response to the first request may come from a server with the other lifecycle.
+
+    This excludes error codes that only a server with this lifecycle sends, authorization errors and 5xx statuses.
+    `code` is the JSON-RPC error code, 0 if there is none; `status` is the HTTP status, None on other transports.
+    """
     statuses = revision.http.statuses
     if code in statuses and code not in _JSONRPC_CODES:
         return False
@@ -162,21 +173,24 @@ def may_know_other_lifecycle(status: int | None, code: int, revision: Revision) 
 
 
 def is_session_id(id: str) -> bool:
-    """Whether a session id has visible ASCII characters alone, and not too many of them."""
+    """Return True if a session id has only visible ASCII characters, and at most the allowed number of them."""
     return 0 < len(id) <= _MAX_SESSION_ID_LENGTH and all("!" <= character <= "~" for character in id)
 
 
 def is_response_to(message: Message, id: Any) -> bool:
-    """Whether this is the answer to the request with this id."""
+    """Return True if the message is the response to the request with this id."""
     return isinstance(message, (ResultMessage, ErrorMessage)) and type(message.id) is type(id) and message.id == id
 
 
 def reconnect_delay(failures: int, retry: int | None, chance: float) -> float:
-    """Seconds to wait before a stream is opened again, after so many failures in a row: what the server said in
-    milliseconds, at least; else longer each time. `chance`, from 0 to 1, spreads clients that all lost it at once."""
+    """Return the seconds to wait before a stream is reopened after a number of consecutive failures.
+
+    `retry` is the server's minimum in milliseconds; without it, the delay grows exponentially. `chance`, a random
+    number from 0 to 1, spreads the reconnections of clients that lost their streams at the same time.
+    """
     if retry is not None:
-        least = min(max(retry / 1000, _MIN_DELAY), _MAX_RETRY)
-        return least * (1 + 0.1 * chance) + (_backoff(failures - 1) if failures > 1 else 0)
+        minimum = min(max(retry / 1000, _MIN_DELAY), _MAX_RETRY)
+        return minimum * (1 + 0.1 * chance) + (_backoff(failures - 1) if failures > 1 else 0)
     return _backoff(failures) * (0.5 + 0.5 * chance)
 
 

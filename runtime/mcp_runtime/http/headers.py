@@ -1,4 +1,4 @@
-"""The headers of a request go in; what they say comes out, or the Turned that tells what is wrong with them."""
+"""HTTP headers of MCP requests: names, parsing, media types, and the encoding of repeated values."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NAME: Final = "mcp-name"
 PARAM_PREFIX: Final = "mcp-param-"
 LAST_EVENT_ID: Final = "last-event-id"
 
-# Two of one of these would let two readers of the request see different things.
+# Headers that may occur only once: with duplicates, a proxy and the server could read different values.
 _SINGLE: Final = frozenset(
     {
         "host",
@@ -46,7 +46,7 @@ Headers = Mapping[str, str]
 
 @dataclass(frozen=True, slots=True)
 class HTTPError:
-    """A request is turned away with this HTTP status, and a JSON-RPC error with this code, text and data."""
+    """An HTTP status to reject a request with, and the code, message and data of the JSON-RPC error in the body."""
 
     status: int
     reason: str
@@ -55,30 +55,33 @@ class HTTPError:
 
 
 def read_headers(raw: Sequence[tuple[bytes, bytes]]) -> Headers | HTTPError:
-    """The headers by their name in lower case; several of one name are joined, where they may be."""
-    if len(raw) > _MAX_HEADERS or len(b"".join([part for pair in raw for part in pair])) > _MAX_HEADER_BYTES:
-        return HTTPError(431, f"more than {_MAX_HEADERS} headers, or more than {_MAX_HEADER_BYTES} bytes of them")
-    pairs = [(key.decode("latin-1").lower(), value.decode("latin-1").strip(" \t")) for key, value in raw]
-    found = dict(pairs)
-    if len(found) == len(pairs):
-        return found
-    found.clear()
-    for name, text in pairs:
-        if name in found and (name in _SINGLE or name.startswith(PARAM_PREFIX)):
-            return HTTPError(400, f"the header {name} is there twice")
-        found[name] = f"{found[name]}, {text}" if name in found else text
-    return found
+    """Return the headers by lower-case name, or the error if there are too many or duplicates that are not allowed.
+
+    Other headers of the same name are joined with a comma (RFC 9110, section 5.3).
+    """
+    if len(raw) > _MAX_HEADERS or len(b"".join([part for field in raw for part in field])) > _MAX_HEADER_BYTES:
+        return HTTPError(431, f"the request has more than {_MAX_HEADERS} headers, or {_MAX_HEADER_BYTES} bytes of them")
+    fields = [(key.decode("latin-1").lower(), value.decode("latin-1").strip(" \t")) for key, value in raw]
+    headers = dict(fields)
+    if len(headers) == len(fields):
+        return headers
+    headers.clear()
+    for name, text in fields:
+        if name in headers and (name in _SINGLE or name.startswith(PARAM_PREFIX)):
+            return HTTPError(400, f"the header {name} occurs twice; send it once")
+        headers[name] = f"{headers[name]}, {text}" if name in headers else text
+    return headers
 
 
 @lru_cache(256)
 def media_type(header: str) -> str:
-    """The media type of a Content-Type header, in lower case and without parameters."""
+    """Return the media type of a Content-Type header, in lower case and without parameters."""
     return header.partition(";")[0].strip().lower()
 
 
 @lru_cache(256)
 def accepts(header: str | None, kind: str) -> bool:
-    """Whether an Accept header admits a media type (RFC 9110, section 12.5.1); none at all admits every one."""
+    """Return True if an Accept header accepts a media type (RFC 9110, section 12.5.1). Without a header, all are."""
     if header is None:
         return True
     best, quality = -1, 0.0
@@ -101,18 +104,18 @@ def _quality(parameters: list[str]) -> float:
 
 
 def encode_value(text: str) -> str:
-    """The value of a header that repeats a text of the body: as it is, or in the Base64 form where it has to be."""
+    """Encode a header value that repeats a text of the body: unchanged if it is safe, otherwise as `=?base64?…?=`."""
     if _SAFE.fullmatch(text) and not _ENCODED.fullmatch(text):
         return text
     return f"=?base64?{base64.b64encode(text.encode()).decode()}?="
 
 
 def decode_value(header: str) -> str | None:
-    """The text that such a header repeats; None for one that is not well-formed."""
-    found = _ENCODED.fullmatch(header) if header.startswith(_BEGIN) else None
-    if found is None:
+    """Decode a header value that repeats a text of the body; None if it is malformed."""
+    match = _ENCODED.fullmatch(header) if header.startswith(_BEGIN) else None
+    if match is None:
         return header if _SAFE.fullmatch(header) or not header else None
     try:
-        return base64.b64decode(found[1], validate=True).decode()
+        return base64.b64decode(match[1], validate=True).decode()
     except (binascii.Error, UnicodeDecodeError):
         return None

@@ -1,6 +1,7 @@
-"""Host and Origin of a request go in, and whether a browser was tricked into sending it comes out.
+"""Host and Origin checks against DNS rebinding and cross-site requests.
 
-Names are compared whole and exactly, never by their beginning or end.
+Names are compared as a whole, never by prefix or suffix.
+https://modelcontextprotocol.io/specification/draft/basic/transports#security-warning
 """
 
 from __future__ import annotations
@@ -17,11 +18,11 @@ LOOPBACK: Final = ("localhost", "127.0.0.1", "[::1]")
 
 @dataclass(frozen=True, slots=True)
 class OriginPolicy:
-    """Which hosts a server goes by, and which web pages may call it.
+    """The Host and Origin headers that a server accepts.
 
-    `hosts` are names with or without a port, such as `localhost` or `api.example.com:8443`; without one, any port will
-    do; `*` is any host. `origins` are what browsers send, such as `https://app.example.com`; pages of the loopback
-    hosts may always call a server that goes by these.
+    `hosts` are names with or without a port, such as `localhost` or `api.example.com:8443`; a name without a port
+    allows every port; `*` allows every host. `origins` are the origins of web pages, such as
+    `https://app.example.com`; `*` allows all. If all loopback hosts are allowed, loopback origins are allowed too.
     """
 
     hosts: frozenset[str] = field(default_factory=lambda: frozenset(LOOPBACK))
@@ -29,19 +30,20 @@ class OriginPolicy:
 
     @classmethod
     def create(cls, hosts: Iterable[str] | None, origins: Iterable[str] | None) -> OriginPolicy:
-        known = LOOPBACK if hosts is None else hosts
-        return cls(frozenset(host.lower() for host in known), frozenset(each.lower() for each in origins or ()))
+        """Create a policy. Without `hosts`, the loopback hosts are allowed; without `origins`, no further origins."""
+        names = LOOPBACK if hosts is None else hosts
+        return cls(frozenset(host.lower() for host in names), frozenset(origin.lower() for origin in origins or ()))
 
     def check(self, headers: Headers) -> HTTPError | None:
-        """What is wrong with the Host and Origin of a request, if something is."""
+        """Return the error to reject a request with because of its Host or Origin, None if both are allowed."""
         host = headers.get("host")
         if not host:
-            return HTTPError(400, "a request has to have one Host header")
+            return HTTPError(400, "the Host header is missing")
         if "*" not in self.hosts and not self._is_allowed_host(host.lower()):
-            return HTTPError(421, "this server does not go by the name in the Host header")
+            return HTTPError(421, "the Host header is not allowed; add the name to `hosts` of the server")
         origin = headers.get("origin")
         if origin is not None and not self._is_allowed_origin(origin.lower()):
-            return HTTPError(403, "the Origin is not one that may call this server")
+            return HTTPError(403, "the Origin is not allowed; add it to `origins` of the server")
         return None
 
     def _is_allowed_host(self, host: str) -> bool:
@@ -61,5 +63,5 @@ class OriginPolicy:
         except ValueError:
             return False
         name = f"[{parts.hostname}]" if parts.hostname and ":" in parts.hostname else parts.hostname
-        plain = f"{parts.scheme}://{name}" + (f":{port}" if port is not None else "")
-        return parts.scheme in ("http", "https") and name in LOOPBACK and plain == origin
+        normalized = f"{parts.scheme}://{name}" + (f":{port}" if port is not None else "")
+        return parts.scheme in ("http", "https") and name in LOOPBACK and normalized == origin

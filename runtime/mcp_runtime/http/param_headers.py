@@ -1,4 +1,7 @@
-"""Headers that repeat arguments of a tool call (`x-mcp-header` in an input schema)."""
+"""Mcp-Param-* headers: they repeat arguments of a tool call, as `x-mcp-header` in its input schema defines.
+
+https://modelcontextprotocol.io/specification/draft/basic/transports
+"""
 
 from __future__ import annotations
 
@@ -19,64 +22,68 @@ ArgumentPaths = Mapping[str, tuple[str, ...]]
 
 @dataclass(frozen=True, slots=True)
 class ToolHeaders:
-    """The result of a list without the tools whose annotations are not allowed; the paths of the others by name;
-    and what was left out, with the reason."""
+    """The tools of a list result without those that have invalid `x-mcp-header` annotations; the argument paths of the
+    tools by name; and the reasons of the rejected tools by name."""
 
     tools: list[Any]
     paths: Mapping[str, ArgumentPaths]
     rejected: Mapping[str, str]
 
 
-def read_tool_headers(listed: Any) -> ToolHeaders:
-    """What a list of tools says of the headers that repeat their arguments."""
-    kept: list[Any] = []
+def read_tool_headers(value: Any) -> ToolHeaders:
+    """Read the `x-mcp-header` annotations of all tools in a list result."""
+    tools: list[Any] = []
     paths: dict[str, ArgumentPaths] = {}
-    left_out: dict[str, str] = {}
-    for tool in listed if is_list(listed) else ():
+    rejected: dict[str, str] = {}
+    for tool in value if is_list(value) else ():
         if not is_object(tool):
-            kept.append(tool)
+            tools.append(tool)
             continue
         name = str(tool.get("name"))
         try:
             paths[name] = parameter_headers(tool.get("inputSchema"))
-            kept.append(tool)
-        except ValueError as fault:
-            left_out[name] = str(fault)
-    return ToolHeaders(kept, paths, left_out)
+            tools.append(tool)
+        except ValueError as error:
+            rejected[name] = str(error)
+    return ToolHeaders(tools, paths, rejected)
 
 
 def parameter_headers(schema: Any) -> Mapping[str, tuple[str, ...]]:
-    """Which arguments a tool's input schema wants repeated in headers: the path of each, by the name of the header.
-    Raises ValueError for a schema that says so in a way that is not allowed."""
-    found: dict[str, tuple[str, ...]] = {}
-    _collect(schema, (), True, found)
-    return found
+    """Return the argument paths of an input schema's `x-mcp-header` annotations, by header name without the prefix.
+
+    Raises ValueError for an invalid annotation.
+    """
+    paths: dict[str, tuple[str, ...]] = {}
+    _collect(schema, (), True, paths)
+    return paths
 
 
 def _collect(schema: Any, path: tuple[str, ...], reachable: bool, paths: dict[str, tuple[str, ...]]) -> None:
     if is_list(schema):
-        for each in schema:
-            _collect(each, path, False, paths)
+        for subschema in schema:
+            _collect(subschema, path, False, paths)
     if not is_object(schema):
         return
     if "x-mcp-header" in schema:
         name = schema["x-mcp-header"]
         if not isinstance(name, str) or not name or not set(name) <= _TOKEN:
-            raise ValueError(f"x-mcp-header {name!r} is no name of a header")
+            raise ValueError(f"x-mcp-header {name!r} is not a valid header name")
         if not path or not reachable:
-            raise ValueError(f"x-mcp-header {name!r} stands where its value cannot be found")
+            raise ValueError(
+                f"x-mcp-header {name!r} must be on a property of an object, not inside an array or a union"
+            )
         if schema.get("type") not in ("string", "integer", "boolean"):
-            raise ValueError(f"x-mcp-header {name!r} is not of a string, an integer or a boolean")
+            raise ValueError(f"x-mcp-header {name!r} needs a property of type string, integer or boolean")
         if name.lower() in paths:
-            raise ValueError(f"x-mcp-header {name!r} stands twice")
+            raise ValueError(f"x-mcp-header {name!r} occurs twice")
         paths[name.lower()] = path
     for key, inner in schema.items():
         if key == "properties" and is_object(inner):
-            for name, each in inner.items():
-                _collect(each, (*path, name), reachable, paths)
+            for name, subschema in inner.items():
+                _collect(subschema, (*path, name), reachable, paths)
         elif key not in _VALUES:
-            for each in inner.values() if is_object(inner) and key in _MAPS else (inner,):
-                _collect(each, path, False, paths)
+            for subschema in inner.values() if is_object(inner) and key in _MAPS else (inner,):
+                _collect(subschema, path, False, paths)
 
 
 _TOKEN: Final = frozenset("!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
@@ -86,7 +93,7 @@ _MAX_SAFE_INTEGER: Final = 2**53 - 1
 
 
 def header_text(value: Any) -> str | None:
-    """An argument as the text that a header repeats; None for what no header can say."""
+    """Return an argument as header text; None for a value that cannot be represented (objects, arrays, fractions)."""
     match value:
         case bool():
             return "true" if value else "false"
@@ -101,21 +108,21 @@ def header_text(value: Any) -> str | None:
 
 
 def argument_at(arguments: Any, path: tuple[str, ...]) -> Any:
-    """The argument at a path; None where there is none."""
+    """Return the argument at a path; None if it is absent."""
     for step in path:
         arguments = arguments.get(step) if is_object(arguments) else None
     return arguments
 
 
 def check_parameter_headers(headers: Headers, arguments: Any, paths: Mapping[str, tuple[str, ...]]) -> str | None:
-    """What is wrong with the headers that repeat arguments of a call, if something is."""
+    """Return the error of a call whose Mcp-Param-* headers differ from its arguments, None if they match."""
     for name, path in paths.items():
         header, value = headers.get(PARAM_PREFIX + name), argument_at(arguments, path)
-        said = None if header is None else decode_value(header)
+        text = None if header is None else decode_value(header)
         if header is None and value is None:
             continue
-        if said is None or value is None or not _matches(said, value):
-            return f"the header {PARAM_PREFIX}{name} is not the argument {'.'.join(path)}"
+        if text is None or value is None or not _matches(text, value):
+            return f"the header {PARAM_PREFIX}{name} does not match the argument {'.'.join(path)}"
     return None
 
 

@@ -1,4 +1,4 @@
-"""The head of a request goes in; what it says and what is wrong with it comes out, read once for heads that repeat."""
+"""Request heads: parse the method and the headers of an HTTP request, with a cache for heads that repeat."""
 
 from __future__ import annotations
 
@@ -20,30 +20,62 @@ from .server_rules import RequestHead, ServedRevisions, check_method, request_ki
 
 Raw = Sequence[tuple[bytes, bytes]]
 
-_MAX_ENTRIES: Final = 1024  # Heads that are remembered; then all are forgotten.
-_MAX_CACHED_BYTES: Final = 4096  # Bytes of a head that is remembered, so that a stranger's long ones take no memory.
+_MAX_ENTRIES: Final = 1024  # The cache is cleared when it has this many heads.
+_MAX_CACHED_BYTES: Final = 4096  # Longer heads are not cached, so that unauthenticated clients cannot fill the memory.
 _LENGTH: Final = b"content-length"
-_CREDENTIAL_HEADERS: Final = (
-    "authorization",
-    "cookie",
-    "proxy-authorization",
-    "dpop",
-)  # Not kept longer than a request lasts.
+_CREDENTIAL_HEADERS: Final = ("authorization", "cookie", "proxy-authorization", "dpop")
+
+
+def parse_request_head(method: str, raw: Raw, policy: OriginPolicy, revisions: ServedRevisions) -> RequestHead:
+    """Parse and check the head of a request.
+
+    Args:
+        method: the HTTP method.
+        raw: the header fields of the ASGI scope, names in lower case.
+        policy: the allowed values of Host and Origin.
+        revisions: the revisions that the endpoint serves.
+
+    The result has the error to reject the request with, if its head breaks a rule.
+    """
+    headers = read_headers(raw)
+    if isinstance(headers, HTTPError):
+        return RequestHead({}, headers, None)
+    origin_error = policy.check(headers)
+    version, header_method, name = headers.get(PROTOCOL_VERSION), headers.get(METHOD, ""), headers.get(NAME)
+    revision = revisions.stateless.get(version or "")
+    return RequestHead(
+        {name: text for name, text in headers.items() if name != "content-length"},
+        origin_error,
+        origin_error or check_method(method, headers, revisions),
+        accepts(headers.get("accept"), JSON),
+        request_kind(headers, revisions),
+        revision,
+        version,
+        header_method,
+        None if name is None else decode_value(name),
+        None if revision is None else revision.http.name_params.get(header_method),
+    )
 
 
 class CachedRequestHeadParser:
-    """The heads of the requests to one endpoint."""
+    """A parser with a cache for the requests to one endpoint: clients send the same head in most requests.
+
+    Heads with credentials (Authorization, Cookie, Proxy-Authorization, DPoP) are never cached, so that no secret stays
+    in memory longer than its request. Content-Length is not part of a cached head.
+    """
 
     def __init__(self, policy: OriginPolicy, revisions: ServedRevisions) -> None:
+        """Create a parser; the arguments are those of `parse_request_head`."""
         self._policy = policy
         self._revisions = revisions
         self._cache: dict[object, RequestHead] = {}
-        self._last: tuple[str, list[tuple[bytes, bytes]], RequestHead] | None = None  # Often the next one is the same.
-        self._length_at = 0  # Where in a head the length stood last: the heads of one client are alike.
+        self._last: tuple[str, list[tuple[bytes, bytes]], RequestHead] | None = (
+            None  # The previous head: compared first, because most requests repeat it.
+        )
+        self._length_at = 0  # The index of Content-Length in the previous head: most clients send a fixed order.
 
     def read(self, method: str, raw: Raw) -> tuple[RequestHead, bytes]:
-        """What a head says, and the length of the body apart, nothing where it is not said: a client sends the same head
-        again and again, but for that."""
+        """Return the parsed head, and the value of Content-Length, empty if the header is absent."""
         fields, at, length = list(raw), self._length_at, b""
         if at >= len(fields) or fields[at][0] != _LENGTH:
             at = next((at for at, (name, _) in enumerate(fields) if name == _LENGTH), -1)
@@ -55,10 +87,10 @@ class CachedRequestHeadParser:
         key = (method, *fields)
         try:
             head = self._cache.get(key)
-        except TypeError:  # Some who call ASGI applications have lists for pairs.
+        except TypeError:  # Some ASGI servers pass lists instead of tuples, which are not hashable.
             return self.read(method, [(name, value) for name, value in raw])
         if head is None:
-            head = self._read(method, raw)
+            head = parse_request_head(method, raw, self._policy, self._revisions)
             size = sum(len(name) + len(value) for name, value in fields)
             if size <= _MAX_CACHED_BYTES and not any(name in head.headers for name in _CREDENTIAL_HEADERS):
                 if len(self._cache) >= _MAX_ENTRIES:
@@ -68,24 +100,3 @@ class CachedRequestHeadParser:
                 return head, length
         self._last = method, fields, head
         return head, length
-
-    def _read(self, method: str, raw: Raw) -> RequestHead:
-        headers = read_headers(raw)
-        if isinstance(headers, HTTPError):
-            return RequestHead({}, headers, None)
-        stranger = self._policy.check(headers)
-        turned = stranger or check_method(method, headers, self._revisions)
-        version, named, name = headers.get(PROTOCOL_VERSION), headers.get(METHOD, ""), headers.get(NAME)
-        revision = self._revisions.stateless.get(version or "")
-        return RequestHead(
-            {name: text for name, text in headers.items() if name != "content-length"},
-            stranger,
-            turned,
-            accepts(headers.get("accept"), JSON),
-            request_kind(headers, self._revisions),
-            revision,
-            version,
-            named,
-            None if name is None else decode_value(name),
-            None if revision is None else revision.http.name_params.get(named),
-        )

@@ -1,4 +1,7 @@
-"""A request's head and its parsed message go in; what HTTP has to say about them comes out, revision by revision."""
+"""The HTTP rules of a server: which requests it rejects, and which revision and session a POST belongs to.
+
+https://modelcontextprotocol.io/specification/draft/basic/transports
+"""
 
 from __future__ import annotations
 
@@ -36,17 +39,17 @@ _METHODS: Final = ("GET", "POST", "DELETE")
 
 
 class RequestKind(Enum):
-    """What a POST belongs to."""
+    """The kind of a POST: an initialize request, a message of a session, or a stateless message."""
 
-    INITIALIZE = "opening"
+    INITIALIZE = "initialize"
     SESSION = "session"
-    STATELESS = "alone"
+    STATELESS = "stateless"
 
 
 @dataclass(frozen=True, slots=True)
 class ServedRevisions:
-    """The revisions of one endpoint: `stateless` and `shaking` by their ids, oldest first; `opening` are the methods
-    that open a session."""
+    """The revisions that one endpoint serves: `stateless` and `stateful` by id, oldest first, and the methods of the
+    requests that open a session."""
 
     stateless: Mapping[str, Revision]
     stateful: Mapping[str, Revision]
@@ -54,29 +57,36 @@ class ServedRevisions:
 
     @classmethod
     def create(cls, revisions: Mapping[str, Revision]) -> ServedRevisions:
-        stateless = {id: each for id, each in revisions.items() if isinstance(each.lifecycle, Stateless)}
-        shaking = {id: each for id, each in revisions.items() if id not in stateless}
-        lifecycles = [each.lifecycle for each in shaking.values()]
-        opening = frozenset(each.initialize_request.method for each in lifecycles if isinstance(each, Handshake))
-        return cls(stateless, shaking, opening)
+        """Group revisions by lifecycle."""
+        stateless = {id: revision for id, revision in revisions.items() if isinstance(revision.lifecycle, Stateless)}
+        stateful = {id: revision for id, revision in revisions.items() if id not in stateless}
+        lifecycles = [revision.lifecycle for revision in stateful.values()]
+        methods = frozenset(
+            lifecycle.initialize_request.method for lifecycle in lifecycles if isinstance(lifecycle, Handshake)
+        )
+        return cls(stateless, stateful, methods)
 
     @property
     def newest_stateless(self) -> Revision:
-        """The newest of those without sessions."""
+        """The newest stateless revision."""
         return list(self.stateless.values())[-1]
 
     @property
     def methods(self) -> str:
-        """The HTTP methods that the endpoint serves, as in an Allow header."""
+        """The HTTP methods that the endpoint serves, as the value of an Allow header."""
         return ", ".join(_METHODS) if self.stateful else "POST"
 
 
 @dataclass(frozen=True, slots=True)
 class RequestHead:
-    """The headers but for the length; why the request is turned away before its path is looked at (`stranger`) and
-    after (`turned`); whether its sender takes an answer as one JSON body; what a POST belongs to, where its headers tell.
-    Without a session: the revision that they name; the `version`, the `method` and the `name` that they repeat, the last
-    as it is meant, and which of the params `named` it is."""
+    """The parsed and checked head of a request.
+
+    `headers` are without Content-Length. `origin_error` is the error of Host and Origin, checked before the path;
+    `error` is the first error of all checks. `accepts_json` is True if the client accepts a JSON response. `kind` is the
+    kind of a POST if its headers determine it. For stateless requests, `revision` is the revision of the
+    MCP-Protocol-Version header; `protocol_version`, `method` and `name` are the values of the headers that repeat the
+    body, and `name_param` is the property of the params that `name` repeats.
+    """
 
     headers: Headers
     origin_error: HTTPError | None
@@ -91,40 +101,40 @@ class RequestHead:
 
 
 def check_method(method: str, headers: Headers, served: ServedRevisions) -> HTTPError | None:
-    """What is wrong with the HTTP method, and with what it needs in its head."""
+    """Return the error of the HTTP method or of the headers that it needs, None if they are valid."""
     if method not in _METHODS or (method != "POST" and not served.stateful):
-        return HTTPError(405, f"this endpoint serves {served.methods}")
+        return HTTPError(405, f"this endpoint allows only {served.methods}")
     if method == "POST":
         return _check_post(headers)
     if method == "GET" and not accepts(headers.get("accept"), EVENT_STREAM):
-        return HTTPError(406, f"a GET is answered by {EVENT_STREAM} alone")
+        return HTTPError(406, f"a GET request must accept {EVENT_STREAM}")
     if headers.get(PROTOCOL_VERSION) in served.stateless:
-        return HTTPError(405, f"{headers[PROTOCOL_VERSION]} has POST alone")
+        return HTTPError(405, f"{headers[PROTOCOL_VERSION]} allows only POST")
     if SESSION_ID not in headers:
-        return HTTPError(400, "no session is named")
+        return HTTPError(400, f"the header {SESSION_ID} is missing")
     return _check_version(headers, served)
 
 
 def _check_post(headers: Headers) -> HTTPError | None:
     if media_type(headers.get("content-type", "")) != JSON:
-        return HTTPError(415, f"a message is {JSON}")
+        return HTTPError(415, f"the content type of a message must be {JSON}")
     if headers.get("content-encoding", "identity").lower() != "identity":
-        return HTTPError(415, "a message comes without content coding")
+        return HTTPError(415, "content codings are not supported; send the message without Content-Encoding")
     accept = headers.get("accept")
     if not accepts(accept, JSON) and not accepts(accept, EVENT_STREAM):
-        return HTTPError(406, f"answers are {JSON} or {EVENT_STREAM}")
+        return HTTPError(406, f"a POST request must accept {JSON} or {EVENT_STREAM}")
     return None
 
 
 def _check_version(headers: Headers, served: ServedRevisions) -> HTTPError | None:
     version = headers.get(PROTOCOL_VERSION)
     if version is not None and version not in served.stateful:
-        return HTTPError(400, f"no session speaks this revision; there are {', '.join(served.stateful)}")
+        return HTTPError(400, f"no session uses this protocol version; supported are {', '.join(served.stateful)}")
     return None
 
 
 def request_kind(headers: Headers, served: ServedRevisions) -> RequestKind | None:
-    """What a POST belongs to, where its headers tell."""
+    """Return the kind of a POST if its headers determine it, else None."""
     version = headers.get(PROTOCOL_VERSION)
     if version in served.stateful and SESSION_ID in headers:
         return RequestKind.SESSION
@@ -132,10 +142,10 @@ def request_kind(headers: Headers, served: ServedRevisions) -> RequestKind | Non
 
 
 def classify(head: RequestHead, message: Message | list[Message], served: ServedRevisions) -> RequestKind | HTTPError:
-    """What a POST belongs to, where its headers do not tell: a session, the opening of one, or nothing but itself."""
+    """Return the kind of a POST whose headers do not determine it, or the error to reject it with."""
     headers = head.headers
     if served.stateless and isinstance(message, (RequestMessage, NotificationMessage)):
-        if _VERSION in _meta(message.params or {}):  # It says itself which revision it is of.
+        if _VERSION in _meta(message.params or {}):  # The body carries its protocol version.
             return RequestKind.STATELESS
     if (
         isinstance(message, RequestMessage)
@@ -143,13 +153,13 @@ def classify(head: RequestHead, message: Message | list[Message], served: Served
         and SESSION_ID not in headers
     ):
         return RequestKind.INITIALIZE
-    if (turned := _check_version(headers, served)) is not None:
-        return turned
+    if (error := _check_version(headers, served)) is not None:
+        return error
     if SESSION_ID in headers:
         return RequestKind.SESSION
     if isinstance(message, MalformedMessage):
         return HTTPError(400, message.message, message.code)
-    return HTTPError(400, "a message that opens no session has to name one")
+    return HTTPError(400, f"the header {SESSION_ID} is missing; only an initialize request may omit it")
 
 
 def _meta(params: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -160,7 +170,7 @@ def _meta(params: Mapping[str, Any]) -> Mapping[str, Any]:
 def check_stateless(
     head: RequestHead, message: Message | list[Message], served: ServedRevisions
 ) -> Revision | HTTPError:
-    """The revision of a message that belongs to no session, if its headers say what its body says."""
+    """Return the revision of a stateless message, or the error if its headers do not match its body."""
     if isinstance(message, RequestMessage) and (params := message.params) is not None:
         if (
             message.method == head.method
@@ -176,53 +186,53 @@ def check_stateless(
 def _describe_mismatch(
     head: RequestHead, message: Message | list[Message], served: ServedRevisions
 ) -> Revision | HTTPError:
-    """What is wrong where a head and a body do not say the same, unless one of them may be silent."""
+    """Return the error of a message whose headers do not match its body, or its revision if the difference is allowed."""
     if not isinstance(message, (RequestMessage, NotificationMessage)):
         return _reject_body(message, served)
     headers, revision = head.headers, head.revision
     params: Mapping[str, Any] = message.params or {}
-    said = _meta(params).get(_VERSION)
+    version = _meta(params).get(_VERSION)
     if PROTOCOL_VERSION not in headers:
-        why = f"the header {PROTOCOL_VERSION} is missing"
-    elif said != headers[PROTOCOL_VERSION] and isinstance(said, str):
-        why = f"the header {PROTOCOL_VERSION} is not what the body says"
+        reason = f"the header {PROTOCOL_VERSION} is missing"
+    elif version != headers[PROTOCOL_VERSION] and isinstance(version, str):
+        reason = f"the header {PROTOCOL_VERSION} does not match the version in the body"
     elif revision is None:
         data = {"supported": list(served.stateless), "requested": headers[PROTOCOL_VERSION]}
         code = int(served.newest_stateless.constants["UNSUPPORTED_PROTOCOL_VERSION"])
         return HTTPError(400, "unsupported protocol version", code, data)
     elif headers.get(METHOD) != message.method and (isinstance(message, RequestMessage) or METHOD in headers):
-        why = f"the header {METHOD} is not the method of the body"
+        reason = f"the header {METHOD} does not match the method in the body"
     elif (
         (named := revision.http.name_params.get(message.method)) is None
         or (name := params.get(named)) == head.name
-        or not isinstance(name, str)  # Params without one are wrong, which their own check will say.
+        or not isinstance(name, str)  # Invalid params; their validation reports it.
     ):
         return revision
     else:
-        why = f"the header {NAME} is not the {named} of the body"
-    return HTTPError(400, why, int(served.newest_stateless.constants.get("HEADER_MISMATCH", INVALID_REQUEST)))
+        reason = f"the header {NAME} does not match {named!r} in the body"
+    return HTTPError(400, reason, int(served.newest_stateless.constants.get("HEADER_MISMATCH", INVALID_REQUEST)))
 
 
 def _reject_body(message: Message | list[Message], served: ServedRevisions) -> HTTPError:
-    """Why there is no use for what is neither a request nor a notification, and belongs to no session."""
+    """Return the error of a stateless body that is neither a request nor a notification."""
     if is_list(message):
         return HTTPError(400, f"{served.newest_stateless.id} has no batches")
     if isinstance(message, MalformedMessage):
         return HTTPError(400, message.message, message.code)
-    return HTTPError(400, "the server has asked nothing, so there is nothing to answer")
+    return HTTPError(400, "a stateless endpoint sends no requests and accepts no responses")
 
 
 def status_of(code: int, revision: Revision) -> int:
-    """The HTTP status that goes with an answer, by the code of its error, 0 for a result."""
+    """Return the HTTP status of a response with this JSON-RPC error code, or with a result if the code is 0."""
     return revision.http.statuses.get(code, 200) if code else 200
 
 
 def resume_position(headers: Headers) -> tuple[str, int] | HTTPError | None:
-    """The stream that a GET goes on with, and the number of the last event of it that arrived; None for no stream."""
+    """Return the stream id and the event number of a Last-Event-ID header; None without the header."""
     last = headers.get(LAST_EVENT_ID)
     if last is None:
         return None
     stream, dash, number = last.rpartition("-")
     if not dash or not number.isascii() or not number.isdigit() or len(number) > 15:
-        return HTTPError(400, "the Last-Event-ID is none of this server's", INVALID_PARAMS)
+        return HTTPError(400, "the Last-Event-ID was not issued by this server", INVALID_PARAMS)
     return stream, int(number)

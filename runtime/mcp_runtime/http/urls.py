@@ -1,4 +1,4 @@
-"""The URI of a resource goes in; whether clients may fetch it from the web, past the server that lists it, comes out."""
+"""URL rules: origins, redirects, redaction, and resource URIs that clients may fetch themselves."""
 
 from __future__ import annotations
 
@@ -6,8 +6,11 @@ from urllib.parse import urlsplit
 
 
 def is_https_url(uri: str) -> bool:
-    """Whether a resource is one that clients may fetch themselves: that is what `https://` means (server/resources,
-    Common URI Schemes). Where the server is not trusted, nor is the address: it may lead into your own network."""
+    """Return True if clients may fetch a resource themselves: this is the meaning of the `https://` scheme.
+
+    Treat URLs of untrusted servers as untrusted input: they may point into a private network.
+    https://modelcontextprotocol.io/specification/draft/server/resources#common-uri-schemes
+    """
     try:
         parts = urlsplit(uri)
     except ValueError:
@@ -16,15 +19,15 @@ def is_https_url(uri: str) -> bool:
 
 
 def origin(url: str) -> tuple[str, str, int | None]:
-    """Scheme, host and port of a URL. Raises ValueError."""
+    """Return scheme, host and port of a URL (RFC 6454). Raises ValueError for an invalid URL."""
     parts = urlsplit(url)
-    usual = {"http": 80, "https": 443}.get(parts.scheme)
-    return parts.scheme, (parts.hostname or "").lower(), parts.port or usual
+    default_port = {"http": 80, "https": 443}.get(parts.scheme)
+    return parts.scheme, (parts.hostname or "").lower(), parts.port or default_port
 
 
 def may_follow_redirect(status: int, method: str, url: str, target: str) -> bool:
-    """Whether a redirect is followed: to the same origin and with the same method alone, because what is sent has
-    credentials in it."""
+    """Return True if a client may follow a redirect: only to the same origin and with the same method, because the
+    request has credentials."""
     if status not in (307, 308) and not (status in (301, 302, 303) and method == "GET"):
         return False
     try:
@@ -34,6 +37,6 @@ def may_follow_redirect(status: int, method: str, url: str, target: str) -> bool
 
 
 def redact_url(url: str) -> str:
-    """A URL as it may stand in an error or a log: without user, query and fragment."""
+    """Return a URL without user information, query and fragment, for errors and logs."""
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"

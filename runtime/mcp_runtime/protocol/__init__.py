@@ -1,1 +1,1 @@
-"""The protocol without I/O: bytes in, events out."""
+"""The protocol without I/O: JSON-RPC messages, revisions, capabilities, phases, and a sans-I/O connection."""

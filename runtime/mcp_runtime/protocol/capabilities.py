@@ -1,4 +1,7 @@
-"""The phases of a conversation and the capabilities of its sides, as tables and plain functions."""
+"""Capabilities: the JSON objects in which client and server declare what they support.
+
+See https://modelcontextprotocol.io/specification/draft/basic/versioning and the `capabilities` of each feature's page.
+"""
 
 from __future__ import annotations
 
@@ -14,16 +17,18 @@ from .revision import (
 )
 
 Capabilities = dict[str, Any]
-# What may be said in a phase, by the role of the message; None for anything but the opening request.
-# What stands after this in the path of a capability is the identifier of an extension, and maybe one of its settings.
+# The rest of a capability path after this text is an extension identifier, optionally with a setting after `#`.
 _EXTENSIONS: Final = ".extensions."
-# The name of the error for a request that needs what its client has not declared.
+# The schema constant with the error code of a request that needs an undeclared client capability.
 MISSING_CAPABILITY_ERROR: Final = "MISSING_REQUIRED_CLIENT_CAPABILITY"
 
 
 def parse_capability_path(capability: str) -> tuple[str, tuple[str, ...]]:
-    """`server.tools.listChanged` → the side that declares it, and the path in its capabilities; the identifier of an
-    extension is one step of it, dots and all, and a setting of it (`server.extensions.acme/paint#glossy`) another."""
+    """Split a capability path into the side that declares it and the keys inside its capabilities object.
+
+    `server.tools.listChanged` gives `("server", ("tools", "listChanged"))`. An extension identifier is one key even if
+    it has dots; a setting of an extension (`server.extensions.acme/paint#glossy`) is one more key.
+    """
     if _EXTENSIONS not in capability:
         side, *path = capability.split(".")
         return side, tuple(path)
@@ -32,29 +37,29 @@ def parse_capability_path(capability: str) -> tuple[str, tuple[str, ...]]:
 
 
 def capabilities_object(capabilities: Iterable[str]) -> Capabilities:
-    """Capabilities, side first, as the object that declares them."""
-    found: Capabilities = {}
-    for each in capabilities:
-        at = found
-        for step in parse_capability_path(each)[1]:
-            at = at.setdefault(step, {})
-    return found
+    """Return the capabilities object that declares these capability paths."""
+    result: Capabilities = {}
+    for capability in capabilities:
+        node = result
+        for step in parse_capability_path(capability)[1]:
+            node = node.setdefault(step, {})
+    return result
 
 
 def required_extensions(revision: Revision, side: str) -> Capabilities:
-    """The extensions that a side has to declare for some message of a revision."""
-    gates = (gate.capability for row in revision.rows for gate in row.requirements)
-    return capabilities_object(each for each in gates if each.startswith(f"{side}{_EXTENSIONS}"))
+    """Return the capabilities object with every extension that some message of the revision requires of a side."""
+    paths = (requirement.capability for row in revision.rows for requirement in row.requirements)
+    return capabilities_object(path for path in paths if path.startswith(f"{side}{_EXTENSIONS}"))
 
 
 def is_declared(capabilities: Capabilities, path: Iterable[str]) -> bool:
-    """Whether the capability is there: an object, or true."""
-    found = _value_at(capabilities, path)
-    return found is not None and found is not False
+    """Return True if the capability is declared: its value is an object or `true`."""
+    value = _value_at(capabilities, path)
+    return value is not None and value is not False
 
 
 def satisfies(capabilities: Capabilities, requirement: CapabilityRequirement) -> bool:
-    """Whether what a gate needs is there, be it unsaid."""
+    """Return True if the capabilities satisfy the requirement, including by an empty object that implies it."""
     _, path = parse_capability_path(requirement.capability)
     return is_declared(capabilities, path) or (
         requirement.implied_by_empty and _value_at(capabilities, path[:-1]) == {}
@@ -62,28 +67,28 @@ def satisfies(capabilities: Capabilities, requirement: CapabilityRequirement) ->
 
 
 def _value_at(capabilities: Capabilities, path: Iterable[str]) -> Any:
-    at: Any = capabilities
+    value: Any = capabilities
     for step in path:
-        at = at.get(step) if is_object(at) else None
-    return at
+        value = value.get(step) if is_object(value) else None
+    return value
 
 
 def declare(capabilities: Capabilities, path: tuple[str, ...], model: type[BaseModel]) -> None:
-    """Add a capability, as `true` where the model has a flag there and as an object where it has one."""
-    at = capabilities
+    """Add a capability at a path: as `true` if the model has a boolean there, as an empty object otherwise."""
+    node = capabilities
     for step in path[:-1]:
-        at = at.setdefault(step, {})
-    if path[-1] in at:
+        node = node.setdefault(step, {})
+    if path[-1] in node:
         return
-    at[path[-1]] = True
+    node[path[-1]] = True
     try:
         validator(model)(capabilities)
     except ValidationError:
-        at[path[-1]] = {}
+        node[path[-1]] = {}
 
 
 def merge(target: Capabilities, source: Mapping[str, Any]) -> None:
-    """Add what is declared by hand; objects are merged."""
+    """Merge `source` into `target` in place; nested objects are merged, other values replaced."""
     for name, value in source.items():
         present = target.get(name)
         if is_object(present) and is_object(value):

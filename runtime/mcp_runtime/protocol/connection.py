@@ -1,7 +1,7 @@
-"""One side of one conversation, without I/O: bytes in, events out, and the bytes to send for what this side says.
+"""The sans-I/O connection: one side of an MCP connection, which reads bytes into events and serializes messages.
 
-The same rules judge what is sent and what is received: the method exists in this direction, the phase allows it, its
-capability was declared, and its params fit the schema.
+The same rules apply to sent and to received messages: the method must exist in this direction, the phase must allow it,
+its capability must be declared, and its params must match the schema.
 """
 
 from __future__ import annotations
@@ -62,9 +62,13 @@ _SENDS: Final[Mapping[Side, Direction]] = {"client": "client_to_server", "server
 
 
 class Connection:
-    """One side. `own` and `theirs` are the capabilities the two sides have declared so far; `signature` is the JSON of
-    the metadata that goes with every result which has none of its own; `opening` the request that opens it; `in_flight`
-    the ids of the peer's requests, None where they come from many, who know nothing of each other."""
+    """One side of a connection.
+
+    `local_capabilities` and `remote_capabilities` are the capabilities that the two sides have declared so far.
+    `result_meta` is the serialized `_meta` of every result that has no `_meta`. `initialize_row` is the request that
+    opens the connection, None without a handshake. `in_flight` has the ids of the peer's unanswered requests; it is
+    None if the requests come from independent clients, whose ids may collide.
+    """
 
     __slots__ = ("revision", "side", "local_capabilities", "remote_capabilities", "result_meta", "in_flight", "phase", "initialize_row",
                  "_pending", "_next_id", "_sendable", "_receivable")  # fmt: skip
@@ -75,28 +79,30 @@ class Connection:
         self.local_capabilities = local_capabilities
         self.remote_capabilities: Capabilities = {}
         self.result_meta = b""
-        self.in_flight: dict[Id, None] | None = {}  # An empty set is three times as large, and most peers are idle.
+        self.in_flight: dict[Id, None] | None = {}  # A dict: an empty set takes three times the memory.
         self._pending: dict[Id, tuple[Request[Any], Any]] = {}
         self._next_id = 0
         self.enter_phase(first_phase(revision.lifecycle))
 
     def copy_for_new_connection(self) -> Connection:
-        """A peer of another conversation that has come as far as this one: nothing is in flight in it."""
-        other = Connection.__new__(Connection)
-        other.revision, other.side, other.phase = self.revision, self.side, self.phase
-        other.local_capabilities, other.remote_capabilities, other.result_meta = (
+        """Return a connection in the same phase, with the same capabilities and no requests in flight."""
+        copy = Connection.__new__(Connection)
+        copy.revision, copy.side, copy.phase = self.revision, self.side, self.phase
+        copy.local_capabilities, copy.remote_capabilities, copy.result_meta = (
             self.local_capabilities,
             self.remote_capabilities,
             self.result_meta,
         )
-        other._sendable, other._receivable, other.initialize_row = self._sendable, self._receivable, self.initialize_row
-        other.in_flight, other._pending, other._next_id = {}, {}, 0
-        return other
+        copy._sendable, copy._receivable, copy.initialize_row = self._sendable, self._receivable, self.initialize_row
+        copy.in_flight, copy._pending, copy._next_id = {}, {}, 0
+        return copy
 
     def enter_phase(self, phase: Phase) -> None:
-        """Be in a phase: from now on its messages may be sent and received, as far as they were declared."""
+        """Enter a phase, and compute which methods may be sent and received in it with the declared capabilities."""
         self.phase = phase
-        missing = frozenset(each for each in self.revision.capabilities if not self._is_declared(each))
+        missing = frozenset(
+            capability for capability in self.revision.capabilities if not self._is_declared(capability)
+        )
         lifecycle = self.revision.lifecycle
         self.initialize_row = lifecycle.initialize_request if isinstance(lifecycle, Handshake) else None
         sends = _SENDS[self.side]
@@ -104,7 +110,7 @@ class Connection:
         self._receivable = allowed_methods(self.revision, OPPOSITE[sends], phase, missing)
 
     def negotiated(self, revision: Revision, remote_capabilities: Capabilities) -> None:
-        """The two sides have agreed on a revision, and this is what the other side has declared."""
+        """Set the negotiated revision and the capabilities that the other side has declared."""
         self.revision = revision
         self.remote_capabilities = remote_capabilities
         self.enter_phase(self.phase)
@@ -116,30 +122,31 @@ class Connection:
     def _unmet_requirement(
         self, row: Sent, params: Any, remote_capabilities: Capabilities
     ) -> CapabilityRequirement | None:
-        """The first gate of a row that these params do not pass, where the other side has declared this."""
-        for gate in row.requirements:
-            side, _ = parse_capability_path(gate.capability)
-            if gate.applies_to(params) and not satisfies(
-                self.local_capabilities if side == self.side else remote_capabilities, gate
+        """Return the first capability requirement of a message that its params do not satisfy."""
+        for requirement in row.requirements:
+            side, _ = parse_capability_path(requirement.capability)
+            if requirement.applies_to(params) and not satisfies(
+                self.local_capabilities if side == self.side else remote_capabilities, requirement
             ):
-                return gate
+                return requirement
         return None
 
-    # ---- what this side says ----------------------------------------------------------------------------------------
+    # ---- sending ----------------------------------------------------------------------------------------------------
 
     def next_id(self) -> Id:
+        """Return a request id that this connection has not used."""
         self._next_id += 1
         return self._next_id
 
     def send_request(self, id: Id, row: Request[Any], params: Any) -> bytes:
-        """The bytes of a request. Raises ProtocolViolationError or InvalidMessageError."""
+        """Serialize a request and register it as pending. Raises ProtocolViolationError or InvalidMessageError."""
         row = self._sendable_row(row)
         data = self._serialized(row, jsonrpc.request, id, row.method, self._validated_params(row, params))
         self._pending[id] = (row, params)
         return data
 
     def send_notification(self, row: Notification, params: Any) -> bytes:
-        """The bytes of a notification. Raises ProtocolViolationError or InvalidMessageError."""
+        """Serialize a notification. Raises ProtocolViolationError or InvalidMessageError."""
         row = self._sendable_row(row)
         data = self._serialized(row, jsonrpc.notification, row.method, self._validated_params(row, params))
         lifecycle = self.revision.lifecycle
@@ -148,108 +155,108 @@ class Connection:
         return data
 
     def send_result(self, request: RequestReceived, result: Any) -> bytes:
-        """The bytes of a result. Raises InvalidMessageError where it is not what the method may give."""
-        row, signature = request.row, self.result_meta
+        """Serialize the result of a request. Raises InvalidMessageError if the method has no result of this type."""
+        row, meta = request.row, self.result_meta
         if type(result) is PreSerialized:
             result = result.value
             if is_object(result) and result.get("_meta") is not None:
-                signature = b""
+                meta = b""
         elif not isinstance(result, row.result_types):
-            names = " or ".join(kind.__name__ for kind in row.result_types)
+            names = " or ".join(type_.__name__ for type_ in row.result_types)
             raise InvalidMessageError(
-                f"{row.method!r} in {self.revision.id} is answered by {names}, not by {type(result).__name__}"
+                f"{row.method!r} in {self.revision.id}: the result must be {names}, not {type(result).__name__}"
             )
-        if signature and getattr(result, "meta", None) is not None:
-            signature = b""
-        data = jsonrpc.result(request.id, result, signature)
+        if meta and getattr(result, "meta", None) is not None:
+            meta = b""
+        data = jsonrpc.result(request.id, result, meta)
         self.finish(request)
         return data
 
     def send_error(self, request: RequestReceived, code: int, message: str, data: Any = None) -> bytes:
-        """The bytes of an error that answers a request."""
+        """Serialize the error response to a request."""
         self.finish(request)
         try:
             return jsonrpc.error(request.id, code, message, data)
-        except ValueError:  # JSON cannot say it, and the peer waits for an answer all the same.
+        except ValueError:  # The message or data cannot be serialized, but the peer still needs a response.
             return jsonrpc.error(request.id, jsonrpc.INTERNAL_ERROR, "internal error")
 
     def finish(self, request: RequestReceived) -> None:
-        """A request is answered, or wants no answer any more."""
+        """Mark a request as finished: answered, or cancelled."""
         if request.open and (in_flight := self.in_flight) is not None:
             in_flight.pop(request.id, None)
             if not in_flight:
-                in_flight.clear()  # Gives back what it had grown to.
+                in_flight.clear()  # Releases the memory of the dict's table.
         request.open = False
 
     def local_row(self, row: Notification) -> Notification:
-        """The row of this method that this side sends; some notifications go both ways."""
-        own = self.revision.table(_SENDS[self.side]).get(row.method)
-        return own if isinstance(own, Notification) else row
+        """Return the row of this method in the direction of this side; some notifications have both directions."""
+        local = self.revision.table(_SENDS[self.side]).get(row.method)
+        return local if isinstance(local, Notification) else row
 
     def discard(self, id: Id) -> bool:
-        """Nobody waits for this answer any more; it is dropped when it comes. False if it has come already."""
+        """Forget a pending request; its response will be rejected. Returns False if the response arrived already."""
         return self._pending.pop(id, None) is not None
 
     def _sendable_row(self, row: SentT) -> SentT:
-        """The row of a message as this revision has it, maybe with more than it was written for; if it may be said now."""
-        own = self._sendable.get(row.method)
-        if own is not row and not _is_same_message(own, row):
+        """Return the negotiated revision's row of a message. Raises ProtocolViolationError if it may not be sent now."""
+        local = self._sendable.get(row.method)
+        if local is not row and not _is_same_message(local, row):
             self._raise_violation(row)
-        return cast(SentT, own)
+        return cast(SentT, local)
 
     def _validated_params(self, row: Sent, params: Any) -> Any:
-        """The params to send, where they fit and what they need was declared."""
+        """Return the validated params. Raises InvalidMessageError, or ProtocolViolationError for a missing capability."""
         if not params and not row.params_required:
             return None
         try:
             checked = validator(row.params)(params)
-        except ValidationError as fault:
+        except ValidationError as error:
             raise InvalidMessageError(
-                f"{row.method!r} in {self.revision.id}: params: {format_validation_error(fault)}"
+                f"{row.method!r} in {self.revision.id}: params: {format_validation_error(error)}"
             ) from None
-        if row.requirements and (shut := self._unmet_requirement(row, checked, self.remote_capabilities)) is not None:
-            raise ProtocolViolationError(f"{row.method!r} in {self.revision.id} {shut.describe()}")
+        if row.requirements and (unmet := self._unmet_requirement(row, checked, self.remote_capabilities)) is not None:
+            raise ProtocolViolationError(f"{row.method!r} in {self.revision.id} {unmet.describe()}")
         return checked
 
     def _serialized(self, row: Sent, write: Callable[..., bytes], *parts: Any) -> bytes:
-        """The bytes of a message. Raises InvalidMessageError for what JSON cannot say, such as half a surrogate pair."""
+        """Serialize a message. Raises InvalidMessageError for values that JSON cannot represent (a lone surrogate)."""
         try:
             return write(*parts)
-        except ValueError as fault:
-            raise InvalidMessageError(f"{row.method!r} in {self.revision.id}: params: {fault}") from None
+        except ValueError as error:
+            raise InvalidMessageError(f"{row.method!r} in {self.revision.id}: params: {error}") from None
 
     def _reject_malformed(self, id: Id | None, code: int, reason: str) -> MessageRejected:
-        """An error about bytes that are no message; without an id where none could be read, or with null for one."""
+        """Return the rejection of a malformed message; without a readable id its `id` is absent or null, by revision."""
         return MessageRejected(reason, jsonrpc.error(id, code, reason, null_id=self.revision.null_ids), code)
 
     def _raise_violation(self, row: Sent) -> None:
-        """Raise ProtocolViolationError with the rule that forbids this message now."""
-        what = f"{row.method!r} in {self.revision.id}"
+        """Raise ProtocolViolationError with the rule that forbids sending this message now."""
+        message = f"{row.method!r} in {self.revision.id}"
         if not _is_same_message(self.revision.table(_SENDS[self.side]).get(row.method), row):
-            raise ProtocolViolationError(f"{what} is not sent by the {self.side}")
+            raise ProtocolViolationError(f"{message} is not sent by the {self.side}")
         if not is_allowed(self.revision.lifecycle, self.phase, row):
-            raise ProtocolViolationError(f"{what} cannot be sent {self.phase.value}")
-        raise ProtocolViolationError(f"{what} needs the capability {row.capability!r}, which was not declared")
+            raise ProtocolViolationError(f"{message} cannot be sent {self.phase.value}")
+        raise ProtocolViolationError(f"{message} needs the capability {row.capability!r}, which was not declared")
 
-    # ---- what the peer says -----------------------------------------------------------------------------------------
+    # ---- receiving --------------------------------------------------------------------------------------------------
 
     def oversized(self) -> Event:
-        """What a message that is longer than the limit means."""
+        """Return the event for a message that is longer than the limit."""
         return self._reject_malformed(None, jsonrpc.INVALID_REQUEST, "the message is longer than the limit")
 
     def receive(self, data: bytes) -> Event:
-        """What these bytes mean: one message, or a batch of them where the revision has batches."""
+        """Return the event of one encoded message, or of a batch if the revision has batches."""
         return self.receive_message(jsonrpc.decode(data))
 
     def receive_message(self, message: jsonrpc.Message | list[jsonrpc.Message]) -> Event:
-        """What this message means, or what came together."""
-        if isinstance(message, RequestMessage):  # First, because most are.
+        """Return the event of a decoded message, or of a decoded batch."""
+        if isinstance(message, RequestMessage):  # Checked first: requests are the most frequent messages.
             return self._received_request(message, False)
         if not isinstance(message, list):
             return self._received(message)
         if not self.revision.batches:
             return self._reject_malformed(None, jsonrpc.INVALID_REQUEST, f"{self.revision.id} has no batches")
-        return Batch([self._received(each, in_batch=True) for each in message])
+        return Batch([self._received(item, in_batch=True) for item in message])
 
     def _received(self, message: jsonrpc.Message, in_batch: bool = False) -> Event:
         if isinstance(message, RequestMessage):
@@ -266,35 +273,35 @@ class Connection:
             return self._reject_unservable(message)
         if (in_flight := self.in_flight) is not None and message.id in in_flight:
             return self._reject(message, jsonrpc.INVALID_REQUEST, f"id {message.id!r} is in use by another request")
-        if (opens := row is self.initialize_row) and in_batch:
+        if (is_initialize := row is self.initialize_row) and in_batch:
             return self._reject(message, jsonrpc.INVALID_REQUEST, f"{row.method!r} cannot be in a batch")
         try:
-            given = message.params
-            params = validator(row.params)({} if given is None and not row.params_required else given)
-        except ValidationError as fault:
+            value = message.params
+            params = validator(row.params)({} if value is None and not row.params_required else value)
+        except ValidationError as error:
             return self._reject(
-                message, jsonrpc.INVALID_PARAMS, f"{row.method!r}: params: {format_validation_error(fault)}"
+                message, jsonrpc.INVALID_PARAMS, f"{row.method!r}: params: {format_validation_error(error)}"
             )
         if (
             row.requirements
-            and (shut := self._unmet_requirement(row, params, self._declared_capabilities(message)))
-            and not shut.sender_only
+            and (unmet := self._unmet_requirement(row, params, self._declared_capabilities(message)))
+            and not unmet.sender_only
         ):
             return self._reject_missing_capability(
-                message, f"{row.method!r} {shut.describe()} ({self.revision.id})", shut
+                message, f"{row.method!r} {unmet.describe()} ({self.revision.id})", unmet
             )
-        if opens:
+        if is_initialize:
             self.enter_phase(Phase.OPENING)
         if in_flight is not None:
             in_flight[message.id] = None
         return RequestReceived(message.id, row, params)
 
     def _reject_unservable(self, message: RequestMessage) -> MessageRejected:
-        """Why a request is not served now."""
+        """Reject a request that is not served now, with the reason."""
         row = self.revision.table(OPPOSITE[_SENDS[self.side]]).get(message.method)
         if isinstance(row, Request) and (not row.capability or self._is_declared(row.capability)):
-            why = f"{row.method!r} cannot be asked {self.phase.value}"
-            return self._reject(message, jsonrpc.INVALID_REQUEST, why)
+            reason = f"{row.method!r} cannot be requested {self.phase.value}"
+            return self._reject(message, jsonrpc.INVALID_REQUEST, reason)
         return self._reject(message, jsonrpc.METHOD_NOT_FOUND, f"no method {message.method!r} is served here")
 
     def _reject(self, message: RequestMessage, code: int, reason: str) -> MessageRejected:
@@ -302,34 +309,38 @@ class Connection:
         return MessageRejected(text, jsonrpc.error(message.id, code, text), code)
 
     def _declared_capabilities(self, message: RequestMessage) -> Capabilities:
-        """What the other side can do: what this request itself says, where nothing is remembered between requests."""
+        """Return the capabilities of the other side: those of the request itself if the lifecycle is stateless."""
         meta = message.params.get("_meta") if is_object(message.params) else None
-        said = meta.get(f"{META}clientCapabilities") if is_object(meta) else None
+        declared = meta.get(f"{META}clientCapabilities") if is_object(meta) else None
         return (
-            said if is_object(said) and not isinstance(self.revision.lifecycle, Handshake) else self.remote_capabilities
+            declared
+            if is_object(declared) and not isinstance(self.revision.lifecycle, Handshake)
+            else self.remote_capabilities
         )
 
     def _reject_missing_capability(
         self, message: RequestMessage, reason: str, requirement: CapabilityRequirement
     ) -> MessageRejected:
-        """The refusal of a request that needs what was not declared: with the code for it, where the client has to."""
+        """Reject a request that needs an undeclared capability; with the dedicated error code for client capabilities."""
         code = int(self.revision.constants.get(MISSING_CAPABILITY_ERROR, jsonrpc.INVALID_PARAMS))
         if self.side == parse_capability_path(requirement.capability)[0] or code == jsonrpc.INVALID_PARAMS:
             return MessageRejected(
                 reason, jsonrpc.error(message.id, jsonrpc.INVALID_PARAMS, reason), jsonrpc.INVALID_PARAMS
             )
-        needed = capabilities_object([requirement.capability])
-        return MessageRejected(reason, jsonrpc.error(message.id, code, reason, {"requiredCapabilities": needed}), code)
+        required = capabilities_object([requirement.capability])
+        return MessageRejected(
+            reason, jsonrpc.error(message.id, code, reason, {"requiredCapabilities": required}), code
+        )
 
     def _received_notification(self, message: NotificationMessage) -> Event:
         row = self._receivable.get(message.method)
         if not isinstance(row, Notification):
-            return MessageRejected(f"the notification {message.method!r} is not taken {self.phase.value}")
+            return MessageRejected(f"the notification {message.method!r} is not accepted {self.phase.value}")
         try:
-            given = message.params
-            params = validator(row.params)({} if given is None and not row.params_required else given)
-        except ValidationError as fault:
-            return MessageRejected(f"{row.method!r}: params: {format_validation_error(fault)}")
+            value = message.params
+            params = validator(row.params)({} if value is None and not row.params_required else value)
+        except ValidationError as error:
+            return MessageRejected(f"{row.method!r}: params: {format_validation_error(error)}")
         lifecycle = self.revision.lifecycle
         if isinstance(lifecycle, Handshake) and row is lifecycle.initialized:
             self.enter_phase(Phase.OPEN)
@@ -338,22 +349,22 @@ class Connection:
     def _received_response(self, message: ResultMessage | ErrorMessage | MalformedMessage) -> Event:
         id = message.id
         if id is None or id not in self._pending:
-            return MessageRejected(f"an answer to nothing that was asked: id {id!r}")
+            return MessageRejected(f"the response with id {id!r} does not match a pending request")
         row, params = self._pending.pop(id)
         if isinstance(message, ErrorMessage):
             return ResponseReceived(id, RemoteJSONRPCError(message.code, message.message, message.data))
-        what = f"{row.method!r} in {self.revision.id}: the answer is not what it may be"
+        prefix = f"{row.method!r} in {self.revision.id}: invalid response"
         if isinstance(message, MalformedMessage):
-            return ResponseReceived(id, InvalidResponseError(f"{what}: {message.message}"))
+            return ResponseReceived(id, InvalidResponseError(f"{prefix}: {message.message}"))
         try:
             result = row.read_result(message.result, params)
-        except ValidationError as fault:
-            return ResponseReceived(id, InvalidResponseError(f"{what}: {format_validation_error(fault)}"))
+        except ValidationError as error:
+            return ResponseReceived(id, InvalidResponseError(f"{prefix}: {format_validation_error(error)}"))
         if row is self.initialize_row:
             self.enter_phase(Phase.OPENING)
         return ResponseReceived(id, result)
 
 
 def _is_same_message(local: Sent | None, row: Sent) -> bool:
-    """Whether two rows are of the same message, be it that of an extension that adds to the answers."""
+    """Return True if two rows describe the same message; an extension may add result types to one of them."""
     return local is not None and local.direction == row.direction and local.params is row.params

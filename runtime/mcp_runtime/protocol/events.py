@@ -7,26 +7,19 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from ..errors import (
-    MCPError,
-)
-from .jsonrpc import (
-    Id,
-)
-from .revision import (
-    Notification,
-    Request,
-)
+from ..errors import MCPError
+from .jsonrpc import Id
+from .revision import Notification, Request
 
 
 @dataclass(slots=True)
 class RequestReceived:
-    """The peer wants an answer to this request."""
+    """The peer sent a request. It needs exactly one response unless it is cancelled."""
 
     id: Id
     row: Request[Any]
     params: Any
-    open: bool = True  # Until it is answered, refused or cancelled.
+    open: bool = True  # False once it is answered or cancelled.
 
 
 @dataclass(slots=True)
@@ -39,7 +32,7 @@ class NotificationReceived:
 
 @dataclass(slots=True)
 class ResponseReceived:
-    """The answer to a request of ours: a result, or why there is none."""
+    """The peer responded to a request of this side: `outcome` is the result or the error."""
 
     id: Id
     outcome: BaseModel | MCPError
@@ -47,7 +40,7 @@ class ResponseReceived:
 
 @dataclass(slots=True)
 class MessageRejected:
-    """What came is not acted upon; `reply` is to be sent back, where an answer is due, with the error `code`."""
+    """A received message is rejected. Send `reply` if it is not None: the error response with the error `code`."""
 
     reason: str
     reply: bytes | None = None
@@ -56,7 +49,7 @@ class MessageRejected:
 
 @dataclass(slots=True)
 class Batch:
-    """What came together; the answers are to be sent together."""
+    """The peer sent a JSON-RPC batch; send the responses as one batch."""
 
     events: list[Event]
 

@@ -1,4 +1,4 @@
-"""Bytes of one message go in, JSON-RPC 2.0 messages come out, and the other way round; nothing of MCP is in here."""
+"""JSON-RPC 2.0: decode and encode messages (https://www.jsonrpc.org/specification). Nothing here is specific to MCP."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ METHOD_NOT_FOUND: Final = -32601
 INVALID_PARAMS: Final = -32602
 INTERNAL_ERROR: Final = -32603
 
-_MAX_ID_LENGTH: Final = 1024  # Characters; an id is echoed, so a peer must not choose how much is sent back.
+_MAX_ID_LENGTH: Final = 1024  # Characters. A response repeats the id, so the peer must not choose its size freely.
 
 
 @dataclass(slots=True)
 class RequestMessage:
-    """`params` is an object, or None where there are none."""
+    """A request; `params` is an object, or None if it is absent."""
 
     id: Id
     method: str
@@ -32,19 +32,23 @@ class RequestMessage:
 
 @dataclass(slots=True)
 class NotificationMessage:
+    """A notification; `params` is an object, or None if it is absent."""
+
     method: str
     params: Any = None
 
 
 @dataclass(slots=True)
 class ResultMessage:
+    """A response with a result."""
+
     id: Id
     result: Any
 
 
 @dataclass(slots=True)
 class ErrorMessage:
-    """`id` is None where the sender could not read the id of what it answers."""
+    """A response with an error; `id` is None if its sender could not read the id of the request."""
 
     id: Id | None
     code: int
@@ -54,8 +58,8 @@ class ErrorMessage:
 
 @dataclass(slots=True)
 class MalformedMessage:
-    """What is no JSON-RPC message. `id` is that of the message, where one can be read, and `is_answer` tells whether
-    it looks like an answer: then it belongs to a request of ours, and is not answered itself."""
+    """An invalid message. `id` is its id, None if it has no valid id. `is_response` is True if the message looks like a
+    response: it then settles a pending request, and no error response is sent for it."""
 
     code: int
     message: str
@@ -75,37 +79,37 @@ class OutgoingMessage(NamedTuple):
 
 
 def decode(data: bytes) -> Message | list[Message]:
-    """Read one message, or a batch of them. Never raises: what cannot be read is MalformedMessage."""
+    """Decode one message or a batch. Does not raise: an invalid message is returned as MalformedMessage."""
     try:
         value = from_json(data, allow_inf_nan=False)
-    except ValueError as fault:
-        return MalformedMessage(PARSE_ERROR, f"not JSON: {fault}")
+    except ValueError as error:
+        return MalformedMessage(PARSE_ERROR, f"not JSON: {error}")
     if is_object(value):
         return read(value)
     if not is_list(value):
         return _reject_non_object(value)
     messages = [read(item) if is_object(item) else _reject_non_object(item) for item in value]
-    return messages or MalformedMessage(INVALID_REQUEST, "a batch has to hold a message")
+    return messages or MalformedMessage(INVALID_REQUEST, "a batch must not be empty")
 
 
 def _reject_non_object(value: object) -> MalformedMessage:
-    return MalformedMessage(INVALID_REQUEST, f"a message is an object, not {type(value).__name__}")
+    return MalformedMessage(INVALID_REQUEST, f"a message must be an object, not {type(value).__name__}")
 
 
 def read(value: dict[str, Any]) -> Message:
-    """Read one parsed message."""
+    """Return the message that a parsed JSON object represents."""
     id, method, params = value.get("id"), value.get("method"), value.get("params")
-    known = id if type(id) is int or (type(id) is str and len(id) <= _MAX_ID_LENGTH) else None
+    valid_id = id if type(id) is int or (type(id) is str and len(id) <= _MAX_ID_LENGTH) else None
     if value.get("jsonrpc") != "2.0":
-        return MalformedMessage(INVALID_REQUEST, 'jsonrpc has to be "2.0"', known, _is_response(value))
+        return MalformedMessage(INVALID_REQUEST, 'jsonrpc has to be "2.0"', valid_id, _is_response(value))
     if not isinstance(method, str):
         if _is_response(value):
-            return _read_response(value, known)
-        return MalformedMessage(INVALID_REQUEST, "method has to be a string", known)
+            return _read_response(value, valid_id)
+        return MalformedMessage(INVALID_REQUEST, "method has to be a string", valid_id)
     if type(params) is not dict and "params" in value:
-        return MalformedMessage(INVALID_REQUEST, "params has to be an object", known)
-    if known is not None:
-        return RequestMessage(known, method, params)
+        return MalformedMessage(INVALID_REQUEST, "params has to be an object", valid_id)
+    if valid_id is not None:
+        return RequestMessage(valid_id, method, params)
     if "id" in value:
         return MalformedMessage(
             INVALID_REQUEST, f"id has to be an integer or a string of at most {_MAX_ID_LENGTH} characters"
@@ -126,7 +130,7 @@ def _read_response(value: dict[str, Any], id: Id | None) -> Message:
         if type(code) is int and isinstance(text, str):
             return ErrorMessage(id, code, text, error.get("data"))
     return MalformedMessage(
-        INVALID_REQUEST, "an answer has an id, and either a result or an error with code and message", id, True
+        INVALID_REQUEST, "a response must have an id, and either a result or an error with code and message", id, True
     )
 
 
@@ -134,7 +138,7 @@ def _read_response(value: dict[str, Any], id: Id | None) -> Message:
 
 
 def serialize(value: Any) -> bytes:
-    """A model or plain JSON as bytes. Raises ValueError for what JSON cannot say; a float that is no number is null."""
+    """Serialize a model or plain JSON. NaN and infinity become null. Raises ValueError for other unserializable values."""
     serializer = getattr(value, "__pydantic_serializer__", None)
     if serializer is None:
         return to_json(value, by_alias=True, inf_nan_mode="null")
@@ -143,20 +147,22 @@ def serialize(value: Any) -> bytes:
 
 
 def to_plain(model: BaseModel) -> Any:
-    """A model as plain JSON."""
+    """Return a model as plain JSON values."""
     return model.__pydantic_serializer__.to_python(model)
 
 
 def request(id: Id, method: str, params: Any) -> bytes:
+    """Encode a request; without params if they are None."""
     return b'{"jsonrpc":"2.0","id":%b,"method":%b%b}' % (to_json(id), to_json(method), _member(b"params", params))
 
 
 def notification(method: str, params: Any) -> bytes:
+    """Encode a notification; without params if they are None."""
     return b'{"jsonrpc":"2.0","method":%b%b}' % (to_json(method), _member(b"params", params))
 
 
 def result(id: Id, value: Any, meta: bytes = b"") -> bytes:
-    """A result; `meta` is the JSON of its metadata, where it has none of its own."""
+    """Encode a result response; `meta` is the serialized `_meta` to add to a result without `_meta`."""
     body, name = serialize(value), b"%d" % id if type(id) is int else to_json(id)
     if not meta:
         return b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (name, body)
@@ -165,10 +171,10 @@ def result(id: Id, value: Any, meta: bytes = b"") -> bytes:
 
 
 def error(id: Id | None, code: int, message: str, data: Any = None, null_id: bool = False) -> bytes:
-    """An error answer; where no id could be read, without one, or with `null` for one."""
-    known = b"" if id is None and not null_id else b'"id":%b,' % to_json(id)
+    """Encode an error response. If `id` is None, `id` is absent, or null if `null_id` is True."""
+    id_member = b"" if id is None and not null_id else b'"id":%b,' % to_json(id)
     return b'{"jsonrpc":"2.0",%b"error":{"code":%d,"message":%b%b}}' % (
-        known,
+        id_member,
         code,
         to_json(message),
         _member(b"data", data),
@@ -176,6 +182,7 @@ def error(id: Id | None, code: int, message: str, data: Any = None, null_id: boo
 
 
 def batch(messages: list[bytes]) -> bytes:
+    """Encode a batch of encoded messages."""
     return b"[%b]" % b",".join(messages)
 
 

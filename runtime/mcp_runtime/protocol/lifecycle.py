@@ -7,23 +7,18 @@ from enum import Enum
 from functools import cache
 from typing import Final
 
-from .revision import (
-    Direction,
-    Handshake,
-    Revision,
-    Sent,
-    Stateless,
-)
+from .revision import Direction, Handshake, Revision, Sent, Stateless
 
 
 class Phase(Enum):
-    """How far a handshake has come; a conversation without one is open from the start."""
+    """The progress of the initialization handshake; a stateless connection is open from the start."""
 
     NEW = "before the handshake"
     OPENING = "during the handshake"
     OPEN = "after the handshake"
 
 
+# The roles of the messages that are allowed in a phase; None allows every message except the initialize request.
 _ROLES_IN: Final[Mapping[Phase, tuple[str, ...] | None]] = {
     Phase.NEW: ("initialize_request", "ping_request", "cancelled"),
     Phase.OPENING: ("initialized", "ping_request", "cancelled", "log", "progress"),
@@ -32,25 +27,28 @@ _ROLES_IN: Final[Mapping[Phase, tuple[str, ...] | None]] = {
 
 
 def first_phase(lifecycle: Handshake | Stateless) -> Phase:
+    """Return the phase in which a connection with this lifecycle starts."""
     return Phase.NEW if isinstance(lifecycle, Handshake) else Phase.OPEN
 
 
 def is_allowed(lifecycle: Handshake | Stateless, phase: Phase, row: Sent) -> bool:
-    """Whether this message may be sent or received now."""
+    """Return True if the message may be sent or received in this phase."""
     if isinstance(lifecycle, Stateless):
         return True
     roles = _ROLES_IN[phase]
     if roles is None:
         return row.method != lifecycle.initialize_request.method
-    return row.method in {known.method for role in roles if (known := getattr(lifecycle, role)) is not None}
+    return row.method in {role_row.method for role in roles if (role_row := getattr(lifecycle, role)) is not None}
 
 
 @cache
 def allowed_methods(
     revision: Revision, direction: Direction, phase: Phase, missing: frozenset[str]
 ) -> Mapping[str, Sent]:
-    """What may go this way in a phase, but for what needs a capability that is missing; shared by all conversations
-    that have come as far."""
+    """Return the messages that are allowed in a direction and a phase, without those that need a missing capability.
+
+    The mapping is cached and shared by all connections in the same state.
+    """
     rows = revision.table(direction).items()
     return {
         method: row

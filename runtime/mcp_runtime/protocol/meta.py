@@ -1,4 +1,4 @@
-"""A message goes in, the metadata of its params comes out."""
+"""The `_meta` of a received message's params."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from .models import is_object
 
 
 def request_meta(message: RequestReceived | NotificationReceived) -> dict[str, Any]:
-    """The `_meta` of the params, as it came; nothing where there is none."""
+    """Return the `_meta` of the params as it was received; an empty object if there is none."""
     params = message.params
-    found: object = getattr(params, "meta", None)
-    if isinstance(found, BaseModel):
-        return found.model_dump()
-    # Where the schema does not name it among the params of a method, it is one of their further properties.
-    more: object = getattr(params, "model_extra", None)
-    unnamed: object = more.get("_meta") if is_object(more) else None
-    return found if is_object(found) else unnamed if is_object(unnamed) else {}
+    meta: object = getattr(params, "meta", None)
+    if isinstance(meta, BaseModel):
+        return meta.model_dump()
+    # If the schema does not define `_meta` for the params of this method, it is an extra property of the model.
+    extra: object = getattr(params, "model_extra", None)
+    unnamed: object = extra.get("_meta") if is_object(extra) else None
+    return meta if is_object(meta) else unnamed if is_object(unnamed) else {}

@@ -1,13 +1,12 @@
-"""Base class and field kinds of all generated types: what is on the wire and what is not.
+"""The base class and the field types of all generated models: how Python attributes map to JSON properties.
 
-* A property the schema requires must be there, constants included; a constructor fills constants in by itself.
-* A property the schema leaves optional is `None` in Python when it is absent, and is absent on the wire when `None`.
-* A property that may be any JSON value and may be absent is `MISSING` in Python when it is absent, because `None` is
-  a value there.
-* Properties the schema does not name are kept.
+* A required property must be present, constants included; a constructor fills in constants.
+* An optional property is `None` in Python if it is absent in JSON, and is not serialized if it is `None`.
+* An optional property of type any is `MISSING` in Python if it is absent in JSON, because `None` is a value there.
+* Properties that the schema does not define are preserved.
 """
 
-# No `from __future__ import annotations` here: pydantic would evaluate the strings again for every generated class.
+# Without `from __future__ import annotations`: pydantic would evaluate the strings again for every generated class.
 
 import warnings
 from collections.abc import Callable, Mapping
@@ -22,14 +21,14 @@ if TYPE_CHECKING:
 else:
     try:
         from pydantic import MISSING
-    except ImportError:  # Before pydantic 2.14 it was experimental.
+    except ImportError:  # It was experimental before pydantic 2.14.
         from pydantic.experimental.missing_sentinel import MISSING
 
 T = TypeVar("T")
 
 
 def _check_integer(value: object) -> object:
-    """Let 5.0 be 5: JSON has no integers, and peers in other languages write them so."""
+    """Convert 5.0 to 5: JSON has one number type, and implementations in other languages write integers like this."""
     return int(value) if type(value) is float and value.is_integer() else value
 
 
@@ -40,17 +39,17 @@ Number = int | float
 if TYPE_CHECKING:
 
     def const(value: T) -> T:
-        """A constant of the schema: required on the wire, filled in by the constructor."""
+        """Declare a constant of the schema: required in JSON, filled in by the constructor."""
         ...
 
     def default_to(value: T) -> T:
-        """The usual value of a property: required on the wire, filled in by the constructor."""
+        """Declare the default of a property: required in JSON, filled in by the constructor."""
         ...
 
 else:
 
     def const(value):
-        return ...  # The type says the value; a FieldInfo for each would cost every import.
+        return ...  # The Literal type has the value; a FieldInfo for each constant would slow down every import.
 
     def default_to(value):
         return Field(json_schema_extra={"fill": value})
@@ -61,7 +60,7 @@ if TYPE_CHECKING:
 else:
 
     def deprecated(message):
-        """Mark a type: whoever makes an object of it is warned, but not who reads one from the wire."""
+        """Mark a type as deprecated: its constructor warns, validation of received JSON does not."""
 
         def mark(cls):
             cls.__deprecated__ = message
@@ -83,22 +82,22 @@ class WireModel(BaseModel):
     )
 
     def __init__(self, /, **data: Any) -> None:
-        filled_in = _DEFAULT_FIELDS[type(self)]
-        if filled_in is None:
+        default_fields = _DEFAULT_FIELDS[type(self)]
+        if default_fields is None:
             self.__pydantic_validator__.validate_python(data, self_instance=self)
             return
-        values, usuals, deprecated = filled_in
+        values, defaulted, deprecated = default_fields
         if deprecated:
             warnings.warn(deprecated, DeprecationWarning, stacklevel=2)
         self.__pydantic_validator__.validate_python({**values, **data}, self_instance=self)
-        # Who reads the object can tell what was said from what was filled in.
-        if usuals and usuals.keys().isdisjoint(data):
-            self.__pydantic_fields_set__.difference_update(usuals)
-        elif usuals:
-            said = {usuals[each] for each in data if each in usuals}
-            self.__pydantic_fields_set__.difference_update(set(usuals.values()) - said)
+        # `model_fields_set` must not contain properties that the constructor has filled in.
+        if defaulted and defaulted.keys().isdisjoint(data):
+            self.__pydantic_fields_set__.difference_update(defaulted)
+        elif defaulted:
+            provided = {defaulted[name] for name in data if name in defaulted}
+            self.__pydantic_fields_set__.difference_update(set(defaulted.values()) - provided)
 
-    # Tells pydantic that validation need not call __init__: only direct construction fills constants in.
+    # pydantic must not call __init__ during validation: only direct construction fills in constants.
     __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined]
 
 
@@ -106,23 +105,25 @@ DefaultFields = tuple[dict[str, Any], dict[str, str], str]
 
 
 class _DefaultFieldsByType(dict[type[BaseModel], DefaultFields | None]):
-    """What the constructor of a model fills in, by its class: constants and usual values, by attribute; the attributes that
-    have usual values, by each name that may be given for them; and what it warns of. None where it does nothing of this.
+    """The values that a model's constructor fills in, by class.
+
+    Each value is a tuple: constants and defaults by attribute; the attributes with defaults, by each accepted name; and
+    the text of the deprecation warning. It is None if the constructor has nothing to fill in and no warning to issue.
     """
 
     def __missing__(self, cls: type[BaseModel]) -> DefaultFields | None:
         values: dict[str, Any] = {}
-        usuals: dict[str, str] = {}
+        defaulted: dict[str, str] = {}
         for name, field in cls.model_fields.items():
             if is_object(field.json_schema_extra):
                 values[name] = field.json_schema_extra["fill"]
-                usuals |= {name: name, field.alias or name: name}
+                defaulted |= {name: name, field.alias or name: name}
             elif field.is_required() and get_origin(field.annotation) is Literal:
                 if len(get_args(field.annotation)) == 1:
                     values[name] = get_args(field.annotation)[0]
         deprecated = vars(cls).get("__deprecated__", "")
-        self[cls] = found = (values, usuals, deprecated) if values or deprecated else None
-        return found
+        self[cls] = fields = (values, defaulted, deprecated) if values or deprecated else None
+        return fields
 
 
 _DEFAULT_FIELDS = _DefaultFieldsByType()
@@ -130,7 +131,7 @@ _DEFAULT_FIELDS = _DefaultFieldsByType()
 
 @cache
 def defaults_of(cls: type[BaseModel]) -> Mapping[str, Any]:
-    """The usual values of a type's properties, by their names on the wire: a reader takes them for those it misses."""
+    """Return the defaults of a type's properties by JSON name, for the properties that a received object lacks."""
     return {
         field.alias or name: field.json_schema_extra["fill"]
         for name, field in cls.model_fields.items()
@@ -139,7 +140,7 @@ def defaults_of(cls: type[BaseModel]) -> Mapping[str, Any]:
 
 
 class PreSerialized:
-    """What is to be written as it is: JSON, or a model that means the same, known to be what it has to be."""
+    """A value that is serialized without validation: JSON or a model that is already known to match its type."""
 
     __slots__ = ("value",)
 
@@ -150,37 +151,39 @@ class PreSerialized:
 if TYPE_CHECKING:
 
     def is_object(value: object, /) -> TypeGuard[dict[str, Any]]:
-        """Whether parsed JSON is an object."""
+        """Return True if a parsed JSON value is an object."""
         ...
 
     def is_list(value: object, /) -> TypeGuard[list[Any]]:
-        """Whether parsed JSON is a list."""
+        """Return True if a parsed JSON value is an array."""
         ...
 
 else:
-    is_object = dict.__instancecheck__  # Asked several times for each message, and this needs no frame of its own.
+    is_object = dict.__instancecheck__  # Called several times for each message; a slot method needs no Python frame.
     is_list = list.__instancecheck__
 
 
 @cache
 def validator(shape: Any) -> Callable[[object], Any]:
-    """The function that reads parsed JSON as this type: strictly, by wire names alone. It raises ValidationError. Without
-    a type it reads nothing, and gives None."""
+    """Return a function that validates parsed JSON as this type, strictly and by JSON names only.
+
+    The function raises ValidationError. If the type is None, it returns None for every value.
+    """
     if shape is None:
         return lambda value: None
-    from pydantic import TypeAdapter  # Not loaded before something is read: importing types stays cheap.
+    from pydantic import TypeAdapter  # Loaded on first use, so that importing generated types stays fast.
 
     validate = TypeAdapter[Any](shape).validator.validate_python
 
-    def read(value: object) -> Any:  # Not a `partial`: one that holds names takes longer to call.
+    def read(value: object) -> Any:  # Faster to call than a `partial` with keyword arguments.
         return validate(value, strict=True, by_alias=True, by_name=False)
 
     return read
 
 
-def format_validation_error(fault: ValidationError) -> str:
-    """What does not fit, in one line: the path of the first fault, what is wrong there, and how many more there are."""
-    errors = fault.errors(include_url=False, include_context=False, include_input=False)
+def format_validation_error(error: ValidationError) -> str:
+    """Return one line for a validation error: the path and text of the first error, and the number of the others."""
+    errors = error.errors(include_url=False, include_context=False, include_input=False)
     path = ".".join(str(step) for step in errors[0]["loc"])
-    more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
-    return f"{path + ': ' if path else ''}{errors[0]['msg']}{more}"
+    rest = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
+    return f"{path + ': ' if path else ''}{errors[0]['msg']}{rest}"

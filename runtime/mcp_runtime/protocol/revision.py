@@ -1,4 +1,7 @@
-"""What a generated package says of its revision: rows, a lifecycle and constants. The runtime knows no revision itself."""
+"""The description of a protocol revision: its messages, lifecycle, HTTP profile and constants.
+
+Generated packages build these records from the schema of a revision; the runtime itself contains no revision.
+"""
 
 from __future__ import annotations
 
@@ -25,12 +28,12 @@ Direction = Literal["client_to_server", "server_to_client"]
 ResultT = TypeVar("ResultT", bound=BaseModel)
 RecordT = TypeVar("RecordT")
 
-# The namespace of the protocol's own keys in metadata.
+# The prefix of the protocol's reserved keys in `_meta`.
 META: Final = "io.modelcontextprotocol/"
 
 _RESULT_TYPE: Final = "resultType"
 _TOO_LOW: Final = "greater_than_equal"
-_WRONG_RESULT_TYPE: Final = "Input should be '{usual}', or a kind that this method has"
+_WRONG_RESULT_TYPE: Final = "Input should be '{expected}', or another result type of this method"
 
 OPPOSITE: Final[Mapping[Direction, Direction]] = {
     "client_to_server": "server_to_client",
@@ -40,14 +43,19 @@ OPPOSITE: Final[Mapping[Direction, Direction]] = {
 
 @dataclass_transform(eq_default=False, frozen_default=True, kw_only_default=True, field_specifiers=(field,))
 def frozen_record(cls: type[RecordT]) -> type[RecordT]:
-    """A dataclass that nobody changes, to which those who check types hold everybody: code that does so at run time is
-    made anew for each class, at each import."""
+    """Make a class a dataclass that type checkers treat as frozen.
+
+    It is not frozen at run time: dataclasses would generate code for this in each class at each import.
+    """
     return dataclass(eq=False, repr=False, kw_only=True)(cls)
 
 
 class InterimResult(NamedTuple):
-    """A type that may answer a request before its result does: if `property` of the answer is `value`, or, where
-    there is no value, if the params had `property`."""
+    """A result type that a request may have instead of its final result.
+
+    It applies if `property` of the result equals `value`. If `value` is None, it applies if the request's params have
+    `property`.
+    """
 
     result: type[BaseModel]
     property: str
@@ -55,9 +63,13 @@ class InterimResult(NamedTuple):
 
 
 class CapabilityRequirement(NamedTuple):
-    """A capability, side first, that params of type `params` need: all of them, those that have the attribute
-    `property`, or those where it has one of `values`. With `unsaid`, an empty object one level above declares it as
-    well; with `sent_only`, whoever receives such params has to bear them."""
+    """A capability that some params need.
+
+    `capability` is a capability path, such as `client.sampling.tools`. The requirement applies to params of type
+    `params`; if `property` is set, only if that attribute is present; if `values` is set, only if it has one of these
+    values. With `implied_by_empty`, an empty object one level above declares the capability as well. With
+    `sender_only`, the requirement is checked when such params are sent, not when they are received.
+    """
 
     params: type[BaseModel]
     capability: str
@@ -67,23 +79,26 @@ class CapabilityRequirement(NamedTuple):
     sender_only: bool = False
 
     def applies_to(self, params: object) -> bool:
-        """Whether these params need the capability."""
+        """Return True if these params need the capability."""
         if not isinstance(params, self.params) or not self.property:
             return isinstance(params, self.params)
-        value = vars(params)[self.property]  # An attribute may be deprecated, which is not for us to say.
+        value = vars(params)[self.property]  # Not getattr: a deprecated attribute would warn.
         return value in self.values if self.values else value is not None
 
     def describe(self) -> str:
-        """What is missing for params that do not pass."""
+        """Return the text for an error about params that do not satisfy the requirement."""
         named = self.property or self.params.__name__
         return f"with {named} needs the capability {self.capability!r}, which was not declared"
 
 
 @frozen_record
 class _Message:
-    """What all rows have. `name` is the method of the generated class that receives the message; `params` is a model,
-    a union of models, or None, and may be left out for an empty object unless `params_required`; `capability` is what
-    must have been declared, side first, empty for nothing, and `gates` what some params need besides."""
+    """The common fields of all messages.
+
+    `name` is the method of the generated class that handles the message. `params` is a model, a union of models, or
+    None; params may be absent unless `params_required`. `capability` is the path of the capability that the message
+    needs, empty if it needs none; `requirements` are further capabilities that some params need.
+    """
 
     method: str = field(kw_only=False)
     direction: Direction = field(kw_only=False)
@@ -96,17 +111,22 @@ class _Message:
 
 @frozen_record
 class Notification(_Message):
-    """A message that is not answered; its sender must have declared the capability. `listed` is the list by which who
-    listens chooses some of them, and the property of the params that is in it."""
+    """A notification; its sender must have declared the capability.
+
+    `listed` is set if subscribers select notifications by a list in their subscription filter: the name of the list,
+    and the property of the params that must be in it.
+    """
 
     listed: tuple[str, str] | None = None
 
 
 @frozen_record
 class Request(_Message, Generic[ResultT]):
-    """A message that is answered by `result`, or by one of `interim` before that (`answers` are all of these types);
-    its receiver must have declared the capability. `keeps` tells that the result says how long it holds; `asks` is the
-    one of `interim` that asks questions."""
+    """A request; its receiver must have declared the capability.
+
+    `result` is the type of the final result, `interim` the other result types, and `result_types` all of them.
+    `cacheable` is True if the result has caching properties. `input_required` is the interim result with input requests.
+    """
 
     result: type[ResultT]
     interim: tuple[InterimResult, ...] = ()
@@ -117,16 +137,18 @@ class Request(_Message, Generic[ResultT]):
     def __post_init__(self) -> None:
         object.__setattr__(self, "cacheable", {"ttl_ms", "cache_scope"} <= self.result.model_fields.keys())
         object.__setattr__(self, "result_types", (self.result, *(interim.result for interim in self.interim)))
-        asking = (each for each in self.interim if "input_requests" in each.result.model_fields)
-        object.__setattr__(self, "input_required", next(asking, None))
+        with_input = (interim for interim in self.interim if "input_requests" in interim.result.model_fields)
+        object.__setattr__(self, "input_required", next(with_input, None))
 
     def read_result(self, value: object, params: object = None) -> BaseModel:
-        """The answer to a request with these params, as the one type it has to be; what has a usual value may be absent
-        from it. Raises ValidationError."""
+        """Validate the result of a request with these params as the matching result type.
+
+        Properties with a default may be absent. Raises ValidationError.
+        """
         for interim in self.interim:
-            told = value if interim.value is not None else params
-            found = told.get(interim.property) if is_object(told) else None
-            if found is not None and interim.value in (None, found):
+            holder = value if interim.value is not None else params
+            property_value = holder.get(interim.property) if is_object(holder) else None
+            if property_value is not None and interim.value in (None, property_value):
                 shape = interim.result
                 break
         else:
@@ -137,7 +159,11 @@ class Request(_Message, Generic[ResultT]):
 
 @frozen_record
 class InputRequest(_Message, Generic[ResultT]):
-    """What one side asks of the other inside a result, answered in the params of the next request."""
+    """A request inside an InputRequiredResult; its result is sent in the params of the retried request.
+
+    See MCP specification, Multi Round-Trip Requests:
+    https://modelcontextprotocol.io/specification/draft/basic/patterns/mrtr
+    """
 
     result: type[ResultT]
 
@@ -147,8 +173,8 @@ Sent = Request[Any] | Notification
 
 @frozen_record
 class HandshakeFields:
-    """What the properties of the opening request and its result are called; `further` are the objects that the result
-    has to have besides."""
+    """The property names of the initialize request and its result; `required_objects` are further object properties
+    that the result must have."""
 
     version: str = "protocolVersion"
     client_capabilities: str = "capabilities"
@@ -160,7 +186,7 @@ class HandshakeFields:
 
 @frozen_record
 class Handshake:
-    """A conversation is a session: it opens with a request and a notification, and both sides remember what was said."""
+    """The lifecycle of stateful revisions: an `initialize` request and an `initialized` notification open a session."""
 
     initialize_request: Request[Any]
     initialized: Notification
@@ -176,7 +202,7 @@ class Handshake:
 
 @frozen_record
 class Stateless:
-    """Every request carries its revision and the client's capabilities; nothing is remembered between requests."""
+    """The lifecycle of stateless revisions: every request carries its protocol version and the client's capabilities."""
 
     discover: Request[Any]
     listen: Request[Any]
@@ -188,13 +214,16 @@ class Stateless:
 
 @frozen_record
 class HTTPProfile:
-    """How the messages of a revision travel over HTTP: over the one streamable endpoint, or over the older pair alone;
-    with a header that names the revision once it is agreed; with an empty event that begins each stream; with metadata
-    of the protected resource, which says who authorizes (RFC 9728): else the server's own origin does.
+    """The HTTP rules of a revision.
 
-    `names` is the property of the params that a header repeats, by method; `statuses` the HTTP status that goes with
-    an error code, 200 for the others. Further headers repeat arguments: `schemas` is the request whose result says
-    which, `arguments` the one that has them.
+    `streamable` is True for the Streamable HTTP transport, False for the HTTP+SSE transport. With `version_header`,
+    requests after the negotiation carry MCP-Protocol-Version. With `priming_event`, each SSE stream starts with an empty
+    event. With `resource_metadata`, protected resource metadata names the authorization server (RFC 9728); otherwise
+    the server's origin is the authorization server.
+
+    `name_params` has, by method, the property of the params that the Mcp-Name header repeats. `statuses` has the HTTP
+    status of an error code; other codes use 200. `tool_schemas` is the request whose result defines which arguments are
+    repeated in Mcp-Param headers, `tool_call` the request with these arguments.
     """
 
     streamable: bool
@@ -208,29 +237,35 @@ class HTTPProfile:
 
 
 def _read_result(shape: type[BaseModel], value: object) -> Any:
-    """The answer as the result that ends a request, with the usual values of what it leaves out, as older servers do.
-    Raises ValidationError, also for a result of a kind that this one is not (2026: basic, ResultType)."""
-    known = defaults_of(shape)
-    if not known or not is_object(value):
+    """Validate a final result; absent properties get their defaults, because older servers do not send them.
+
+    Raises ValidationError, also for another `resultType`
+    (https://modelcontextprotocol.io/specification/draft/basic#resulttype).
+    """
+    defaults = defaults_of(shape)
+    if not defaults or not is_object(value):
         return validator(shape)(value)
     try:
-        result = validator(shape)(value if known.keys() <= value.keys() else {**known, **value})
-    except ValidationError as fault:
-        low = {each["loc"][0] for each in fault.errors() if each["type"] == _TOO_LOW and len(each["loc"]) == 1}
-        if not low & known.keys():
+        result = validator(shape)(value if defaults.keys() <= value.keys() else {**defaults, **value})
+    except ValidationError as error:
+        low = {item["loc"][0] for item in error.errors() if item["type"] == _TOO_LOW and len(item["loc"]) == 1}
+        if not low & defaults.keys():
             raise
-        # A number below the least is ignored where there is a usual value (2026: server/utilities/caching).
-        return _read_result(shape, {name: each for name, each in value.items() if name not in low & known.keys()})
-    if (kind := known.get(_RESULT_TYPE)) is not None and (said := value.get(_RESULT_TYPE, kind)) != kind:
+        # A number below the minimum is ignored if the property has a default:
+        # https://modelcontextprotocol.io/specification/draft/server/utilities/caching
+        return _read_result(shape, {name: item for name, item in value.items() if name not in low & defaults.keys()})
+    if (kind := defaults.get(_RESULT_TYPE)) is not None and (kind_value := value.get(_RESULT_TYPE, kind)) != kind:
         wrong = InitErrorDetails(
-            type=PydanticCustomError("kind", _WRONG_RESULT_TYPE, {"usual": kind}), loc=(_RESULT_TYPE,), input=said
+            type=PydanticCustomError("kind", _WRONG_RESULT_TYPE, {"expected": kind}),
+            loc=(_RESULT_TYPE,),
+            input=kind_value,
         )
         raise ValidationError.from_exception_data(shape.__name__, [wrong])
     return result
 
 
 class ReservedErrorCodes(NamedTuple):
-    """The error codes from `first` to `last`: unless they are constants, `instead` is sent for them."""
+    """A reserved range of error codes. Codes in it that are not schema constants are sent as `replacement`."""
 
     first: int
     last: int
@@ -238,25 +273,31 @@ class ReservedErrorCodes(NamedTuple):
 
 
 def _merge_rows(row: Sent | InputRequest[Any], other: Sent | InputRequest[Any]) -> Sent | InputRequest[Any]:
-    """The row of a message that two extensions have: what may answer it is all that either of them says."""
-    result, further = (getattr(each, "result", None) for each in (row, other))
-    if row.params is not other.params or result is not further or row.capability != other.capability:
-        raise LocalError(f"two extensions have the message {row.method!r}, and mean different things by it")
+    """Merge the rows of a message that two extensions define: the result has the interim results of both."""
+    result, other_result = (getattr(message, "result", None) for message in (row, other))
+    if row.params is not other.params or result is not other_result or row.capability != other.capability:
+        raise LocalError(f"two extensions define the message {row.method!r} differently; use them in separate servers")
     if not isinstance(row, Request) or not isinstance(other, Request):
         return row
-    told = {(interim.property, interim.value): interim for interim in row.interim}
+    results = {(interim.property, interim.value): interim for interim in row.interim}
     for interim in other.interim:
-        known = told.setdefault((interim.property, interim.value), interim)
-        if known.result is not interim.result:
-            raise LocalError(f"two extensions answer {row.method!r} with {interim.property} = {interim.value!r}")
-    return row if len(told) == len(row.interim) else replace(row, interim=tuple(told.values()))
+        present = results.setdefault((interim.property, interim.value), interim)
+        if present.result is not interim.result:
+            raise LocalError(
+                f"two extensions define different results of {row.method!r} with {interim.property} = {interim.value!r}"
+            )
+    return row if len(results) == len(row.interim) else replace(row, interim=tuple(results.values()))
 
 
 @frozen_record
 class Revision:
-    """One revision of the protocol, as `module` of its package has it: all its rows, how a conversation opens and how
-    it travels over HTTP; which error codes are not sent; whether messages may come in batches, and errors about a message
-    without a readable id have `null` for it; and the constants of its schema."""
+    """One revision of the protocol.
+
+    `id` is the protocol version, `module` the generated module of the revision, and `rows` are all messages. `batches`
+    is True if messages may be sent in JSON-RPC batches. `null_ids` is True if an error response to a message without a
+    readable id has `"id": null`. `constants` are the constants of the schema, `reserved_codes` the error codes that are
+    not sent.
+    """
 
     id: str
     module: str
@@ -270,7 +311,7 @@ class Revision:
 
     @property
     def package(self) -> str:
-        """The package that holds this revision's and those of others."""
+        """The generated package that contains all revisions."""
         return self.module.rsplit(".", 2)[0]
 
     @cached_property
@@ -283,11 +324,14 @@ class Revision:
 
     @cached_property
     def capabilities(self) -> frozenset[str]:
-        """Everything that some message of it needs to have been declared, side first."""
+        """The capability paths that the messages of this revision need."""
         return frozenset(row.capability for table in self._tables.values() for row in table.values() if row.capability)
 
     def error_code_to_send(self, code: int) -> int:
-        """The error code that is sent for this one, which may be reserved or out of use (2026: basic, error codes)."""
+        """Return the error code to send in place of a code, which may be reserved in this revision.
+
+        https://modelcontextprotocol.io/specification/draft/basic#error-codes
+        """
         if code not in self.constants.values():
             for codes in self.reserved_codes:
                 if codes.first <= code <= codes.last:
@@ -295,15 +339,17 @@ class Revision:
         return code
 
     def extended_with(self, extension: Revision) -> Revision:
-        """This revision with what another one has beside it: one that is the same, but for an extension. Raises LocalError
-        where the two say different things of one message."""
+        """Return this revision with the messages of the same revision with an extension added.
+
+        Raises LocalError if the two define the same message differently.
+        """
         rows = {(row.direction, row.method): row for row in self.rows}
         for row in extension.rows:
-            known = rows.get((row.direction, row.method))
-            rows[row.direction, row.method] = row if known is None else _merge_rows(known, row)
+            present = rows.get((row.direction, row.method))
+            rows[row.direction, row.method] = row if present is None else _merge_rows(present, row)
         names = {**self.http.name_params, **extension.http.name_params}
         return replace(self, rows=tuple(rows.values()), http=replace(self.http, name_params=names))
 
     def table(self, direction: Direction) -> Mapping[str, Sent]:
-        """The requests and notifications that go this way, by method."""
+        """Return the requests and notifications of a direction, by method."""
         return self._tables[direction]

@@ -1,4 +1,4 @@
-"""Messages go in and Server-Sent Events come out as bytes, and the other way round (WHATWG HTML, section 9.2)."""
+"""Server-Sent Events: encode and decode events (https://html.spec.whatwg.org/multipage/server-sent-events.html)."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-MAX_EVENT_BYTES: Final = 8 * 1024 * 1024  # Bytes of one event that are kept at most.
-KEEP_ALIVE_COMMENT: Final = b": \n\n"  # Says nothing; keeps a connection open that would be idle.
+MAX_EVENT_BYTES: Final = 8 * 1024 * 1024  # The default limit of one event, in bytes.
+KEEP_ALIVE_COMMENT: Final = b": \n\n"  # A comment that proxies count as traffic, so that they do not close the stream.
 
 _LINE_END: Final = re.compile(rb"\r\n|\n|\r")
 _BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
@@ -16,7 +16,7 @@ _BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 
 @dataclass(frozen=True, slots=True)
 class ServerSentEvent:
-    """One event. `id` is that of the last event that had one, empty for none; `retry` is in milliseconds."""
+    """One event. `id` is the last event id of the stream, empty if there is none; `retry` is in milliseconds."""
 
     data: bytes
     id: str = ""
@@ -25,11 +25,11 @@ class ServerSentEvent:
 
 
 class OversizedEventError(ValueError):
-    """An event is longer than the limit."""
+    """Raised if an event is longer than the limit."""
 
 
 def encode(data: bytes, id: str = "", kind: str = "", retry: int | None = None) -> bytes:
-    """One event as bytes. `id` and `kind` hold no line end; each line of the data gets a field of its own."""
+    """Encode one event. `id` and `kind` must not contain line ends; each line of the data becomes one data field."""
     head = b"event: %b\n" % kind.encode() if kind else b""
     if id:
         head += b"id: %b\n" % id.encode()
@@ -41,47 +41,51 @@ def encode(data: bytes, id: str = "", kind: str = "", retry: int | None = None) 
 
 
 class SSEDecoder:
-    """Bytes as they arrive go in, whole events come out. `last_id` is where a broken stream can be resumed."""
+    """A decoder of an event stream. `last_id` is the id to resume a broken stream with (Last-Event-ID)."""
 
     def __init__(self, limit: int = MAX_EVENT_BYTES) -> None:
+        """Create a decoder for events of at most `limit` bytes."""
         self.last_id = ""
         self.retry: int | None = None
         self._limit = limit
-        self._parts: list[bytes] = []  # What has come of the line that is not complete yet.
-        self._held = 0
-        self._first = True
+        self._line_parts: list[bytes] = []  # The parts of the incomplete line.
+        self._buffered = 0
+        self._at_start = True
         self._after_cr = False
         self._data: list[bytes] = []
-        self._size = 0
+        self._data_size = 0
         self._id: str | None = None
         self._kind = ""
 
     def feed(self, chunk: bytes) -> Iterator[ServerSentEvent]:
-        """The events that are complete with this chunk; an event without data is given too, if it has an id. Raises OversizedEventError."""
+        """Yield the events that this chunk completes, including events that have an id and no data.
+
+        Raises OversizedEventError if an event exceeds the limit.
+        """
         if self._after_cr and chunk:
-            # The CR that ended the last line was the first half of a CRLF, if this is its second half.
+            # The last line ended with CR; if this chunk starts with LF, both are one line end (CRLF).
             chunk = chunk.removeprefix(b"\n")
             self._after_cr = False
         start = 0
-        for found in _LINE_END.finditer(chunk):
-            self._parts.append(chunk[start : found.start()])
-            start = found.end()
-            line = b"".join(self._parts)
-            self._parts.clear()
-            self._held = 0
-            self._after_cr = found.group() == b"\r" and start == len(chunk)
-            if (event := self._line(line)) is not None:
+        for line_end in _LINE_END.finditer(chunk):
+            self._line_parts.append(chunk[start : line_end.start()])
+            start = line_end.end()
+            line = b"".join(self._line_parts)
+            self._line_parts.clear()
+            self._buffered = 0
+            self._after_cr = line_end.group() == b"\r" and start == len(chunk)
+            if (event := self._process_line(line)) is not None:
                 yield event
         rest = chunk[start:]
         if rest:
-            self._parts.append(rest)
-            self._held += len(rest)
-            self._check(self._held)
+            self._line_parts.append(rest)
+            self._buffered += len(rest)
+            self._check_size(self._buffered)
 
-    def _line(self, line: bytes) -> ServerSentEvent | None:
-        if self._first:
+    def _process_line(self, line: bytes) -> ServerSentEvent | None:
+        if self._at_start:
             line = line.removeprefix(_BYTE_ORDER_MARK)
-            self._first = False
+            self._at_start = False
         if not line:
             return self._dispatch()
         name, _, value = line.partition(b":")
@@ -89,8 +93,8 @@ class SSEDecoder:
         match name:
             case b"data":
                 self._data.append(value)
-                self._size += len(value) + 1
-                self._check(self._size)
+                self._data_size += len(value) + 1
+                self._check_size(self._data_size)
             case b"event":
                 self._kind = value.decode(errors="replace")
             case b"id" if b"\0" not in value:
@@ -98,19 +102,19 @@ class SSEDecoder:
             case b"retry" if value.isdigit() and len(value) < 10:
                 self.retry = int(value)
             case _:
-                pass  # A comment, or a field that nothing is known of.
+                pass  # Comments and unknown fields are ignored.
         return None
 
     def _dispatch(self) -> ServerSentEvent | None:
         if self._id is not None:
             self.last_id = self._id
         data = b"\n".join(self._data)
-        said = bool(self._data) or self._id is not None
+        has_content = bool(self._data) or self._id is not None
         event = ServerSentEvent(data, self.last_id, self._kind or "message", self.retry)
         self._data.clear()
-        self._size, self._id, self._kind = 0, None, ""
-        return event if said else None
+        self._data_size, self._id, self._kind = 0, None, ""
+        return event if has_content else None
 
-    def _check(self, size: int) -> None:
+    def _check_size(self, size: int) -> None:
         if size > self._limit:
             raise OversizedEventError(f"an event is longer than {self._limit} bytes")

@@ -129,7 +129,7 @@ class MessageConverter:
         value: Any = {} if params is None else to_plain(params)
         given = {"client_capabilities": self.handler_capabilities(channel.connection.remote_capabilities)}
         try:
-            made = self.to_handler.params(self.receives, handler_row.method, value, given=given)
+            made = self.to_handler.params(self.receives, handler_row.method, value, provided=given)
             if isinstance(self.handler_revision.lifecycle, Handshake):
                 made = _with_meta_keys(made, value)
             return validator(handler_row.params)(made)
@@ -188,7 +188,7 @@ class MessageConverter:
         try:
             if isinstance(row, InputRequest):  # It becomes a part of the params of the next request.
                 return self.to_wire.result(self.receives, row.method, to_plain(result))
-            if not interim and self.to_wire.keeps_result_shape(self.receives, row.method):
+            if not interim and self.to_wire.has_same_results(self.receives, row.method):
                 return PreSerialized(result)
             made = self.to_wire.result(self.receives, row.method, to_plain(result), interim=interim)
         except ConversionError as fault:
@@ -309,7 +309,7 @@ class ConvertingChannel(ChannelProxy):
         outside = self._wire_row(row)
         crossing = self._converter
         given = {"client_capabilities": self._channel.connection.local_capabilities}
-        made = crossing.to_wire.params(row.direction, row.method, value, given=given)
+        made = crossing.to_wire.params(row.direction, row.method, value, provided=given)
         try:
             answer = await self._send_converted(outside, made, options)
         except RemoteJSONRPCError as refused:

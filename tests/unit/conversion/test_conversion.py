@@ -179,14 +179,14 @@ def test_a_property_that_only_the_newer_revision_names_is_dropped_where_it_means
     tools = [{"name": "a", "inputSchema": {"type": "object"}, "title": 5, "icons": "none", "own": 1}]
     made = up.result("client_to_server", "tools/list", {"tools": tools}, report)
     assert made["tools"] == [{"name": "a", "inputSchema": {"type": "object"}, "own": 1}]
-    assert [(loss.path, loss.what) for loss in report.losses] == [("tools.0.title", 5), ("tools.0.icons", "none")]
+    assert [(loss.path, loss.value) for loss in report.losses] == [("tools.0.title", 5), ("tools.0.icons", "none")]
 
 
 def test_nothing_is_done_to_a_message_that_is_the_same_in_both() -> None:
     chain = chain_of("mcp_generated", "2025-03-26", "2025-06-18")
     params = {"uri": "file:///x"}
     assert chain.params("client_to_server", "resources/subscribe", params) is params
-    assert chain.keeps_result_shape("client_to_server", "resources/subscribe")
+    assert chain.has_same_results("client_to_server", "resources/subscribe")
 
 
 def test_a_longer_way_is_a_chain_of_steps() -> None:

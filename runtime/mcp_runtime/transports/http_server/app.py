@@ -223,7 +223,7 @@ class MCPASGIApp:
             judged = await self._check_token(self._authenticator, scope, head, pairs is None)
             if isinstance(judged, AuthChallenge):
                 code = INTERNAL_ERROR if judged.status == 503 else INVALID_REQUEST
-                return send_error(send, HTTPError(judged.status, judged.reason, code), more=judged.headers)
+                return send_error(send, HTTPError(judged.status, judged.reason, code), headers=judged.headers)
             caller = judged
         elif (owner := self._owner(scope)) is not None:
             caller = RequestAuth(None, owner=owner)
@@ -232,7 +232,7 @@ class MCPASGIApp:
             return pairs.serve(scope, head.headers, caller, arriving, receive, send)
         if head.error is not None:
             allow = [(b"allow", self._revisions.methods.encode())] if head.error.status == 405 else []
-            return send_error(send, head.error, more=allow)
+            return send_error(send, head.error, headers=allow)
         return caller
 
     async def _check_token(

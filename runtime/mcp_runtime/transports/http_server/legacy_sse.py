@@ -89,7 +89,7 @@ class LegacySSEHandler:
         wanted = "GET" if path_of(scope) == self._sse_path else "POST"
         if scope["method"] != wanted:
             turned = HTTPError(405, f"this endpoint serves {wanted}")
-            await send_error(send, turned, more=[(b"allow", wanted.encode())])
+            await send_error(send, turned, headers=[(b"allow", wanted.encode())])
         elif wanted == "GET":
             await self._serve_stream(scope, headers, auth, receive, send)
         else:

@@ -1,4 +1,4 @@
-"""Messages of one revision go in, the same messages of another come out, with a report of what was lost."""
+"""Conversion of messages between revisions, with a report of the properties that were lost."""
 
 from .chain import Chain, chain_of
 from .report import ConversionReport, Loss

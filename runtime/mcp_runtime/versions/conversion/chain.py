@@ -1,4 +1,4 @@
-"""Two revisions of one family go in, and what converts messages between them comes out: a chain of generated steps."""
+"""Conversion chains: convert messages between two revisions through the generated steps between neighbours."""
 
 from __future__ import annotations
 
@@ -17,17 +17,21 @@ _STANDALONE: Final = ConversionContext({}, None)
 
 @dataclass(frozen=True, slots=True)
 class RemovedMethod:
-    """The other revision does not have the method: `answer` says what then (`runtime`: both sides do the same by
-    themselves; `refuse`; `ignore`), and `why` by which rule."""
+    """A method that the target revision does not define.
+
+    `response` is `runtime` if the runtime of the source side handles the method itself, `refuse` if a request gets an
+    error, `ignore` if a notification is dropped. `reason` names the conversion rule.
+    """
 
     response: str
     reason: str
 
 
 class Chain:
-    """Converts messages from one revision to another, through every revision between them."""
+    """A converter of messages from one revision to another, through every revision between them."""
 
     def __init__(self, source: str, target: str, steps: Sequence[Operations]) -> None:
+        """Create a chain of the steps from `source` to `target`. Use `chain_of`, which caches chains."""
         self.source = source
         self.target = target
         self._steps = steps
@@ -39,25 +43,36 @@ class Chain:
         method: str,
         value: Any,
         report: ConversionReport | None = None,
-        given: Mapping[str, Any] | None = None,
+        provided: Mapping[str, Any] | None = None,
     ) -> Any:
-        """The params of a message. `given` has what a session knows and messages do not say: `client_capabilities`.
-        Raises ConversionError."""
+        """Convert the params of a message.
+
+        Args:
+            direction: the direction of the message in the source revision.
+            method: the method of the message.
+            value: the params as parsed JSON; they are not changed in place.
+            report: collects the losses.
+            provided: values of the session that messages of the source do not contain: `client_capabilities`.
+
+        Raises ConversionError if a rule refuses the message.
+        """
         key = (direction, method)
         changes = self._cache.get(key)
         if changes is None:
             changes = self._cache[key] = self._collect(lambda step: _method(step, *key).get("params"))
-        return _apply(value, changes, report, given)
+        return _apply(value, changes, report, provided)
 
     def result(
         self, direction: str, method: str, value: Any, report: ConversionReport | None = None, interim: str = ""
     ) -> Any:
-        """The result of a request that went in this direction; `interim` names its type where it is not the last one.
-        Raises ConversionError."""
+        """Convert the result of a request that was sent in this direction. Raises ConversionError.
+
+        `interim` is the name of the result type if the result is not the final one.
+        """
         return _apply(value, self._results(direction, method, interim), report, None)
 
-    def keeps_result_shape(self, direction: str, method: str) -> bool:
-        """Whether every result of this method is the same in both revisions."""
+    def has_same_results(self, direction: str, method: str) -> bool:
+        """Return True if results of this method need no conversion."""
         return not self._results(direction, method, "")
 
     def _results(self, direction: str, method: str, interim: str) -> tuple[Change, ...]:
@@ -70,7 +85,7 @@ class Chain:
         return changes
 
     def convert_type(self, name: str, value: Any, report: ConversionReport | None = None) -> Any:
-        """A value of a type that both revisions have under this name, such as capabilities. Raises ConversionError."""
+        """Convert a value of a type that both revisions define with this name. Raises ConversionError."""
         key = (name,)
         changes = self._cache.get(key)
         if changes is None:
@@ -80,17 +95,17 @@ class Chain:
         return _apply(value, changes, report, None)
 
     def error(self, direction: str, method: str, code: int) -> int:
-        """The code of an error that answers a request which went in this direction."""
+        """Convert the error code of a response to a request that was sent in this direction."""
         for step in self._steps:
             code = _method(step, direction, method).get("errors", {}).get(code, code)
         return code
 
     def removed_method(self, direction: str, method: str) -> RemovedMethod | None:
-        """What happens to a method of the source that the target does not have; None where it has it."""
+        """Return the rule for a method that the target does not define, None if the target defines it."""
         for step in self._steps:
-            said = step.step["removed_methods"].get(direction, {}).get(method)
-            if said is not None:
-                return RemovedMethod(said[0], f"{said[1]}: {step.step['rules'][said[1]]}")
+            removal = step.step["removed_methods"].get(direction, {}).get(method)
+            if removal is not None:
+                return RemovedMethod(removal[0], f"{removal[1]}: {step.step['rules'][removal[1]]}")
         return None
 
     def _collect(self, plan: Callable[[Operations], Any]) -> tuple[Change, ...]:
@@ -99,16 +114,16 @@ class Chain:
 
 
 def _method(step: Operations, direction: str, method: str) -> Mapping[str, Any]:
-    found: Mapping[str, Any] = step.step["methods"].get(direction, {}).get(method, {})
-    return found
+    plans: Mapping[str, Any] = step.step["methods"].get(direction, {}).get(method, {})
+    return plans
 
 
 def _apply(
-    value: Any, changes: tuple[Change, ...], report: ConversionReport | None, given: Mapping[str, Any] | None
+    value: Any, changes: tuple[Change, ...], report: ConversionReport | None, provided: Mapping[str, Any] | None
 ) -> Any:
     if not changes:
         return value
-    walk = _STANDALONE if given is None and report is None else ConversionContext(given or {}, report)
+    walk = _STANDALONE if provided is None and report is None else ConversionContext(provided or {}, report)
     for change in changes:
         value = change(value, None, walk)
     return {} if value is REMOVED else value
@@ -116,16 +131,16 @@ def _apply(
 
 @cache
 def chain_of(package: str, source: str, target: str) -> Chain:
-    """The chain between two revisions of the package that holds them."""
+    """Return the chain between two revisions of a generated package."""
     pairs: Sequence[tuple[str, str, str]] = import_module(package).STEPS
     order = [*(older for older, _, _ in pairs[:1]), *(newer for _, newer, _ in pairs)]
     first, last = (order.index(source), order.index(target)) if source != target else (0, 0)
     path = order[first : last + 1] if first <= last else order[last : first + 1][::-1]
-    return Chain(source, target, [_operations(package, one, other) for one, other in pairwise(path)])
+    return Chain(source, target, [_operations(package, older_id, newer_id) for older_id, newer_id in pairwise(path)])
 
 
 @cache
 def _operations(package: str, source: str, target: str) -> Operations:
-    """The step between two neighbours."""
-    module = next(name for *pair, name in import_module(package).STEPS if {source, target} == set(pair))
+    """Return the step between two neighbouring revisions."""
+    module = next(name for *revisions, name in import_module(package).STEPS if {source, target} == set(revisions))
     return Operations(import_module(f"{package}.steps.{module}").STEPS[target])

@@ -1,5 +1,7 @@
-"""A plan of a generated step goes in, the function that does it to a JSON value comes out; values are never changed
-in place, and one that needs no change is handed on as it is."""
+"""The operations of generated conversion steps: each plan becomes a function that converts a JSON value.
+
+Functions never change a value in place; they return the same object if nothing changes.
+"""
 
 from __future__ import annotations
 
@@ -13,12 +15,12 @@ from .predicates import Fits, predicate_for
 from .report import ConversionReport, Path, format_path, record_loss
 
 REMOVED: Final = object()
-"""What a property or an item becomes that is not there any more."""
+"""The result of a conversion that removes a property or an item."""
 
 
 @dataclass(slots=True)
 class ConversionContext:
-    """One conversion: what it may be given, and where it says what it loses."""
+    """The context of one conversion: the provided values, and the report of losses, None if nobody reads it."""
 
     provided: Mapping[str, Any]
     report: ConversionReport | None
@@ -28,254 +30,261 @@ Change = Callable[[Any, Path, ConversionContext], Any]
 
 
 class Operations:
-    """All plans of one step; each is made a function when it is first needed. `step` is what the generator wrote."""
+    """The compiled plans of one generated step; each plan is compiled on first use."""
 
     def __init__(self, step: Mapping[str, Any]) -> None:
+        """Create the operations of a step, which is the table that the generator wrote."""
         self.step = step
         self._types: dict[str, Change] = {}
 
     def change(self, plan: Any) -> Change | None:
-        """What this plan does; None where it leaves every value as it is."""
+        """Compile a plan; None if it leaves every value unchanged."""
         if plan is None:
             return None
-        word, *rest = plan
-        return _OPERATIONS[word](self, *rest)
+        operation, *arguments = plan
+        return _OPERATIONS[operation](self, *arguments)
 
     def type(self, name: str) -> Change:
-        """What is done to an object of this type."""
+        """Return the conversion of objects of this type."""
         if name not in self._types:
-            # A type may hold others of its kind: inside itself, it is looked up when it is met.
+            # A type may contain itself: until it is compiled, its name resolves to a lazy lookup.
             self._types[name] = lambda value, path, walk: self._types[name](value, path, walk)
             self._types[name] = self._object(self.step["types"][name])
         return self._types[name]
 
     def refuse(self, rule: str, path: Path) -> ConversionError:
-        where = format_path(path)
+        """Return the error of a rule that refuses the value at a path."""
+        place = format_path(path)
         return ConversionError(
-            f"{self.step['source']} → {self.step['target']}: {where + ': ' if where else ''}"
+            f"{self.step['source']} → {self.step['target']}: {place + ': ' if place else ''}"
             f"{rule}: {self.step['rules'][rule]}"
         )
 
-    def drop_with_report(self, rule: str, path: Path, context: ConversionContext, what: Any) -> None:
-        record_loss(context.report, path, rule, self.step["rules"][rule], what)
+    def drop_with_report(self, rule: str, path: Path, context: ConversionContext, value: Any) -> None:
+        """Report that a rule drops a value."""
+        record_loss(context.report, path, rule, self.step["rules"][rule], value)
 
     def fits(self, shape: Any) -> Fits:
+        """Return the predicate of a shape."""
         return predicate_for(shape, self.step["records"])
 
     def _object(self, plan: Mapping[str, Mapping[str, Any]]) -> Change:
-        spare = [(wire, self.fits(shape), rule) for wire, (shape, rule) in plan.get("drop_misfits", {}).items()]
-        adds = [(wire, self._adding(how, what)) for wire, (how, what) in plan.get("add", {}).items()]
-        needs = list(plan.get("require", {}).items())
-        each_field = [(wire, self.change(each)) for wire, each in plan.get("fields", {}).items()]
-        fields = [(wire, done) for wire, done in each_field if done is not None]
-        # Most objects have nothing that changes, and are found out by their keys alone.
-        always = bool(adds or needs)
-        touched = frozenset(wire for wire, *_ in (*spare, *fields))
+        misfits = [(wire, self.fits(shape), rule) for wire, (shape, rule) in plan.get("drop_misfits", {}).items()]
+        defaults = [(wire, self._default_for(kind, value)) for wire, (kind, value) in plan.get("add", {}).items()]
+        required = list(plan.get("require", {}).items())
+        compiled = [(wire, self.change(inner)) for wire, inner in plan.get("fields", {}).items()]
+        fields = [(wire, convert) for wire, convert in compiled if convert is not None]
+        # Most objects need no conversion, which their keys show without visiting the values.
+        always = bool(defaults or required)
+        touched = frozenset(wire for wire, *_ in (*misfits, *fields))
 
-        def change(value: Any, path: Path, walk: ConversionContext) -> Any:
+        def change(value: Any, path: Path, context: ConversionContext) -> Any:
             if not is_object(value) or (not always and touched.isdisjoint(value)):
                 return value
-            before = made = value  # Until something changes.
-            for wire, fits, rule in spare:
+            before = result = value  # Copied before the first change.
+            for wire, fits, rule in misfits:
                 if wire in before and not fits(before[wire]):
-                    made = dict(before) if made is before else made
-                    self.drop_with_report(rule, (path, wire), walk, made.pop(wire))
-            for wire, added in adds:
-                if wire not in made:
-                    made = dict(before) if made is before else made
-                    made[wire] = added(before, walk)
-            for wire, rule in needs:
-                if wire not in made:
+                    result = dict(before) if result is before else result
+                    self.drop_with_report(rule, (path, wire), context, result.pop(wire))
+            for wire, default in defaults:
+                if wire not in result:
+                    result = dict(before) if result is before else result
+                    result[wire] = default(before, context)
+            for wire, rule in required:
+                if wire not in result:
                     raise self.refuse(rule, path)
-            for wire, each in fields:
-                if wire in made and (after := each(value := made[wire], (path, wire), walk)) is not value:
-                    made = dict(before) if made is before else made
-                    made[wire] = after
+            for wire, convert in fields:
+                if wire in result and (after := convert(value := result[wire], (path, wire), context)) is not value:
+                    result = dict(before) if result is before else result
+                    result[wire] = after
                     if after is REMOVED:
-                        del made[wire]
-            return made
+                        del result[wire]
+            return result
 
         return change
 
-    def _adding(self, how: str, what: Any) -> Callable[[dict[str, Any], ConversionContext], Any]:
-        match how:
+    def _default_for(self, kind: str, default: Any) -> Callable[[dict[str, Any], ConversionContext], Any]:
+        match kind:
             case "copy":
-                return lambda value, walk: value.get(what)
-            case "provided" if what == "revision":
-                return lambda value, walk: self.step["target"]
+                return lambda value, context: value.get(default)
+            case "provided" if default == "revision":
+                return lambda value, context: self.step["target"]
             case "provided":
-                return lambda value, walk: walk.provided.get(what, {})
-            case _ if is_object(what):
-                return lambda value, walk: dict(what)
+                return lambda value, context: context.provided.get(default, {})
+            case _ if is_object(default):
+                return lambda value, context: dict(default)
             case _:
-                return lambda value, walk: what
+                return lambda value, context: default
 
 
-# ---- what the words of a plan mean ----------------------------------------------------------------------------------
+# ---- the operations; `mcp_codegen.conversion.steps` describes them -------------------------------------------------
 
 
 def _items(plans: Operations, inner: Any) -> Change | None:
-    done = plans.change(inner)
-    if done is None:
+    convert = plans.change(inner)
+    if convert is None:
         return None
 
-    def change(value: Any, path: Path, walk: ConversionContext) -> Any:
+    def change(value: Any, path: Path, context: ConversionContext) -> Any:
         if not is_list(value):
             return value
-        made = value  # Until something changes.
+        result = value  # Copied before the first change.
         for number, item in enumerate(value):
-            after = done(item, (path, number), walk)
-            if after is not item and made is value:
-                made = value[:number]
-            if made is not value and after is not REMOVED:
-                made.append(after)
-        return made
+            after = convert(item, (path, number), context)
+            if after is not item and result is value:
+                result = value[:number]
+            if result is not value and after is not REMOVED:
+                result.append(after)
+        return result
 
     return change
 
 
 def _values(plans: Operations, inner: Any) -> Change:
-    done = plans.change(inner)
+    convert = plans.change(inner)
 
-    def change(value: Any, path: Path, walk: ConversionContext) -> Any:
-        if done is None or not is_object(value):
+    def change(value: Any, path: Path, context: ConversionContext) -> Any:
+        if convert is None or not is_object(value):
             return value
-        made = {key: done(item, (path, key), walk) for key, item in value.items()}
-        return {key: item for key, item in made.items() if item is not REMOVED}
+        result = {key: convert(item, (path, key), context) for key, item in value.items()}
+        return {key: item for key, item in result.items() if item is not REMOVED}
 
     return change
 
 
-def _tag(plans: Operations, wire: str, known: Mapping[Any, Any]) -> Change:
-    by_value = {value: plans.change(plan) for value, plan in known.items()}
+def _tag(plans: Operations, wire: str, plans_by_value: Mapping[Any, Any]) -> Change:
+    by_value = {value: plans.change(plan) for value, plan in plans_by_value.items()}
 
-    def change(value: Any, path: Path, walk: ConversionContext) -> Any:
-        done = by_value.get(value.get(wire)) if is_object(value) else None
-        return value if done is None else done(value, path, walk)
+    def change(value: Any, path: Path, context: ConversionContext) -> Any:
+        convert = by_value.get(value.get(wire)) if is_object(value) else None
+        return value if convert is None else convert(value, path, context)
 
     return change
 
 
-def _one_of(plans: Operations, arms: Any) -> Change:
-    tried = [(plans.fits(shape), plans.change(plan)) for shape, plan in arms]
+def _one_of(plans: Operations, alternatives: Any) -> Change:
+    branches = [(plans.fits(shape), plans.change(plan)) for shape, plan in alternatives]
 
-    def change(value: Any, path: Path, walk: ConversionContext) -> Any:
-        done = next((done for fits, done in tried if fits(value)), None)
-        return value if done is None else done(value, path, walk)
+    def change(value: Any, path: Path, context: ConversionContext) -> Any:
+        convert = next((convert for fits, convert in branches if fits(value)), None)
+        return value if convert is None else convert(value, path, context)
 
     return change
 
 
 def _match(plans: Operations, shape: Any, inner: Any, otherwise: Any) -> Change:
-    fits, done, other = plans.fits(shape), plans.change(inner), plans.change(otherwise)
+    fits, convert, convert_other = plans.fits(shape), plans.change(inner), plans.change(otherwise)
 
-    def change(value: Any, path: Path, walk: ConversionContext) -> Any:
-        chosen = done if fits(value) else other
-        return value if chosen is None else chosen(value, path, walk)
+    def change(value: Any, path: Path, context: ConversionContext) -> Any:
+        selected = convert if fits(value) else convert_other
+        return value if selected is None else selected(value, path, context)
 
     return change
 
 
 def _drop(plans: Operations, rule: str) -> Change:
-    def change(value: Any, path: Path, walk: ConversionContext) -> Any:
-        plans.drop_with_report(rule, path, walk, value)
+    def change(value: Any, path: Path, context: ConversionContext) -> Any:
+        plans.drop_with_report(rule, path, context, value)
         return REMOVED
 
     return change
 
 
 def _drop_default(plans: Operations, default: Any, rule: str, report: bool) -> Change:
-    def change(value: Any, path: Path, walk: ConversionContext) -> Any:
+    def change(value: Any, path: Path, context: ConversionContext) -> Any:
         if report and value != default:
-            plans.drop_with_report(rule, path, walk, value)
+            plans.drop_with_report(rule, path, context, value)
         return REMOVED
 
     return change
 
 
 def _refuse(plans: Operations, rule: str) -> Change:
-    def change(value: Any, path: Path, walk: ConversionContext) -> Any:
+    def change(value: Any, path: Path, context: ConversionContext) -> Any:
         raise plans.refuse(rule, path)
 
     return change
 
 
 def _truncate(plans: Operations, max_items: int, inner: Any, rule: str) -> Change:
-    done = plans.change(inner)
+    convert = plans.change(inner)
 
-    def change(value: Any, path: Path, walk: ConversionContext) -> Any:
+    def change(value: Any, path: Path, context: ConversionContext) -> Any:
         if is_list(value) and len(value) > max_items:
-            plans.drop_with_report(rule, path, walk, value[max_items:])
+            plans.drop_with_report(rule, path, context, value[max_items:])
             value = value[:max_items]
-        return value if done is None else done(value, path, walk)
+        return value if convert is None else convert(value, path, context)
 
     return change
 
 
 def _first(plans: Operations, inner: Any, rule: str) -> Change:
-    done = plans.change(inner)
+    convert = plans.change(inner)
 
-    def change(value: Any, path: Path, walk: ConversionContext) -> Any:
+    def change(value: Any, path: Path, context: ConversionContext) -> Any:
         if not value:
             raise plans.refuse(rule, path)
         if len(value) > 1:
-            plans.drop_with_report(rule, path, walk, value[1:])
-        return value[0] if done is None else done(value[0], (path, 0), walk)
+            plans.drop_with_report(rule, path, context, value[1:])
+        return value[0] if convert is None else convert(value[0], (path, 0), context)
 
     return change
 
 
 def _flatten(plans: Operations, wire: str, inner: Any, rule: str) -> Change:
-    done = plans.change(inner)
+    convert = plans.change(inner)
 
-    def change(value: Any, path: Path, walk: ConversionContext) -> Any:
-        made: list[Any] = []
+    def change(value: Any, path: Path, context: ConversionContext) -> Any:
+        result: list[Any] = []
         for number, item in enumerate(value):
-            several = item.get(wire) if is_object(item) else None
-            if is_list(several):
-                plans.drop_with_report(rule, ((path, number), wire), walk, several)
-                made += [{**item, wire: one} for one in several]
+            items = item.get(wire) if is_object(item) else None
+            if is_list(items):
+                plans.drop_with_report(rule, ((path, number), wire), context, items)
+                result += [{**item, wire: single} for single in items]
             else:
-                made.append(item)
-        return made if done is None else done(made, path, walk)
+                result.append(item)
+        return result if convert is None else convert(result, path, context)
 
     return change
 
 
 def _replace(plans: Operations, template: Any, inner: Any, rule: str) -> Change:
-    done = plans.change(inner)
+    convert = plans.change(inner)
 
-    def change(value: Any, path: Path, walk: ConversionContext) -> Any:
-        plans.drop_with_report(rule, path, walk, value)
-        made = _fill_template(template, value)
-        return made if done is None else done(made, path, walk)
+    def change(value: Any, path: Path, context: ConversionContext) -> Any:
+        plans.drop_with_report(rule, path, context, value)
+        result = _fill_template(template, value)
+        return result if convert is None else convert(result, path, context)
 
     return change
 
 
 def _drop_if_empty(plans: Operations, inner: Any) -> Change:
-    done = plans.change(inner)
+    convert = plans.change(inner)
 
-    def change(value: Any, path: Path, walk: ConversionContext) -> Any:
-        after = value if done is None else done(value, path, walk)
+    def change(value: Any, path: Path, context: ConversionContext) -> Any:
+        after = value if convert is None else convert(value, path, context)
         return REMOVED if after == {} else after
 
     return change
 
 
 def _fill_template(template: Any, value: Mapping[str, Any]) -> Any:
-    """The template with what it takes from a value: `=name` is its property, `=names[].first` one of each item of a
-    list, `{name}` its text. What is not there is left out."""
+    """Fill a template from a value.
+
+    The text `=name` is replaced with the property, `=name[].key` with a list of one property of each item of a list,
+    and `{name}` with the property inside a text. Properties that the value does not have are omitted.
+    """
     if is_object(template):
-        made = {key: _fill_template(each, value) for key, each in template.items()}
-        return {key: each for key, each in made.items() if each is not REMOVED}
+        result = {key: _fill_template(item_template, value) for key, item_template in template.items()}
+        return {key: item_template for key, item_template in result.items() if item_template is not REMOVED}
     if not isinstance(template, str):
         return template
     if not template.startswith("="):
         return template.format_map(value)
-    wire, is_each, inner = template[1:].partition("[].")
-    found = value.get(wire, REMOVED)
-    return [item[inner] for item in found] if is_each and is_list(found) else found
+    wire, from_items, inner = template[1:].partition("[].")
+    property_value = value.get(wire, REMOVED)
+    return [item[inner] for item in property_value] if from_items and is_list(property_value) else property_value
 
 
 _OPERATIONS: Final[Mapping[str, Callable[..., Change | None]]] = {

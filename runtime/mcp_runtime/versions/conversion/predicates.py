@@ -1,4 +1,4 @@
-"""The shape of a type goes in, as generated steps have it; a function that tells whether JSON fits comes out."""
+"""Predicates of shapes: check whether a JSON value matches a type, as generated conversion steps describe it."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ _KINDS: Final[Mapping[str, Fits]] = {
 
 
 def predicate_for(shape: Any, records: Records) -> Fits:
-    """Whether a value has this shape; `records` are the objects that shapes refer to by name."""
+    """Return the predicate of a shape; `records` are the object types that shapes refer to by name."""
     if shape is None:
         return _KINDS["any"]
     if isinstance(shape, str):
         return _KINDS.get(shape) or _record(shape, records)
-    word, *rest = shape
-    match word:
+    kind, *rest = shape
+    match kind:
         case "values":
-            return lambda value: any(type(value) is type(each) and value == each for each in rest)
+            return lambda value: any(type(value) is type(allowed) and value == allowed for allowed in rest)
         case "list":
             item = predicate_for(rest[0], records)
             return lambda value: is_list(value) and all(map(item, value))
@@ -47,7 +47,7 @@ def predicate_for(shape: Any, records: Records) -> Fits:
         case "range":
             return _within_bounds(*rest)
         case _:
-            raise ValueError(f"no shape begins with {word!r}")
+            raise ValueError(f"unknown shape {kind!r}")
 
 
 def _within_bounds(kind: str, minimum: int | None, maximum: int | None) -> Fits:
@@ -58,20 +58,23 @@ def _within_bounds(kind: str, minimum: int | None, maximum: int | None) -> Fits:
 
 
 def _record(name: str, records: Records) -> Fits:
-    """Read when a value is first held against it, because records may refer to each other."""
-    read: list[tuple[list[str], dict[str, Fits]]] = []
+    """Return the predicate of an object type. It is compiled on first use, because records may be recursive."""
+    compiled: list[tuple[list[str], dict[str, Fits]]] = []
 
     def fits(value: Any) -> bool:
         if not is_object(value):
             return False
-        if not read:
+        if not compiled:
             record = records[name]
-            read.append(
-                (record["required"], {key: predicate_for(each, records) for key, each in record["properties"].items()})
+            compiled.append(
+                (
+                    record["required"],
+                    {key: predicate_for(predicate, records) for key, predicate in record["properties"].items()},
+                )
             )
-        requires, has = read[0]
-        return all(key in value for key in requires) and all(
-            each(value[key]) for key, each in has.items() if key in value
+        required, properties = compiled[0]
+        return all(key in value for key in required) and all(
+            predicate(value[key]) for key, predicate in properties.items() if key in value
         )
 
     return fits

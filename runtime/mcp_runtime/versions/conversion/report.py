@@ -1,4 +1,4 @@
-"""What a conversion had to give up goes in, one by one; tests, proxies and the log read it."""
+"""The report of a conversion: the values that the other revision cannot represent."""
 
 from __future__ import annotations
 
@@ -6,38 +6,38 @@ import logging
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-Path = tuple[Any, Any] | None  # The path of the holder, and the key in it.
+Path = tuple[Any, Any] | None  # The path of the parent, and the key in it; None for the root.
 
 log: Final = logging.getLogger("mcp_runtime")
 
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """One thing that the other revision cannot say: where it stood, by which rule it went, why, and what it was."""
+    """One lost value: its path, the conversion rule that dropped it, the reason of the rule, and the value."""
 
     path: str
     rule: str
     reason: str
-    what: Any
+    value: Any
 
 
 @dataclass(slots=True)
 class ConversionReport:
-    """Every loss of one or more conversions, in order."""
+    """All losses of one or more conversions, in order."""
 
     losses: list[Loss] = field(default_factory=list[Loss])
 
 
-def record_loss(report: ConversionReport | None, path: Path, rule: str, reason: str, what: Any) -> None:
-    """Tell the report, where somebody wants one, and the log."""
+def record_loss(report: ConversionReport | None, path: Path, rule: str, reason: str, value: Any) -> None:
+    """Add a loss to the report, if there is one, and to the debug log."""
     if report is not None:
-        report.losses.append(Loss(format_path(path), rule, reason, what))
+        report.losses.append(Loss(format_path(path), rule, reason, value))
     if log.isEnabledFor(logging.DEBUG):
         log.debug("lost in conversion: %s: %s: %s", format_path(path), rule, reason)
 
 
 def format_path(path: Path) -> str:
-    """`content.0.annotations`; empty for the whole."""
+    """Return a path as text, such as `content.0.annotations`; empty for the root."""
     steps: list[str] = []
     while path is not None:
         path, key = path

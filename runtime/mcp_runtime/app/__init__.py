@@ -1,1 +1,1 @@
-"""Functions with type hints go in, a server comes out: the decorator face."""
+"""The decorator API: servers made from functions with type hints."""

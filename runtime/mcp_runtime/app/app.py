@@ -1,9 +1,8 @@
-"""The app: decorators take functions in, and a server of the newest revision comes out."""
+"""The app: a server of the newest revision, made from decorated functions."""
 
 from __future__ import annotations
 
 import asyncio
-import inspect
 import os
 from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
@@ -23,7 +22,6 @@ from typing import (
 )
 
 from ..aio.rate_limit import RateLimit
-from ..aio.threads import WORKER_THREADS
 from ..bindings.client import BaseClient
 from ..bindings.server import BaseServer
 from ..bindings.settings import ASGISettings, HTTPServerSettings
@@ -36,16 +34,13 @@ from ..protocol.revision import Request
 from ..server.cache_hints import CacheHint
 from ..server.context import ServerContext
 from ..session.interfaces import RevisionChoice
-from .prompts import Prompt
-from .registry import CompletionFunction, LifespanStates, ListKind, Middleware, Registry
-from .resources import Resource
-from .settings import ResourceSettings, Settings, ToolSettings
-from .tools import ShownExceptions, Tool, ToolError
+from .registrations import Registrations
+from .registry import LifespanStates, ListKind, Registry
+from .tools import ShownExceptions, ToolError
 
 if TYPE_CHECKING:
     from ..transports.http_server.app import MCPASGIApp
 
-F = TypeVar("F", bound=Callable[..., Any])
 ServerT = TypeVar("ServerT", bound=BaseServer)
 
 _HANDLERS_BY_KIND: Final[Mapping[str, tuple[str, ...]]] = {
@@ -55,20 +50,10 @@ _HANDLERS_BY_KIND: Final[Mapping[str, tuple[str, ...]]] = {
     "completions": ("complete",),
 }
 _LISTS: Final[tuple[ListKind, ...]] = ("tools", "resources", "prompts")
-_MARK: Final = "__mcp_tool__"
 
 
-class BaseApp(Generic[ServerT]):
-    """A server made of functions.
-
-    `lifespan` is called with the app and gives an async context manager; what that yields is the `state` of the
-    contexts. `coerce` takes "5" for 5 in the arguments of tools. The text of exceptions of `tool_errors` is shown
-    to the model, as that of a ToolError; of others nobody but the log learns more than that there was one. `offers`
-    names what is declared although nothing of it is there at the start: tools, resources or prompts that are added at
-    run time. `rates` say how often each client may ask, such as `{"call_tool": RateLimit(10, burst=50)}`, `hints` how long
-    clients may keep results, such as `{"list_tools": CacheHint(60, "public")}`. `tasks` is where
-    the tasks of its tools are kept, if not in memory.
-    """
+class BaseApp(Registrations, Generic[ServerT]):
+    """The base class of `App`: a server made from functions."""
 
     server_class: ClassVar[type[BaseServer]]
     client_class: ClassVar[type[BaseClient]]
@@ -91,11 +76,37 @@ class BaseApp(Generic[ServerT]):
         cache_hints: Mapping[str, CacheHint] | None = None,
         tasks: TaskStore | None = None,
     ) -> None:
+        """Create an app.
+
+        Args:
+            name: the name of the server (`serverInfo.name`).
+            instructions: instructions for the model on how to use the server.
+            version: the version of the server (`serverInfo.version`).
+            lifespan: a function that is called with the app and returns an async context manager. The value that it
+                yields is `ctx.state` of the app's functions. It is entered once per server run.
+            coerce: True converts arguments of tools to the types of the hints, such as "5" to 5. By default they are
+                validated strictly. `app.tool(coerce=…)` overrides it for one tool.
+            tool_errors: exception classes whose text a tool result shows to the model, in addition to ToolError. Other
+                exceptions are logged, and the result says only that the tool failed.
+            page_size: the maximum number of items in one page of a list result.
+            declare: kinds of lists to declare as capabilities although they are empty at the start: "tools",
+                "resources" or "prompts" that are added at run time.
+            capabilities: capabilities to merge into the declared ones, as the JSON object of `ServerCapabilities`.
+            keys: the keys that encrypt `requestState`; pass shared keys if several processes serve the same clients.
+                By default each process creates its own key.
+            rate_limits: the rate limit of each client, by the name of the handler, such as
+                `{"call_tool": RateLimit(10, burst=50)}`; None removes a default limit.
+            cache_hints: how long clients may cache results, by the name of the handler, such as
+                `{"list_tools": CacheHint(60, "public")}` (seconds).
+            tasks: the store of the tasks of tools; by default they are stored in memory.
+
+        Raises LocalError if an argument is invalid; some arguments are checked when the server is created.
+        """
         self.name = name
         self.version = version
         self.instructions = instructions
         self.on_change: list[Callable[[ListKind], None]] = []
-        """Called with the kind of list that has changed at run time."""
+        """Callbacks that are called with the kind of a list that has changed at run time."""
         self._lifespan = lifespan
         self._coerce = coerce
         self._declared = declare
@@ -105,102 +116,24 @@ class BaseApp(Generic[ServerT]):
         self._cache_hints = cache_hints
         self._tasks = tasks
         self._mounted: list[BaseApp[Any]] = []
-        self._extensions: dict[Any, tuple[str, ...]] = {}  # The handlers of each package.
-        self._loops: dict[asyncio.AbstractEventLoop, int] = {}  # Where it is served now, and in how many lifespans.
+        self._extensions: dict[Any, tuple[str, ...]] = {}  # The handler names of each extension package.
+        self._loops: dict[asyncio.AbstractEventLoop, int] = (
+            {}
+        )  # The event loops that serve it, and their open lifespans.
         self._notifying: set[asyncio.Future[None]] = set()
         rows = (row for row in self.server_class.revision.rows if isinstance(row, Request))
         self._registry = Registry(
             self.types, {row.name: row.result_types for row in rows}, (ToolError, *tool_errors), page_size
         )
 
-    # ---- what it offers ---------------------------------------------------------------------------------------------
-
-    def tool(self, name: str | None = None, **settings: Unpack[ToolSettings]) -> Callable[[F], F]:
-        """Make a tool of the function below. Type hints, docstring and return type become its schemas."""
-
-        def add(function: F) -> F:
-            self.add_tool(function, name, **settings)
-            return function
-
-        return add
-
-    def add_tool(self, function: Callable[..., Any], name: str | None = None, **settings: Unpack[ToolSettings]) -> None:
-        """Add a tool, also at run time. Raises LocalError where there is one of that name, or it cannot be one."""
-        tool = Tool(function, name, settings, self.types, self._coerce)
-        self._add("tools", self._registry.tools, tool.name, tool)
-
-    def add_tools(self, holder: object) -> None:
-        """Add the methods of an object that are marked with `tool`; if none is, all public ones."""
-        methods = dict(inspect.getmembers(holder, inspect.isroutine))
-        marked = {name: method for name, method in methods.items() if hasattr(method, _MARK)}
-        chosen = marked or {name: method for name, method in methods.items() if not name.startswith("_")}
-        if not chosen:
-            raise LocalError(f"{holder!r} has no public method to make a tool of")
-        for method in chosen.values():
-            settings: dict[str, Any] = getattr(method, _MARK, {})
-            self.add_tool(method, **settings)
-
-    def resource(self, uri: str, **settings: Unpack[ResourceSettings]) -> Callable[[F], F]:
-        """Make a resource of the function below; with variables in the URI (RFC 6570), a template of resources."""
-
-        def add(function: F) -> F:
-            self.add_resource(uri, function, **settings)
-            return function
-
-        return add
-
-    def add_resource(self, uri: str, function: Callable[..., Any], **settings: Unpack[ResourceSettings]) -> None:
-        """Add a resource, also at run time. Raises LocalError where there is one at that URI."""
-        resource = Resource(uri, function, settings, self.types)
-        self._add("resources", self._registry.resources, uri, resource)
-
-    def prompt(self, name: str | None = None, **settings: Unpack[Settings]) -> Callable[[F], F]:
-        """Make a prompt of the function below: it returns text, messages, or a list of these."""
-
-        def add(function: F) -> F:
-            self.add_prompt(function, name, **settings)
-            return function
-
-        return add
-
-    def add_prompt(self, function: Callable[..., Any], name: str | None = None, **settings: Unpack[Settings]) -> None:
-        """Add a prompt, also at run time. Raises LocalError where there is one of that name."""
-        prompt = Prompt(function, name, settings, self.types)
-        self._add("prompts", self._registry.prompts, prompt.name, prompt)
-
-    def completion(self) -> Callable[[F], F]:
-        """Let the function below suggest values: it gets the reference, the argument and the context, and returns a
-        list of strings, a Completion, or None for what it knows nothing of; then the next one is asked."""
-
-        def add(function: F) -> F:
-            self._registry.completions.append(_to_async(function))
-            return function
-
-        return add
-
-    def remove_tool(self, name: str) -> None:
-        """Remove a tool at run time. Raises LocalError where there is none of that name."""
-        self._remove("tools", self._registry.tools, name)
-
-    def remove_resource(self, uri: str) -> None:
-        """Remove a resource or a template. Raises LocalError where there is none."""
-        self._remove("resources", self._registry.resources, uri)
-
-    def remove_prompt(self, name: str) -> None:
-        """Remove a prompt. Raises LocalError where there is none of that name."""
-        self._remove("prompts", self._registry.prompts, name)
-
-    def middleware(self, function: Middleware) -> Middleware:
-        """Let the function below handle every request: it gets the name of the handler, the context, the params, and
-        what goes on with these two; the first one added is the outermost."""
-        self._registry.middleware.append(function)
-        return function
-
     def mount(self, app: BaseApp[Any], prefix: str) -> None:
-        """Offer all that another app does, now or later: tools and prompts as `prefix_name`, resources as
-        `scheme://prefix/path`. Raises LocalError for a prefix in use, and for an app inside of itself."""
+        """Add all tools, resources and prompts of another app, including those that it adds later.
+
+        Tools and prompts are named `prefix_name`, resource URIs become `scheme://prefix/path`. Raises LocalError if the
+        prefix is in use or not an identifier, and if the app would contain itself.
+        """
         if not prefix.isidentifier() or prefix in self._registry.mounted:
-            raise LocalError(f"{prefix!r} cannot be a prefix: it is in use, or not a name")
+            raise LocalError(f"{prefix!r} cannot be a prefix: it is in use, or not an identifier")
         if self in app._all_apps():
             raise LocalError(f"the app {app.name!r} cannot be mounted inside of itself")
         self._registry.mounted[prefix] = app._registry
@@ -210,9 +143,11 @@ class BaseApp(Generic[ServerT]):
             self._changed(kind)
 
     def skills(self, folder: str | os.PathLike[str], *, under: str = "") -> None:
-        """Publish the skills in a folder (SEP-2640): each folder with a SKILL.md in it is one. Their URIs begin with
-        `skill://`, and `under` where it is given. Raises LocalError for a folder without skills, for what is none, and
-        where the app is served already. Reads files: to be called before that."""
+        """Publish the skills in a folder (SEP-2640): each directory with a SKILL.md is a skill.
+
+        `under` is a path to insert after `skill://` in their URIs. Raises LocalError if the folder has no skills or an
+        invalid one, and if the server was created already. This reads files and blocks.
+        """
         from ..extensions.skills.server import (
             METHOD_NAMES,
             SkillHandlers,
@@ -220,39 +155,48 @@ class BaseApp(Generic[ServerT]):
         )
 
         if "server" in vars(self):
-            raise LocalError(f"the app {self.name!r} is served already: what it declares is settled")
+            raise LocalError(
+                f"the server of the app {self.name!r} exists already: call `skills` before `server` or `run`"
+            )
         from ..extensions.skills.provider import SkillDirectory
 
-        shelf = SkillDirectory(folder, under=under)
+        directory = SkillDirectory(folder, under=under)
         if self._registry.skills is None:
             package = skills_extension(self.server_class.revision)
             self._registry.skills = SkillHandlers(package.methods.REVISION, [], self._registry.page_size)
             self._extensions[package] = METHOD_NAMES
-        self._registry.skills.add(shelf)
+        self._registry.skills.add(directory)
 
     # ---- serving ----------------------------------------------------------------------------------------------------
 
     @cached_property
     def server(self) -> ServerT:
-        """The server of this app; what it declares is settled when it is first asked for."""
+        """The server of this app. Its capabilities are fixed when it is first accessed.
+
+        Raises LocalError if a mounted app has skills.
+        """
         members: dict[str, Any] = {"lifespan": _lifespan_of(self), "scopes": _scopes_of(self._registry)}
         for kind, names in _HANDLERS_BY_KIND.items():
             if self._declares(kind):
                 members |= {name: _handler(self._registry, name) for name in names}
         if any(app._registry.skills is not None for app in self._all_apps()[1:]):
-            raise LocalError("skills of a mounted app are not published: add them to the outermost one, `under` a path")
+            raise LocalError("a mounted app cannot publish skills: add them to the outermost app, with `under`")
         members |= {name: _handler(self._registry, name) for names in self._extensions.values() for name in names}
-        more: dict[str, Any] = {"rate_limits": self._rate_limits, "keys": self._keys, "extensions": [*self._extensions]}
+        options: dict[str, Any] = {
+            "rate_limits": self._rate_limits,
+            "keys": self._keys,
+            "extensions": [*self._extensions],
+        }
         kinds: tuple[type[BaseServer], ...] = (self.server_class,)
         if self._has_tasks():
             kinds = (TaskServerMixin, *kinds)
-            more["extensions"].append(load_extension(self.server_class.revision, "tasks"))
-            more["tasks"] = self._tasks
-        served = cast(type[ServerT], type("Served", kinds, members))
+            options["extensions"].append(load_extension(self.server_class.revision, "tasks"))
+            options["tasks"] = self._tasks
+        server = cast(type[ServerT], type("Served", kinds, members))
         declared: dict[str, Any] = {kind: {"listChanged": True} for kind in _LISTS if self._declares(kind)}
         merge(declared, self._capabilities or {})
-        said: dict[str, Any] = {"name": self.name, "version": self.version, "instructions": self.instructions}
-        return served(**said, capabilities=declared, cache_hints=self._cache_hints, **more)
+        identity: dict[str, Any] = {"name": self.name, "version": self.version, "instructions": self.instructions}
+        return server(**identity, capabilities=declared, cache_hints=self._cache_hints, **options)
 
     @overload
     def run(self, transport: Literal["stdio"] = "stdio", *, revisions: RevisionChoice = "all") -> None: ...
@@ -265,33 +209,38 @@ class BaseApp(Generic[ServerT]):
         **settings: Unpack[HTTPServerSettings],
     ) -> None: ...
     def run(self, transport: str = "stdio", **settings: Any) -> None:
-        """Serve until the client disconnects (stdio), or until the process gets SIGINT or SIGTERM. The keywords are those
-        of `Server.run`: `revisions`, `host`, `port`, `path`, `uvicorn` and those of `asgi`."""
+        """Serve until the client disconnects (stdio), or until the process gets SIGINT or SIGTERM.
+
+        The keywords are those of `Server.run`: `revisions`, `host`, `port`, `path`, `uvicorn` and those of `asgi`.
+        Raises TypeError for an unknown keyword.
+        """
         server: Any = self.server
         server.run(transport, **settings)
 
     def asgi(self, *, revisions: RevisionChoice = "all", **settings: Unpack[ASGISettings]) -> MCPASGIApp:
-        """Return an ASGI application that serves this app over Streamable HTTP. The keywords are those of
-        `Server.asgi`."""
+        """Return an ASGI application that serves this app over Streamable HTTP.
+
+        The keywords are those of `Server.asgi`. Raises TypeError for an unknown keyword.
+        """
         return self.server.asgi(revisions=revisions, **settings)
 
     async def _call_client(self, method: str, /, **arguments: Any) -> Any:
-        """What a client in the same process gets that calls this method of its own."""
+        """Call a method of a client in the same process, and return its result."""
         async with self.client_class.memory(self.server) as client:
             return await getattr(client, method)(**arguments)
 
     async def _list_all(self, name: str) -> list[Any]:
         async with self.client_class.memory(self.server) as client:
-            return [each async for each in getattr(client, name)()]
+            return [item async for item in getattr(client, name)()]
 
     @asynccontextmanager
     async def _enter_lifespans(self) -> AsyncGenerator[LifespanStates]:
-        """Enter the lifespan of the app and of each mounted one."""
+        """Enter the lifespans of the app and of all mounted apps."""
         async with AsyncExitStack() as stack:
             states: dict[Registry, Any] = {}
-            for each in self._all_apps():
-                if each._lifespan is not None and each._registry not in states:
-                    states[each._registry] = await stack.enter_async_context(each._lifespan(each))
+            for app in self._all_apps():
+                if app._lifespan is not None and app._registry not in states:
+                    states[app._registry] = await stack.enter_async_context(app._lifespan(app))
             loop = asyncio.get_running_loop()
             self._loops[loop] = self._loops.get(loop, 0) + 1
             try:
@@ -305,46 +254,24 @@ class BaseApp(Generic[ServerT]):
         return kind in self._declared or any(app._registry.has_any(kind) for app in self._all_apps())
 
     def _has_tasks(self) -> bool:
-        tools = (each for app in self._all_apps() for each in app._registry.tools.values())
-        return self._tasks is not None or any(each.task is not None for each in tools)
+        tools = (tool for app in self._all_apps() for tool in app._registry.tools.values())
+        return self._tasks is not None or any(tool.task is not None for tool in tools)
 
     def _all_apps(self) -> list[BaseApp[Any]]:
-        return [self, *(each for app in self._mounted for each in app._all_apps())]
-
-    def _add(self, kind: ListKind, registered: dict[str, Any], name: str, item: Any) -> None:
-        if name in registered:
-            raise LocalError(f"the app {self.name!r} has {name!r} among its {kind} already")
-        registered[name] = item
-        self._changed(kind)
-
-    def _remove(self, kind: ListKind, registered: dict[str, Any], name: str) -> None:
-        if name not in registered:
-            raise LocalError(f"the app {self.name!r} has no {name!r} among its {kind}")
-        del registered[name]
-        self._changed(kind)
+        return [self, *(inner for app in self._mounted for inner in app._all_apps())]
 
     def _changed(self, kind: ListKind) -> None:
-        for each in self.on_change:
-            each(kind)
+        for callback in self.on_change:
+            callback(kind)
         for loop in list(self._loops):
             loop.call_soon_threadsafe(self._notify, kind)
 
     def _notify(self, kind: ListKind) -> None:
-        """Let the clients know, as far as the list was declared."""
+        """Notify the clients of a list change, if the list was declared."""
         if self._declares(kind):
-            telling = asyncio.ensure_future(getattr(self.server, f"notify_{kind[:-1]}_list_changed")())
-            self._notifying.add(telling)
-            telling.add_done_callback(self._notifying.discard)
-
-
-def tool(name: str | None = None, **settings: Unpack[ToolSettings]) -> Callable[[F], F]:
-    """Mark a method for `App.add_tools`."""
-
-    def mark(function: F) -> F:
-        setattr(function, _MARK, {"name": name, **settings})
-        return function
-
-    return mark
+            notification = asyncio.ensure_future(getattr(self.server, f"notify_{kind[:-1]}_list_changed")())
+            self._notifying.add(notification)
+            notification.add_done_callback(self._notifying.discard)
 
 
 def _handler(registry: Registry, name: str) -> Callable[..., Any]:
@@ -367,14 +294,3 @@ def _lifespan_of(app: BaseApp[Any]) -> Callable[[BaseServer], AbstractAsyncConte
         return app._enter_lifespans()  # pyright: ignore[reportPrivateUsage]
 
     return lifespan
-
-
-def _to_async(function: Callable[..., Any]) -> CompletionFunction:
-    wanted = len(inspect.signature(function).parameters)
-
-    async def complete(*given: Any) -> Sequence[str] | Any:
-        if inspect.iscoroutinefunction(function):
-            return await function(*given[:wanted])
-        return await WORKER_THREADS.run(function, *given[:wanted])
-
-    return complete

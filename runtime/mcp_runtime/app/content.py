@@ -1,4 +1,4 @@
-"""What a function returns goes in, content blocks of a revision come out."""
+"""Content blocks: convert the return values of functions to the content types of a revision."""
 
 from __future__ import annotations
 
@@ -17,19 +17,20 @@ from ..protocol.models import WireModel
 
 @dataclass(frozen=True, slots=True)
 class _Media:
-    """Bytes, or the file that holds them, and the format of these, such as `png`."""
+    """Media from bytes or from a file; `format` is a subtype such as `png`, or a MIME type."""
 
     data: bytes | None = None
     path: str | Path | None = None
     format: str | None = None
 
     def encoded(self) -> str:
-        """The bytes in base64. Raises LocalError where there are none."""
+        """Return the bytes in base64. Raises LocalError if there is neither `data` nor `path`."""
         if self.data is None and self.path is None:
-            raise LocalError(f"{type(self).__name__} needs `data` or a `path`")
+            raise LocalError(f"{type(self).__name__} needs `data` or `path`")
         return base64.b64encode(self.data if self.data is not None else Path(self.path or "").read_bytes()).decode()
 
     def mime_type(self, family: str, default: str) -> str:
+        """Return the MIME type: from `format`, else from the file name, else the default."""
         if self.format is not None:
             return self.format if "/" in self.format else f"{family}/{self.format}"
         guessed = mimetypes.guess_type(str(self.path))[0] if self.path is not None else None
@@ -37,16 +38,16 @@ class _Media:
 
 
 class Image(_Media):
-    """A picture that a tool returns: its bytes (PNG if `format` does not say otherwise), or the path of its file."""
+    """An image that a tool returns, as bytes (`data`, PNG unless `format` is set) or as a file (`path`)."""
 
 
 class Audio(_Media):
-    """Sound that a tool returns: its bytes (WAV if `format` does not say otherwise), or the path of its file."""
+    """Audio that a tool returns, as bytes (`data`, WAV unless `format` is set) or as a file (`path`)."""
 
 
 @dataclass(frozen=True, slots=True)
 class UserMessage:
-    """What a prompt lets the user say."""
+    """A message of a prompt with the role `user`."""
 
     content: Any
     role: Final = "user"
@@ -54,14 +55,14 @@ class UserMessage:
 
 @dataclass(frozen=True, slots=True)
 class AssistantMessage:
-    """What a prompt lets the model say."""
+    """A message of a prompt with the role `assistant`."""
 
     content: Any
     role: Final = "assistant"
 
 
 def to_content_blocks(value: Any, t: ModuleType) -> list[Any]:
-    """Content blocks: text for a string, one after another for a list, JSON as text for what has no block of its own."""
+    """Return the content blocks of a value: text for a string, the blocks of all items for a list, JSON text otherwise."""
     match value:
         case None:
             return []
@@ -78,11 +79,11 @@ def to_content_blocks(value: Any, t: ModuleType) -> list[Any]:
         case t.Resource():
             return [t.ResourceLink(**value.model_dump())]
         case _ if isinstance(value, (list, tuple)):
-            return [block for each in as_list(cast(object, value)) for block in to_content_blocks(each, t)]
+            return [block for item in as_list(cast(object, value)) for block in to_content_blocks(item, t)]
         case _:
             return [t.TextContent(text=to_json(value).decode())]
 
 
 def as_list(value: object) -> list[Any]:
-    """What a list or a tuple holds, or the value alone."""
+    """Return the items of a list or tuple; a list with the value otherwise."""
     return list(cast(list[Any], value)) if isinstance(value, (list, tuple)) else [value]

@@ -1,4 +1,4 @@
-"""The docstring of a function goes in; what it says of the function, and of each parameter, comes out."""
+"""Introspection of functions: docstrings, and type hints that pydantic can read."""
 
 from __future__ import annotations
 
@@ -22,14 +22,17 @@ from ..errors import LocalError
 
 
 class Docstring(NamedTuple):
-    """The text before the sections, and the text of each parameter."""
+    """A parsed docstring: the text before the sections, and the descriptions of the parameters."""
 
     text: str | None
     parameters: dict[str, str]
 
 
 def parse_docstring(function: Callable[..., Any]) -> Docstring:
-    """What a docstring in the style of Google, NumPy or reST says. Text that has none of these is taken whole."""
+    """Parse a docstring in Google, NumPy or reST style; other docstrings are used as the text.
+
+    Raises LocalError if docstring-parser is not installed.
+    """
     doc = inspect.getdoc(function)
     if not doc:
         return Docstring(None, {})
@@ -43,13 +46,14 @@ def parse_docstring(function: Callable[..., Any]) -> Docstring:
         parsed = docstring_parser.parse(doc)
     except docstring_parser.ParseError:
         return Docstring(doc, {})
-    parameters = {each.arg_name: each.description for each in parsed.params if each.description}
+    parameters = {parameter.arg_name: parameter.description for parameter in parsed.params if parameter.description}
     text = (parsed.description or "").strip()
     return Docstring(text or None, parameters)
 
 
 def pydantic_compatible(hint: Any) -> Any:
-    """The hint, with each `typing.TypedDict` in it as that of typing_extensions, where pydantic needs this."""
+    """Return the hint with every `typing.TypedDict` replaced by one of typing_extensions, which pydantic needs before
+    Python 3.12."""
     if sys.version_info >= (3, 12):
         return hint
     if is_typeddict(hint):
@@ -63,8 +67,8 @@ def pydantic_compatible(hint: Any) -> Any:
 
 def _as_extension(hint: Any) -> Any:
     fields: dict[str, Any] = {}
-    for name, each in get_type_hints(hint, include_extras=True).items():
-        bare = get_args(each)[0] if get_origin(each) in (Required, NotRequired) else each
+    for name, annotation in get_type_hints(hint, include_extras=True).items():
+        bare = get_args(annotation)[0] if get_origin(annotation) in (Required, NotRequired) else annotation
         wrapper: Any = Required if name in hint.__required_keys__ else NotRequired
         fields[name] = wrapper[pydantic_compatible(bare)]
     make: Any = typing_extensions.TypedDict

@@ -1,4 +1,4 @@
-"""A function goes in, a prompt comes out: its definition, and what fills it in."""
+"""Prompts of an app: the definition of a prompt, and the call of its function."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ from .signature import Signature, function_name
 
 
 class Prompt:
-    """A prompt of an app; `definition` is what the list shows."""
+    """A prompt of an app; `definition` is its item in the prompts list."""
 
     def __init__(self, function: Callable[..., Any], name: str | None, settings: Settings, t: ModuleType) -> None:
+        """Create a prompt from a function. Raises LocalError if its parameters cannot be prompt arguments."""
         self.name = name or function_name(function)
         self._description = f"the prompt {self.name!r}"
         self._t = t
@@ -32,11 +33,11 @@ class Prompt:
         arguments = [
             {
                 "name": name,
-                "description": each.get("description"),
-                "title": each.get("title"),
+                "description": field.get("description"),
+                "title": field.get("title"),
                 "required": name in required,
             }
-            for name, each in schema["properties"].items()
+            for name, field in schema["properties"].items()
         ]
         self.definition: Any = t.Prompt.model_validate(
             {
@@ -47,17 +48,17 @@ class Prompt:
         )
 
     async def get(self, ctx: ServerContext, arguments: Mapping[str, str] | None, result_types: tuple[type, ...]) -> Any:
-        """The messages. Raises JSONRPCError (invalid params) for arguments that are missing, unknown or do not fit."""
+        """Return the GetPromptResult. Raises JSONRPCError (invalid params) for missing, unknown or invalid arguments."""
         try:
-            given = self._signature.read(arguments or {}, coerce=True)
-        except ValidationError as fault:
+            values = self._signature.read(arguments or {}, coerce=True)
+        except ValidationError as error:
             raise JSONRPCError(
-                INVALID_PARAMS, f"{self._description}: invalid arguments: {format_validation_error(fault)}"
+                INVALID_PARAMS, f"{self._description}: invalid arguments: {format_validation_error(error)}"
             ) from None
-        value = await self._signature.call(ctx, given)
+        value = await self._signature.call(ctx, values)
         if isinstance(value, result_types):
             return value
-        messages = [message for each in as_list(value) for message in self._messages(each)]
+        messages = [message for item in as_list(value) for message in self._messages(item)]
         return self._t.GetPromptResult(description=self.definition.description, messages=messages)
 
     def _messages(self, value: Any) -> list[Any]:
@@ -66,10 +67,10 @@ class Prompt:
                 return [value]
             case UserMessage() | AssistantMessage():
                 role, content = value.role, value.content
-            case {"role": str(given_role), "content": inner}:
+            case {"role": str(dict_role), "content": inner}:
                 if is_object(inner):
                     return [self._t.PromptMessage.model_validate(value)]
-                role, content = given_role, inner
+                role, content = dict_role, inner
             case _:
                 role, content = "user", value
         return [self._t.PromptMessage(role=role, content=block) for block in to_content_blocks(content, self._t)]

@@ -1,4 +1,4 @@
-"""Tools, resources and prompts go in; the answers to requests for them come out, those of mounted apps among them."""
+"""The registry of an app: its tools, resources and prompts, and the request handlers for them and for mounted apps."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ CompletionFunction = Callable[[Any, Any, Any], Awaitable[Any]]
 LifespanStates = Mapping["Registry", Any]
 ListKind = Literal["tools", "resources", "prompts"]
 
-_MAX_COMPLETIONS: Final = 100  # Of one answer; the schema allows no more.
+_MAX_COMPLETIONS: Final = 100  # The limit of the schema for one result.
 _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*:(?://)?)(.*)", re.DOTALL)
 
 
 class Registry:
-    """What one app offers, in the order in which it was added; each method of a request answers it."""
+    """The tools, resources and prompts of one app, in registration order, and the handlers of their requests."""
 
     def __init__(
         self,
@@ -56,22 +56,22 @@ class Registry:
         self.page_size = page_size
 
     def handle(self, name: str, ctx: ServerContext, params: Any, states: LifespanStates) -> Awaitable[Any]:
-        """The answer to the request that the method of this name serves, through the middleware, to be awaited."""
+        """Return the awaitable result of a request, through the middleware; `name` is the name of the handler."""
         ctx.state = states.get(self)
         serve: Callable[..., Awaitable[Any]] = getattr(self, name)
         if not self.middleware:
             return serve(ctx, params, states)
 
-        def last(ctx: ServerContext, params: Any) -> Awaitable[Any]:
+        def handler(ctx: ServerContext, params: Any) -> Awaitable[Any]:
             return serve(ctx, params, states)
 
-        go: CallNext = last
-        for each in reversed(self.middleware):
-            go = partial(_call_middleware, each, name, go)
-        return go(ctx, params)
+        call_next: CallNext = handler
+        for middleware in reversed(self.middleware):
+            call_next = partial(_call_middleware, middleware, name, call_next)
+        return call_next(ctx, params)
 
     def required_scopes(self, name: str, params: Any) -> tuple[str, ...]:
-        """The scopes that a request needs for what it is about, by the method that serves it."""
+        """Return the OAuth scopes that a request needs; `name` is the name of the handler."""
         match name:
             case "call_tool":
                 return self._scopes("tools", params.name)
@@ -91,15 +91,15 @@ class Registry:
                 return ()
 
     def _scopes(self, kind: Literal["tools", "prompts"], name: str) -> tuple[str, ...]:
-        own: Mapping[str, Tool | Prompt] = getattr(self, kind)
-        if name in own:
-            return own[name].scopes
+        registered: Mapping[str, Tool | Prompt] = getattr(self, kind)
+        if name in registered:
+            return registered[name].scopes
         return next((inner._scopes(kind, rest) for inner, rest in self._in_mounted(name, kind)), ())
 
     def _scopes_at(self, uri: str) -> tuple[str, ...]:
-        """Those of a resource, or of a template that is named by its own URI."""
-        found = self._resource(uri)
-        resource = self.resources.get(uri) if found is None else found[0]
+        """Return the scopes of a resource, or of a resource template given by its URI template."""
+        match = self._resource(uri)
+        resource = self.resources.get(uri) if match is None else match[0]
         if resource is not None:
             return resource.scopes
         for prefix, inner in self.mounted.items():
@@ -139,23 +139,25 @@ class Registry:
     # ---- resources --------------------------------------------------------------------------------------------------
 
     async def read_resource(self, ctx: ServerContext, params: Any, states: LifespanStates) -> Any:
-        found = self._resource(params.uri)
-        if found is not None:
-            resource, values = found
+        match = self._resource(params.uri)
+        if match is not None:
+            resource, values = match
             return await resource.read(ctx, params.uri, values, self._result_types["read_resource"])
-        if self.skills is not None and (answer := await self.skills.read(params.uri)) is not None:
-            return answer
+        if self.skills is not None and (result := await self.skills.read(params.uri)) is not None:
+            return result
         for prefix, inner in self.mounted.items():
             uri = _strip_prefix(prefix, params.uri)
             if uri is not None and inner.has_resource(uri):
-                answer = await inner.handle("read_resource", ctx, params.model_copy(update={"uri": uri}), states)
-                return _with_prefixed_uri(answer, uri, params.uri)
+                result = await inner.handle("read_resource", ctx, params.model_copy(update={"uri": uri}), states)
+                return _with_prefixed_uri(result, uri, params.uri)
         raise JSONRPCError(INVALID_PARAMS, f"resource not found: {params.uri!r}", {"uri": params.uri})
 
     async def list_resources(self, ctx: ServerContext, params: Any, states: LifespanStates) -> Any:
         skills = [] if self.skills is None else await self.skills.resources()
-        more = [self._t.Resource.model_validate(each) for each in skills]
-        resources, cursor = paginate([*self.all_resources(templates=False), *more], params.cursor, self.page_size)
+        skill_resources = [self._t.Resource.model_validate(skill) for skill in skills]
+        resources, cursor = paginate(
+            [*self.all_resources(templates=False), *skill_resources], params.cursor, self.page_size
+        )
         return self._t.ListResourcesResult(resources=resources, next_cursor=cursor)
 
     async def list_resource_templates(self, ctx: ServerContext, params: Any, states: LifespanStates) -> Any:
@@ -181,39 +183,39 @@ class Registry:
 
     async def complete(self, ctx: ServerContext, params: Any, states: LifespanStates) -> Any:
         self._check_registered(params.ref)
-        for each in self.all_completions():
-            found = await each(params.ref, params.argument, params.context)
-            if found is not None:
-                return self._t.CompleteResult(completion=self._completion(found))
+        for function in self.all_completions():
+            completion = await function(params.ref, params.argument, params.context)
+            if completion is not None:
+                return self._t.CompleteResult(completion=self._completion(completion))
         return self._t.CompleteResult(completion=self._completion([]))
 
     def _check_registered(self, ref: Any) -> None:
-        """Raise JSONRPCError (invalid params) for a prompt, a template or a resource that there is not."""
+        """Raise JSONRPCError (invalid params) if the prompt, template or resource of a completion does not exist."""
         name, uri = getattr(ref, "name", None), getattr(ref, "uri", None)
-        prompts = (each.name for each in self.all("prompts"))
-        templates = (each.uri_template for each in self.all_resources(templates=True))
+        prompts = (definition.name for definition in self.all("prompts"))
+        templates = (definition.uri_template for definition in self.all_resources(templates=True))
         if name in prompts if uri is None else uri in templates or self.has_resource(uri):
             return
-        raise JSONRPCError(INVALID_PARAMS, f"nothing to complete for: {name if uri is None else uri!r}")
+        raise JSONRPCError(INVALID_PARAMS, f"unknown completion reference: {name if uri is None else uri!r}")
 
-    def _completion(self, found: Any) -> Any:
-        if isinstance(found, self._t.Completion):
-            return found
-        values = [str(each) for each in found]
-        few = values[:_MAX_COMPLETIONS]
-        return self._t.Completion(values=few, total=len(values), has_more=len(few) < len(values))
+    def _completion(self, suggestion: Any) -> Any:
+        if isinstance(suggestion, self._t.Completion):
+            return suggestion
+        values = [str(value) for value in suggestion]
+        shown = values[:_MAX_COMPLETIONS]
+        return self._t.Completion(values=shown, total=len(values), has_more=len(shown) < len(values))
 
-    # ---- what there is ----------------------------------------------------------------------------------------------
+    # ---- registered items -------------------------------------------------------------------------------------------
 
     def has_any(self, kind: str) -> bool:
-        """Whether there is anything of a kind here, but for mounted apps."""
+        """Return True if this app, without mounted apps, has anything of a kind."""
         return bool(getattr(self, kind)) or (kind == "resources" and self.skills is not None)
 
     def all(self, kind: Literal["tools", "prompts"]) -> Iterator[Any]:
-        """The definitions, each name once: those of this app first, then those of the mounted ones."""
+        """Yield the definitions of this app and of mounted apps; the first one if a name occurs twice."""
         seen: set[str] = set()
-        own: Mapping[str, Tool | Prompt] = getattr(self, kind)
-        for definition in (each.definition for each in own.values()):
+        registered: Mapping[str, Tool | Prompt] = getattr(self, kind)
+        for definition in (item.definition for item in registered.values()):
             seen.add(definition.name)
             yield definition
         for prefix, inner in self.mounted.items():
@@ -224,68 +226,69 @@ class Registry:
                     yield definition.model_copy(update={"name": name})
 
     def all_resources(self, *, templates: bool) -> Iterator[Any]:
-        """The definitions of the resources, or those of the templates."""
+        """Yield the definitions of all resources, or of all resource templates."""
         field = "uri_template" if templates else "uri"
-        yield from (each.definition for each in self.resources.values() if each.is_template is templates)
+        yield from (resource.definition for resource in self.resources.values() if resource.is_template is templates)
         for prefix, inner in self.mounted.items():
             for definition in inner.all_resources(templates=templates):
                 yield definition.model_copy(update={field: _add_prefix(prefix, getattr(definition, field))})
 
     def all_completions(self) -> Iterator[CompletionFunction]:
+        """Yield the completion functions of this app and of mounted apps."""
         yield from self.completions
         for inner in self.mounted.values():
             yield from inner.all_completions()
 
     def has_resource(self, uri: str) -> bool:
-        """Whether a resource or a template has this URI."""
+        """Return True if a resource has this URI, or a resource template matches it."""
         inside = ((inner, _strip_prefix(prefix, uri)) for prefix, inner in self.mounted.items())
         return self._resource(uri) is not None or any(
             rest is not None and inner.has_resource(rest) for inner, rest in inside
         )
 
     def _resource(self, uri: str) -> tuple[Resource, dict[str, str]] | None:
-        """The resource of a URI and the values of its variables: a URI that was given as it is comes first."""
+        """Return the resource of a URI and the values of its variables; exact URIs take precedence over templates."""
         exact = self.resources.get(uri)
         if exact is not None and not exact.is_template:
             return exact, {}
-        for each in self.resources.values():
-            if each.is_template and (values := each.template.match(uri)) is not None:
-                return each, values
+        for resource in self.resources.values():
+            if resource.is_template and (values := resource.template.match(uri)) is not None:
+                return resource, values
         return None
 
     def _in_mounted(self, name: str, kind: Literal["tools", "prompts"]) -> Iterator[tuple[Registry, str]]:
-        """The mounted app that has this, and its name there."""
+        """Yield the mounted app that has this item, and the name of the item in that app."""
         for prefix, inner in self.mounted.items():
             rest = name.removeprefix(f"{prefix}_")
-            if rest != name and any(each.name == rest for each in inner.all(kind)):
+            if rest != name and any(definition.name == rest for definition in inner.all(kind)):
                 yield inner, rest
 
 
 async def _call_middleware(
     middleware: Middleware, name: str, call_next: CallNext, ctx: ServerContext, params: Any
 ) -> Any:
-    answer = middleware(name, ctx, params, call_next)
-    return await answer if inspect.isawaitable(answer) else answer
+    result = middleware(name, ctx, params, call_next)
+    return await result if inspect.isawaitable(result) else result
 
 
 def _add_prefix(prefix: str, uri: str) -> str:
-    """`scheme://path` as `scheme://prefix/path`; an address on the web stays what it is."""
-    found = None if is_https_url(uri) else _SCHEME.fullmatch(uri)
-    return uri if found is None else f"{found[1]}{prefix}/{found[2]}"
+    """Return `scheme://path` as `scheme://prefix/path`; https URLs are unchanged."""
+    match = None if is_https_url(uri) else _SCHEME.fullmatch(uri)
+    return uri if match is None else f"{match[1]}{prefix}/{match[2]}"
 
 
 def _strip_prefix(prefix: str, uri: str) -> str | None:
     if is_https_url(uri):
         return uri
-    found = _SCHEME.fullmatch(uri)
+    match = _SCHEME.fullmatch(uri)
     start = f"{prefix}/"
-    return found[1] + found[2][len(start) :] if found is not None and found[2].startswith(start) else None
+    return match[1] + match[2][len(start) :] if match is not None and match[2].startswith(start) else None
 
 
 def _with_prefixed_uri(result: Any, uri: str, prefixed: str) -> Any:
-    """The answer of a mounted app, with the URI that was asked for."""
+    """Return the result of a mounted app with the URI of the request."""
     contents: list[Any] | None = getattr(result, "contents", None)
     if contents is None:
         return result
-    renamed = [each.model_copy(update={"uri": prefixed}) if each.uri == uri else each for each in contents]
+    renamed = [content.model_copy(update={"uri": prefixed}) if content.uri == uri else content for content in contents]
     return result.model_copy(update={"contents": renamed})

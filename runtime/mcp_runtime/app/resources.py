@@ -1,4 +1,4 @@
-"""A function and a URI or a URI template go in, a resource comes out: its definition, and what reads it."""
+"""Resources of an app: the definition of a resource or resource template, and the call of its function."""
 
 from __future__ import annotations
 
@@ -24,11 +24,14 @@ from .uri_templates import URITemplate
 
 
 class Resource:
-    """A resource of an app, or, where its URI has variables, a template of some; `definition` is what the list shows."""
+    """A resource of an app, or a resource template if its URI has variables; `definition` is its item in the list."""
 
     def __init__(self, uri: str, function: Callable[..., Any], settings: ResourceSettings, t: ModuleType) -> None:
-        """Raises LocalError where the variables and the parameters of the function differ, and for one that is said to
-        be public and is not on the web."""
+        """Create a resource from a function.
+
+        Raises LocalError if the variables of the URI differ from the parameters of the function, and for a public
+        resource without an https URI.
+        """
         self.uri = uri
         self._description = f"the resource {uri!r}"
         self._check_scheme(settings.get("public", False))
@@ -51,20 +54,20 @@ class Resource:
             self.definition = t.Resource.model_validate({**shown, "uri": uri, "size": settings.get("size")})
 
     async def read(self, ctx: ServerContext, uri: str, values: dict[str, str], result_types: tuple[type, ...]) -> Any:
-        """What is in the resource. Raises JSONRPCError (invalid params) for variables that do not fit."""
+        """Return the ReadResourceResult. Raises JSONRPCError (invalid params) for invalid values of the variables."""
         try:
-            given = self._signature.read(values, coerce=True)
-        except ValidationError as fault:
+            arguments = self._signature.read(values, coerce=True)
+        except ValidationError as error:
             raise JSONRPCError(
-                INVALID_PARAMS, f"resource not found: {uri!r}: {format_validation_error(fault)}", {"uri": uri}
+                INVALID_PARAMS, f"resource not found: {uri!r}: {format_validation_error(error)}", {"uri": uri}
             ) from None
-        value = await self._signature.call(ctx, given)
+        value = await self._signature.call(ctx, arguments)
         if isinstance(value, result_types):
             return value
         parts = as_list(value)
-        if not any(isinstance(each, self._t.ResourceContents) for each in parts):
+        if not any(isinstance(part, self._t.ResourceContents) for part in parts):
             parts = [value]
-        return self._t.ReadResourceResult(contents=[self._content(uri, each) for each in parts])
+        return self._t.ReadResourceResult(contents=[self._content(uri, part) for part in parts])
 
     def _content(self, uri: str, value: Any) -> Any:
         match value:
@@ -80,25 +83,28 @@ class Resource:
                 return self._t.TextResourceContents(uri=uri, text=text, mime_type=self._mime_type or "application/json")
 
     def _check_scheme(self, public: bool) -> None:
-        """Warn of a scheme that sends clients elsewhere (server/resources, Common URI Schemes)."""
+        """Warn about an https URI that is not public: clients may fetch it without this server.
+
+        https://modelcontextprotocol.io/specification/draft/server/resources#common-uri-schemes
+        """
         if is_https_url(self.uri):
             if not public:
                 log.warning(
-                    "%s: clients may fetch what has an https:// URI from the web, and not ask this server; where they "
-                    "can, say `public=True`, else take another scheme, be it one of your own",
+                    "%s: clients may fetch https:// URIs from the web without this server; set `public=True` if the URI is "
+                    "reachable, otherwise use another scheme, such as a custom one",
                     self._description,
                 )
         elif public:
-            raise LocalError(
-                f"{self._description} cannot be public: what clients fetch from the web has an https:// URI"
-            )
+            raise LocalError(f"{self._description} cannot be public: public resources need an https:// URI")
 
     def _check(self, signature: Signature) -> None:
         variables = {*self.template.names}
-        required = {name for name, each in signature.parameters.items() if each.default is each.empty}
+        required = {name for name, parameter in signature.parameters.items() if parameter.default is parameter.empty}
         if missing := required - variables | (variables - {*signature.parameters}):
-            raise LocalError(f"{self._description}: variables and parameters differ: {', '.join(sorted(missing))}")
+            raise LocalError(
+                f"{self._description}: the URI variables must be the parameters of the function; they differ in {', '.join(sorted(missing))}"
+            )
         if absent := self.template.optional & required:
             raise LocalError(
-                f"{self._description}: a parameter of the query needs a default: {', '.join(sorted(absent))}"
+                f"{self._description}: parameters for query variables need a default: {', '.join(sorted(absent))}"
             )

@@ -1,4 +1,4 @@
-"""A return type goes in; the output schema, and how what is returned becomes structured content, come out."""
+"""Structured results of tools: output schemas from return types, and structured content from return values."""
 
 from __future__ import annotations
 
@@ -37,14 +37,20 @@ _PLAIN: Final = (str, NoneType)
 
 
 class Output(NamedTuple):
-    """The schema of structured content, and what turns a returned value into it (raising InvalidMessageError)."""
+    """An output schema, and the function that converts a return value to structured content.
+
+    The function raises InvalidMessageError for a value that does not match the schema.
+    """
 
     schema: dict[str, Any]
     structure: Callable[[Any], Any]
 
 
 def output_from_annotation(returns: Any, description: str) -> Output | None:
-    """How a return type is structured; None where it is text, content blocks, or cannot be described."""
+    """Return the output of a return type; None for text, content blocks, and types without a JSON Schema.
+
+    Raises LocalError for a type that pydantic rejects.
+    """
     if returns is Any or returns is object or _is_content(returns):
         return None
     try:
@@ -52,38 +58,38 @@ def output_from_annotation(returns: Any, description: str) -> Output | None:
         schema = adapter.json_schema(mode="serialization", by_alias=True, schema_generator=JsonSchema)
     except (PydanticInvalidForJsonSchema, PydanticSchemaGenerationError):
         return None
-    except PydanticUserError as fault:
-        raise LocalError(f"{description}: its return type cannot be described: {fault.message}") from None
+    except PydanticUserError as error:
+        raise LocalError(f"{description}: its return type has no JSON Schema: {error.message}") from None
     wraps = not _is_object(returns)
 
     def structure(value: Any) -> Any:
         try:
-            found = adapter.dump_python(adapter.validate_python(value), mode="json", by_alias=True)
-        except ValidationError as fault:
+            structured = adapter.dump_python(adapter.validate_python(value), mode="json", by_alias=True)
+        except ValidationError as error:
             raise InvalidMessageError(
-                f"{description} returned what its type does not allow: {format_validation_error(fault)}"
+                f"{description} returned a value that does not match its return type: {format_validation_error(error)}"
             ) from None
-        return {WRAPPED_KEY: found} if wraps else found
+        return {WRAPPED_KEY: structured} if wraps else structured
 
     return Output(_wrap(schema) if wraps else _object(schema), structure)
 
 
 def output_from_schema(schema: Mapping[str, Any], description: str) -> Output:
-    """Structured content as a schema says that was given by hand. Raises InvalidSchemaError."""
+    """Return the output of an explicit output schema. Raises InvalidSchemaError."""
     check = compile_schema(schema)
 
     def structure(value: Any) -> Any:
         plain = TypeAdapter(Any).dump_python(value, mode="json", by_alias=True)
-        fault = check.first_error(plain)
-        if fault is not None:
-            raise InvalidMessageError(f"{description} returned what its output schema does not allow: {fault}")
+        error = check.first_error(plain)
+        if error is not None:
+            raise InvalidMessageError(f"{description} returned a value that does not match its output schema: {error}")
         return plain
 
     return Output(dict(schema), structure)
 
 
 def _is_content(hint: Any) -> bool:
-    """Whether values of the type are shown as they are: text, or content blocks, alone or several."""
+    """Return True if values of the type become content without structure: text, or one or more content blocks."""
     if hint is None or hint in _PLAIN:
         return True
     if isinstance(hint, type) and issubclass(hint, _CONTENT):
@@ -97,7 +103,7 @@ def _is_content(hint: Any) -> bool:
 
 
 def _is_displayable(hint: Any) -> bool:
-    """Whether a block of its own is somewhere in the type."""
+    """Return True if the type contains a content type."""
     if isinstance(hint, type) and issubclass(hint, _CONTENT):
         return True
     return any(map(_is_displayable, get_args(hint)))
@@ -114,12 +120,12 @@ def _is_object(hint: Any) -> bool:
 
 def _wrap(schema: dict[str, Any]) -> dict[str, Any]:
     definitions = schema.pop("$defs", None)
-    whole = {"type": "object", "properties": {WRAPPED_KEY: schema}, "required": [WRAPPED_KEY]}
-    return whole if definitions is None else {**whole, "$defs": definitions}
+    wrapper = {"type": "object", "properties": {WRAPPED_KEY: schema}, "required": [WRAPPED_KEY]}
+    return wrapper if definitions is None else {**wrapper, "$defs": definitions}
 
 
 def _object(schema: dict[str, Any]) -> dict[str, Any]:
-    """With the type said at the top, also where the schema of a model that holds itself only refers to it."""
+    """Return the schema with its keywords at the top level; pydantic makes a recursive model a `$ref`."""
     reference = schema.get("$ref")
     if not isinstance(reference, str) or not is_object(definitions := schema.get("$defs")):
         return schema

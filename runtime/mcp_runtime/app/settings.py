@@ -1,4 +1,4 @@
-"""The keywords that the decorators take."""
+"""The keyword arguments of the decorators."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from ..server.task_options import TaskOptions
 
 
 class Settings(TypedDict, total=False):
-    """What can be said of anything beside its function; icons and annotations as objects of the types, or as dicts.
-    `scopes`: who has not all of these in the token is refused, where the endpoint is reached over HTTP."""
+    """The common keywords: `title`, `description` (default: the docstring), `icons` (Icon objects or dicts), and `meta`
+    (the `_meta` of the definition). `scopes` are OAuth scopes: over HTTP, requests without all of them are rejected."""
 
     title: str | None
     description: str | None
@@ -20,9 +20,13 @@ class Settings(TypedDict, total=False):
 
 
 class ToolSettings(Settings, total=False):
-    """Of a tool. `input_schema`: JSON Schema of your own; the function then gets the arguments as one dict. `coerce`:
-    "5" is taken for 5. `structured`: False for text alone, whatever the return type. `task`: calls become tasks, as
-    True or a `Task` says, for clients that know the tasks extension."""
+    """The keywords of a tool.
+
+    `annotations` are ToolAnnotations or a dict. With `input_schema`, an explicit JSON Schema, the function gets the
+    arguments as one dict; `output_schema` is an explicit schema of the structured content. `structured=False` returns
+    only text, whatever the return type. `coerce=True` accepts "5" for an int. `task=True` or TaskOptions run calls as
+    tasks for clients with the tasks extension.
+    """
 
     annotations: Any
     input_schema: Mapping[str, Any] | None
@@ -33,8 +37,8 @@ class ToolSettings(Settings, total=False):
 
 
 class ResourceSettings(Settings, total=False):
-    """Of a resource; `size` is in bytes. `public`: clients can fetch it from the web themselves, without this server,
-    which is what its `https://` URI tells them."""
+    """The keywords of a resource: `name` (default: that of the function), `mime_type`, `annotations` (Annotations or a
+    dict), and `size` in bytes. `public=True` confirms that clients can fetch its `https://` URI without this server."""
 
     name: str | None
     mime_type: str | None
@@ -43,8 +47,16 @@ class ResourceSettings(Settings, total=False):
     public: bool
 
 
+def check_keywords(method: str, settings: Mapping[str, Any], allowed: type[Any]) -> None:
+    """Raise TypeError for the first keyword argument that a TypedDict does not define."""
+    names: list[str] = sorted(allowed.__optional_keys__ | allowed.__required_keys__)
+    for name in settings:
+        if name not in names:
+            raise TypeError(f"{method}() has no keyword argument {name!r}; the keywords are {', '.join(names)}")
+
+
 def to_wire(settings: Settings, description: str | None) -> dict[str, Any]:
-    """What every definition says."""
+    """Return the properties that all definitions have."""
     return {
         "title": settings.get("title"),
         "description": settings.get("description") or description,

@@ -1,4 +1,4 @@
-"""A function goes in; comes out callable with the arguments of a request, which its type hints describe and check."""
+"""Function signatures: the JSON Schema of the parameters, and calls with validated arguments."""
 
 from __future__ import annotations
 
@@ -25,29 +25,29 @@ _ONLY_BY_NAME: Final = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Paramet
 
 
 class JsonSchema(GenerateJsonSchema):
-    """JSON Schema without titles that only repeat the names."""
+    """A generator of JSON Schemas without titles that repeat the property names."""
 
     def field_title_should_be_set(self, schema: Any) -> bool:
         return False
 
     def generate(self, schema: CoreSchema, mode: Any = "validation") -> dict[str, Any]:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", PydanticJsonSchemaWarning)  # A default that JSON cannot say is left out.
+            warnings.simplefilter("ignore", PydanticJsonSchemaWarning)  # Defaults without a JSON form are omitted.
             return super().generate(schema, mode)
 
 
 class Signature:
-    """The parameters of a function that are arguments; one that is a context is injected, and not among them."""
+    """The signature of a function. A parameter of type Context is injected; all others are arguments of requests."""
 
     def __init__(self, function: Callable[..., Any], description: str) -> None:
-        """Raises LocalError for parameters that cannot be given by name, or have types that cannot be checked."""
+        """Inspect a function. Raises LocalError for positional-only or variadic parameters, and for unsupported types."""
         self.function = function
         self.description = description
         self.is_async = inspect.iscoroutinefunction(_code_of(function))
         hints = _annotations(function, description)
         self.returns: Any = hints.get("return", Any)
-        said = parse_docstring(function)
-        self.summary = said.text
+        docstring = parse_docstring(function)
+        self.summary = docstring.text
         self.context: str | None = None
         self.parameters: dict[str, inspect.Parameter] = {}
         for name, parameter in inspect.signature(function).parameters.items():
@@ -56,11 +56,9 @@ class Signature:
             elif parameter.kind in _ONLY_BY_NAME:
                 self.parameters[name] = parameter
             else:
-                raise LocalError(
-                    f"{description}: arguments come by name, which the parameter {parameter} does not allow"
-                )
+                raise LocalError(f"{description}: the parameter {parameter} must accept a keyword argument")
         self.annotations = {
-            name: _with_description(hints.get(name, Any), said.parameters.get(name)) for name in self.parameters
+            name: _with_description(hints.get(name, Any), docstring.parameters.get(name)) for name in self.parameters
         }
         self._keys = [(name, f"a{number}") for number, name in enumerate(self.parameters)]
         self.model = self._model()
@@ -68,7 +66,7 @@ class Signature:
         self._validate_json = self.model.__pydantic_validator__.validate_json
 
     def _model(self) -> type[BaseModel]:
-        """A model of the arguments. Its fields have names that nothing can clash with; aliases have the right ones."""
+        """Return a model of the arguments. The parameter names are aliases, so that they cannot clash with model attributes."""
         names = {key: name for name, key in self._keys}
         fields: dict[str, Any] = {}
         for name, key in self._keys:
@@ -77,13 +75,11 @@ class Signature:
         settings = ConfigDict(extra="forbid", alias_generator=lambda key: names[key], arbitrary_types_allowed=False)
         try:
             return create_model("Arguments", __config__=settings, **fields)
-        except (PydanticSchemaGenerationError, PydanticUserError) as fault:
-            raise LocalError(
-                f"{self.description}: a parameter has a type that cannot be checked: {fault.message}"
-            ) from None
+        except (PydanticSchemaGenerationError, PydanticUserError) as error:
+            raise LocalError(f"{self.description}: a parameter has an unsupported type: {error.message}") from None
 
     def schema(self) -> dict[str, Any]:
-        """The JSON Schema of the arguments."""
+        """Return the JSON Schema of the arguments."""
         schema = self.model.model_json_schema(by_alias=True, schema_generator=JsonSchema)
         schema.pop("title", None)
         schema.pop("description", None)
@@ -91,38 +87,38 @@ class Signature:
         return schema
 
     def read(self, arguments: Mapping[str, Any], coerce: bool) -> dict[str, Any]:
-        """The arguments as the hints have them. Raises ValidationError."""
+        """Validate the arguments and convert them to the types of the hints. Raises ValidationError."""
         if coerce:
             checked = self._validate(arguments, strict=False)
         else:
             try:
                 checked = self._validate(arguments, strict=True)
             except ValidationError:
-                # What JSON has no type for, such as dates, comes as text: that is strict for JSON, not for Python.
+                # Types without a JSON type, such as dates, are strings in JSON: strict JSON mode accepts them.
                 checked = self._validate_json(to_json(_integral_float(arguments)), strict=True)
         values = checked.__dict__
         return {name: values[key] for name, key in self._keys}
 
     def call(self, ctx: ServerContext, arguments: dict[str, Any]) -> Awaitable[Any]:
-        """What the function gives, to be awaited: run in the event loop if it is an `async def`, else in a thread."""
+        """Call the function, and return its awaitable result. An `async def` runs in the event loop, others in a thread."""
         if self.context is not None:
             arguments[self.context] = ctx
-        answer: Awaitable[Any] = self.function(**arguments) if self.is_async else self._in_thread(arguments)
-        return answer
+        result: Awaitable[Any] = self.function(**arguments) if self.is_async else self._in_thread(arguments)
+        return result
 
     async def _in_thread(self, arguments: dict[str, Any]) -> Any:
-        answer = await WORKER_THREADS.run(partial(self.function, **arguments))
-        return await answer if inspect.isawaitable(answer) else answer
+        result = await WORKER_THREADS.run(partial(self.function, **arguments))
+        return await result if inspect.isawaitable(result) else result
 
 
 def function_name(function: Callable[..., Any]) -> str:
-    """What a function is called; nothing for an object that can be called."""
+    """Return the name of a function; an empty string for other callables."""
     name: object = getattr(function, "__name__", "")
     return str(name)
 
 
 def _code_of(function: Callable[..., Any]) -> Any:
-    """The function itself, behind partial applications and objects that can be called."""
+    """Return the function behind partial applications and callable objects."""
     while isinstance(function, partial):
         function = function.func
     return function if inspect.isroutine(function) else type(function).__call__
@@ -131,8 +127,8 @@ def _code_of(function: Callable[..., Any]) -> Any:
 def _annotations(function: Callable[..., Any], description: str) -> dict[str, Any]:
     try:
         hints = get_type_hints(_code_of(function), include_extras=True)
-    except (NameError, TypeError) as fault:
-        raise LocalError(f"{description}: a type hint cannot be read: {fault}") from None
+    except (NameError, TypeError) as error:
+        raise LocalError(f"{description}: a type hint cannot be evaluated: {error}") from None
     return {name: pydantic_compatible(hint) for name, hint in hints.items()}
 
 
@@ -142,21 +138,21 @@ def _is_context(annotation: Any) -> bool:
 
 
 def _with_description(hint: Any, text: str | None) -> Any:
-    """The hint with the docstring's text, which a description of its own goes before."""
+    """Return the hint with the description of the docstring, unless the hint has its own description."""
     if text is None:
         return hint
     if get_origin(hint) is Annotated:
         inner, *metadata = get_args(hint)
-        if any(isinstance(each, FieldInfo) and each.description for each in metadata):
+        if any(isinstance(field, FieldInfo) and field.description for field in metadata):
             return hint
         return Annotated[(inner, Field(description=text), *metadata)]
     return Annotated[hint, Field(description=text)]
 
 
 def _integral_float(value: Any) -> Any:
-    """The value with 5.0 as 5: to JSON Schema it is an integer."""
+    """Return the value with integral floats as integers: in JSON Schema, 5.0 is an integer."""
     if is_object(value):
-        return {name: _integral_float(each) for name, each in value.items()}
+        return {name: _integral_float(item) for name, item in value.items()}
     if is_list(value):
-        return [_integral_float(each) for each in value]
+        return [_integral_float(item) for item in value]
     return int(value) if type(value) is float and value.is_integer() else value

@@ -1,4 +1,4 @@
-"""A function goes in, a tool comes out: its definition for the list, and what calls it with checked arguments."""
+"""Tools of an app: the definition of a tool, and the call of its function with validated arguments."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ ShownExceptions = tuple[type[Exception], ...]
 
 
 class ToolError(MCPError):
-    """Raise it in a tool: the model reads the message as the result, which is marked as an error."""
+    """Raise it in a tool to return a result with `isError`; the model sees the message."""
 
 
 class Tool:
-    """A tool of an app; `definition` is what the list shows."""
+    """A tool of an app; `definition` is its item in the tools list."""
 
     def __init__(
         self, function: Callable[..., Any], name: str | None, settings: ToolSettings, t: ModuleType, coerce: bool
     ) -> None:
-        """Raises LocalError where it cannot be one."""
+        """Create a tool from a function. Raises LocalError for an invalid name or unsupported parameters."""
         self.name = name or function_name(function)
         if not _NAME.fullmatch(self.name):
-            raise LocalError(f"{self.name!r} cannot name a tool: 1 to 128 letters, digits, '_', '-' and '.'")
+            raise LocalError(f"{self.name!r} is not a tool name: use 1 to 128 letters, digits, '_', '-' and '.'")
         self._description = f"the tool {self.name!r}"
         self._t = t
         self._coerce = settings.get("coerce", coerce)
@@ -49,18 +49,18 @@ class Tool:
         self._signature = Signature(function, self._description)
         task = settings.get("task", False)
         self.task = task if isinstance(task, TaskOptions) else TaskOptions() if task else None
-        own = settings.get("input_schema")
-        self._parameters = None if own is None else compile_schema(own)
-        if own is not None and len(self._signature.parameters) != 1:
+        input_schema = settings.get("input_schema")
+        self._parameters = None if input_schema is None else compile_schema(input_schema)
+        if input_schema is not None and len(self._signature.parameters) != 1:
             raise LocalError(
-                f"{self._description}: with a schema of its own it has one parameter, a dict of the arguments"
+                f"{self._description}: with `input_schema`, the function must have one parameter, a dict of the arguments"
             )
         self._output = self._declared_output(settings)
         self.definition: Any = t.Tool.model_validate(
             {
                 "name": self.name,
                 **to_wire(settings, self._signature.summary),
-                "inputSchema": self._signature.schema() if own is None else dict(own),
+                "inputSchema": self._signature.schema() if input_schema is None else dict(input_schema),
                 "outputSchema": None if self._output is None else self._output.schema,
                 "annotations": settings.get("annotations"),
             }
@@ -73,23 +73,26 @@ class Tool:
         result_types: tuple[type, ...],
         shown_exceptions: ShownExceptions,
     ) -> Any:
-        """The result. What is wrong with the arguments, and what the tool raises, is in a result marked as an error:
-        the text of the exceptions of `told`, and of others that the tool has failed."""
+        """Return the CallToolResult.
+
+        Invalid arguments and exceptions of the tool give a result with `isError`. It has the text of exceptions of
+        `shown_exceptions`; other exceptions are logged, and the result says only that the tool failed.
+        """
         try:
-            given = self._read(arguments or {})
+            values = self._read(arguments or {})
             if self.task is not None:
                 ctx._how = self.task  # pyright: ignore[reportPrivateUsage]
                 if self.task.immediately:
                     await ctx.as_task()
-            value = await self._signature.call(ctx, given)
+            value = await self._signature.call(ctx, values)
             if isinstance(value, result_types):
                 return value
             return self._result(value)
         except (JSONRPCError, InvalidMessageError):
             raise
-        except Exception as fault:
-            if isinstance(fault, shown_exceptions):
-                return self._error_result(str(fault))
+        except Exception as error:
+            if isinstance(error, shown_exceptions):
+                return self._error_result(str(error))
             log.exception("%s failed", self._description)
             return self._error_result(f"{self._description} failed")
 
@@ -107,14 +110,14 @@ class Tool:
         if self._parameters is None:
             try:
                 return self._signature.read(arguments, self._coerce)
-            except ValidationError as fault:
-                raise ToolError(f"{self._description}: invalid arguments: {format_validation_error(fault)}") from None
+            except ValidationError as exc:
+                raise ToolError(f"{self._description}: invalid arguments: {format_validation_error(exc)}") from None
         try:
-            wrong = self._parameters.first_error(dict(arguments))
-        except InvalidMessageError as fault:
-            wrong = str(fault)
-        if wrong is not None:
-            raise ToolError(f"{self._description}: invalid arguments: {wrong}")
+            error = self._parameters.first_error(dict(arguments))
+        except InvalidMessageError as exc:
+            error = str(exc)
+        if error is not None:
+            raise ToolError(f"{self._description}: invalid arguments: {error}")
         [name] = self._signature.parameters
         return {name: dict(arguments)}
 

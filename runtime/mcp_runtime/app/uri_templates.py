@@ -1,7 +1,7 @@
-"""A URI template (RFC 6570) goes in, and says of a URI whether it has that shape, and what stands for the variables.
+"""URI templates (RFC 6570): match a URI against a template, and extract the values of its variables.
 
-Expansions that can be read back are taken: `{name}`, `{+name}`, `{name*}`, `{/name}` and, at the end, `{?name,other}`.
-Matching is linear in the URI. A value that would lead out of where it stands is refused, in encoded forms too.
+Supported are the expansions that can be reversed: `{name}`, `{+name}`, `{name*}`, `{/name}` and, at the end,
+`{?name,other}`. Matching takes linear time. Values with path traversal are rejected, encoded ones too.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ from urllib.parse import unquote, unquote_plus
 
 from ..errors import JSONRPCError, LocalError
 from ..protocol.jsonrpc import INVALID_PARAMS
+from ..protocol.paths import has_backslash, has_separator, has_traversal, is_absolute
 
 _EXPRESSION: Final = re.compile(r"\{([^{}]*)\}")
 _VARIABLE: Final = re.compile(r"([+/]?)([A-Za-z_][A-Za-z0-9_]*)(\*?)")
 _QUERY: Final = re.compile(r"\?[A-Za-z_][A-Za-z0-9_]*(?:,[A-Za-z_][A-Za-z0-9_]*)*")
 _MAX_LENGTH: Final = 8192  # Characters of a URI.
 _MAX_SHOWN: Final = 200  # Characters of a URI in a message.
-_DECODINGS: Final = 3  # How often a value is decoded to see what it might become.
 
 
 @dataclass(frozen=True, slots=True)
 class _Variable:
-    """A variable of the path, whether it may span several segments, and the text that follows it."""
+    """A variable of the path: its name, True if it may span several segments, and the text after it."""
 
     name: str
     spans: bool
@@ -35,10 +35,10 @@ class URITemplate:
     """A URI template, or a URI without variables."""
 
     def __init__(self, text: str) -> None:
-        """Raises LocalError for an expression that cannot be read back, and for a URI without a scheme."""
+        """Parse a template. Raises LocalError for an expression that cannot be matched, and for a URI without a scheme."""
         self.text = text
         if not re.match(r"[A-Za-z][A-Za-z0-9+.-]*:", text):
-            raise LocalError(f"{text!r} is not the URI of a resource: it has no scheme")
+            raise LocalError(f"{text!r} is not a resource URI: it has no scheme")
         pieces = _EXPRESSION.split(text)
         self._query: tuple[str, ...] = ()
         if len(pieces) > 2 and pieces[-1] == "" and _QUERY.fullmatch(pieces[-2]):
@@ -47,26 +47,26 @@ class URITemplate:
         self._before = pieces[0]
         self._variables: list[_Variable] = []
         for expression, literal in zip(pieces[1::2], pieces[2::2]):
-            self._add(expression, literal)
+            self._add_variable(expression, literal)
         if any("{" in piece or "}" in piece for piece in pieces[::2]):
-            raise LocalError(f"{text!r} is not a URI template: a brace stands alone")
+            raise LocalError(f"{text!r} is not a URI template: a brace has no counterpart")
         if len({*self.names}) < len(self.names):
             raise LocalError(f"{text!r} has a variable twice")
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The variables, in the order in which they stand."""
-        return (*(gap.name for gap in self._variables), *self._query)
+        """The names of the variables, in the order of the template."""
+        return (*(variable.name for variable in self._variables), *self._query)
 
     @property
     def optional(self) -> frozenset[str]:
-        """The variables that a URI may leave out: those of the query."""
+        """The variables that a URI may omit: those of the query."""
         return frozenset(self._query)
 
     def match(self, uri: str) -> dict[str, str] | None:
-        """The values of the variables, decoded; None for a URI of another shape.
+        """Return the decoded values of the variables, None if the URI does not match.
 
-        Raises JSONRPCError (invalid params) for a value that leads elsewhere, such as `..`.
+        Raises JSONRPCError (invalid params) for a value with path traversal, such as `..`.
         """
         if len(uri) > _MAX_LENGTH:
             return None
@@ -74,36 +74,36 @@ class URITemplate:
         if not path.startswith(self._before):
             return None
         values: dict[str, str] = {}
-        at = len(self._before)
-        for number, gap in enumerate(self._variables):
+        position = len(self._before)
+        for number, variable in enumerate(self._variables):
             last = number == len(self._variables) - 1
             if last:
-                end = len(path) - len(gap.after) if path.endswith(gap.after) else -1
+                end = len(path) - len(variable.after) if path.endswith(variable.after) else -1
             else:
-                end = path.find(gap.after, at + 1)
-            if end <= at or (not gap.spans and "/" in path[at:end]):
+                end = path.find(variable.after, position + 1)
+            if end <= position or (not variable.spans and "/" in path[position:end]):
                 return None
-            values[gap.name] = _decode_safely(path[at:end], gap.spans, uri)
-            at = end + len(gap.after)
-        return values | self._match_query(query) if at == len(path) else None
+            values[variable.name] = _decode_safely(path[position:end], variable.spans, uri)
+            position = end + len(variable.after)
+        return values | self._match_query(query) if position == len(path) else None
 
     def _match_query(self, query: str) -> dict[str, str]:
-        pairs = (pair.partition("=") for pair in query.split("&") if pair)
+        pairs = (parameter.partition("=") for parameter in query.split("&") if parameter)
         return {name: unquote_plus(value, errors="strict") for name, _, value in pairs if name in self._query}
 
-    def _add(self, expression: str, literal: str) -> None:
-        found = _VARIABLE.fullmatch(expression)
-        if found is None:
-            rule = "{name}, {+name}, {name*}, {/name} and a last {?name,…} can be matched"
-            raise LocalError(f"{self.text!r}: {{{expression}}} cannot be read back from a URI; {rule}")
-        operator, name, star = found.groups()
+    def _add_variable(self, expression: str, literal: str) -> None:
+        match = _VARIABLE.fullmatch(expression)
+        if match is None:
+            rule = "supported are {name}, {+name}, {name*}, {/name} and a final {?name,…}"
+            raise LocalError(f"{self.text!r}: {{{expression}}} cannot be matched; {rule}")
+        operator, name, star = match.groups()
         if operator == "/":
-            self._extend("/")
+            self._add_literal("/")
         elif self._variables and self._variables[-1].after == "":
-            raise LocalError(f"{self.text!r}: nothing stands between {{{expression}}} and the variable before it")
+            raise LocalError(f"{self.text!r}: there must be text between {{{expression}}} and the variable before it")
         self._variables.append(_Variable(name, operator == "+" or star == "*", literal))
 
-    def _extend(self, text: str) -> None:
+    def _add_literal(self, text: str) -> None:
         if self._variables:
             last = self._variables[-1]
             self._variables[-1] = _Variable(last.name, last.spans, last.after + text)
@@ -112,16 +112,12 @@ class URITemplate:
 
 
 def _decode_safely(raw: str, spans: bool, uri: str) -> str:
-    """The decoded value. Raises JSONRPCError where it, or what it becomes when it is decoded again, leads elsewhere."""
+    """Return the decoded value. Raises JSONRPCError if it leaves its place in the path, also after further decoding."""
     try:
-        value = again = unquote(raw, errors="strict")
+        value = unquote(raw, errors="strict")
     except UnicodeDecodeError:
         raise JSONRPCError(INVALID_PARAMS, f"resource not found: {uri[:_MAX_SHOWN]!r} is not UTF-8") from None
-    for _ in range(_DECODINGS):
-        segments = re.split(r"[/\\]", again)
-        leads_out = {".", ".."} & {segment.strip() for segment in segments}
-        absolute = segments[0] == "" or re.match(r"[A-Za-z]:", again) if spans else len(segments) > 1
-        if leads_out or absolute or "\0" in again or "\\" in again:
-            raise JSONRPCError(INVALID_PARAMS, f"resource not found: {uri[:_MAX_SHOWN]!r} leads out of where it stands")
-        again = unquote(again)
+    leaves_place = is_absolute(value) if spans else has_separator(value)
+    if leaves_place or has_traversal(value) or has_backslash(value):
+        raise JSONRPCError(INVALID_PARAMS, f"resource not found: {uri[:_MAX_SHOWN]!r} has path traversal")
     return value

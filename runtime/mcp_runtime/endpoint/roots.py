@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from ..errors import InvalidMessageError
+from ..protocol.paths import has_traversal
 from ..session.pending import log
-
-_DECODINGS: Final = 3  # How often a path is decoded to see what it might become.
 
 
 def check_root(uri: str) -> str:
@@ -24,11 +23,9 @@ def check_root(uri: str) -> str:
         raise InvalidMessageError(f"the root {uri!r} is not a local file:// URI")
     if parts.query or parts.fragment:
         raise InvalidMessageError(f"the root {uri!r} has more than a path")
-    again = path = unquote(parts.path)
-    for _ in range(_DECODINGS):
-        if "\0" in again or {".", ".."} & {*again.replace("\\", "/").split("/")}:
-            raise InvalidMessageError(f"the root {uri!r} leads out of where it stands")
-        again = unquote(again)
+    path = unquote(parts.path)
+    if has_traversal(path):
+        raise InvalidMessageError(f"the root {uri!r} has path traversal")
     return path
 
 

@@ -82,7 +82,7 @@ def test_synchronous_clients_log_in_and_share_what_they_got() -> None:
 def test_the_command_line_logs_in_with_a_browser_and_keeps_it_or_takes_a_header(tmp_path: Path) -> None:
     with in_thread() as world:
         refused = codegen("inspect", "--json", world.url)
-        assert refused.returncode == 2 and "--login opens a browser" in refused.stderr
+        assert refused.returncode == 2 and "use --login for a browser login" in refused.stderr
         tokens = tmp_path / "tokens.json"
         shown = codegen("inspect", "--json", "--tokens", str(tokens), world.url, BROWSER=AGREES)
         assert shown.returncode == 0, shown.stderr

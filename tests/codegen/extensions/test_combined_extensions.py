@@ -84,11 +84,11 @@ def clash(**said: Any) -> Revision:
 @pytest.mark.parametrize(
     ("other", "says"),
     [
-        (clash(result=t.CancelTaskResult), "two extensions have the message 'tasks/get'"),
-        (clash(capability="server.extensions.acme/tasks"), "two extensions have the message 'tasks/get'"),
+        (clash(result=t.CancelTaskResult), "two extensions define the message 'tasks/get' differently"),
+        (clash(capability="server.extensions.acme/tasks"), "two extensions define the message 'tasks/get' differently"),
         (
             clash(method="tools/call", interim=(InterimResult(t.CancelTaskResult, "resultType", "task"),)),
-            "two extensions answer 'tools/call' with resultType = 'task'",
+            "two extensions define different results of 'tools/call' with resultType = 'task'",
         ),
     ],
 )

@@ -172,7 +172,7 @@ def test_a_file_is_text_where_that_gives_the_same_bytes(
 ) -> None:
     (skill(tmp_path) / name).write_bytes(data)
     content = SkillDirectory(tmp_path).content(f"skill://walk/{name}")
-    assert content is not None and (content.data, content.kind, content.text) == (data, kind, text)
+    assert content is not None and (content.data, content.mime_type, content.text) == (data, kind, text)
     assert text is None or text.encode() == data
 
 

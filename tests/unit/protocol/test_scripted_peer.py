@@ -69,9 +69,9 @@ def test_it_says_what_it_heard_instead() -> None:
         serving = asyncio.create_task(Echo(name="echo", version="1").serve(peer.transport))
         await peer.initialize(REVISION, {})
         await peer.send({"id": 1, "method": "ping"})
-        with pytest.raises(AssertionError, match=r"heard .*'id': 1.*, expected \{'id': '1'\}"):
+        with pytest.raises(AssertionError, match=r"received .*'id': 1.*, expected \{'id': '1'\}"):
             await peer.expect({"id": "1"})
-        with pytest.raises(AssertionError, match="nothing was heard within 0.05 s"):
+        with pytest.raises(AssertionError, match="no message within 0.05 s"):
             await peer.expect({}, timeout=0.05)
         await peer.close()
         await serving

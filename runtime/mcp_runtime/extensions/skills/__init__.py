@@ -1,4 +1,4 @@
-"""The skills extension (SEP-2640): publish directories of skills, and verify those of a server."""
+"""The skills extension (SEP-2640): publish skills from a folder, and read and verify the skills of a server."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""A client and an entry go in: the skill is read when it is needed, and nothing comes out that is not as the entry says."""
+"""Skills of a server, read on demand and verified against their published entry."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .entry import MAX_BYTES, SkillEntry
 
 
 class SkillReader(Protocol):
-    """A client that reads resources; that of the skills extension does."""
+    """The methods of a client with the skills extension that a skill needs."""
 
     def read_resource(self, *, uri: str) -> Awaitable[BaseModel]: ...
 
@@ -25,94 +25,115 @@ class SkillReader(Protocol):
 
 
 class VerifiedSkill:
-    """A skill of a server, by the entry that a list, or the server when it was asked, has for it.
-
-    Making one reads nothing from the server. With `dynamic`, also a skill whose files are not known beforehand: of
-    these, the front matter and the total size are checked. Raises SkillVerificationError for an entry that breaks a rule.
-    """
+    """A skill of a server, verified against its entry from the skills list or from `get_skill`."""
 
     def __init__(self, client: SkillReader, entry: BaseModel | Mapping[str, Any], *, dynamic: bool = False) -> None:
-        said = entry.model_dump() if isinstance(entry, BaseModel) else entry
+        """Check the entry; this reads nothing from the server.
+
+        Args:
+            client: the client to read the files with.
+            entry: the entry of the skill, a model or a dict.
+            dynamic: True accepts a skill that does not list its files; then only the front matter and the total size
+                are verified.
+
+        Raises SkillVerificationError if the entry breaks a rule.
+        """
+        fields = entry.model_dump() if isinstance(entry, BaseModel) else entry
         self._client = client
-        self._description = f"the skill {said.get('uri')!r}"
+        self._description = f"the skill {fields.get('uri')!r}"
         try:
-            self.entry = SkillEntry.parse(said)
-        except ValueError as fault:
-            raise SkillVerificationError(f"{self._description} {fault}") from None
+            self.entry = SkillEntry.parse(fields)
+        except ValueError as error:
+            raise SkillVerificationError(f"{self._description} {error}") from None
         if self.entry.files is None and not dynamic:
-            raise SkillVerificationError(f"{self._description} is dynamic: what it gives cannot be verified")
+            raise SkillVerificationError(
+                f"{self._description} is dynamic, so its files cannot be verified; pass dynamic=True to accept this"
+            )
         self._dynamic = dynamic
-        self._bytes_read: dict[str, int] = {}  # Bytes read, by URI, where nothing else bounds them.
+        self._bytes_read: dict[str, int] = {}  # The bytes read by URI, to limit dynamic skills.
 
     @classmethod
     async def fetch(cls, client: SkillReader, uri: str, *, dynamic: bool = False) -> Self:
-        """The skill at this URI as it is now, listed or not. Raises RemoteJSONRPCError where the server has none there."""
-        answer = (await client.get_skill(uri=uri)).model_dump()
-        if answer["skill"]["uri"] != uri:
-            raise SkillVerificationError(f"the skill {uri!r} was asked for, {answer['skill']['uri']!r} was given")
-        return cls(client, answer["skill"], dynamic=dynamic)
+        """Return the current skill at a URI, listed or not. Raises RemoteJSONRPCError if the server has no skill there."""
+        result = (await client.get_skill(uri=uri)).model_dump()
+        if result["skill"]["uri"] != uri:
+            raise SkillVerificationError(
+                f"the server returned the skill {result['skill']['uri']!r} for the requested skill {uri!r}"
+            )
+        return cls(client, result["skill"], dynamic=dynamic)
 
     async def refresh(self) -> Self:
-        """The skill as it is now; to be approved anew where its `approval` differs."""
+        """Return the current version of the skill; ask the user for approval again if its `approval` differs."""
         return await self.fetch(self._client, self.entry.uri, dynamic=self._dynamic)
 
     @property
     def approval(self) -> str:
-        """What a user's approval is to be bound to: it changes with every file. Raises LocalError for a dynamic skill,
-        of which an approval cannot last (SEP-2640, Content-bound approval)."""
+        """A digest of all files, to bind the user's approval to (SEP-2640, Content-bound approval).
+
+        Raises LocalError for a dynamic skill, whose content is not fixed.
+        """
         if self.entry.files is None:
-            raise LocalError(f"{self._description} is dynamic: an approval cannot be bound to what is in it")
-        lines = sorted(f"{each.uri} {each.digest}\n" for each in self.entry.files.values())
+            raise LocalError(f"{self._description} is dynamic: an approval cannot be bound to its content")
+        lines = sorted(f"{file.uri} {file.digest}\n" for file in self.entry.files.values())
         return hashlib.sha256("".join(lines).encode()).hexdigest()
 
     @property
     def paths(self) -> list[str]:
-        """The paths of the files, inside the skill's directory and as URIs write them; none for a dynamic skill."""
+        """The percent-encoded paths of the files in the skill's directory; empty for a dynamic skill."""
         return [uri.removeprefix(f"{self.entry.root}/") for uri in self.entry.files or {}]
 
     async def load(self) -> str:
-        """The SKILL.md, for the model's context. Raises SkillVerificationError where it is not what the entry says: it must not be
-        used then, and `again` may help."""
+        """Return the text of SKILL.md, for the model's context.
+
+        Raises SkillVerificationError if it does not match the entry; do not use the skill then, or `refresh` it first.
+        """
         try:
             return (await self._read(self.entry.uri)).decode("utf-8")
-        except UnicodeDecodeError as fault:
-            raise SkillVerificationError(f"{self._description}: its SKILL.md is not UTF-8: {fault.reason}") from None
+        except UnicodeDecodeError as error:
+            raise SkillVerificationError(f"{self._description}: its SKILL.md is not UTF-8: {error.reason}") from None
 
     async def read(self, path: str) -> bytes:
-        """A file of the skill, by its path inside its directory. Raises SkillVerificationError as `load`, also for a file that the
-        entry does not list, without asking the server for it."""
+        """Return a file of the skill, by its path in the skill's directory.
+
+        Raises SkillVerificationError if it does not match the entry, and, without a request, if the entry does not list
+        it.
+        """
         return await self._read(f"{self.entry.root}/{quote(path, safe=_SAFE)}")
 
     async def _read(self, uri: str) -> bytes:
         if not self.entry.has(uri):
             raise SkillVerificationError(f"{self._description}: {uri!r} is not among the files of the skill")
-        answer = (await self._client.read_resource(uri=uri)).model_dump()
+        result = (await self._client.read_resource(uri=uri)).model_dump()
         try:
-            data = _bytes(uri, answer.get("contents"))
+            data = _bytes(uri, result.get("contents"))
             self._check_size(uri, len(data))
             self.entry.check(uri, data)
-        except ValueError as fault:
-            raise SkillVerificationError(f"{self._description}: {uri!r} {fault}") from None
+        except ValueError as error:
+            raise SkillVerificationError(f"{self._description}: {uri!r} {error}") from None
         return data
 
     def _check_size(self, uri: str, size: int) -> None:
         if self.entry.files is None:
             self._bytes_read[uri] = size
             if sum(self._bytes_read.values()) > MAX_BYTES:
-                raise ValueError(f"is more than there may be: {MAX_BYTES} bytes in all")
+                raise ValueError(f"makes the skill larger than {MAX_BYTES} bytes")
 
 
-_SAFE = "/-._~%!$&'()*+,;=:@"  # What the path of a URI may have as it is (RFC 3986, 3.3), and what is encoded already.
+_SAFE = "/-._~%!$&'()*+,;=:@"  # The characters allowed in a URI path (RFC 3986, section 3.3), and percent-encodings.
 
 
 def _bytes(uri: str, contents: Any) -> bytes:
-    """The bytes of the one resource that was asked for. Raises ValueError."""
-    found = [each for each in contents if is_object(each) and each.get("uri") == uri] if is_list(contents) else []
-    if len(found) != 1 or len(contents) != 1:
-        raise ValueError("was asked for, and it was not this alone that was given")
-    if isinstance(text := found[0].get("text"), str):
+    """Return the bytes of the requested resource. Raises ValueError if the contents are not exactly this resource."""
+    matches = (
+        [content for content in contents if is_object(content) and content.get("uri") == uri]
+        if is_list(contents)
+        else []
+    )
+    if len(matches) != 1 or len(contents) != 1:
+        raise ValueError("was requested, but the server returned other or additional contents")
+    if isinstance(text := matches[0].get("text"), str):
         return text.encode("utf-8", errors="surrogatepass")
     try:
-        return base64.b64decode(found[0].get("blob") or "", validate=True)
+        return base64.b64decode(matches[0].get("blob") or "", validate=True)
     except (binascii.Error, ValueError):
-        raise ValueError("was given in base64 that is none") from None
+        raise ValueError("has invalid base64") from None

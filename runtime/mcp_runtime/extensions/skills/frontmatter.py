@@ -1,5 +1,7 @@
-"""The bytes of a SKILL.md go in, its front matter comes out as JSON: the JSON subset of YAML 1.2, and nothing that is
-built, shared or typed otherwise. Needs PyYAML."""
+"""The front matter of SKILL.md: parse the subset of YAML 1.2 that has a JSON form, without tags, anchors and aliases.
+
+Needs PyYAML.
+"""
 
 from __future__ import annotations
 
@@ -22,30 +24,30 @@ _HEAD: Final = re.compile(
 )
 _NULL: Final = ("", "~", "null", "Null", "NULL")
 _BOOLEANS: Final = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
-_WHOLE: Final = re.compile(r"[-+]?[0-9]{1,400}|0o[0-7]{1,400}|0x[0-9a-fA-F]{1,400}")
-_BROKEN: Final = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
-_BEYOND: Final = re.compile(r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)")
+_INTEGER: Final = re.compile(r"[-+]?[0-9]{1,400}|0o[0-7]{1,400}|0x[0-9a-fA-F]{1,400}")
+_FLOAT: Final = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
+_NON_FINITE: Final = re.compile(r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)")
 _BASES: Final = {"0o": 8, "0x": 16}
 
 
 def parse_front_matter(data: bytes) -> dict[str, Any]:
-    """The front matter that stands at the head, between two lines of `---`. Raises ValueError."""
-    found = _HEAD.match(data)
-    if found is None:
-        raise ValueError(f"does not begin with front matter between two lines of ---, of at most {MAX_BYTES} bytes")
+    """Parse the front matter at the start of a file, between two lines of `---`. Raises ValueError if it is invalid."""
+    match = _HEAD.match(data)
+    if match is None:
+        raise ValueError(f"must begin with front matter between two lines of ---, of at most {MAX_BYTES} bytes")
     try:
-        node = yaml.compose(found[1].decode("utf-8"), Loader=_Loader)
+        node = yaml.compose(match[1].decode("utf-8"), Loader=_Loader)
     except UnicodeDecodeError:
         raise ValueError("has front matter that is not UTF-8") from None
-    except yaml.YAMLError as fault:
-        raise ValueError(f"has front matter that is not YAML: {' '.join(str(fault).split())}") from None
+    except yaml.YAMLError as error:
+        raise ValueError(f"has front matter that is not YAML: {' '.join(str(error).split())}") from None
     if not isinstance(node, yaml.MappingNode):
-        raise ValueError("has front matter that is no mapping")
+        raise ValueError("has front matter that is not a mapping")
     return _mapping(node)
 
 
 class _Loader(yaml.SafeLoader):
-    """Reads nodes, each text as text: what a plain one stands for is decided here, not as in YAML 1.1."""
+    """A loader that composes nodes and leaves scalars as text; they are resolved here, not with the rules of YAML 1.1."""
 
     yaml_implicit_resolvers: dict[str, Any] = {}
     _level = 0
@@ -65,38 +67,38 @@ class _Loader(yaml.SafeLoader):
 
 
 def _mapping(node: yaml.MappingNode) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    mapping: dict[str, Any] = {}
     for key, value in node.value:
         name = _value(key)
         if not isinstance(name, str):
-            raise ValueError(f"has front matter with a key that is no text: {name!r}")
-        if name in found:
+            raise ValueError(f"has front matter with a key that is not a string: {name!r}")
+        if name in mapping:
             raise ValueError(f"has front matter with the key {name!r} twice")
-        found[name] = _value(value)
-    return found
+        mapping[name] = _value(value)
+    return mapping
 
 
 def _value(node: yaml.Node) -> Any:
-    """What a node stands for. Raises ValueError for what JSON has not."""
+    """Return the JSON value of a node. Raises ValueError for values without a JSON form."""
     match node:
         case yaml.MappingNode():
             return _mapping(node)
         case yaml.SequenceNode():
-            return [_value(each) for each in node.value]
+            return [_value(item) for item in node.value]
         case yaml.ScalarNode(style=None):
-            return _plain(node.value)
+            return _plain_scalar(node.value)
         case _:
             return node.value
 
 
-def _plain(text: str) -> Any:
-    """What a text without quotes stands for (YAML 1.2.2, 10.3.2: the core schema)."""
+def _plain_scalar(text: str) -> Any:
+    """Return the value of a plain scalar (YAML 1.2.2, section 10.3.2, core schema: https://yaml.org/spec/1.2.2/)."""
     if text in _NULL:
         return None
     if text in _BOOLEANS:
         return _BOOLEANS[text]
-    if _WHOLE.fullmatch(text):
+    if _INTEGER.fullmatch(text):
         return int(text[2:], _BASES[text[:2]]) if text[:2] in _BASES else int(text)
-    if _BEYOND.fullmatch(text) or (_BROKEN.fullmatch(text) and not math.isfinite(float(text))):
-        raise ValueError(f"has front matter with a number that JSON has not: {text}")
-    return float(text) if _BROKEN.fullmatch(text) else text
+    if _NON_FINITE.fullmatch(text) or (_FLOAT.fullmatch(text) and not math.isfinite(float(text))):
+        raise ValueError(f"has front matter with a number that has no JSON form: {text}")
+    return float(text) if _FLOAT.fullmatch(text) else text

@@ -1,4 +1,4 @@
-"""A folder of skills goes in; the entries, files and directories that a server publishes of them come out, as JSON."""
+"""Skills in a folder: the entries, files and directories that a server publishes."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ from urllib.parse import quote, unquote
 
 from ...errors import LocalError
 from ...session.pending import log
-from .entry import MAX_BYTES, MAX_FILES, SKILL, SkillEntry, sha256_digest
+from .entry import MAX_BYTES, MAX_FILES, SKILL_FILE, SkillEntry, sha256_digest
 from .frontmatter import parse_front_matter
 from .safe_directory import FileState, PathParts, SafeDirectory, UnservableFileError
 
 DIRECTORY_MIME_TYPE: Final = "inode/directory"
 _SCHEME: Final = "skill://"
-_KINDS: Final = mimetypes.MimeTypes(filenames=())  # The same on every machine.
+_MIME_TYPES: Final = mimetypes.MimeTypes(filenames=())  # Without system files, so that it is the same on every machine.
 
 
 @dataclass(frozen=True, slots=True)
 class SkillContent:
-    """What is in a file; `text` where it is UTF-8, and not otherwise."""
+    """The content of a file; `text` is None if it is not UTF-8."""
 
     data: bytes
-    kind: str
+    mime_type: str
     text: str | None
 
 
 @dataclass(frozen=True, slots=True)
 class _CachedSkill:
-    """What was found in a file when it was in this state."""
+    """The digest and the front matter of a file in a state."""
 
     state: FileState
     digest: str
@@ -39,53 +39,60 @@ class _CachedSkill:
 
 
 class SkillDirectory:
-    """The skills in a folder, at any depth: each folder with a SKILL.md is one, the folder itself may be.
+    """The skills in a folder, at any depth: each directory with a SKILL.md is a skill, also the folder itself.
 
-    Their URIs are `skill://`, `under` (such as "acme/billing"), and their path in the folder. What changes on disk is
-    seen when it is asked for. Blocks while it reads. Raises LocalError for a folder without a skill, and for a skill
-    that is none: see `entry.SkillEntry`. Links are refused; what begins with a dot is left out.
+    Changes on disk take effect with the next request. All methods block while they read. Symbolic links are refused;
+    names that begin with a dot are ignored.
     """
 
     def __init__(self, folder: str | os.PathLike[str], *, under: str = "") -> None:
+        """Read and check all skills.
+
+        Args:
+            folder: the folder that contains the skills.
+            under: the path between `skill://` and the path in the folder, such as "acme/billing".
+
+        Raises LocalError if the folder has no skills, or an invalid one (see `entry.SkillEntry`).
+        """
         self._directory = SafeDirectory(folder)
         self._cache: dict[PathParts, _CachedSkill] = {}
-        above = [quote(part, safe="") for part in under.split("/") if part]
+        prefix = [quote(part, safe="") for part in under.split("/") if part]
         if self._is_skill(()):
-            above.append(quote(self._directory.path.name, safe=""))
-        self._prefix = _SCHEME + "/".join(above)
+            prefix.append(quote(self._directory.path.name, safe=""))
+        self._prefix = _SCHEME + "/".join(prefix)
         try:
-            found = [self._build_entry(parts) for parts in self._skills()]
-        except (OSError, ValueError) as fault:
-            raise LocalError(f"the skills in {self._directory.path} cannot be served: {fault}") from fault
-        if not found:
-            raise LocalError(f"there is no {SKILL} in {self._directory.path}")
+            entries = [self._build_entry(parts) for parts in self._skills()]
+        except (OSError, ValueError) as error:
+            raise LocalError(f"the skills in {self._directory.path} cannot be served: {error}") from error
+        if not entries:
+            raise LocalError(f"there is no {SKILL_FILE} in {self._directory.path}")
 
     def uris(self) -> list[str]:
-        """The URIs of the skills, in the order of their paths."""
+        """Return the URIs of the skills in the order of their paths; an empty list if the folder cannot be read."""
         try:
-            return [self._uri((*parts, SKILL)) for parts in self._skills()]
-        except (OSError, UnservableFileError) as fault:
-            log.warning("the skills in %s are not listed: %s", self._directory.path, fault)
+            return [self._uri((*parts, SKILL_FILE)) for parts in self._skills()]
+        except (OSError, UnservableFileError) as error:
+            log.warning("the skills in %s are not listed: %s", self._directory.path, error)
             return []
 
     def entry(self, uri: str) -> dict[str, Any] | None:
-        """The skill at this URI as it is now; None where there is none, or what is there must not be served."""
+        """Return the current entry of the skill at a URI, None if there is no valid skill."""
         parts = self._parts(uri)
-        if not parts or parts[-1] != SKILL or not self._is_skill(parts[:-1]):
+        if not parts or parts[-1] != SKILL_FILE or not self._is_skill(parts[:-1]):
             return None
         try:
             return self._build_entry(parts[:-1])
-        except (OSError, ValueError) as fault:
-            log.warning("the skill %s is not served: %s", uri, fault)
+        except (OSError, ValueError) as error:
+            log.warning("the skill %s is not served: %s", uri, error)
             return None
 
     def resource(self, uri: str) -> dict[str, Any] | None:
-        """What lists of resources say of the skill at this URI."""
+        """Return the skill at a URI as an item of the resources list, None if there is no valid skill."""
         entry = self.entry(uri)
-        return None if entry is None else self._resource(self._parts(uri) or (), self._entry_file(entry)["size"])
+        return None if entry is None else self._resource(self._parts(uri) or (), self._skill_file(entry)["size"])
 
     def content(self, uri: str) -> SkillContent | None:
-        """What is in the file at this URI; None where there is none inside a skill."""
+        """Return the content of the file at a URI, None if no skill has this file."""
         parts = self._parts(uri)
         if not parts or not self._is_inside(parts[:-1]):
             return None
@@ -93,14 +100,14 @@ class SkillDirectory:
             data, _ = self._directory.read(parts, MAX_BYTES)
         except (OSError, UnservableFileError):
             return None
-        kind = _kind(parts[-1])
+        mime_type = _mime_type(parts[-1])
         try:
-            return SkillContent(data, kind or "text/plain", data.decode("utf-8"))
+            return SkillContent(data, mime_type or "text/plain", data.decode("utf-8"))
         except UnicodeDecodeError:
-            return SkillContent(data, kind or "application/octet-stream", None)
+            return SkillContent(data, mime_type or "application/octet-stream", None)
 
     def children(self, uri: str) -> list[dict[str, Any]] | None:
-        """What is directly in the directory at this URI; None where there is none inside a skill."""
+        """Return the files and directories in the directory at a URI, None if no skill has this directory."""
         parts = self._parts(uri)
         if parts is None or not self._is_inside(parts):
             return None
@@ -108,78 +115,85 @@ class SkillDirectory:
             files, folders = self._directory.names(parts)
         except (OSError, UnservableFileError):
             return None
-        shown = {name: self._resource((*parts, name), state[2]) for name, state in files.items()}
-        shown |= {
-            each: {"uri": self._uri((*parts, each)), "name": each, "mimeType": DIRECTORY_MIME_TYPE} for each in folders
+        resources = {name: self._resource((*parts, name), state[2]) for name, state in files.items()}
+        resources |= {
+            name_: {"uri": self._uri((*parts, name_)), "name": name_, "mimeType": DIRECTORY_MIME_TYPE}
+            for name_ in folders
         }
-        return [shown[name] for name in sorted(shown)]
+        return [resources[name] for name in sorted(resources)]
 
     # ---- below the folder -------------------------------------------------------------------------------------------
 
     def _skills(self, parts: PathParts = ()) -> Iterator[PathParts]:
         files, folders = self._directory.names(parts)
-        if SKILL in files:
+        if SKILL_FILE in files:
             yield parts
-        for each in folders:
-            yield from self._skills((*parts, each))
+        for name in folders:
+            yield from self._skills((*parts, name))
 
     def _is_skill(self, parts: PathParts) -> bool:
         try:
-            return SKILL in self._directory.names(parts)[0]
+            return SKILL_FILE in self._directory.names(parts)[0]
         except (OSError, UnservableFileError):
             return False
 
     def _is_inside(self, parts: PathParts) -> bool:
-        """Whether a folder is that of a skill, or lies in one."""
+        """Return True if a directory is a skill, or is inside one."""
         return any(self._is_skill(parts[:count]) for count in range(len(parts) + 1))
 
     def _build_entry(self, parts: PathParts) -> dict[str, Any]:
-        """The entry of the skill in this folder. Raises ValueError for one that breaks a rule, naming it."""
+        """Return the entry of the skill in a directory. Raises ValueError with the rule that it breaks."""
         resources: list[dict[str, Any]] = []
         size = 0
-        uri = self._uri((*parts, SKILL))
+        uri = self._uri((*parts, SKILL_FILE))
         for path, state in self._directory.files(parts):
             size += state[2]
             if len(resources) == MAX_FILES or size > MAX_BYTES:
                 raise ValueError(f"the skill {uri!r} has more than {MAX_FILES} files or {MAX_BYTES} bytes")
-            known = self._inspect(path, state)
-            resources.append({"uri": self._uri(path), "digest": known.digest, "size": known.state[2]})
-        made = {"uri": uri, "frontmatter": self._cache[*parts, SKILL].frontmatter, "resources": resources}
+            cached = self._inspect(path, state)
+            resources.append({"uri": self._uri(path), "digest": cached.digest, "size": cached.state[2]})
+        entry = {"uri": uri, "frontmatter": self._cache[*parts, SKILL_FILE].frontmatter, "resources": resources}
         try:
-            SkillEntry.parse(made)
-        except ValueError as fault:
-            raise ValueError(f"the skill {uri!r} {fault}") from None
-        return made
+            SkillEntry.parse(entry)
+        except ValueError as error:
+            raise ValueError(f"the skill {uri!r} {error}") from None
+        return entry
 
     def _inspect(self, path: PathParts, state: FileState) -> _CachedSkill:
-        """What is known of a file; it is read again where it is not what it was."""
-        known = self._cache.get(path)
-        if known is None or known.state != state:
-            data, found = self._directory.read(path, MAX_BYTES)
-            found = (*found[:2], len(data), found[3])
+        """Return the digest and front matter of a file; read the file if its state differs from the cached one."""
+        cached = self._cache.get(path)
+        if cached is None or cached.state != state:
+            data, actual = self._directory.read(path, MAX_BYTES)
+            actual = (*actual[:2], len(data), actual[3])
             try:
-                frontmatter = parse_front_matter(data) if path[-1] == SKILL else None
+                frontmatter = parse_front_matter(data) if path[-1] == SKILL_FILE else None
                 if frontmatter is not None:
                     data.decode("utf-8")
             except UnicodeDecodeError:
                 raise ValueError(f"{'/'.join(path)} is not UTF-8") from None
-            except ValueError as fault:
-                raise ValueError(f"{'/'.join(path)} {fault}") from None
-            known = self._cache[path] = _CachedSkill(found, sha256_digest(data), frontmatter)
-        return known
+            except ValueError as error:
+                raise ValueError(f"{'/'.join(path)} {error}") from None
+            cached = self._cache[path] = _CachedSkill(actual, sha256_digest(data), frontmatter)
+        return cached
 
     def _resource(self, parts: PathParts, size: int) -> dict[str, Any]:
-        """What lists say of a file: of a SKILL.md, what its front matter says."""
-        kind = _kind(parts[-1])
-        shown = {"uri": self._uri(parts), "name": parts[-1], "size": size} | ({"mimeType": kind} if kind else {})
-        known = self._cache.get(parts)
-        said = known.frontmatter if known is not None else None
-        return shown if said is None else {**shown, "name": said["name"], "description": said["description"]}
+        """Return a file as an item of the resources list; a SKILL.md has the name and description of its front matter."""
+        mime_type = _mime_type(parts[-1])
+        resource = {"uri": self._uri(parts), "name": parts[-1], "size": size} | (
+            {"mimeType": mime_type} if mime_type else {}
+        )
+        cached = self._cache.get(parts)
+        frontmatter = cached.frontmatter if cached is not None else None
+        return (
+            resource
+            if frontmatter is None
+            else {**resource, "name": frontmatter["name"], "description": frontmatter["description"]}
+        )
 
     @staticmethod
-    def _entry_file(entry: dict[str, Any]) -> dict[str, Any]:
-        own: dict[str, Any] = next(each for each in entry["resources"] if each["uri"] == entry["uri"])
-        return own
+    def _skill_file(entry: dict[str, Any]) -> dict[str, Any]:
+        resource: dict[str, Any] = next(item for item in entry["resources"] if item["uri"] == entry["uri"])
+        return resource
 
     # ---- names ------------------------------------------------------------------------------------------------------
 
@@ -188,7 +202,7 @@ class SkillDirectory:
         return self._prefix + ("/" if path and self._prefix != _SCHEME else "") + path
 
     def _parts(self, uri: str) -> PathParts | None:
-        """The path that a URI names, if it is written as it is published: in no other way, and not out of here."""
+        """Return the path of a URI, None unless it is exactly a URI that this folder publishes (no traversal, no variants)."""
         if uri == self._prefix:
             return ()
         start = self._prefix if self._prefix == _SCHEME else f"{self._prefix}/"
@@ -200,9 +214,9 @@ class SkillDirectory:
         return parts
 
 
-def _kind(name: str) -> str | None:
-    """The MIME type of a file, as far as its name says it."""
+def _mime_type(name: str) -> str | None:
+    """Return the MIME type of a file name, None if it is unknown."""
     if name.endswith(".md"):
         return "text/markdown"
-    found, encoding = _KINDS.guess_type(name)
-    return None if encoding is not None else found
+    mime_type, encoding = _MIME_TYPES.guess_type(name)
+    return None if encoding is not None else mime_type

@@ -1,4 +1,4 @@
-"""A folder goes in: what lies below it is listed and read, and nothing else, whatever is swapped or linked meanwhile."""
+"""Directories that are read without leaving them, also if files are replaced by links at the same time."""
 
 from __future__ import annotations
 
@@ -12,85 +12,89 @@ from typing import Final
 from ...errors import LocalError
 
 PathParts = tuple[str, ...]
-FileState = tuple[int, int, int, int]  # Of a file: device, inode, size, time of change. Another one is another file.
+FileState = tuple[int, int, int, int]  # Device, inode, size and modification time of a file.
 
 MAX_DEPTH: Final = 32
-_BELOW: Final = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
-_FOLDER: Final = getattr(os, "O_DIRECTORY", 0)
-_NO_WAIT: Final = getattr(os, "O_NONBLOCK", 0)  # What is no file, such as a pipe, is not waited for.
+_OPEN_FLAGS: Final = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
+_DIRECTORY_FLAG: Final = getattr(os, "O_DIRECTORY", 0)
+_NONBLOCK_FLAG: Final = getattr(os, "O_NONBLOCK", 0)  # Opening a pipe must not block.
 
 
 class UnservableFileError(ValueError):
-    """Something below the folder that is not served; the message begins with its path."""
+    """Raised for a file that cannot be served, such as a link; the message begins with its path."""
 
 
 class SafeDirectory:
-    """A folder, and no way out of it. What begins with a dot is not there."""
+    """A directory whose files are read without following links. Names that begin with a dot are ignored."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        """Raises LocalError where there is no such folder."""
+        """Resolve the path. Raises LocalError if it is not a directory, or if the platform lacks `openat`."""
         self.path = Path(path).resolve()
         if os.open not in os.supports_dir_fd:
-            raise LocalError("folders of skills are served where files can be opened below a folder alone: not here")
+            raise LocalError(
+                "skills cannot be served on this platform: it cannot open files relative to a directory (openat)"
+            )
         if not self.path.is_dir():
-            raise LocalError(f"{self.path} is no folder")
+            raise LocalError(f"{self.path} is not a directory")
 
     def read(self, parts: PathParts, max_bytes: int) -> tuple[bytes, FileState]:
-        """The bytes of a file. Raises FileNotFoundError and the like, and UnservableFileError for what is no file, or has more
-        bytes than `most`."""
+        """Return the bytes and the state of a file.
+
+        Raises OSError if it cannot be opened, UnservableFileError if it is not a regular file or exceeds `max_bytes`.
+        """
         with self._open(parts[:-1]) as folder:
-            file = os.open(parts[-1], _BELOW | _NO_WAIT, dir_fd=folder)
+            file = os.open(parts[-1], _OPEN_FLAGS | _NONBLOCK_FLAG, dir_fd=folder)
             with open(file, "rb") as stream:
-                found = os.fstat(file)
-                if not stat.S_ISREG(found.st_mode):
-                    raise UnservableFileError(f"{'/'.join(parts)} is neither a file nor a folder")
+                status = os.fstat(file)
+                if not stat.S_ISREG(status.st_mode):
+                    raise UnservableFileError(f"{'/'.join(parts)} is neither a file nor a directory")
                 data = stream.read(max_bytes + 1)
         if len(data) > max_bytes:
             raise UnservableFileError(f"{'/'.join(parts)} has more than {max_bytes} bytes")
-        return data, _state(found)
+        return data, _state(status)
 
     def files(self, below: PathParts = ()) -> Iterator[tuple[PathParts, FileState]]:
-        """Every file below a folder, in the order of their paths. Raises UnservableFileError for whatever else there is."""
+        """Yield all files below a directory in the order of their paths. Raises UnservableFileError for other entries."""
         files, folders = self.names(below)
-        for name, found in sorted({**files, **dict.fromkeys(folders, None)}.items()):
-            if found is None:
+        for name, state in sorted({**files, **dict.fromkeys(folders, None)}.items()):
+            if state is None:
                 yield from self.files((*below, name))
             else:
-                yield (*below, name), found
+                yield (*below, name), state
 
     def names(self, parts: PathParts) -> tuple[dict[str, FileState], list[str]]:
-        """The files and the folders in a folder. Raises as `files`."""
+        """Return the files and the directories in a directory. Raises the errors of `files`."""
         if len(parts) > MAX_DEPTH:
-            raise UnservableFileError(f"{'/'.join(parts)} lies more than {MAX_DEPTH} levels deep")
+            raise UnservableFileError(f"{'/'.join(parts)} is more than {MAX_DEPTH} levels deep")
         files: dict[str, FileState] = {}
         folders: list[str] = []
-        with self._open(parts) as folder, os.scandir(folder) as there:
-            for each in there:
-                if each.name.startswith("."):
+        with self._open(parts) as folder, os.scandir(folder) as entries:
+            for entry in entries:
+                if entry.name.startswith("."):
                     continue
-                found = each.stat(follow_symlinks=False)
-                if stat.S_ISREG(found.st_mode):
-                    files[each.name] = _state(found)
-                elif stat.S_ISDIR(found.st_mode):
-                    folders.append(each.name)
+                status = entry.stat(follow_symlinks=False)
+                if stat.S_ISREG(status.st_mode):
+                    files[entry.name] = _state(status)
+                elif stat.S_ISDIR(status.st_mode):
+                    folders.append(entry.name)
                 else:
-                    what = "a link" if stat.S_ISLNK(found.st_mode) else "neither a file nor a folder"
-                    raise UnservableFileError(f"{'/'.join((*parts, each.name))} is {what}")
+                    kind = "a link" if stat.S_ISLNK(status.st_mode) else "neither a file nor a directory"
+                    raise UnservableFileError(f"{'/'.join((*parts, entry.name))} is {kind}")
         return files, sorted(folders)
 
     @contextmanager
     def _open(self, parts: Sequence[str]) -> Generator[int]:
-        """A folder below, opened step by step, so that no step follows a link."""
-        at = os.open(self.path, os.O_RDONLY | _FOLDER)
+        """Open a directory one segment at a time, so that no segment follows a link."""
+        folder = os.open(self.path, os.O_RDONLY | _DIRECTORY_FLAG)
         try:
             for part in parts:
-                below = os.open(part, _BELOW | _FOLDER, dir_fd=at)
-                os.close(at)
-                at = below
-            yield at
+                child = os.open(part, _OPEN_FLAGS | _DIRECTORY_FLAG, dir_fd=folder)
+                os.close(folder)
+                folder = child
+            yield folder
         finally:
-            os.close(at)
+            os.close(folder)
 
 
-def _state(found: os.stat_result) -> FileState:
-    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
+def _state(status: os.stat_result) -> FileState:
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns

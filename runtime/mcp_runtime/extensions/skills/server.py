@@ -1,4 +1,4 @@
-"""Folders of skills go in; the answers of a server that publishes them come out, as types of the skills extension."""
+"""The handlers of a server that publishes skills, with the types of the skills extension."""
 
 from __future__ import annotations
 
@@ -18,40 +18,40 @@ from ...server.lists import paginate
 from .provider import SkillDirectory
 
 METHOD_NAMES: Final = ("list_skills", "get_skill", "read_directory")
-"""The handlers of the extension."""
+"""The names of the extension's handlers."""
 
 
 def skills_extension(revision: Revision) -> Any:
-    """The generated package of the skills extension. Raises LocalError where there is none."""
+    """Return the generated package of the skills extension. Raises LocalError if there is none."""
     try:
         return import_module(f"{revision.package}.extensions.skills")
-    except ImportError as fault:
-        raise LocalError(f"{revision.package} has no skills extension for {revision.id}") from fault
+    except ImportError as error:
+        raise LocalError(f"{revision.package} has no skills extension for {revision.id}") from error
 
 
 class SkillHandlers:
-    """What a server answers that publishes the skills of these shelves; reading them runs in worker threads."""
+    """The request handlers for the skills in some directories; files are read in worker threads."""
 
     def __init__(self, revision: Revision, directories: list[SkillDirectory], page_size: int = 50) -> None:
-        """`revision` is the extension's."""
+        """Create the handlers; `revision` is that of the extension package."""
         rows = (row for row in revision.rows if isinstance(row, Request))
         self.results: Mapping[str, type[BaseModel]] = {row.name: row.result for row in rows}
         self.directories = directories
         self._page_size = page_size
 
     def add(self, directory: SkillDirectory) -> None:
-        """Publish another shelf as well. Raises LocalError where a skill of it has the URI of one that is there."""
-        if both := {*directory.uris()} & {uri for each in self.directories for uri in each.uris()}:
-            raise LocalError(f"there is a skill at {min(both)!r} already; put the folder `under` a path")
+        """Publish another directory. Raises LocalError if two skills have the same URI."""
+        if duplicates := {*directory.uris()} & {uri for other in self.directories for uri in other.uris()}:
+            raise LocalError(f"there is a skill at {min(duplicates)!r} already; set `under` to another path")
         self.directories.append(directory)
 
     async def list_skills(self, params: Any) -> Any:
-        def found() -> tuple[list[Any], str | None]:
-            places = [(shelf, uri) for shelf in self.directories for uri in shelf.uris()]
-            here, cursor = paginate(places, params.cursor, self._page_size)
-            return [entry for shelf, uri in here if (entry := shelf.entry(uri)) is not None], cursor
+        def read() -> tuple[list[Any], str | None]:
+            skills_ = [(directory, uri) for directory in self.directories for uri in directory.uris()]
+            page, cursor = paginate(skills_, params.cursor, self._page_size)
+            return [entry for directory, uri in page if (entry := directory.entry(uri)) is not None], cursor
 
-        skills, cursor = await WORKER_THREADS.run(found)
+        skills, cursor = await WORKER_THREADS.run(read)
         return self.results["list_skills"](skills=skills, next_cursor=cursor)
 
     async def get_skill(self, params: Any) -> Any:
@@ -63,41 +63,41 @@ class SkillHandlers:
     async def read_directory(self, params: Any) -> Any:
         children = await WORKER_THREADS.run(self._find, SkillDirectory.children, params.uri)
         if children is None:
-            raise JSONRPCError(INVALID_PARAMS, f"no directory: {params.uri!r}", {"uri": params.uri})
+            raise JSONRPCError(INVALID_PARAMS, f"directory not found: {params.uri!r}", {"uri": params.uri})
         resources, cursor = paginate(children, params.cursor, self._page_size)
         return self.results["read_directory"](resources=resources, next_cursor=cursor)
 
     async def resources(self) -> list[dict[str, Any]]:
-        """What a list of resources says of each SKILL.md."""
+        """Return each SKILL.md as an item of the resources list."""
 
-        def found() -> list[dict[str, Any]]:
-            shown = (shelf.resource(uri) for shelf in self.directories for uri in shelf.uris())
-            return [each for each in shown if each is not None]
+        def read() -> list[dict[str, Any]]:
+            resources = (directory.resource(uri) for directory in self.directories for uri in directory.uris())
+            return [resource for resource in resources if resource is not None]
 
-        listed: list[dict[str, Any]] = await WORKER_THREADS.run(found)
-        return listed
+        result: list[dict[str, Any]] = await WORKER_THREADS.run(read)
+        return result
 
     async def read(self, uri: str) -> Any:
-        """The answer to a request for the file at this URI; None where no skill has one."""
+        """Return the ReadResourceResult of the file at a URI, None if no skill has this file."""
         content = await WORKER_THREADS.run(self._find, SkillDirectory.content, uri)
         if content is None:
             return None
-        said: dict[str, Any] = {"uri": uri, "mimeType": content.kind}
+        fields: dict[str, Any] = {"uri": uri, "mimeType": content.kind}
         if content.text is None:
-            said["blob"] = base64.b64encode(content.data).decode()
+            fields["blob"] = base64.b64encode(content.data).decode()
         else:
-            said["text"] = content.text
-        return self.results["read_resource"](contents=[said])
+            fields["text"] = content.text
+        return self.results["read_resource"](contents=[fields])
 
     def _find(self, method: Any, uri: str) -> Any:
-        found = (method(shelf, uri) for shelf in self.directories)
-        return next((each for each in found if each is not None), None)
+        results = (method(directory, uri) for directory in self.directories)
+        return next((result for result in results if result is not None), None)
 
 
 class SkillServerMixin:
-    """Put before a server class, and with the extension among its `extensions`, this publishes the skills of `shelves`:
+    """A mixin for a server class that publishes skills; pass the skills extension in `extensions` to the server.
 
-    `class Team(SkillServerMixin, Server): directories = [Shelf("skills")]`
+    `class Team(SkillServerMixin, Server): directories = [SkillDirectory("skills")]`
     """
 
     directories: Sequence[SkillDirectory]
@@ -121,7 +121,7 @@ class SkillServerMixin:
         return self._skills.results["list_resources"](resources=resources, next_cursor=cursor)
 
     async def read_resource(self, ctx: Any, params: Any) -> Any:
-        answer = await self._skills.read(params.uri)
-        if answer is None:
+        result = await self._skills.read(params.uri)
+        if result is None:
             raise JSONRPCError(INVALID_PARAMS, f"resource not found: {params.uri!r}", {"uri": params.uri})
-        return answer
+        return result

@@ -1,4 +1,4 @@
-"""The tasks extension: requests that are answered with a task, whose result clients poll for."""
+"""The tasks extension: run long calls as tasks that clients poll for their results."""
 
 from typing import TYPE_CHECKING
 

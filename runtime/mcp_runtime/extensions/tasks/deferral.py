@@ -1,4 +1,4 @@
-"""A call goes in; its answer comes out, or a task that has it later, from when its handler says so."""
+"""Deferral of calls: a handler can turn its call into a task at any time before its result."""
 
 from __future__ import annotations
 
@@ -23,19 +23,22 @@ CreateTask = Callable[[TaskOptions, asyncio.Future[Any]], Awaitable[tuple[TaskEx
 
 
 class DeferrableCall(ChannelProxy):
-    """The conversation as the handler of one call has it: what it asks is asked by the answer, and, once it is a task,
-    by that. Clients of other revisions, and those that do not know tasks, get the answer alone."""
+    """The channel of the handler of one call that may become a task.
+
+    Input requests of the handler go into the result of the call, and into the task once there is one. Clients without the
+    tasks extension, and clients of other revisions, get the result without a task.
+    """
 
     def __init__(self, ctx: ServerContext, check: Callable[[], None], create_task: CreateTask) -> None:
-        """`check` raises JSONRPCError for a client that has not declared that it knows tasks."""
-        session = ctx._channel  # pyright: ignore[reportPrivateUsage]
-        super().__init__(session)
+        """Replace the channel of a context; `check` raises JSONRPCError if the client lacks the tasks capability."""
+        channel = ctx._channel  # pyright: ignore[reportPrivateUsage]
+        super().__init__(channel)
         self._refusal: JSONRPCError | None = None
         try:
             check()
-        except JSONRPCError as unknown:
-            self._refusal = unknown
-        self._is_possible = self._refusal is None and isinstance(session, MultiRoundTripRequest)
+        except JSONRPCError as error:
+            self._refusal = error
+        self._is_possible = self._refusal is None and isinstance(channel, MultiRoundTripRequest)
         self._create_task = create_task
         self._task: TaskExecution | None = None
         self._work: asyncio.Future[Any] | None = None
@@ -45,7 +48,7 @@ class DeferrableCall(ChannelProxy):
             ctx._channel = self  # pyright: ignore[reportPrivateUsage]
 
     async def run(self, handle: Callable[[], Awaitable[Any]]) -> Any:
-        """What the handler answers, or the task it has become; who does not wait any more, ends either."""
+        """Run the handler, and return its result or the created task. Cancelling this cancels the handler."""
         if not self._is_possible:
             return await handle()
         work = self._work = asyncio.ensure_future(self._run(handle))
@@ -54,28 +57,30 @@ class DeferrableCall(ChannelProxy):
         except asyncio.CancelledError:
             work.cancel()
             await asyncio.wait([work])
-            if not work.cancelled() and (fault := work.exception()) is not None:
-                log.debug("a call that nobody waits for any more failed: %r", fault)
+            if not work.cancelled() and (error := work.exception()) is not None:
+                log.debug("a cancelled call failed: %r", error)
             raise
         return self._created.result() if self._created.done() else work.result()
 
     async def _run(self, handle: Callable[[], Awaitable[Any]]) -> Any:
         try:
-            answer = await handle()
-        except BaseException as fault:
+            result = await handle()
+        except BaseException as error:
             if self._task is None:
                 raise
-            return await self._task.fail(fault)
-        return answer if self._task is None else await self._task.complete(answer)
+            return await self._task.fail(error)
+        return result if self._task is None else await self._task.complete(result)
 
-    # ---- what the handler says ----------------------------------------------------------------------------------------
+    # ---- methods for the handler --------------------------------------------------------------------------------------
 
     async def begin(self, options: TaskOptions) -> bool:
-        """See `Deferrable`; a task stays the one it is."""
+        """Create the task, see `Deferrable`; a second call has no effect."""
         if not self._is_possible and options.required:
-            raise self._refusal or JSONRPCError(INTERNAL_ERROR, "this needs a task, which this revision does not have")
+            raise self._refusal or JSONRPCError(
+                INTERNAL_ERROR, "this call needs a task, which this revision does not have"
+            )
         if self._is_possible and self._task is None:
-            assert self._work is not None, "a handler runs before it says anything"
+            assert self._work is not None, "`run` starts the handler"
             self._task, created = await self._create_task(options, self._work)
             self._created.set_result(created)
         return self._is_possible
@@ -89,7 +94,7 @@ class DeferrableCall(ChannelProxy):
             self._channel.close_sse_stream()
 
     async def send_notification(self, row: Notification, params: Any) -> None:
-        """As the session's own; there is no way to tell something of a task."""
+        """Send a notification; once the call is a task, it is dropped, because tasks have no notifications from handlers."""
         if self._task is None:
             await self._channel.send_notification(row, params)
 
@@ -99,7 +104,7 @@ class DeferrableCall(ChannelProxy):
         params: dict[str, Any] | BaseModel,
         options: RequestOptions,
     ) -> BaseModel:
-        """What the client answers. A task waits for it as long as it is kept."""
+        """Send a request to the client and return its result. A task waits until it expires, without a timeout."""
         if self._task is not None and isinstance(row, InputRequest):
             return await self._task.request_input(row, params)
         return await self._channel.send_request(row, params, options)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""A task that a handler is at work on goes in; questions and answers pass through it, and what became of it comes out."""
+"""The execution of a task: its status, its input requests and its result."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ...server.input_requests import input_request_params
 from ...session.pending import log
 from .store import TERMINAL_STATUSES, Status, TaskRecord
 
-# Why a handler is cancelled: its client wishes so, its task has expired, or nothing: then the server ends.
+# The reason of a cancellation: the client cancelled the task, or it expired; None if the server shuts down.
 CancelReason = Literal["cancelled", "expired"]
 SaveRecord = Callable[[TaskRecord], Awaitable[None]]
 
@@ -38,7 +38,7 @@ class _InputRequest:
 
 
 class TaskExecution:
-    """One of them. `keep` is awaited with each record of it, in order; `work` is what runs the handler."""
+    """A running task. `save` is awaited with each record of the task, in order; `work` is the future of the handler."""
 
     def __init__(
         self,
@@ -57,89 +57,93 @@ class TaskExecution:
         self._max_result_bytes = max_result_bytes
         self._save = save
         self._work = work
-        self.is_expired = False  # Whether it could not be kept, and is known here alone.
+        self.is_unsaved = False  # True if the store failed, so that only this process has the record.
         self._cancel_reason: CancelReason | None = None
         self._input_requests: dict[str, _InputRequest] = {}
-        self._answered = 0
-        self._saving = asyncio.Lock()
+        self._requested = 0
+        self._save_lock = asyncio.Lock()
         self._status_rate = TokenBucket(_STATUS_RATE)
         if record.ttl is not None:
-            expiring = asyncio.get_running_loop().call_later(record.ttl, self.cancel, "expired")
-            work.add_done_callback(lambda _: expiring.cancel())
+            timer = asyncio.get_running_loop().call_later(record.ttl, self.cancel, "expired")
+            work.add_done_callback(lambda _: timer.cancel())
 
-    # ---- questions to the client ------------------------------------------------------------------------------------
+    # ---- input requests ---------------------------------------------------------------------------------------------
 
     async def request_input(self, row: InputRequest[Any], params: dict[str, Any] | BaseModel) -> BaseModel:
-        """What the client answers, as soon as it does: until then, the task waits for input. Raises JSONRPCError for a
-        capability that it has not declared."""
+        """Send an input request to the client and return its result; until then the task has the status input_required.
+
+        Raises InvalidMessageError for invalid params, JSONRPCError if the client lacks the capability.
+        """
         value = input_request_params(self._revision, self._capabilities, row, params)
-        self._answered += 1
-        key = f"{row.name.removeprefix('on_')}-{self._answered}"
-        question = _InputRequest(
+        self._requested += 1
+        key = f"{row.name.removeprefix('on_')}-{self._requested}"
+        request = _InputRequest(
             row, {"method": row.method, "params": value}, asyncio.get_running_loop().create_future()
         )
-        self._input_requests[key] = question
+        self._input_requests[key] = request
         try:
-            await self._wait_or_work()
-            return await question.future
+            await self._update_input_status()
+            return await request.future
         finally:
-            if self._input_requests.pop(key, None) is not None:  # Nobody waits for the answer any more.
-                await self._wait_or_work()
+            if self._input_requests.pop(key, None) is not None:  # The handler was cancelled.
+                await self._update_input_status()
 
     async def resolve_inputs(self, responses: Mapping[str, Any]) -> None:
-        """Take the client's answers to what is asked now, and leave others alone. Raises JSONRPCError for one that is no
-        answer to its question; then none of them counts."""
-        read: dict[str, BaseModel] = {}
+        """Settle pending input requests with the client's responses; responses without a request are ignored.
+
+        Raises JSONRPCError if a response does not match its request; then all responses are ignored.
+        """
+        results: dict[str, BaseModel] = {}
         for key in responses.keys() & self._input_requests.keys():
             try:
-                read[key] = validator(cast(Any, self._input_requests[key].row).result)(responses[key])
-            except ValidationError as fault:
+                results[key] = validator(cast(Any, self._input_requests[key].row).result)(responses[key])
+            except ValidationError as error:
                 raise JSONRPCError(
-                    INVALID_PARAMS, f"the answer to {key!r} is none: {format_validation_error(fault)}"
+                    INVALID_PARAMS, f"the response to {key!r} is invalid: {format_validation_error(error)}"
                 ) from None
-        for key, answer in read.items():
-            waiting = self._input_requests.pop(key).future
-            if not waiting.done():
-                waiting.set_result(answer)
-        if read:
-            await self._wait_or_work()
+        for key, result in results.items():
+            future = self._input_requests.pop(key).future
+            if not future.done():
+                future.set_result(result)
+        if results:
+            await self._update_input_status()
 
     async def set_status_message(self, message: str) -> None:
-        """What the task is at, in words; where that changes too often to be kept, the last of it is known here alone."""
+        """Set the status message. Above a rate limit, messages are not saved; they are visible in this process."""
         await self._transition(self.record.status, message, self.record.detail, save=not self._status_rate.acquire())
 
-    async def _wait_or_work(self) -> None:
-        """Be waiting for input as long as something is asked."""
+    async def _update_input_status(self) -> None:
+        """Set the status to input_required while there are pending input requests, otherwise to working."""
         if self._input_requests:
-            asked = {key: each.wire for key, each in self._input_requests.items()}
-            await self._transition("input_required", self.record.message, {"inputRequests": asked})
+            requests = {key: request.wire for key, request in self._input_requests.items()}
+            await self._transition("input_required", self.record.message, {"inputRequests": requests})
         else:
             await self._transition("working", self.record.message)
 
-    # ---- how it ends ------------------------------------------------------------------------------------------------
+    # ---- the end of the task ----------------------------------------------------------------------------------------
 
     def cancel(self, reason: CancelReason) -> None:
-        """Wish that the handler ends; one that has ended, or does not care, goes its way."""
+        """Cancel the handler. A handler that has ended or suppresses the cancellation is not affected."""
         if self.record.status not in TERMINAL_STATUSES:
             self._cancel_reason = self._cancel_reason or reason
             self._work.cancel()
 
     async def complete(self, result: Any) -> None:
-        """The handler has answered."""
+        """Record the result of the handler."""
         if not isinstance(result, self._row.result):
             log.error("%r: a task ends with %s, not with %r", self._row.method, self._row.result.__name__, result)
             return await self._record_error(INTERNAL_ERROR, "internal error")
         try:
             value = from_json(written := to_json(result))
         except ValueError:
-            log.exception("the result of a task of %r is no JSON", self._row.method)
+            log.exception("the result of a task of %r cannot be serialized", self._row.method)
             return await self._record_error(INTERNAL_ERROR, "internal error")
         if len(written) > self._max_result_bytes:
             return await self._record_error(INTERNAL_ERROR, f"the result is longer than {self._max_result_bytes} bytes")
         await self._transition("completed", None, {"result": value})
 
     async def fail(self, error: BaseException) -> None:
-        """The handler has raised something."""
+        """Record the exception of the handler."""
         match error:
             case asyncio.CancelledError() if self._cancel_reason == "cancelled":
                 await self._transition("cancelled", "cancelled by the client")
@@ -156,18 +160,18 @@ class TaskExecution:
         try:
             error |= {} if data is None else {"data": from_json(to_json(data))}
         except ValueError:
-            log.exception("the data of an error of %r is no JSON", self._row.method)
+            log.exception("the data of an error of %r cannot be serialized", self._row.method)
         await self._transition("failed", message, {"error": error})
 
     async def _transition(
         self, status: Status, message: str | None, detail: Mapping[str, Any] | None = None, save: bool = True
     ) -> None:
-        """Change the task, which an end of it forbids, and keep it so."""
+        """Change the status and save the record; a terminal status never changes."""
         if self.record.status in TERMINAL_STATUSES:
             return
         self.record = replace(
             self.record, status=status, updated=time.time(), message=message, detail=dict(detail or {})
         )
         if save:
-            async with self._saving:  # What is kept last is what it was last.
+            async with self._save_lock:  # The last saved record must be the latest one.
                 await self._save(self.record)

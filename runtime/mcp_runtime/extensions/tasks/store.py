@@ -1,4 +1,4 @@
-"""Tasks go in as records, and are found by their ids until they expire: where they are kept, and a place in memory."""
+"""Task stores: the interface, and a store in memory."""
 
 from __future__ import annotations
 
@@ -18,9 +18,11 @@ TERMINAL_STATUSES: Final[frozenset[Status]] = frozenset({"completed", "failed", 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskRecord:
-    """A task as it is kept. `owner` is whose it is, as `BaseServer.principal` says; `created` and `updated` are seconds
-    since 1970, `ttl` and `poll` seconds; `detail` is what goes with the status, as JSON: `result`, `error` or
-    `inputRequests`."""
+    """The stored state of a task.
+
+    `owner` is the user, as `BaseServer.principal` returns it. `created` and `updated` are seconds since 1970; `ttl` and
+    `poll_interval` are seconds. `detail` has the JSON property of the status: `result`, `error` or `inputRequests`.
+    """
 
     id: str
     owner: str
@@ -34,11 +36,11 @@ class TaskRecord:
 
     @property
     def expires(self) -> float:
-        """When it may be forgotten, in seconds since 1970."""
+        """The time of expiration, in seconds since 1970; infinity without a ttl."""
         return float("inf") if self.ttl is None else self.created + self.ttl
 
     def to_wire(self) -> dict[str, Any]:
-        """The task as JSON of the protocol."""
+        """Return the task as JSON of the protocol."""
         return {
             "taskId": self.id,
             "status": self.status,
@@ -52,27 +54,34 @@ class TaskRecord:
 
 
 class TaskStore(Protocol):
-    """Where tasks are kept, for one process or for several. What it raises fails the request that needed it."""
+    """A store of tasks, for one process or several. An exception of the store fails the request that needed it."""
 
     async def add(self, record: TaskRecord) -> None:
-        """Keep a new task until it expires; afterwards `find` finds it. Raises LocalError where there are too many."""
+        """Store a new task until it expires. Raises LocalError if there are too many tasks."""
         ...
 
     async def get(self, id: str) -> TaskRecord | None:
-        """The task of this id, unless it has expired."""
+        """Return the task with this id, None if it does not exist or has expired."""
         ...
 
     async def update(self, record: TaskRecord) -> None:
-        """Replace a task by what has become of it; one that is not kept any more stays away."""
+        """Replace the record of a task; do nothing if it does not exist any more."""
         ...
 
 
 class InMemoryTaskStore:
-    """Tasks in the memory of this process: `most` of them, and `most_of_one` of one user who is known."""
+    """A store in the memory of this process."""
 
     def __init__(
         self, max_tasks: int = 1000, max_tasks_per_owner: int = 100, clock: Callable[[], float] = time.time
     ) -> None:
+        """Create an empty store.
+
+        Args:
+            max_tasks: the maximum number of tasks.
+            max_tasks_per_owner: the maximum number of tasks of one authenticated user.
+            clock: returns the current time in seconds since 1970.
+        """
         self._max_tasks = max_tasks
         self._max_tasks_per_owner = max_tasks_per_owner
         self._clock = clock
@@ -84,17 +93,17 @@ class InMemoryTaskStore:
     async def add(self, record: TaskRecord) -> None:
         now = self._clock()
         if len(self._records) >= self._max_tasks:
-            self._records = {id: each for id, each in self._records.items() if each.expires > now}
-        of_one = sum(each.owner == record.owner for each in self._records.values()) if record.owner else 0
-        if len(self._records) >= self._max_tasks or of_one >= self._max_tasks_per_owner:
-            raise LocalError(f"there are {len(self._records)} tasks already, {of_one} of this user")
+            self._records = {id: stored for id, stored in self._records.items() if stored.expires > now}
+        owned = sum(stored.owner == record.owner for stored in self._records.values()) if record.owner else 0
+        if len(self._records) >= self._max_tasks or owned >= self._max_tasks_per_owner:
+            raise LocalError(f"there are already {len(self._records)} tasks, {owned} of this user; try again later")
         self._records[record.id] = record
         if record.ttl is not None:
             asyncio.get_running_loop().call_later(record.ttl, self._records.pop, record.id, None)
 
     async def get(self, id: str) -> TaskRecord | None:
-        found = self._records.get(id)
-        return found if found is not None and found.expires > self._clock() else None
+        record = self._records.get(id)
+        return record if record is not None and record.expires > self._clock() else None
 
     async def update(self, record: TaskRecord) -> None:
         if record.id in self._records:

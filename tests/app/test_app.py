@@ -109,7 +109,7 @@ async def test_completion_gives_at_most_a_hundred_and_says_how_many_there_are() 
     other = await app.complete(ref=ref, argument=t.CompletionArgument(name="day", value=""))
     assert other.completion.values == []
     for unknown in (t.PromptReference(name="nope"), t.ResourceTemplateReference(uri="nope://{x}")):
-        with pytest.raises(RemoteJSONRPCError, match="nothing to complete for") as caught:
+        with pytest.raises(RemoteJSONRPCError, match="unknown completion reference") as caught:
             await app.complete(ref=unknown, argument=t.CompletionArgument(name="city", value=""))
         assert caught.value.code == INVALID_PARAMS
 
@@ -315,5 +315,5 @@ def test_a_picture_may_be_a_file(tmp_path: Path) -> None:
     path.write_bytes(b"jpeg")
     assert Image(path=path).mime_type("image", "image/png") == "image/jpeg"
     assert base64.b64decode(Image(path=path).encoded()) == b"jpeg"
-    with pytest.raises(LocalError, match="needs `data` or a `path`"):
+    with pytest.raises(LocalError, match="needs `data` or `path`"):
         Image().encoded()

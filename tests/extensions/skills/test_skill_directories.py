@@ -77,23 +77,23 @@ def test_whatever_an_entry_is_it_is_one_or_is_refused_with_a_reason(said: dict[s
 @pytest.mark.parametrize(
     ("data", "says"),
     [
-        (b"name: x", "does not begin with front matter"),
-        (b"---\nname: x\n", "does not begin with front matter"),
+        (b"name: x", "must begin with front matter"),
+        (b"---\nname: x\n", "must begin with front matter"),
         (b"---\na: " + b"x" * 40_000 + b"\n---\n", "at most 32768 bytes"),
-        (b"---\n---\n", "no mapping"),
-        (b"---\n- a\n---\n", "no mapping"),
+        (b"---\n---\n", "not a mapping"),
+        (b"---\n- a\n---\n", "not a mapping"),
         (b"---\na: b: c\n---\n", "not YAML"),
         (b"---\na: \xff\n---\n", "not UTF-8"),
         (b"---\na: &x [1]\nb: [*x, *x]\n---\n", "an alias"),
         (b"---\na: !!python/object:os.system x\n---\n", "the tag"),
         (b"---\na: !!str 1\n---\n", "the tag"),
         (b"---\na: 1\na: 2\n---\n", "'a' twice"),
-        (b"---\n1: a\n---\n", "no text: 1"),
-        (b"---\n[a]: b\n---\n", "no text"),
-        (b"---\na: .nan\n---\n", "JSON has not"),
-        (b"---\na: 1e999\n---\n", "JSON has not"),
+        (b"---\n1: a\n---\n", "not a string: 1"),
+        (b"---\n[a]: b\n---\n", "not a string"),
+        (b"---\na: .nan\n---\n", "no JSON form"),
+        (b"---\na: 1e999\n---\n", "no JSON form"),
         (b"---\na: " + b"[" * 10_000 + b"\n---\n", "more than 32 levels"),
-        (b"---\na: " + b"9" * 30_000 + b"\n---\n", "JSON has not"),
+        (b"---\na: " + b"9" * 30_000 + b"\n---\n", "no JSON form"),
     ],
 )
 def test_front_matter_that_is_more_than_json_or_too_much_of_it_is_refused(data: bytes, says: str) -> None:
@@ -182,14 +182,14 @@ def test_a_file_is_text_where_that_gives_the_same_bytes(
 @pytest.mark.parametrize(
     ("name", "text", "says"),
     [
-        ("walk", HEAD.format("run"), "is called 'run', its directory 'walk'"),
-        ("Walk", HEAD, "is called 'Walk'"),
+        ("walk", HEAD.format("run"), "has the name 'run', but its directory is 'walk'"),
+        ("Walk", HEAD, "has the name 'Walk'"),
         ("a--b", HEAD, "single hyphens"),
         ("a" * 65, HEAD, "1 to 64"),
-        ("walk", "---\nname: walk\n---\n", "has no description"),
+        ("walk", "---\nname: walk\n---\n", "needs a description"),
         ("walk", f"---\nname: walk\ndescription: {'x' * 1025}\n---\n", "1 to 1024 characters"),
-        ("walk", "---\nname: [walk]\ndescription: x\n---\n", r"is called \['walk'\]"),
-        ("walk", "Walk.", "does not begin with front matter"),
+        ("walk", "---\nname: [walk]\ndescription: x\n---\n", r"has the name \['walk'\]"),
+        ("walk", "Walk.", "must begin with front matter"),
     ],
 )
 def test_a_skill_that_breaks_a_rule_cannot_be_added(tmp_path: Path, name: str, text: str, says: str) -> None:
@@ -214,7 +214,7 @@ def test_a_skill_with_too_many_files_or_bytes_cannot_be_added(tmp_path: Path) ->
 
 
 def test_a_folder_without_a_skill_and_one_that_is_not_there_cannot_be_added(tmp_path: Path) -> None:
-    for folder, says in ((tmp_path, "there is no SKILL.md"), (tmp_path / "none", "is no folder")):
+    for folder, says in ((tmp_path, "there is no SKILL.md"), (tmp_path / "none", "is not a directory")):
         with pytest.raises(LocalError, match=says):
             SkillDirectory(folder)
 
@@ -224,7 +224,7 @@ def test_links_and_what_is_no_file_cannot_be_added(tmp_path: Path) -> None:
     for make, says in (
         (lambda path: path.symlink_to("/etc/passwd"), "is a link"),
         (lambda path: path.symlink_to(folder), "is a link"),
-        (os.mkfifo, "neither a file nor a folder"),
+        (os.mkfifo, "neither a file nor a directory"),
     ):
         made = folder / "made"
         make(made)

@@ -21,12 +21,12 @@ from mcp_runtime.extensions.skills.entry import MAX_BYTES, MAX_FILES, sha256_dig
     ("contents", "says"),
     [
         (lambda uri, text: [{"uri": uri, "text": text.replace("oldest", "newest")}], "has the digest sha256:"),
-        (lambda uri, text: [{"uri": uri, "text": f"{text} "}], "has 515 bytes, the entry says 514"),
-        (lambda uri, text: [{"uri": uri, "text": text[:-1]}], "has 513 bytes, the entry says 514"),
-        (lambda uri, text: [], "not this alone"),
-        (lambda uri, text: [{"uri": uri, "text": text}] * 2, "not this alone"),
-        (lambda uri, text: [{"uri": ENTRY, "text": text}], "not this alone"),
-        (lambda uri, text: [{"uri": uri, "text": text}, {"uri": ENTRY, "text": ""}], "not this alone"),
+        (lambda uri, text: [{"uri": uri, "text": f"{text} "}], "has 515 bytes, but the entry has 514"),
+        (lambda uri, text: [{"uri": uri, "text": text[:-1]}], "has 513 bytes, but the entry has 514"),
+        (lambda uri, text: [], "other or additional contents"),
+        (lambda uri, text: [{"uri": uri, "text": text}] * 2, "other or additional contents"),
+        (lambda uri, text: [{"uri": ENTRY, "text": text}], "other or additional contents"),
+        (lambda uri, text: [{"uri": uri, "text": text}, {"uri": ENTRY, "text": ""}], "other or additional contents"),
     ],
 )
 async def test_what_is_not_what_the_entry_promises_is_not_given(contents: Any, says: str) -> None:
@@ -43,7 +43,7 @@ async def test_a_blob_that_is_no_base64_is_refused() -> None:
         async def read_resource(self, *, uri: str, **settings: Any) -> t.ReadResourceResult:
             return t.ReadResourceResult(contents=[t.BlobResourceContents(uri=uri, blob="!!!")])
 
-    with pytest.raises(SkillVerificationError, match="base64 that is none"):
+    with pytest.raises(SkillVerificationError, match="invalid base64"):
         await VerifiedSkill(Careless.memory(reading(HEAD)), walk()).load()
 
 
@@ -112,7 +112,7 @@ async def test_front_matter_is_compared_field_by_field(frontmatter: dict[str, An
     text = HEAD if "version" not in said else HEAD.replace("\n---\n", "\nversion: 1\n---\n")
     data = text.encode()
     resources = [{"uri": "skill://walk/SKILL.md", "digest": sha256_digest(data), "size": len(data)}]
-    with pytest.raises(SkillVerificationError, match=f"other front matter than the entry says: {fields}$"):
+    with pytest.raises(SkillVerificationError, match=f"other front matter than the entry: {fields}$"):
         await loaded(walk(frontmatter=said, resources=resources), text)
 
 
@@ -123,7 +123,7 @@ async def test_a_dynamic_skill_is_refused_unless_it_is_wanted_and_then_its_front
     assert await loaded(entry, HEAD, dynamic=True) == HEAD
     with pytest.raises(SkillVerificationError, match="other front matter"):
         await loaded(entry, HEAD.replace("walk", "run"), dynamic=True)
-    with pytest.raises(SkillVerificationError, match="is more than there may be"):
+    with pytest.raises(SkillVerificationError, match="makes the skill larger than"):
         await loaded(entry, HEAD + "x" * MAX_BYTES, dynamic=True)
     async with Client.memory(reading(HEAD)) as client:
         held = VerifiedSkill(client, entry, dynamic=True)
@@ -143,32 +143,32 @@ OWN = walk()["resources"]
 @pytest.mark.parametrize(
     ("changes", "says"),
     [
-        ({"resources": None}, "lists no files, nor says that they are dynamic"),
-        ({"resources": "some"}, "lists no files"),
+        ({"resources": None}, 'neither a list of files nor "dynamic"'),
+        ({"resources": "some"}, "neither a list of files"),
         ({"resources": []}, "does not list its own SKILL.md"),
         ({"resources": [*OWN, *OWN]}, "twice"),
-        ({"resources": [*OWN, file("skill://run/a.md")]}, "not inside its directory"),
-        ({"resources": [*OWN, file("skill://walk/../a.md")]}, "not inside its directory"),
-        ({"resources": [*OWN, file("skill://walk/%2e%2E/a.md")]}, "not inside its directory"),
-        ({"resources": [*OWN, file("skill://walk/%252e%252e/a.md")]}, "not inside its directory"),
-        ({"resources": [*OWN, file("skill://walk/a%2f..%2fb.md")]}, "not inside its directory"),
-        ({"resources": [*OWN, file("skill://walk/a%5c..%5cb.md")]}, "not inside its directory"),
-        ({"resources": [*OWN, file("skill://walk//a.md")]}, "not inside its directory"),
-        ({"resources": [*OWN, file("skill://walk/a.md\n")]}, "not inside its directory"),
-        ({"resources": [*OWN, file(digest=f"sha256:{'A' * 64}")]}, "a digest that is not"),
-        ({"resources": [*OWN, file(digest="md5:0")]}, "a digest that is not"),
-        ({"resources": [*OWN, file(size=-1)]}, "no number of bytes"),
-        ({"resources": [*OWN, file(size=True)]}, "no number of bytes"),
+        ({"resources": [*OWN, file("skill://run/a.md")]}, "not in its directory"),
+        ({"resources": [*OWN, file("skill://walk/../a.md")]}, "not in its directory"),
+        ({"resources": [*OWN, file("skill://walk/%2e%2E/a.md")]}, "not in its directory"),
+        ({"resources": [*OWN, file("skill://walk/%252e%252e/a.md")]}, "not in its directory"),
+        ({"resources": [*OWN, file("skill://walk/a%2f..%2fb.md")]}, "not in its directory"),
+        ({"resources": [*OWN, file("skill://walk/a%5c..%5cb.md")]}, "not in its directory"),
+        ({"resources": [*OWN, file("skill://walk//a.md")]}, "not in its directory"),
+        ({"resources": [*OWN, file("skill://walk/a.md\n")]}, "not in its directory"),
+        ({"resources": [*OWN, file(digest=f"sha256:{'A' * 64}")]}, "an invalid digest"),
+        ({"resources": [*OWN, file(digest="md5:0")]}, "an invalid digest"),
+        ({"resources": [*OWN, file(size=-1)]}, "must be a number of bytes"),
+        ({"resources": [*OWN, file(size=True)]}, "must be a number of bytes"),
         ({"resources": [*OWN, file(size=MAX_BYTES)]}, "more than 16777216"),
         ({"resources": [*OWN, *(file(f"skill://walk/{n}") for n in range(MAX_FILES))]}, "has 513 files"),
-        ({"uri": "skill://walk/README.md"}, "not list its own|not inside its directory"),
+        ({"uri": "skill://walk/README.md"}, "not list its own|not in its directory"),
         ({"uri": "skill://SKILL.md"}, "does not list its own"),
-        ({"uri": "skill://a/../walk/SKILL.md", "resources": "dynamic"}, "not that of a SKILL.md"),
-        ({"uri": "skill://%2e%2e/walk/SKILL.md", "resources": "dynamic"}, "not that of a SKILL.md"),
-        ({"uri": "walk/SKILL.md", "resources": "dynamic"}, "not that of a SKILL.md"),
-        ({"frontmatter": {"name": "run", "description": "d"}}, "is called 'run', its directory 'walk'"),
-        ({"frontmatter": {"name": "wa/lk", "description": "d"}}, "is called 'wa/lk'"),
-        ({"frontmatter": {"name": "walk"}}, "has no description"),
+        ({"uri": "skill://a/../walk/SKILL.md", "resources": "dynamic"}, "not the URI of a SKILL.md"),
+        ({"uri": "skill://%2e%2e/walk/SKILL.md", "resources": "dynamic"}, "not the URI of a SKILL.md"),
+        ({"uri": "walk/SKILL.md", "resources": "dynamic"}, "not the URI of a SKILL.md"),
+        ({"frontmatter": {"name": "run", "description": "d"}}, "has the name 'run', but its directory is 'walk'"),
+        ({"frontmatter": {"name": "wa/lk", "description": "d"}}, "has the name 'wa/lk'"),
+        ({"frontmatter": {"name": "walk"}}, "needs a description"),
     ],
 )
 def test_an_entry_that_breaks_a_rule_is_refused_before_anything_is_read(changes: dict[str, Any], says: str) -> None:

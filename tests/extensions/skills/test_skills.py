@@ -53,7 +53,7 @@ async def use(client: Client) -> None:
         with pytest.raises(RemoteJSONRPCError) as refused:
             await ask(uri="skill://none/SKILL.md")
         assert refused.value.code == INVALID_PARAMS
-    with pytest.raises(RemoteJSONRPCError, match="no directory"):
+    with pytest.raises(RemoteJSONRPCError, match="directory not found"):
         await client.read_directory(uri=NOTES)
 
 
@@ -141,11 +141,11 @@ def test_a_second_folder_stands_beside_the_first_under_another_path() -> None:
 def test_an_app_that_is_served_takes_no_more_skills_and_those_of_a_mounted_one_are_refused() -> None:
     served = app()
     assert served.server is not None
-    with pytest.raises(LocalError, match="is served already"):
+    with pytest.raises(LocalError, match="exists already"):
         served.skills(EXAMPLE / "skills", under="again")
     outer = App("outer")
     outer.mount(app(), "inner")
-    with pytest.raises(LocalError, match="skills of a mounted app"):
+    with pytest.raises(LocalError, match="a mounted app cannot publish skills"):
         outer.server
 
 

@@ -221,7 +221,7 @@ class Failing(InMemoryTaskStore):
 async def test_a_task_that_cannot_be_kept_is_not_begun() -> None:
     seen = Seen()
     async with by_hand(jobs(seen, tasks=Failing("add")).server) as speaking:
-        with pytest.raises(RemoteJSONRPCError, match="^the task cannot be kept") as refused:
+        with pytest.raises(RemoteJSONRPCError, match="^the task cannot be stored") as refused:
             await speaking.call_tool(name="wait")
         assert refused.value.code == -32603
         assert not seen.going.is_set()

@@ -96,7 +96,7 @@ async def test_an_answer_that_is_none_is_refused_and_the_question_stays() -> Non
     async with by_hand(jobs(Seen()).server) as speaking:
         id = await begun(speaking, "ask")
         [key] = (await stands(speaking, id, "input_required")).input_requests or {}
-        with pytest.raises(RemoteJSONRPCError, match=f"the answer to '{key}' is none") as refused:
+        with pytest.raises(RemoteJSONRPCError, match=f"the response to '{key}' is invalid") as refused:
             await speaking.update_task(task_id=id, input_responses={key: {"action": "perhaps"}})
         assert refused.value.code == -32602
         assert list((await speaking.get_task(task_id=id)).input_requests or {}) == [key]
@@ -170,7 +170,7 @@ def test_a_server_without_the_extension_cannot_have_tasks() -> None:
     from mcp_generated.v2025_06_18 import Server
 
     kind = type("Wrong", (TaskServerMixin, Server), {})
-    with pytest.raises(LocalError, match="with the tasks extension alone"):
+    with pytest.raises(LocalError, match="needs the tasks extension"):
         kind(name="s", version="1")
 
 

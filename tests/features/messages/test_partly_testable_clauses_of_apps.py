@@ -131,7 +131,7 @@ async def test_suggestions_are_ranked_forgiving_and_only_of_what_is_known(rev: R
         assert await suggested("brief", "ber") == ["Berlin", "Bern", "Oberhausen"]
         assert await suggested("brief", "Berln") == ["Berlin", "Bern", "Brelin"]
         assert await suggested("brief", "xyz") == []
-        with pytest.raises(RemoteJSONRPCError, match="nothing to complete for"):
+        with pytest.raises(RemoteJSONRPCError, match="unknown completion reference"):
             await suggested("unknown", "ber")
 
 

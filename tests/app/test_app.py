@@ -299,9 +299,9 @@ async def test_an_app_is_mounted_in_another_under_a_prefix() -> None:
 
 def test_what_cannot_be_a_resource_is_refused_at_once() -> None:
     broken = App("broken")
-    with pytest.raises(LocalError, match="variables and parameters differ: day"):
+    with pytest.raises(LocalError, match="URI variables and function parameters differ: day"):
         broken.add_resource("weather://{city}/{day}", lambda city: "")
-    with pytest.raises(LocalError, match="needs a default: q"):
+    with pytest.raises(LocalError, match="need a default: q"):
         broken.add_resource("search://items{?q}", lambda q: "")
     broken.add_resource("a://b", lambda: "")
     with pytest.raises(LocalError, match="already"):

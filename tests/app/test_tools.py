@@ -177,7 +177,7 @@ async def test_output_that_is_not_as_declared_is_never_sent(
     with pytest.raises(RemoteJSONRPCError, match="internal error") as caught:
         await app.call_tool(name=name, arguments=arguments)
     assert caught.value.code == INTERNAL_ERROR
-    assert f"the tool '{name}' returned what its" in caplog.text
+    assert f"the tool '{name}' returned a value that does not match its" in caplog.text
 
 
 async def test_the_model_reads_why_a_tool_refuses_but_not_why_it_broke(caplog: pytest.LogCaptureFixture) -> None:
@@ -233,6 +233,18 @@ async def test_all_public_methods_of_an_object_become_tools_or_the_marked_ones()
     assert result.content == [t.TextContent(text="hello Ann from Rome")]
 
 
+def test_an_unknown_keyword_is_a_type_error_that_names_it() -> None:
+    broken: Any = App("broken")
+    for decorate in (broken.tool, broken.prompt, lambda **settings: broken.resource("a://b", **settings)):
+        with pytest.raises(TypeError, match="no keyword argument 'colour'"):
+            decorate(colour="red")
+    for settings in ({"colour": "red"}, {"port": 1}):
+        with pytest.raises(TypeError, match=f"{min(settings)}"):
+            broken.asgi(**settings)
+        with pytest.raises(TypeError, match=f"{min(settings)}"):
+            broken.run("stdio", **settings)
+
+
 def test_what_cannot_be_a_tool_is_refused_at_once() -> None:
     broken = App("broken")
 
@@ -242,7 +254,9 @@ def test_what_cannot_be_a_tool_is_refused_at_once() -> None:
     def unknown(city: object = object, where: Nowhere = None) -> str:  # type: ignore[name-defined]  # noqa: F821
         return ""
 
-    with pytest.raises(LocalError, match="the tool 'several': arguments come by name"):
+    with pytest.raises(
+        LocalError, match=r"the tool 'several': the parameter \*cities: 'str' must accept a keyword argument"
+    ):
         broken.add_tool(several)
     with pytest.raises(LocalError, match="Nowhere"):
         broken.add_tool(unknown)

@@ -102,7 +102,7 @@ class Resource:
         required = {name for name, parameter in signature.parameters.items() if parameter.default is parameter.empty}
         if missing := required - variables | (variables - {*signature.parameters}):
             raise LocalError(
-                f"{self._description}: the URI variables must be the parameters of the function; they differ in {', '.join(sorted(missing))}"
+                f"{self._description}: URI variables and function parameters differ: {', '.join(sorted(missing))}"
             )
         if absent := self.template.optional & required:
             raise LocalError(

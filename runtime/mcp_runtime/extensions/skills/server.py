@@ -82,7 +82,7 @@ class SkillHandlers:
         content = await WORKER_THREADS.run(self._find, SkillDirectory.content, uri)
         if content is None:
             return None
-        fields: dict[str, Any] = {"uri": uri, "mimeType": content.kind}
+        fields: dict[str, Any] = {"uri": uri, "mimeType": content.mime_type}
         if content.text is None:
             fields["blob"] = base64.b64encode(content.data).decode()
         else:

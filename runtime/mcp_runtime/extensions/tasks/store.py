@@ -96,7 +96,7 @@ class InMemoryTaskStore:
             self._records = {id: stored for id, stored in self._records.items() if stored.expires > now}
         owned = sum(stored.owner == record.owner for stored in self._records.values()) if record.owner else 0
         if len(self._records) >= self._max_tasks or owned >= self._max_tasks_per_owner:
-            raise LocalError(f"there are already {len(self._records)} tasks, {owned} of this user; try again later")
+            raise LocalError(f"there are {len(self._records)} tasks already, {owned} of this user; try again later")
         self._records[record.id] = record
         if record.ttl is not None:
             asyncio.get_running_loop().call_later(record.ttl, self._records.pop, record.id, None)

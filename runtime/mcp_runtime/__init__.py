@@ -7,7 +7,7 @@ from ._lazy import lazy_module
 
 if TYPE_CHECKING:
     from .aio.rate_limit import RateLimit as RateLimit
-    from .app.app import tool as tool
+    from .app.registrations import tool as tool
     from .app.content import AssistantMessage as AssistantMessage
     from .app.content import Audio as Audio
     from .app.content import Image as Image
@@ -112,7 +112,7 @@ __all__ = [
 
 _MODULES = {
     "RateLimit": "aio.rate_limit",
-    "tool": "app.app",
+    "tool": "app.registrations",
     "AssistantMessage": "app.content",
     "Audio": "app.content",
     "Image": "app.content",

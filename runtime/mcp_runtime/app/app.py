@@ -175,7 +175,10 @@ class BaseApp(Registrations, Generic[ServerT]):
 
         Raises LocalError if a mounted app has skills.
         """
-        members: dict[str, Any] = {"lifespan": _lifespan_of(self), "scopes": _scopes_of(self._registry)}
+        members: dict[str, Any] = {
+            "lifespan": _lifespan_of(self._enter_lifespans),
+            "scopes": _scopes_of(self._registry),
+        }
         for kind, names in _HANDLERS_BY_KIND.items():
             if self._declares(kind):
                 members |= {name: _handler(self._registry, name) for name in names}
@@ -289,8 +292,10 @@ def _scopes_of(registry: Registry) -> Callable[[BaseServer, str, Any], Sequence[
     return scopes
 
 
-def _lifespan_of(app: BaseApp[Any]) -> Callable[[BaseServer], AbstractAsyncContextManager[LifespanStates]]:
+def _lifespan_of(
+    enter: Callable[[], AbstractAsyncContextManager[LifespanStates]],
+) -> Callable[[BaseServer], AbstractAsyncContextManager[LifespanStates]]:
     def lifespan(self: BaseServer) -> AbstractAsyncContextManager[LifespanStates]:
-        return app._enter_lifespans()  # pyright: ignore[reportPrivateUsage]
+        return enter()
 
     return lifespan

@@ -11,11 +11,7 @@ from decimal import Decimal, InvalidOperation
 from typing import Any, Final
 
 from ..protocol.models import is_list, is_object
-from .headers import (
-    PARAM_PREFIX,
-    Headers,
-    decode_value,
-)
+from .headers import PARAM_PREFIX, Headers, decode_value
 
 ArgumentPaths = Mapping[str, tuple[str, ...]]
 

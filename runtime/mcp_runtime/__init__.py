@@ -7,11 +7,11 @@ from ._lazy import lazy_module
 
 if TYPE_CHECKING:
     from .aio.rate_limit import RateLimit as RateLimit
-    from .app.registrations import tool as tool
     from .app.content import AssistantMessage as AssistantMessage
     from .app.content import Audio as Audio
     from .app.content import Image as Image
     from .app.content import UserMessage as UserMessage
+    from .app.registrations import tool as tool
     from .app.tools import ToolError as ToolError
     from .bindings.client import negotiate as negotiate
     from .bindings.server import asgi_app as asgi_app

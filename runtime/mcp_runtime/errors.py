@@ -111,9 +111,9 @@ class JSONRPCError(MCPError):
         """Create the error.
 
         Args:
-            code: the JSON-RPC error code; constants are in `mcp_runtime.protocol.jsonrpc`.
-            message: a short description for the peer.
-            data: further JSON information for the peer.
+            code: The JSON-RPC error code; constants are in `mcp_runtime.protocol.jsonrpc`.
+            message: A short description for the peer.
+            data: Further JSON information for the peer.
         """
         super().__init__(message)
         self.code = code

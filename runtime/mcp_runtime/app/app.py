@@ -79,26 +79,27 @@ class BaseApp(Registrations, Generic[ServerT]):
         """Create an app.
 
         Args:
-            name: the name of the server (`serverInfo.name`).
-            instructions: instructions for the model on how to use the server.
-            version: the version of the server (`serverInfo.version`).
-            lifespan: a function that is called with the app and returns an async context manager. The value that it
-                yields is `ctx.state` of the app's functions. It is entered once per server run.
+            name: The name of the server (`serverInfo.name`).
+            instructions: Instructions for the model on how to use the server.
+            version: The version of the server (`serverInfo.version`).
+            lifespan: A function that is called with the app and returns an async context manager. The value that it
+                yields is `ctx.state` of the app's functions. It is entered when serving starts, and exited
+                when it ends.
             coerce: True converts arguments of tools to the types of the hints, such as "5" to 5. By default they are
                 validated strictly. `app.tool(coerce=…)` overrides it for one tool.
-            tool_errors: exception classes whose text a tool result shows to the model, in addition to ToolError. Other
+            tool_errors: Exception classes whose text a tool result shows to the model, in addition to ToolError. Other
                 exceptions are logged, and the result says only that the tool failed.
-            page_size: the maximum number of items in one page of a list result.
-            declare: kinds of lists to declare as capabilities although they are empty at the start: "tools",
+            page_size: The maximum number of items in one page of a list result.
+            declare: Kinds of lists to declare as capabilities although they are empty at the start: "tools",
                 "resources" or "prompts" that are added at run time.
-            capabilities: capabilities to merge into the declared ones, as the JSON object of `ServerCapabilities`.
-            keys: the keys that encrypt `requestState`; pass shared keys if several processes serve the same clients.
+            capabilities: Capabilities to merge into the declared ones, as the JSON object of `ServerCapabilities`.
+            keys: The keys that encrypt `requestState`; pass shared keys if several processes serve the same clients.
                 By default each process creates its own key.
-            rate_limits: the rate limit of each client, by the name of the handler, such as
+            rate_limits: The rate limit of each client, by the name of the handler, such as
                 `{"call_tool": RateLimit(10, burst=50)}`; None removes a default limit.
-            cache_hints: how long clients may cache results, by the name of the handler, such as
+            cache_hints: How long clients may cache results, by the name of the handler, such as
                 `{"list_tools": CacheHint(60, "public")}` (seconds).
-            tasks: the store of the tasks of tools; by default they are stored in memory.
+            tasks: The store of the tasks of tools; by default they are stored in memory.
 
         Raises LocalError if an argument is invalid; some arguments are checked when the server is created.
         """

@@ -19,8 +19,8 @@ class BodyReader:
         """Create a reader.
 
         Args:
-            max_bytes: the limit of one body, in bytes; longer bodies are rejected with 413.
-            seconds: the time limit for one body, in seconds after the head; later bodies are rejected with 408.
+            max_bytes: The limit of one body, in bytes; longer bodies are rejected with 413.
+            seconds: The time limit for one body, in seconds after the head; later bodies are rejected with 408.
         """
         self.max_bytes = max_bytes
         self._digits = len(str(max_bytes))  # A Content-Length with fewer digits is below the limit.

@@ -30,10 +30,10 @@ def parse_request_head(method: str, raw: Raw, policy: OriginPolicy, revisions: S
     """Parse and check the head of a request.
 
     Args:
-        method: the HTTP method.
-        raw: the header fields of the ASGI scope, names in lower case.
-        policy: the allowed values of Host and Origin.
-        revisions: the revisions that the endpoint serves.
+        method: The HTTP method.
+        raw: The header fields of the ASGI scope, names in lower case.
+        policy: The allowed values of Host and Origin.
+        revisions: The revisions that the endpoint serves.
 
     The result has the error to reject the request with, if its head breaks a rule.
     """

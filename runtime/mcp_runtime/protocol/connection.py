@@ -45,6 +45,7 @@ class Connection:
                  "_pending", "_next_id", "_sendable", "_receivable")  # fmt: skip
 
     def __init__(self, revision: Revision, side: Side, local_capabilities: Capabilities) -> None:
+        """Create one side of a new connection, in the first phase of the revision's lifecycle."""
         self.revision = revision
         self.side: Side = side
         self.local_capabilities = local_capabilities

@@ -31,8 +31,8 @@ class VerifiedSkill:
         """Check the entry; this reads nothing from the server.
 
         Args:
-            client: the client to read the files with.
-            entry: the entry of the skill, a model or a dict.
+            client: The client to read the files with.
+            entry: The entry of the skill, a model or a dict.
             dynamic: True accepts a skill that does not list its files; then only the front matter and the total size
                 are verified.
 

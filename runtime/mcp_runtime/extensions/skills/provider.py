@@ -49,8 +49,8 @@ class SkillDirectory:
         """Read and check all skills.
 
         Args:
-            folder: the folder that contains the skills.
-            under: the path between `skill://` and the path in the folder, such as "acme/billing".
+            folder: The folder that contains the skills.
+            under: The path between `skill://` and the path in the folder, such as "acme/billing".
 
         Raises LocalError if the folder has no skills, or an invalid one (see `entry.SkillEntry`).
         """

@@ -41,9 +41,9 @@ class TaskServerMixin(BaseServer):
         """Create a server with tasks.
 
         Args:
-            tasks: the store of the tasks, by default in memory.
-            max_result_bytes: the limit of a serialized task result, in bytes; larger results fail the task.
-            settings: the arguments of the server class.
+            tasks: The store of the tasks, by default in memory.
+            max_result_bytes: The limit of a serialized task result, in bytes; larger results fail the task.
+            settings: The arguments of the server class.
 
         Raises LocalError if the server has no tasks extension.
         """

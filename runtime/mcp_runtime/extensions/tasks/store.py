@@ -78,9 +78,9 @@ class InMemoryTaskStore:
         """Create an empty store.
 
         Args:
-            max_tasks: the maximum number of tasks.
-            max_tasks_per_owner: the maximum number of tasks of one authenticated user.
-            clock: returns the current time in seconds since 1970.
+            max_tasks: The maximum number of tasks.
+            max_tasks_per_owner: The maximum number of tasks of one authenticated user.
+            clock: Returns the current time in seconds since 1970.
         """
         self._max_tasks = max_tasks
         self._max_tasks_per_owner = max_tasks_per_owner

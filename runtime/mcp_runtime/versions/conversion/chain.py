@@ -48,11 +48,11 @@ class Chain:
         """Convert the params of a message.
 
         Args:
-            direction: the direction of the message in the source revision.
-            method: the method of the message.
-            value: the params as parsed JSON; they are not changed in place.
-            report: collects the losses.
-            provided: values of the session that messages of the source do not contain: `client_capabilities`.
+            direction: The direction of the message in the source revision.
+            method: The method of the message.
+            value: The params as parsed JSON; they are not changed in place.
+            report: Collects the losses.
+            provided: Values of the session that messages of the source do not contain: `client_capabilities`.
 
         Raises ConversionError if a rule refuses the message.
         """

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Final
 
+from .asgi import Raw
 from .headers import (
     JSON,
     METHOD,
@@ -17,8 +17,6 @@ from .headers import (
 )
 from .origins import OriginPolicy
 from .server_rules import RequestHead, ServedRevisions, check_method, request_kind
-
-Raw = Sequence[tuple[bytes, bytes]]
 
 _MAX_ENTRIES: Final = 1024  # The cache is cleared when it has this many heads.
 _MAX_CACHED_BYTES: Final = 4096  # Longer heads are not cached, so that unauthenticated clients cannot fill the memory.

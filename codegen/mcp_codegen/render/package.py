@@ -8,18 +8,12 @@ from typing import Any, Final
 import jinja2
 
 from ..conversion.steps import Step
-from ..model.ir import Alias, Ref, Revision
+from ..model.ir import Revision
 from ..paths import Templates
 from .calls import http, method_views, roles
 from .source import GENERATOR, format_module, print_template, template_error
-from .types import (
-    declarations,
-    docstring,
-    is_second_name,
-    literal,
-    render_types,
-    sentence,
-)
+from .sections import arrange, split
+from .types import literal, render_types, second_names
 from .verify import verify_types_module
 
 _TEMPLATES: Final = {
@@ -83,7 +77,6 @@ def render_revision(
         "http": http(revision, tables),
         "constants": [(literal(name), ascii(value)) for name, value in revision.constants.items()],
         "types": declared_types(revision, templates),
-        "second_names": [_second_name(each) for each in revision.types.values() if is_second_name(each)],
     }
     texts = {name: print_template(template, context, templates) for name, template in _TEMPLATES.items()}
     files = {name: format_module(text, f"{revision.id}: {name}") for name, text in texts.items()}
@@ -142,16 +135,11 @@ def render_app(revision: Revision, templates: Templates) -> str | None:
 
 
 def declared_types(revision: Revision, templates: Templates) -> str:
-    """The classes of types.py alone. Raises CodegenError for a template that is broken."""
+    """The declarations of types.py, in order. Raises CodegenError for a template that is broken."""
     try:
-        return declarations(render_types(revision, templates))
+        return arrange(revision, split(render_types(revision, templates)) | second_names(revision))
     except jinja2.TemplateError as fault:
         raise template_error("types", fault) from fault
-
-
-def _second_name(each: Alias) -> dict[str, str]:
-    target = each.type.name if isinstance(each.type, Ref) else "dict[str, Any]"
-    return {"name": each.name, "target": target, "doc": docstring(sentence(each), "") if sentence(each) else ""}
 
 
 def _handshake_fields(revision: Revision) -> list[tuple[str, str]]:

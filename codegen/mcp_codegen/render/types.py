@@ -7,7 +7,6 @@ Python literals afterwards, so that no schema text can become Python syntax.
 
 from __future__ import annotations
 
-import ast
 import re
 import textwrap
 from dataclasses import replace
@@ -93,14 +92,15 @@ def render_types(revision: Revision, templates: Templates) -> str:
     return tokens.unmask(source)
 
 
-def declarations(source: str) -> str:
-    """The classes and aliases, without the imports before them and the calls of model_rebuild after them, which would
-    build at once what is built when it is first used."""
-    body = ast.parse(source).body
-    first = max((node.end_lineno or 0 for node in body if isinstance(node, (ast.Import, ast.ImportFrom))), default=0)
-    lines = source.split("\n")
-    calls = (node.lineno for node in body if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call))
-    return "\n".join(lines[first : next(calls, len(lines) + 1) - 1])
+def second_names(revision: Revision) -> dict[str, str]:
+    """The declarations that datamodel-code-generator does not write, by name."""
+    found: dict[str, str] = {}
+    for each in revision.types.values():
+        if is_second_name(each):
+            target = each.type.name if isinstance(each.type, Ref) else "dict[str, Any]"
+            text = docstring(sentence(each), "") if sentence(each) else ""
+            found[each.name] = f"{each.name}: TypeAlias = {target}\n{text}".strip()
+    return found
 
 
 class _Masker:

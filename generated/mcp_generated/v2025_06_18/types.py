@@ -9,6 +9,8 @@ from mcp_runtime.protocol.models import MISSING, Int, Number, Opt, WireModel, co
 from pydantic import Field
 from typing_extensions import TypeAliasType
 
+# ---- Common Types ----
+
 ProgressToken = TypeAliasType("ProgressToken", str | Int)
 """Names a request in the notifications about its progress."""
 
@@ -63,6 +65,39 @@ RequestId = TypeAliasType("RequestId", str | Int)
 """Ties a response to its request; no two open requests of a side have the same."""
 
 
+EmptyResult: TypeAlias = Result
+"""Says that the request succeeded, and nothing else."""
+
+
+Role = TypeAliasType("Role", Literal["user", "assistant"])
+"""Who speaks: the user or the assistant."""
+
+
+LoggingLevel = TypeAliasType(
+    "LoggingLevel", Literal["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"]
+)
+"""How severe a log message is, from `debug` up to `emergency`, as in syslog."""
+
+
+class Annotations(WireModel):
+    """Hints for the client on whom the data is for and how much it matters."""
+
+    audience: Opt[list[Role]] = None
+    """Whom the data is meant for; both roles may be named."""
+    priority: Annotated[Opt[Number], Field(ge=0, le=1)] = None
+    """How much the data matters, from 0 (can be left out) to 1 (needed)."""
+    last_modified: Annotated[Opt[str], Field(alias="lastModified")] = None
+    """When the data last changed, in ISO 8601."""
+
+
+# ---- JSON-RPC ----
+
+JSONRPCMessage = TypeAliasType(
+    "JSONRPCMessage", "JSONRPCRequest | JSONRPCNotification | JSONRPCResponse | JSONRPCError"
+)
+"""Whatever one side can send the other in one piece."""
+
+
 class JSONRPCRequest(Request):
     """Asks the other side for something; a response with the same id is sent back."""
 
@@ -108,6 +143,9 @@ class JSONRPCError(WireModel):
     """What went wrong."""
 
 
+# ---- notifications/cancelled ----
+
+
 class CancelledNotificationParams(WireModel):
     """Which request is given up, and why."""
 
@@ -124,11 +162,38 @@ class CancelledNotification(WireModel):
     params: CancelledNotificationParams
 
 
-class InitializedNotification(WireModel):
-    """Client tells that it has the server's answer and that the session can begin."""
+# ---- initialize ----
 
-    method: Literal["notifications/initialized"] = const("notifications/initialized")
-    params: Opt[NotificationParams] = None
+
+class InitializeRequestParams(WireModel):
+    """Which revision the client wants, what it can do and which program it is."""
+
+    protocol_version: Annotated[str, Field(alias="protocolVersion")]
+    """The revision that the client wants, the latest it supports."""
+    capabilities: "ClientCapabilities"
+    """What the client can do for the server."""
+    client_info: Annotated["Implementation", Field(alias="clientInfo")]
+    """The client program."""
+
+
+class InitializeRequest(WireModel):
+    """Client opens the session and says which revision it wants and what it can do."""
+
+    method: Literal["initialize"] = const("initialize")
+    params: InitializeRequestParams
+
+
+class InitializeResult(Result):
+    """Which revision the server has settled on, what it can do and which program it is."""
+
+    protocol_version: Annotated[str, Field(alias="protocolVersion")]
+    """The revision to use from now on; a client that does not support it disconnects."""
+    capabilities: "ServerCapabilities"
+    """What the server offers."""
+    server_info: Annotated["Implementation", Field(alias="serverInfo")]
+    """The server program."""
+    instructions: Opt[str] = None
+    """How to make good use of the server, in words that a client may give to the model."""
 
 
 class ClientCapabilitiesRoots(WireModel):
@@ -206,11 +271,27 @@ class Implementation(BaseMetadata):
     version: str
 
 
+# ---- notifications/initialized ----
+
+
+class InitializedNotification(WireModel):
+    """Client tells that it has the server's answer and that the session can begin."""
+
+    method: Literal["notifications/initialized"] = const("notifications/initialized")
+    params: Opt[NotificationParams] = None
+
+
+# ---- ping ----
+
+
 class PingRequest(WireModel):
     """Either side asks whether the other still answers."""
 
     method: Literal["ping"] = const("ping")
     params: Opt[RequestParams] = None
+
+
+# ---- notifications/progress ----
 
 
 class ProgressNotificationParams(WireModel):
@@ -231,6 +312,9 @@ class ProgressNotification(WireModel):
 
     method: Literal["notifications/progress"] = const("notifications/progress")
     params: ProgressNotificationParams
+
+
+# ---- resources/list ----
 
 
 class PaginatedRequestParams(WireModel):
@@ -261,11 +345,63 @@ class ListResourcesRequest(WireModel):
     params: Opt[PaginatedRequestParams] = None
 
 
+class ListResourcesResult(PaginatedResult):
+    """One page of the resources that the server offers."""
+
+    resources: list["Resource"]
+    """The resources of this page."""
+
+
+class Resource(BaseMetadata):
+    """Data that the server lets clients read, such as a file."""
+
+    uri: str
+    """URI of the resource; what it means is up to the server."""
+    description: Opt[str] = None
+    """Says what the resource holds; models may be shown it."""
+    mime_type: Annotated[Opt[str], Field(alias="mimeType")] = None
+    """MIME type of the content, if known."""
+    annotations: Opt[Annotations] = None
+    """Hints for the client on how to use or show it."""
+    size: Opt[Int] = None
+    """Number of bytes before any encoding, if known."""
+    meta: Annotated[Opt[dict[str, Any]], Field(alias="_meta")] = None
+    """Metadata from either side beside the content; the specification reserves some of the keys."""
+
+
+# ---- resources/templates/list ----
+
+
 class ListResourceTemplatesRequest(WireModel):
     """Client asks for one page of the resource templates."""
 
     method: Literal["resources/templates/list"] = const("resources/templates/list")
     params: Opt[PaginatedRequestParams] = None
+
+
+class ListResourceTemplatesResult(PaginatedResult):
+    """One page of the resource templates that the server offers."""
+
+    resource_templates: Annotated[list["ResourceTemplate"], Field(alias="resourceTemplates")]
+    """The resource templates of this page."""
+
+
+class ResourceTemplate(BaseMetadata):
+    """A pattern for the URIs of resources that are not listed one by one."""
+
+    uri_template: Annotated[str, Field(alias="uriTemplate")]
+    """URIs of resources with gaps for variables, written as RFC 6570 says."""
+    description: Opt[str] = None
+    """Says what the resources of this pattern hold; models may be shown it."""
+    mime_type: Annotated[Opt[str], Field(alias="mimeType")] = None
+    """MIME type that all resources of this pattern have; absent if they differ."""
+    annotations: Opt[Annotations] = None
+    """Hints for the client on how to use or show it."""
+    meta: Annotated[Opt[dict[str, Any]], Field(alias="_meta")] = None
+    """Metadata from either side beside the content; the specification reserves some of the keys."""
+
+
+# ---- resources/read ----
 
 
 class ReadResourceRequestParams(WireModel):
@@ -282,11 +418,24 @@ class ReadResourceRequest(WireModel):
     params: ReadResourceRequestParams
 
 
+class ReadResourceResult(Result):
+    """What is in a resource."""
+
+    contents: list["TextResourceContents | BlobResourceContents"]
+    """The content, in several items if the resource has several parts."""
+
+
+# ---- notifications/resources/list_changed ----
+
+
 class ResourceListChangedNotification(WireModel):
     """Server tells that its list of resources has changed."""
 
     method: Literal["notifications/resources/list_changed"] = const("notifications/resources/list_changed")
     params: Opt[NotificationParams] = None
+
+
+# ---- resources/subscribe ----
 
 
 class SubscribeRequestParams(WireModel):
@@ -303,6 +452,9 @@ class SubscribeRequest(WireModel):
     params: SubscribeRequestParams
 
 
+# ---- resources/unsubscribe ----
+
+
 class UnsubscribeRequestParams(WireModel):
     """Which resource to watch no longer."""
 
@@ -317,6 +469,9 @@ class UnsubscribeRequest(WireModel):
     params: UnsubscribeRequestParams
 
 
+# ---- notifications/resources/updated ----
+
+
 class ResourceUpdatedNotificationParams(WireModel):
     """Which resource has changed."""
 
@@ -329,6 +484,9 @@ class ResourceUpdatedNotification(WireModel):
 
     method: Literal["notifications/resources/updated"] = const("notifications/resources/updated")
     params: ResourceUpdatedNotificationParams
+
+
+# ---- Content ----
 
 
 class ResourceContents(WireModel):
@@ -355,11 +513,110 @@ class BlobResourceContents(ResourceContents):
     """The bytes, in base64."""
 
 
+class ResourceLink(Resource):
+    """Points to a resource from a prompt or tool result, without its content."""
+
+    type: Literal["resource_link"] = const("resource_link")
+
+
+class EmbeddedResource(WireModel):
+    """A resource whose content is part of a prompt or tool result."""
+
+    type: Literal["resource"] = const("resource")
+    resource: TextResourceContents | BlobResourceContents
+    """The content, as text or as bytes."""
+    annotations: Opt[Annotations] = None
+    """Hints for the client on how to use or show it."""
+    meta: Annotated[Opt[dict[str, Any]], Field(alias="_meta")] = None
+    """Metadata from either side beside the content; the specification reserves some of the keys."""
+
+
+ContentBlock = TypeAliasType(
+    "ContentBlock",
+    Annotated[
+        "TextContent | ImageContent | AudioContent | ResourceLink | EmbeddedResource", Field(discriminator="type")
+    ],
+)
+"""One piece of content in a prompt or tool result: text, media or a resource."""
+
+
+class TextContent(WireModel):
+    """Text that a model is given or has made."""
+
+    type: Literal["text"] = const("text")
+    text: str
+    annotations: Opt[Annotations] = None
+    """Hints for the client on how to use or show it."""
+    meta: Annotated[Opt[dict[str, Any]], Field(alias="_meta")] = None
+    """Metadata from either side beside the content; the specification reserves some of the keys."""
+
+
+class ImageContent(WireModel):
+    """A picture that a model is given or has made."""
+
+    type: Literal["image"] = const("image")
+    data: str
+    """The picture, in base64."""
+    mime_type: Annotated[str, Field(alias="mimeType")]
+    """MIME type of the data."""
+    annotations: Opt[Annotations] = None
+    """Hints for the client on how to use or show it."""
+    meta: Annotated[Opt[dict[str, Any]], Field(alias="_meta")] = None
+    """Metadata from either side beside the content; the specification reserves some of the keys."""
+
+
+class AudioContent(WireModel):
+    """Sound that a model is given or has made."""
+
+    type: Literal["audio"] = const("audio")
+    data: str
+    """The sound, in base64."""
+    mime_type: Annotated[str, Field(alias="mimeType")]
+    """MIME type of the data."""
+    annotations: Opt[Annotations] = None
+    """Hints for the client on how to use or show it."""
+    meta: Annotated[Opt[dict[str, Any]], Field(alias="_meta")] = None
+    """Metadata from either side beside the content; the specification reserves some of the keys."""
+
+
+# ---- prompts/list ----
+
+
 class ListPromptsRequest(WireModel):
     """Client asks for one page of the prompts."""
 
     method: Literal["prompts/list"] = const("prompts/list")
     params: Opt[PaginatedRequestParams] = None
+
+
+class ListPromptsResult(PaginatedResult):
+    """One page of the prompts that the server offers."""
+
+    prompts: list["Prompt"]
+    """The prompts of this page."""
+
+
+class Prompt(BaseMetadata):
+    """A prompt that the server offers, with the arguments it takes."""
+
+    description: Opt[str] = None
+    """Says what the prompt is for."""
+    arguments: Opt[list["PromptArgument"]] = None
+    """The arguments that can be filled in."""
+    meta: Annotated[Opt[dict[str, Any]], Field(alias="_meta")] = None
+    """Metadata from either side beside the content; the specification reserves some of the keys."""
+
+
+class PromptArgument(BaseMetadata):
+    """One argument that a prompt takes."""
+
+    description: Opt[str] = None
+    """Says what it is for, in words for people."""
+    required: Opt[bool] = None
+    """Whether a value must be given; not if absent."""
+
+
+# ---- prompts/get ----
 
 
 class GetPromptRequestParams(WireModel):
@@ -378,17 +635,25 @@ class GetPromptRequest(WireModel):
     params: GetPromptRequestParams
 
 
-class PromptArgument(BaseMetadata):
-    """One argument that a prompt takes."""
+class GetPromptResult(Result):
+    """The messages of a prompt, ready for the model."""
 
     description: Opt[str] = None
     """Says what it is for, in words for people."""
-    required: Opt[bool] = None
-    """Whether a value must be given; not if absent."""
+    messages: list["PromptMessage"]
+    """The prompt itself, in order."""
 
 
-Role = TypeAliasType("Role", Literal["user", "assistant"])
-"""Who speaks: the user or the assistant."""
+class PromptMessage(WireModel):
+    """One message of a prompt."""
+
+    role: Role
+    """Who says it."""
+    content: ContentBlock
+    """What the message says."""
+
+
+# ---- notifications/prompts/list_changed ----
 
 
 class PromptListChangedNotification(WireModel):
@@ -398,6 +663,9 @@ class PromptListChangedNotification(WireModel):
     params: Opt[NotificationParams] = None
 
 
+# ---- tools/list ----
+
+
 class ListToolsRequest(WireModel):
     """Client asks for one page of the tools."""
 
@@ -405,27 +673,11 @@ class ListToolsRequest(WireModel):
     params: Opt[PaginatedRequestParams] = None
 
 
-class CallToolRequestParams(WireModel):
-    """Which tool to run, and with which arguments."""
+class ListToolsResult(PaginatedResult):
+    """One page of the tools that the server offers."""
 
-    name: str
-    """The tool to run."""
-    arguments: Opt[dict[str, Any]] = None
-    """Values by argument name, as the tool's `inputSchema` wants them."""
-
-
-class CallToolRequest(WireModel):
-    """Client asks the server to run a tool."""
-
-    method: Literal["tools/call"] = const("tools/call")
-    params: CallToolRequestParams
-
-
-class ToolListChangedNotification(WireModel):
-    """Server tells that its list of tools has changed."""
-
-    method: Literal["notifications/tools/list_changed"] = const("notifications/tools/list_changed")
-    params: Opt[NotificationParams] = None
+    tools: list["Tool"]
+    """The tools of this page."""
 
 
 class ToolAnnotations(WireModel):
@@ -478,60 +730,150 @@ class Tool(BaseMetadata):
     """Metadata from either side beside the content; the specification reserves some of the keys."""
 
 
-LoggingLevel = TypeAliasType(
-    "LoggingLevel", Literal["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"]
+# ---- tools/call ----
+
+
+class CallToolResult(Result):
+    """What a tool call gave, or why the tool failed."""
+
+    content: list[ContentBlock]
+    """The result for a model to read, or a description of the error if `isError` is set."""
+    structured_content: Annotated[Opt[dict[str, Any]], Field(alias="structuredContent")] = None
+    """The result for a program to read, as the tool's `outputSchema` describes it."""
+    is_error: Annotated[Opt[bool], Field(alias="isError")] = None
+    """Whether the tool itself failed, which `content` then explains; false if absent."""
+
+
+class CallToolRequestParams(WireModel):
+    """Which tool to run, and with which arguments."""
+
+    name: str
+    """The tool to run."""
+    arguments: Opt[dict[str, Any]] = None
+    """Values by argument name, as the tool's `inputSchema` wants them."""
+
+
+class CallToolRequest(WireModel):
+    """Client asks the server to run a tool."""
+
+    method: Literal["tools/call"] = const("tools/call")
+    params: CallToolRequestParams
+
+
+# ---- notifications/tools/list_changed ----
+
+
+class ToolListChangedNotification(WireModel):
+    """Server tells that its list of tools has changed."""
+
+    method: Literal["notifications/tools/list_changed"] = const("notifications/tools/list_changed")
+    params: Opt[NotificationParams] = None
+
+
+# ---- logging/setLevel ----
+
+
+class SetLevelRequestParams(WireModel):
+    """From which level on to send log messages."""
+
+    level: LoggingLevel
+    """The lowest level to send; everything more severe is sent as well."""
+
+
+class SetLevelRequest(WireModel):
+    """Client says from which level on it wants log messages."""
+
+    method: Literal["logging/setLevel"] = const("logging/setLevel")
+    params: SetLevelRequestParams
+
+
+# ---- notifications/message ----
+
+
+class LoggingMessageNotificationParams(WireModel):
+    """One log message, with its level and where it comes from."""
+
+    level: LoggingLevel
+    """How severe the message is."""
+    logger: Opt[str] = None
+    """The part of the server that logs."""
+    data: Any
+    """What is logged: a text, or any other JSON value."""
+
+
+class LoggingMessageNotification(WireModel):
+    """Server sends the client a log message."""
+
+    method: Literal["notifications/message"] = const("notifications/message")
+    params: LoggingMessageNotificationParams
+
+
+# ---- sampling/createMessage ----
+
+
+class CreateMessageRequestParams(WireModel):
+    """The conversation so far, and how the model should go on."""
+
+    messages: list["SamplingMessage"]
+    """The conversation so far, in order."""
+    model_preferences_: Annotated[Opt["ModelPreferences"], Field(alias="modelPreferences")] = None
+    """Which kind of model suits; the client may choose another."""
+    system_prompt: Annotated[Opt[str], Field(alias="systemPrompt")] = None
+    """What the model should be told at the start; the client may change it or leave it out."""
+    include_context: Annotated[Opt[Literal["none", "thisServer", "allServers"]], Field(alias="includeContext")] = None
+    """Which servers' context the client should add to the prompt; `none` if absent."""
+    temperature: Opt[Number] = None
+    """How freely the model picks its words; more is freer, and the scale is the model's own."""
+    max_tokens: Annotated[Int, Field(alias="maxTokens")]
+    """How many tokens the model may write at most; the client may settle for fewer."""
+    stop_sequences: Annotated[Opt[list[str]], Field(alias="stopSequences")] = None
+    """Texts that make the model stop as soon as it writes one of them."""
+    metadata: Opt[dict[str, Any]] = None
+    """Handed on to the provider of the model, who defines what may be in it."""
+
+
+class CreateMessageRequest(WireModel):
+    """Server asks for a message written by the client's model."""
+
+    method: Literal["sampling/createMessage"] = const("sampling/createMessage")
+    params: CreateMessageRequestParams
+
+
+SamplingMessageContentBlock = TypeAliasType(
+    "SamplingMessageContentBlock", Annotated[TextContent | ImageContent | AudioContent, Field(discriminator="type")]
 )
-"""How severe a log message is, from `debug` up to `emergency`, as in syslog."""
+"""One piece of content in a conversation with the client's model."""
 
 
-class Annotations(WireModel):
-    """Hints for the client on whom the data is for and how much it matters."""
+class SamplingMessage(WireModel):
+    """One message of a conversation with the client's model."""
 
-    audience: Opt[list[Role]] = None
-    """Whom the data is meant for; both roles may be named."""
-    priority: Annotated[Opt[Number], Field(ge=0, le=1)] = None
-    """How much the data matters, from 0 (can be left out) to 1 (needed)."""
-    last_modified: Annotated[Opt[str], Field(alias="lastModified")] = None
-    """When the data last changed, in ISO 8601."""
+    role: Role
+    """Who says it."""
+    content: SamplingMessageContentBlock
+    """What the message says."""
 
 
-class TextContent(WireModel):
-    """Text that a model is given or has made."""
+class CreateMessageResult(Result, SamplingMessage):
+    """The message that the client's model wrote."""
 
-    type: Literal["text"] = const("text")
-    text: str
-    annotations: Opt[Annotations] = None
-    """Hints for the client on how to use or show it."""
-    meta: Annotated[Opt[dict[str, Any]], Field(alias="_meta")] = None
-    """Metadata from either side beside the content; the specification reserves some of the keys."""
+    model: str
+    """Name of the model that wrote the message."""
+    stop_reason: Annotated[Opt[str], Field(alias="stopReason")] = None
+    """Why the model stopped, if known: `endTurn`, `stopSequence`, `maxTokens` or another."""
 
 
-class ImageContent(WireModel):
-    """A picture that a model is given or has made."""
+class ModelPreferences(WireModel):
+    """Which kind of model suits the server; the client makes the choice."""
 
-    type: Literal["image"] = const("image")
-    data: str
-    """The picture, in base64."""
-    mime_type: Annotated[str, Field(alias="mimeType")]
-    """MIME type of the data."""
-    annotations: Opt[Annotations] = None
-    """Hints for the client on how to use or show it."""
-    meta: Annotated[Opt[dict[str, Any]], Field(alias="_meta")] = None
-    """Metadata from either side beside the content; the specification reserves some of the keys."""
-
-
-class AudioContent(WireModel):
-    """Sound that a model is given or has made."""
-
-    type: Literal["audio"] = const("audio")
-    data: str
-    """The sound, in base64."""
-    mime_type: Annotated[str, Field(alias="mimeType")]
-    """MIME type of the data."""
-    annotations: Opt[Annotations] = None
-    """Hints for the client on how to use or show it."""
-    meta: Annotated[Opt[dict[str, Any]], Field(alias="_meta")] = None
-    """Metadata from either side beside the content; the specification reserves some of the keys."""
+    hints: Opt[list["ModelHint"]] = None
+    """Models that would suit, the best first; they count more than the priorities."""
+    cost_priority: Annotated[Opt[Number], Field(alias="costPriority", ge=0, le=1)] = None
+    """How much a low price matters, from 0 (not at all) to 1 (above all)."""
+    speed_priority: Annotated[Opt[Number], Field(alias="speedPriority", ge=0, le=1)] = None
+    """How much a quick answer matters, from 0 (not at all) to 1 (above all)."""
+    intelligence_priority: Annotated[Opt[Number], Field(alias="intelligencePriority", ge=0, le=1)] = None
+    """How much ability matters, from 0 (not at all) to 1 (above all)."""
 
 
 class ModelHint(WireModel):
@@ -539,6 +881,9 @@ class ModelHint(WireModel):
 
     name: Opt[str] = None
     """Part of a model's name; the client may take a comparable model of another provider."""
+
+
+# ---- completion/complete ----
 
 
 class CompletionArgument(WireModel):
@@ -555,6 +900,24 @@ class CompletionContext(WireModel):
 
     arguments: Opt[dict[str, str]] = None
     """Values already chosen for other arguments, by name."""
+
+
+class CompleteRequestParams(WireModel):
+    """Which argument to complete, and of which prompt or resource template."""
+
+    ref: Annotated["PromptReference | ResourceTemplateReference", Field(discriminator="type")]
+    """The prompt or resource template that the argument belongs to."""
+    argument: CompletionArgument
+    """The argument to complete."""
+    context: Opt[CompletionContext] = None
+    """What else is known and may narrow down the suggestions."""
+
+
+class CompleteRequest(WireModel):
+    """Client asks how what the user has typed for an argument could go on."""
+
+    method: Literal["completion/complete"] = const("completion/complete")
+    params: CompleteRequestParams
 
 
 class Completion(WireModel):
@@ -589,11 +952,21 @@ class PromptReference(BaseMetadata):
     type: Literal["ref/prompt"] = const("ref/prompt")
 
 
+# ---- roots/list ----
+
+
 class ListRootsRequest(WireModel):
     """Server asks which directories and files it is meant to work on."""
 
     method: Literal["roots/list"] = const("roots/list")
     params: Opt[RequestParams] = None
+
+
+class ListRootsResult(Result):
+    """The directories and files that the server is meant to work on."""
+
+    roots: list["Root"]
+    """All roots; there are no pages."""
 
 
 class Root(WireModel):
@@ -607,11 +980,49 @@ class Root(WireModel):
     """Metadata from either side beside the content; the specification reserves some of the keys."""
 
 
+# ---- notifications/roots/list_changed ----
+
+
 class RootsListChangedNotification(WireModel):
     """Client tells that its list of roots has changed; the server may then ask for it again."""
 
     method: Literal["notifications/roots/list_changed"] = const("notifications/roots/list_changed")
     params: Opt[NotificationParams] = None
+
+
+# ---- elicitation/create ----
+
+
+class RequestedSchema(WireModel):
+    """The form that the user fills in: flat, with simple fields only."""
+
+    type: Literal["object"] = const("object")
+    properties: dict[str, "PrimitiveSchemaDefinition"]
+    """The form's fields, by name."""
+    required: Opt[list[str]] = None
+    """Names of the properties that must be there."""
+
+
+class ElicitRequestParams(WireModel):
+    """What the user is asked, and how the answer is to be given."""
+
+    message: str
+    """Tells the user what is asked for."""
+    requested_schema: Annotated[RequestedSchema, Field(alias="requestedSchema")]
+    """The form to fill in."""
+
+
+class ElicitRequest(WireModel):
+    """Server asks the user for input, by way of the client."""
+
+    method: Literal["elicitation/create"] = const("elicitation/create")
+    params: ElicitRequestParams
+
+
+PrimitiveSchemaDefinition = TypeAliasType(
+    "PrimitiveSchemaDefinition", "StringSchema | NumberSchema | BooleanSchema | EnumSchema"
+)
+"""What a form field can be: text, a number, yes or no, or a choice."""
 
 
 class StringSchema(WireModel):
@@ -680,223 +1091,7 @@ class ElicitResult(Result):
     """The filled-in values by field name; only after a form was accepted."""
 
 
-ClientNotification = TypeAliasType(
-    "ClientNotification",
-    Annotated[
-        CancelledNotification | ProgressNotification | InitializedNotification | RootsListChangedNotification,
-        Field(discriminator="method"),
-    ],
-)
-"""Any notification that a client sends."""
-
-
-JSONRPCMessage = TypeAliasType("JSONRPCMessage", JSONRPCRequest | JSONRPCNotification | JSONRPCResponse | JSONRPCError)
-"""Whatever one side can send the other in one piece."""
-
-
-class InitializeRequestParams(WireModel):
-    """Which revision the client wants, what it can do and which program it is."""
-
-    protocol_version: Annotated[str, Field(alias="protocolVersion")]
-    """The revision that the client wants, the latest it supports."""
-    capabilities: ClientCapabilities
-    """What the client can do for the server."""
-    client_info: Annotated[Implementation, Field(alias="clientInfo")]
-    """The client program."""
-
-
-class InitializeRequest(WireModel):
-    """Client opens the session and says which revision it wants and what it can do."""
-
-    method: Literal["initialize"] = const("initialize")
-    params: InitializeRequestParams
-
-
-class InitializeResult(Result):
-    """Which revision the server has settled on, what it can do and which program it is."""
-
-    protocol_version: Annotated[str, Field(alias="protocolVersion")]
-    """The revision to use from now on; a client that does not support it disconnects."""
-    capabilities: ServerCapabilities
-    """What the server offers."""
-    server_info: Annotated[Implementation, Field(alias="serverInfo")]
-    """The server program."""
-    instructions: Opt[str] = None
-    """How to make good use of the server, in words that a client may give to the model."""
-
-
-class ReadResourceResult(Result):
-    """What is in a resource."""
-
-    contents: list[TextResourceContents | BlobResourceContents]
-    """The content, in several items if the resource has several parts."""
-
-
-class Resource(BaseMetadata):
-    """Data that the server lets clients read, such as a file."""
-
-    uri: str
-    """URI of the resource; what it means is up to the server."""
-    description: Opt[str] = None
-    """Says what the resource holds; models may be shown it."""
-    mime_type: Annotated[Opt[str], Field(alias="mimeType")] = None
-    """MIME type of the content, if known."""
-    annotations: Opt[Annotations] = None
-    """Hints for the client on how to use or show it."""
-    size: Opt[Int] = None
-    """Number of bytes before any encoding, if known."""
-    meta: Annotated[Opt[dict[str, Any]], Field(alias="_meta")] = None
-    """Metadata from either side beside the content; the specification reserves some of the keys."""
-
-
-class ResourceTemplate(BaseMetadata):
-    """A pattern for the URIs of resources that are not listed one by one."""
-
-    uri_template: Annotated[str, Field(alias="uriTemplate")]
-    """URIs of resources with gaps for variables, written as RFC 6570 says."""
-    description: Opt[str] = None
-    """Says what the resources of this pattern hold; models may be shown it."""
-    mime_type: Annotated[Opt[str], Field(alias="mimeType")] = None
-    """MIME type that all resources of this pattern have; absent if they differ."""
-    annotations: Opt[Annotations] = None
-    """Hints for the client on how to use or show it."""
-    meta: Annotated[Opt[dict[str, Any]], Field(alias="_meta")] = None
-    """Metadata from either side beside the content; the specification reserves some of the keys."""
-
-
-class Prompt(BaseMetadata):
-    """A prompt that the server offers, with the arguments it takes."""
-
-    description: Opt[str] = None
-    """Says what the prompt is for."""
-    arguments: Opt[list[PromptArgument]] = None
-    """The arguments that can be filled in."""
-    meta: Annotated[Opt[dict[str, Any]], Field(alias="_meta")] = None
-    """Metadata from either side beside the content; the specification reserves some of the keys."""
-
-
-class ResourceLink(Resource):
-    """Points to a resource from a prompt or tool result, without its content."""
-
-    type: Literal["resource_link"] = const("resource_link")
-
-
-class EmbeddedResource(WireModel):
-    """A resource whose content is part of a prompt or tool result."""
-
-    type: Literal["resource"] = const("resource")
-    resource: TextResourceContents | BlobResourceContents
-    """The content, as text or as bytes."""
-    annotations: Opt[Annotations] = None
-    """Hints for the client on how to use or show it."""
-    meta: Annotated[Opt[dict[str, Any]], Field(alias="_meta")] = None
-    """Metadata from either side beside the content; the specification reserves some of the keys."""
-
-
-class ListToolsResult(PaginatedResult):
-    """One page of the tools that the server offers."""
-
-    tools: list[Tool]
-    """The tools of this page."""
-
-
-class SetLevelRequestParams(WireModel):
-    """From which level on to send log messages."""
-
-    level: LoggingLevel
-    """The lowest level to send; everything more severe is sent as well."""
-
-
-class SetLevelRequest(WireModel):
-    """Client says from which level on it wants log messages."""
-
-    method: Literal["logging/setLevel"] = const("logging/setLevel")
-    params: SetLevelRequestParams
-
-
-class LoggingMessageNotificationParams(WireModel):
-    """One log message, with its level and where it comes from."""
-
-    level: LoggingLevel
-    """How severe the message is."""
-    logger: Opt[str] = None
-    """The part of the server that logs."""
-    data: Any
-    """What is logged: a text, or any other JSON value."""
-
-
-class LoggingMessageNotification(WireModel):
-    """Server sends the client a log message."""
-
-    method: Literal["notifications/message"] = const("notifications/message")
-    params: LoggingMessageNotificationParams
-
-
-SamplingMessageContentBlock = TypeAliasType(
-    "SamplingMessageContentBlock", Annotated[TextContent | ImageContent | AudioContent, Field(discriminator="type")]
-)
-"""One piece of content in a conversation with the client's model."""
-
-
-class SamplingMessage(WireModel):
-    """One message of a conversation with the client's model."""
-
-    role: Role
-    """Who says it."""
-    content: SamplingMessageContentBlock
-    """What the message says."""
-
-
-ContentBlock = TypeAliasType(
-    "ContentBlock",
-    Annotated[TextContent | ImageContent | AudioContent | ResourceLink | EmbeddedResource, Field(discriminator="type")],
-)
-"""One piece of content in a prompt or tool result: text, media or a resource."""
-
-
-class ModelPreferences(WireModel):
-    """Which kind of model suits the server; the client makes the choice."""
-
-    hints: Opt[list[ModelHint]] = None
-    """Models that would suit, the best first; they count more than the priorities."""
-    cost_priority: Annotated[Opt[Number], Field(alias="costPriority", ge=0, le=1)] = None
-    """How much a low price matters, from 0 (not at all) to 1 (above all)."""
-    speed_priority: Annotated[Opt[Number], Field(alias="speedPriority", ge=0, le=1)] = None
-    """How much a quick answer matters, from 0 (not at all) to 1 (above all)."""
-    intelligence_priority: Annotated[Opt[Number], Field(alias="intelligencePriority", ge=0, le=1)] = None
-    """How much ability matters, from 0 (not at all) to 1 (above all)."""
-
-
-class CompleteRequestParams(WireModel):
-    """Which argument to complete, and of which prompt or resource template."""
-
-    ref: Annotated[PromptReference | ResourceTemplateReference, Field(discriminator="type")]
-    """The prompt or resource template that the argument belongs to."""
-    argument: CompletionArgument
-    """The argument to complete."""
-    context: Opt[CompletionContext] = None
-    """What else is known and may narrow down the suggestions."""
-
-
-class CompleteRequest(WireModel):
-    """Client asks how what the user has typed for an argument could go on."""
-
-    method: Literal["completion/complete"] = const("completion/complete")
-    params: CompleteRequestParams
-
-
-class ListRootsResult(Result):
-    """The directories and files that the server is meant to work on."""
-
-    roots: list[Root]
-    """All roots; there are no pages."""
-
-
-PrimitiveSchemaDefinition = TypeAliasType(
-    "PrimitiveSchemaDefinition", StringSchema | NumberSchema | BooleanSchema | EnumSchema
-)
-"""What a form field can be: text, a number, yes or no, or a choice."""
-
+# ---- Other types ----
 
 ClientRequest = TypeAliasType(
     "ClientRequest",
@@ -920,6 +1115,27 @@ ClientRequest = TypeAliasType(
 """Any request that a client sends."""
 
 
+ClientNotification = TypeAliasType(
+    "ClientNotification",
+    Annotated[
+        CancelledNotification | ProgressNotification | InitializedNotification | RootsListChangedNotification,
+        Field(discriminator="method"),
+    ],
+)
+"""Any notification that a client sends."""
+
+
+ClientResult = TypeAliasType("ClientResult", Result | CreateMessageResult | ListRootsResult | ElicitResult)
+"""Any result that a client sends."""
+
+
+ServerRequest = TypeAliasType(
+    "ServerRequest",
+    Annotated[PingRequest | CreateMessageRequest | ListRootsRequest | ElicitRequest, Field(discriminator="method")],
+)
+"""Any request that a server sends."""
+
+
 ServerNotification = TypeAliasType(
     "ServerNotification",
     Annotated[
@@ -936,130 +1152,6 @@ ServerNotification = TypeAliasType(
 """Any notification that a server sends."""
 
 
-class ListResourcesResult(PaginatedResult):
-    """One page of the resources that the server offers."""
-
-    resources: list[Resource]
-    """The resources of this page."""
-
-
-class ListResourceTemplatesResult(PaginatedResult):
-    """One page of the resource templates that the server offers."""
-
-    resource_templates: Annotated[list[ResourceTemplate], Field(alias="resourceTemplates")]
-    """The resource templates of this page."""
-
-
-class ListPromptsResult(PaginatedResult):
-    """One page of the prompts that the server offers."""
-
-    prompts: list[Prompt]
-    """The prompts of this page."""
-
-
-class PromptMessage(WireModel):
-    """One message of a prompt."""
-
-    role: Role
-    """Who says it."""
-    content: ContentBlock
-    """What the message says."""
-
-
-class CallToolResult(Result):
-    """What a tool call gave, or why the tool failed."""
-
-    content: list[ContentBlock]
-    """The result for a model to read, or a description of the error if `isError` is set."""
-    structured_content: Annotated[Opt[dict[str, Any]], Field(alias="structuredContent")] = None
-    """The result for a program to read, as the tool's `outputSchema` describes it."""
-    is_error: Annotated[Opt[bool], Field(alias="isError")] = None
-    """Whether the tool itself failed, which `content` then explains; false if absent."""
-
-
-class CreateMessageRequestParams(WireModel):
-    """The conversation so far, and how the model should go on."""
-
-    messages: list[SamplingMessage]
-    """The conversation so far, in order."""
-    model_preferences_: Annotated[Opt[ModelPreferences], Field(alias="modelPreferences")] = None
-    """Which kind of model suits; the client may choose another."""
-    system_prompt: Annotated[Opt[str], Field(alias="systemPrompt")] = None
-    """What the model should be told at the start; the client may change it or leave it out."""
-    include_context: Annotated[Opt[Literal["none", "thisServer", "allServers"]], Field(alias="includeContext")] = None
-    """Which servers' context the client should add to the prompt; `none` if absent."""
-    temperature: Opt[Number] = None
-    """How freely the model picks its words; more is freer, and the scale is the model's own."""
-    max_tokens: Annotated[Int, Field(alias="maxTokens")]
-    """How many tokens the model may write at most; the client may settle for fewer."""
-    stop_sequences: Annotated[Opt[list[str]], Field(alias="stopSequences")] = None
-    """Texts that make the model stop as soon as it writes one of them."""
-    metadata: Opt[dict[str, Any]] = None
-    """Handed on to the provider of the model, who defines what may be in it."""
-
-
-class CreateMessageRequest(WireModel):
-    """Server asks for a message written by the client's model."""
-
-    method: Literal["sampling/createMessage"] = const("sampling/createMessage")
-    params: CreateMessageRequestParams
-
-
-class CreateMessageResult(Result, SamplingMessage):
-    """The message that the client's model wrote."""
-
-    model: str
-    """Name of the model that wrote the message."""
-    stop_reason: Annotated[Opt[str], Field(alias="stopReason")] = None
-    """Why the model stopped, if known: `endTurn`, `stopSequence`, `maxTokens` or another."""
-
-
-class RequestedSchema(WireModel):
-    """The form that the user fills in: flat, with simple fields only."""
-
-    type: Literal["object"] = const("object")
-    properties: dict[str, PrimitiveSchemaDefinition]
-    """The form's fields, by name."""
-    required: Opt[list[str]] = None
-    """Names of the properties that must be there."""
-
-
-class ElicitRequestParams(WireModel):
-    """What the user is asked, and how the answer is to be given."""
-
-    message: str
-    """Tells the user what is asked for."""
-    requested_schema: Annotated[RequestedSchema, Field(alias="requestedSchema")]
-    """The form to fill in."""
-
-
-class ElicitRequest(WireModel):
-    """Server asks the user for input, by way of the client."""
-
-    method: Literal["elicitation/create"] = const("elicitation/create")
-    params: ElicitRequestParams
-
-
-ClientResult = TypeAliasType("ClientResult", Result | CreateMessageResult | ListRootsResult | ElicitResult)
-"""Any result that a client sends."""
-
-
-ServerRequest = TypeAliasType(
-    "ServerRequest",
-    Annotated[PingRequest | CreateMessageRequest | ListRootsRequest | ElicitRequest, Field(discriminator="method")],
-)
-"""Any request that a server sends."""
-
-
-class GetPromptResult(Result):
-    """The messages of a prompt, ready for the model."""
-
-    description: Opt[str] = None
-    """Says what it is for, in words for people."""
-    messages: list[PromptMessage]
-    """The prompt itself, in order."""
-
-
 ServerResult = TypeAliasType(
     "ServerResult",
     Result
@@ -1074,6 +1166,3 @@ ServerResult = TypeAliasType(
     | ListToolsResult,
 )
 """Any result that a server sends."""
-
-EmptyResult: TypeAlias = Result
-"""Says that the request succeeded, and nothing else."""

@@ -9,6 +9,8 @@ from mcp_runtime.protocol.models import MISSING, Int, Number, Opt, WireModel, co
 from pydantic import Field
 from typing_extensions import TypeAliasType
 
+# ---- Common Types ----
+
 ProgressToken = TypeAliasType("ProgressToken", str | Int)
 """Names a request in the notifications about its progress."""
 
@@ -29,6 +31,13 @@ class RequestParams(WireModel):
 
     meta: Annotated[Opt[RequestMetaObject], Field(alias="_meta")] = None
     """Metadata of the request, such as the token that asks for progress notifications."""
+
+
+class TaskAugmentedRequestParams(RequestParams):
+    """What the params of requests that can be run as tasks have in common."""
+
+    task: Opt["TaskMetadata"] = None
+    """Asks for the request to be run as a task, and says how."""
 
 
 class Request(WireModel):
@@ -74,6 +83,78 @@ RequestId = TypeAliasType("RequestId", str | Int)
 """Ties a response to its request; no two open requests of a side have the same."""
 
 
+class URLElicitationRequiredErrorObjectData(WireModel):
+    """What the user has to do before the request can succeed."""
+
+    elicitations: list["ElicitRequestURLParams"]
+    """The elicitations that the user has to go through."""
+
+
+class URLElicitationRequiredErrorObject(WireModel):
+    """Says that the user has to visit a URL first; code -32042."""
+
+    code: Literal[-32042] = const(-32042)
+    """Number for the kind of error; negative where JSON-RPC or MCP defines it."""
+    message: str
+    """What went wrong, in one short sentence."""
+    data: URLElicitationRequiredErrorObjectData
+    """What the user has to do first."""
+
+
+class URLElicitationRequiredError(WireModel):
+    """The response to a request for which the user has to visit a URL first."""
+
+    jsonrpc: Literal["2.0"] = const("2.0")
+    id: Opt[RequestId] = None
+    """The request that failed; absent if its id could not be read."""
+    error: URLElicitationRequiredErrorObject
+    """What went wrong."""
+
+
+EmptyResult: TypeAlias = Result
+"""Says that the request succeeded, and nothing else."""
+
+
+class Icon(WireModel):
+    """An image to show next to a name, with what it is suited for."""
+
+    src: str
+    """Where the image is: on the web (HTTP or HTTPS), or in the URI itself (`data:`, in base64)."""
+    mime_type: Annotated[Opt[str], Field(alias="mimeType")] = None
+    """MIME type of the image, for when the one from `src` is missing or too general."""
+    sizes: Opt[list[str]] = None
+    """Pixel sizes it is suited for, such as `48x48`, or `any` if it scales; all sizes if absent."""
+    theme: Opt[Literal["light", "dark"]] = None
+    """Whether the background that it is drawn for is `light` or `dark`; any if absent."""
+
+
+Role = TypeAliasType("Role", Literal["user", "assistant"])
+"""Who speaks: the user or the assistant."""
+
+
+LoggingLevel = TypeAliasType(
+    "LoggingLevel", Literal["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"]
+)
+"""How severe a log message is, from `debug` up to `emergency`, as in syslog."""
+
+
+class Annotations(WireModel):
+    """Hints for the client on whom the data is for and how much it matters."""
+
+    audience: Opt[list[Role]] = None
+    """Whom the data is meant for; both roles may be named."""
+    priority: Annotated[Opt[Number], Field(ge=0, le=1)] = None
+    """How much the data matters, from 0 (can be left out) to 1 (needed)."""
+    last_modified: Annotated[Opt[str], Field(alias="lastModified")] = None
+    """When the data last changed, in ISO 8601."""
+
+
+# ---- JSON-RPC ----
+
+JSONRPCMessage = TypeAliasType("JSONRPCMessage", "JSONRPCRequest | JSONRPCNotification | JSONRPCResponse")
+"""Whatever one side can send the other in one piece."""
+
+
 class JSONRPCRequest(Request):
     """Asks the other side for something; a response with the same id is sent back."""
 
@@ -112,6 +193,9 @@ JSONRPCResponse = TypeAliasType("JSONRPCResponse", JSONRPCResultResponse | JSONR
 """Answers the request that has the same id."""
 
 
+# ---- notifications/cancelled ----
+
+
 class CancelledNotificationParams(NotificationParams):
     """Which request is given up, and why."""
 
@@ -129,12 +213,41 @@ class CancelledNotification(WireModel):
     jsonrpc: Literal["2.0"] = const("2.0")
 
 
-class InitializedNotification(WireModel):
-    """Client tells that it has the server's answer and that the session can begin."""
+# ---- initialize ----
 
-    method: Literal["notifications/initialized"] = const("notifications/initialized")
-    params: Opt[NotificationParams] = None
+
+class InitializeRequestParams(RequestParams):
+    """Which revision the client wants, what it can do and which program it is."""
+
+    protocol_version: Annotated[str, Field(alias="protocolVersion")]
+    """The revision that the client wants, the latest it supports."""
+    capabilities: "ClientCapabilities"
+    """What the client can do for the server."""
+    client_info: Annotated["Implementation", Field(alias="clientInfo")]
+    """The client program."""
+
+
+class InitializeRequest(WireModel):
+    """Client opens the session and says which revision it wants and what it can do."""
+
+    method: Literal["initialize"] = const("initialize")
+    params: InitializeRequestParams
     jsonrpc: Literal["2.0"] = const("2.0")
+    id: RequestId
+    """Chosen by the side that asks, repeated by the side that responds."""
+
+
+class InitializeResult(Result):
+    """Which revision the server has settled on, what it can do and which program it is."""
+
+    protocol_version: Annotated[str, Field(alias="protocolVersion")]
+    """The revision to use from now on; a client that does not support it disconnects."""
+    capabilities: "ServerCapabilities"
+    """What the server offers."""
+    server_info: Annotated["Implementation", Field(alias="serverInfo")]
+    """The server program."""
+    instructions: Opt[str] = None
+    """How to make good use of the server, in words that a client may give to the model."""
 
 
 class ClientCapabilitiesRoots(WireModel):
@@ -278,19 +391,6 @@ class ServerCapabilities(WireModel):
     """Present if requests can be run as tasks."""
 
 
-class Icon(WireModel):
-    """An image to show next to a name, with what it is suited for."""
-
-    src: str
-    """Where the image is: on the web (HTTP or HTTPS), or in the URI itself (`data:`, in base64)."""
-    mime_type: Annotated[Opt[str], Field(alias="mimeType")] = None
-    """MIME type of the image, for when the one from `src` is missing or too general."""
-    sizes: Opt[list[str]] = None
-    """Pixel sizes it is suited for, such as `48x48`, or `any` if it scales; all sizes if absent."""
-    theme: Opt[Literal["light", "dark"]] = None
-    """Whether the background that it is drawn for is `light` or `dark`; any if absent."""
-
-
 class Icons(WireModel):
     """What things that can have icons have in common."""
 
@@ -317,6 +417,20 @@ class Implementation(BaseMetadata, Icons):
     """The program's website."""
 
 
+# ---- notifications/initialized ----
+
+
+class InitializedNotification(WireModel):
+    """Client tells that it has the server's answer and that the session can begin."""
+
+    method: Literal["notifications/initialized"] = const("notifications/initialized")
+    params: Opt[NotificationParams] = None
+    jsonrpc: Literal["2.0"] = const("2.0")
+
+
+# ---- ping ----
+
+
 class PingRequest(WireModel):
     """Either side asks whether the other still answers."""
 
@@ -325,6 +439,9 @@ class PingRequest(WireModel):
     jsonrpc: Literal["2.0"] = const("2.0")
     id: RequestId
     """Chosen by the side that asks, repeated by the side that responds."""
+
+
+# ---- notifications/progress ----
 
 
 class ProgressNotificationParams(NotificationParams):
@@ -346,6 +463,9 @@ class ProgressNotification(WireModel):
     method: Literal["notifications/progress"] = const("notifications/progress")
     params: ProgressNotificationParams
     jsonrpc: Literal["2.0"] = const("2.0")
+
+
+# ---- resources/list ----
 
 
 class PaginatedRequestParams(RequestParams):
@@ -382,6 +502,33 @@ class ListResourcesRequest(WireModel):
     """Chosen by the side that asks, repeated by the side that responds."""
 
 
+class ListResourcesResult(PaginatedResult):
+    """One page of the resources that the server offers."""
+
+    resources: list["Resource"]
+    """The resources of this page."""
+
+
+class Resource(BaseMetadata, Icons):
+    """Data that the server lets clients read, such as a file."""
+
+    uri: str
+    """URI of the resource; what it means is up to the server."""
+    description: Opt[str] = None
+    """Says what the resource holds; models may be shown it."""
+    mime_type: Annotated[Opt[str], Field(alias="mimeType")] = None
+    """MIME type of the content, if known."""
+    annotations: Opt[Annotations] = None
+    """Hints for the client on how to use or show it."""
+    size: Opt[Int] = None
+    """Number of bytes before any encoding, if known."""
+    meta: Annotated[Opt[dict[str, Any]], Field(alias="_meta")] = None
+    """Metadata from either side beside the content; the specification reserves some of the keys."""
+
+
+# ---- resources/templates/list ----
+
+
 class ListResourceTemplatesRequest(WireModel):
     """Client asks for one page of the resource templates."""
 
@@ -390,6 +537,31 @@ class ListResourceTemplatesRequest(WireModel):
     jsonrpc: Literal["2.0"] = const("2.0")
     id: RequestId
     """Chosen by the side that asks, repeated by the side that responds."""
+
+
+class ListResourceTemplatesResult(PaginatedResult):
+    """One page of the resource templates that the server offers."""
+
+    resource_templates: Annotated[list["ResourceTemplate"], Field(alias="resourceTemplates")]
+    """The resource templates of this page."""
+
+
+class ResourceTemplate(BaseMetadata, Icons):
+    """A pattern for the URIs of resources that are not listed one by one."""
+
+    uri_template: Annotated[str, Field(alias="uriTemplate")]
+    """URIs of resources with gaps for variables, written as RFC 6570 says."""
+    description: Opt[str] = None
+    """Says what the resources of this pattern hold; models may be shown it."""
+    mime_type: Annotated[Opt[str], Field(alias="mimeType")] = None
+    """MIME type that all resources of this pattern have; absent if they differ."""
+    annotations: Opt[Annotations] = None
+    """Hints for the client on how to use or show it."""
+    meta: Annotated[Opt[dict[str, Any]], Field(alias="_meta")] = None
+    """Metadata from either side beside the content; the specification reserves some of the keys."""
+
+
+# ---- resources/read ----
 
 
 class ResourceRequestParams(RequestParams):
@@ -413,12 +585,25 @@ class ReadResourceRequest(WireModel):
     """Chosen by the side that asks, repeated by the side that responds."""
 
 
+class ReadResourceResult(Result):
+    """What is in a resource."""
+
+    contents: list["TextResourceContents | BlobResourceContents"]
+    """The content, in several items if the resource has several parts."""
+
+
+# ---- notifications/resources/list_changed ----
+
+
 class ResourceListChangedNotification(WireModel):
     """Server tells that its list of resources has changed."""
 
     method: Literal["notifications/resources/list_changed"] = const("notifications/resources/list_changed")
     params: Opt[NotificationParams] = None
     jsonrpc: Literal["2.0"] = const("2.0")
+
+
+# ---- resources/subscribe ----
 
 
 class SubscribeRequestParams(ResourceRequestParams):
@@ -435,6 +620,9 @@ class SubscribeRequest(WireModel):
     """Chosen by the side that asks, repeated by the side that responds."""
 
 
+# ---- resources/unsubscribe ----
+
+
 class UnsubscribeRequestParams(ResourceRequestParams):
     """Which resource to watch no longer."""
 
@@ -447,6 +635,9 @@ class UnsubscribeRequest(WireModel):
     jsonrpc: Literal["2.0"] = const("2.0")
     id: RequestId
     """Chosen by the side that asks, repeated by the side that responds."""
+
+
+# ---- notifications/resources/updated ----
 
 
 class ResourceUpdatedNotificationParams(NotificationParams):
@@ -462,6 +653,9 @@ class ResourceUpdatedNotification(WireModel):
     method: Literal["notifications/resources/updated"] = const("notifications/resources/updated")
     params: ResourceUpdatedNotificationParams
     jsonrpc: Literal["2.0"] = const("2.0")
+
+
+# ---- Content ----
 
 
 class ResourceContents(WireModel):
@@ -488,6 +682,75 @@ class BlobResourceContents(ResourceContents):
     """The bytes, in base64."""
 
 
+class ResourceLink(Resource):
+    """Points to a resource from a prompt or tool result, without its content."""
+
+    type: Literal["resource_link"] = const("resource_link")
+
+
+class EmbeddedResource(WireModel):
+    """A resource whose content is part of a prompt or tool result."""
+
+    type: Literal["resource"] = const("resource")
+    resource: TextResourceContents | BlobResourceContents
+    """The content, as text or as bytes."""
+    annotations: Opt[Annotations] = None
+    """Hints for the client on how to use or show it."""
+    meta: Annotated[Opt[dict[str, Any]], Field(alias="_meta")] = None
+    """Metadata from either side beside the content; the specification reserves some of the keys."""
+
+
+ContentBlock = TypeAliasType(
+    "ContentBlock",
+    Annotated[
+        "TextContent | ImageContent | AudioContent | ResourceLink | EmbeddedResource", Field(discriminator="type")
+    ],
+)
+"""One piece of content in a prompt or tool result: text, media or a resource."""
+
+
+class TextContent(WireModel):
+    """Text that a model is given or has made."""
+
+    type: Literal["text"] = const("text")
+    text: str
+    annotations: Opt[Annotations] = None
+    """Hints for the client on how to use or show it."""
+    meta: Annotated[Opt[dict[str, Any]], Field(alias="_meta")] = None
+    """Metadata from either side beside the content; the specification reserves some of the keys."""
+
+
+class ImageContent(WireModel):
+    """A picture that a model is given or has made."""
+
+    type: Literal["image"] = const("image")
+    data: str
+    """The picture, in base64."""
+    mime_type: Annotated[str, Field(alias="mimeType")]
+    """MIME type of the data."""
+    annotations: Opt[Annotations] = None
+    """Hints for the client on how to use or show it."""
+    meta: Annotated[Opt[dict[str, Any]], Field(alias="_meta")] = None
+    """Metadata from either side beside the content; the specification reserves some of the keys."""
+
+
+class AudioContent(WireModel):
+    """Sound that a model is given or has made."""
+
+    type: Literal["audio"] = const("audio")
+    data: str
+    """The sound, in base64."""
+    mime_type: Annotated[str, Field(alias="mimeType")]
+    """MIME type of the data."""
+    annotations: Opt[Annotations] = None
+    """Hints for the client on how to use or show it."""
+    meta: Annotated[Opt[dict[str, Any]], Field(alias="_meta")] = None
+    """Metadata from either side beside the content; the specification reserves some of the keys."""
+
+
+# ---- prompts/list ----
+
+
 class ListPromptsRequest(WireModel):
     """Client asks for one page of the prompts."""
 
@@ -496,6 +759,36 @@ class ListPromptsRequest(WireModel):
     jsonrpc: Literal["2.0"] = const("2.0")
     id: RequestId
     """Chosen by the side that asks, repeated by the side that responds."""
+
+
+class ListPromptsResult(PaginatedResult):
+    """One page of the prompts that the server offers."""
+
+    prompts: list["Prompt"]
+    """The prompts of this page."""
+
+
+class Prompt(BaseMetadata, Icons):
+    """A prompt that the server offers, with the arguments it takes."""
+
+    description: Opt[str] = None
+    """Says what the prompt is for."""
+    arguments: Opt[list["PromptArgument"]] = None
+    """The arguments that can be filled in."""
+    meta: Annotated[Opt[dict[str, Any]], Field(alias="_meta")] = None
+    """Metadata from either side beside the content; the specification reserves some of the keys."""
+
+
+class PromptArgument(BaseMetadata):
+    """One argument that a prompt takes."""
+
+    description: Opt[str] = None
+    """Says what it is for, in words for people."""
+    required: Opt[bool] = None
+    """Whether a value must be given; not if absent."""
+
+
+# ---- prompts/get ----
 
 
 class GetPromptRequestParams(RequestParams):
@@ -517,17 +810,25 @@ class GetPromptRequest(WireModel):
     """Chosen by the side that asks, repeated by the side that responds."""
 
 
-class PromptArgument(BaseMetadata):
-    """One argument that a prompt takes."""
+class GetPromptResult(Result):
+    """The messages of a prompt, ready for the model."""
 
     description: Opt[str] = None
     """Says what it is for, in words for people."""
-    required: Opt[bool] = None
-    """Whether a value must be given; not if absent."""
+    messages: list["PromptMessage"]
+    """The prompt itself, in order."""
 
 
-Role = TypeAliasType("Role", Literal["user", "assistant"])
-"""Who speaks: the user or the assistant."""
+class PromptMessage(WireModel):
+    """One message of a prompt."""
+
+    role: Role
+    """Who says it."""
+    content: ContentBlock
+    """What the message says."""
+
+
+# ---- notifications/prompts/list_changed ----
 
 
 class PromptListChangedNotification(WireModel):
@@ -536,6 +837,9 @@ class PromptListChangedNotification(WireModel):
     method: Literal["notifications/prompts/list_changed"] = const("notifications/prompts/list_changed")
     params: Opt[NotificationParams] = None
     jsonrpc: Literal["2.0"] = const("2.0")
+
+
+# ---- tools/list ----
 
 
 class ListToolsRequest(WireModel):
@@ -548,12 +852,11 @@ class ListToolsRequest(WireModel):
     """Chosen by the side that asks, repeated by the side that responds."""
 
 
-class ToolListChangedNotification(WireModel):
-    """Server tells that its list of tools has changed."""
+class ListToolsResult(PaginatedResult):
+    """One page of the tools that the server offers."""
 
-    method: Literal["notifications/tools/list_changed"] = const("notifications/tools/list_changed")
-    params: Opt[NotificationParams] = None
-    jsonrpc: Literal["2.0"] = const("2.0")
+    tools: list["Tool"]
+    """The tools of this page."""
 
 
 class ToolAnnotations(WireModel):
@@ -619,6 +922,52 @@ class Tool(BaseMetadata, Icons):
     """Metadata from either side beside the content; the specification reserves some of the keys."""
 
 
+# ---- tools/call ----
+
+
+class CallToolResult(Result):
+    """What a tool call gave, or why the tool failed."""
+
+    content: list[ContentBlock]
+    """The result for a model to read, or a description of the error if `isError` is set."""
+    structured_content: Annotated[Opt[dict[str, Any]], Field(alias="structuredContent")] = None
+    """The result for a program to read, as the tool's `outputSchema` describes it."""
+    is_error: Annotated[Opt[bool], Field(alias="isError")] = None
+    """Whether the tool itself failed, which `content` then explains; false if absent."""
+
+
+class CallToolRequestParams(TaskAugmentedRequestParams):
+    """Which tool to run, and with which arguments."""
+
+    name: str
+    """The tool to run."""
+    arguments: Opt[dict[str, Any]] = None
+    """Values by argument name, as the tool's `inputSchema` wants them."""
+
+
+class CallToolRequest(WireModel):
+    """Client asks the server to run a tool."""
+
+    method: Literal["tools/call"] = const("tools/call")
+    params: CallToolRequestParams
+    jsonrpc: Literal["2.0"] = const("2.0")
+    id: RequestId
+    """Chosen by the side that asks, repeated by the side that responds."""
+
+
+# ---- notifications/tools/list_changed ----
+
+
+class ToolListChangedNotification(WireModel):
+    """Server tells that its list of tools has changed."""
+
+    method: Literal["notifications/tools/list_changed"] = const("notifications/tools/list_changed")
+    params: Opt[NotificationParams] = None
+    jsonrpc: Literal["2.0"] = const("2.0")
+
+
+# ---- tasks ----
+
 TaskStatus = TypeAliasType("TaskStatus", Literal["working", "input_required", "completed", "failed", "cancelled"])
 """How far a task is; `completed`, `failed` and `cancelled` are final."""
 
@@ -663,6 +1012,9 @@ class CreateTaskResult(Result):
     """The task that was made for the request."""
 
 
+# ---- tasks/get ----
+
+
 class GetTaskRequestParams(WireModel):
     """Which task to look up."""
 
@@ -682,6 +1034,9 @@ class GetTaskRequest(WireModel):
 
 class GetTaskResult(Result, Task):
     """The task as it is now."""
+
+
+# ---- tasks/result ----
 
 
 class GetTaskPayloadRequestParams(WireModel):
@@ -705,6 +1060,9 @@ class GetTaskPayloadResult(Result):
     """What the request that ran as a task gave, in the form which that request's result has."""
 
 
+# ---- tasks/cancel ----
+
+
 class CancelTaskRequestParams(WireModel):
     """Which task to stop."""
 
@@ -726,6 +1084,9 @@ class CancelTaskResult(Result, Task):
     """The task as it is after it was stopped."""
 
 
+# ---- tasks/list ----
+
+
 class ListTasksRequest(WireModel):
     """The requestor asks for one page of its tasks."""
 
@@ -743,6 +1104,9 @@ class ListTasksResult(PaginatedResult):
     """The tasks of this page."""
 
 
+# ---- notifications/tasks/status ----
+
+
 class TaskStatusNotificationParams(NotificationParams, Task):
     """The task with its new status."""
 
@@ -755,10 +1119,74 @@ class TaskStatusNotification(WireModel):
     jsonrpc: Literal["2.0"] = const("2.0")
 
 
-LoggingLevel = TypeAliasType(
-    "LoggingLevel", Literal["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"]
-)
-"""How severe a log message is, from `debug` up to `emergency`, as in syslog."""
+# ---- logging/setLevel ----
+
+
+class SetLevelRequestParams(RequestParams):
+    """From which level on to send log messages."""
+
+    level: LoggingLevel
+    """The lowest level to send; everything more severe is sent as well."""
+
+
+class SetLevelRequest(WireModel):
+    """Client says from which level on it wants log messages."""
+
+    method: Literal["logging/setLevel"] = const("logging/setLevel")
+    params: SetLevelRequestParams
+    jsonrpc: Literal["2.0"] = const("2.0")
+    id: RequestId
+    """Chosen by the side that asks, repeated by the side that responds."""
+
+
+# ---- notifications/message ----
+
+
+class LoggingMessageNotificationParams(NotificationParams):
+    """One log message, with its level and where it comes from."""
+
+    level: LoggingLevel
+    """How severe the message is."""
+    logger: Opt[str] = None
+    """The part of the server that logs."""
+    data: Any
+    """What is logged: a text, or any other JSON value."""
+
+
+class LoggingMessageNotification(WireModel):
+    """Server sends the client a log message."""
+
+    method: Literal["notifications/message"] = const("notifications/message")
+    params: LoggingMessageNotificationParams
+    jsonrpc: Literal["2.0"] = const("2.0")
+
+
+# ---- sampling/createMessage ----
+
+
+class CreateMessageRequestParams(TaskAugmentedRequestParams):
+    """The conversation so far, and how the model should go on."""
+
+    messages: list["SamplingMessage"]
+    """The conversation so far, in order."""
+    model_preferences_: Annotated[Opt["ModelPreferences"], Field(alias="modelPreferences")] = None
+    """Which kind of model suits; the client may choose another."""
+    system_prompt: Annotated[Opt[str], Field(alias="systemPrompt")] = None
+    """What the model should be told at the start; the client may change it or leave it out."""
+    include_context: Annotated[Opt[Literal["none", "thisServer", "allServers"]], Field(alias="includeContext")] = None
+    """Which servers' context the client should add to the prompt; `none` if absent."""
+    temperature: Opt[Number] = None
+    """How freely the model picks its words; more is freer, and the scale is the model's own."""
+    max_tokens: Annotated[Int, Field(alias="maxTokens")]
+    """How many tokens the model may write at most; the client may settle for fewer."""
+    stop_sequences: Annotated[Opt[list[str]], Field(alias="stopSequences")] = None
+    """Texts that make the model stop as soon as it writes one of them."""
+    metadata: Opt[dict[str, Any]] = None
+    """Handed on to the provider of the model, who defines what may be in it."""
+    tools: Opt[list[Tool]] = None
+    """What the model can use; only for clients with the capability `sampling.tools`."""
+    tool_choice: Annotated[Opt["ToolChoice"], Field(alias="toolChoice")] = None
+    """Whether the model may, must or must not use the tools; it may if absent."""
 
 
 class ToolChoice(WireModel):
@@ -768,54 +1196,43 @@ class ToolChoice(WireModel):
     """`auto`: the model decides, also if absent; `required`: it uses a tool; `none`: it uses no tool."""
 
 
-class Annotations(WireModel):
-    """Hints for the client on whom the data is for and how much it matters."""
+class CreateMessageRequest(WireModel):
+    """Server asks for a message written by the client's model."""
 
-    audience: Opt[list[Role]] = None
-    """Whom the data is meant for; both roles may be named."""
-    priority: Annotated[Opt[Number], Field(ge=0, le=1)] = None
-    """How much the data matters, from 0 (can be left out) to 1 (needed)."""
-    last_modified: Annotated[Opt[str], Field(alias="lastModified")] = None
-    """When the data last changed, in ISO 8601."""
+    method: Literal["sampling/createMessage"] = const("sampling/createMessage")
+    params: CreateMessageRequestParams
+    jsonrpc: Literal["2.0"] = const("2.0")
+    id: RequestId
+    """Chosen by the side that asks, repeated by the side that responds."""
 
 
-class TextContent(WireModel):
-    """Text that a model is given or has made."""
+class SamplingMessage(WireModel):
+    """One message of a conversation with the client's model."""
 
-    type: Literal["text"] = const("text")
-    text: str
-    annotations: Opt[Annotations] = None
-    """Hints for the client on how to use or show it."""
+    role: Role
+    """Who says it."""
+    content: "SamplingMessageContentBlock | list[SamplingMessageContentBlock]"
+    """What the message says."""
     meta: Annotated[Opt[dict[str, Any]], Field(alias="_meta")] = None
     """Metadata from either side beside the content; the specification reserves some of the keys."""
 
 
-class ImageContent(WireModel):
-    """A picture that a model is given or has made."""
+class CreateMessageResult(Result, SamplingMessage):
+    """The message that the client's model wrote."""
 
-    type: Literal["image"] = const("image")
-    data: str
-    """The picture, in base64."""
-    mime_type: Annotated[str, Field(alias="mimeType")]
-    """MIME type of the data."""
-    annotations: Opt[Annotations] = None
-    """Hints for the client on how to use or show it."""
-    meta: Annotated[Opt[dict[str, Any]], Field(alias="_meta")] = None
-    """Metadata from either side beside the content; the specification reserves some of the keys."""
+    model: str
+    """Name of the model that wrote the message."""
+    stop_reason: Annotated[Opt[str], Field(alias="stopReason")] = None
+    """Why the model stopped, if known: `endTurn`, `stopSequence`, `maxTokens` or another."""
 
 
-class AudioContent(WireModel):
-    """Sound that a model is given or has made."""
-
-    type: Literal["audio"] = const("audio")
-    data: str
-    """The sound, in base64."""
-    mime_type: Annotated[str, Field(alias="mimeType")]
-    """MIME type of the data."""
-    annotations: Opt[Annotations] = None
-    """Hints for the client on how to use or show it."""
-    meta: Annotated[Opt[dict[str, Any]], Field(alias="_meta")] = None
-    """Metadata from either side beside the content; the specification reserves some of the keys."""
+SamplingMessageContentBlock = TypeAliasType(
+    "SamplingMessageContentBlock",
+    Annotated[
+        "TextContent | ImageContent | AudioContent | ToolUseContent | ToolResultContent", Field(discriminator="type")
+    ],
+)
+"""One piece of content in a conversation with the client's model."""
 
 
 class ToolUseContent(WireModel):
@@ -832,11 +1249,43 @@ class ToolUseContent(WireModel):
     """Metadata; to be kept when the content is sent again, so that caches still match."""
 
 
+class ToolResultContent(WireModel):
+    """What a tool gave, handed back to the model that used it."""
+
+    type: Literal["tool_result"] = const("tool_result")
+    tool_use_id: Annotated[str, Field(alias="toolUseId")]
+    """The `id` of the ToolUseContent that this is the result of."""
+    content: list[ContentBlock]
+    """What the tool gave, in the form of a tool call's `content`."""
+    structured_content: Annotated[Opt[dict[str, Any]], Field(alias="structuredContent")] = None
+    """What the tool gave, for a program to read, as its `outputSchema` describes it."""
+    is_error: Annotated[Opt[bool], Field(alias="isError")] = None
+    """Whether the tool itself failed, which `content` then explains; false if absent."""
+    meta: Annotated[Opt[dict[str, Any]], Field(alias="_meta")] = None
+    """Metadata; to be kept when the content is sent again, so that caches still match."""
+
+
+class ModelPreferences(WireModel):
+    """Which kind of model suits the server; the client makes the choice."""
+
+    hints: Opt[list["ModelHint"]] = None
+    """Models that would suit, the best first; they count more than the priorities."""
+    cost_priority: Annotated[Opt[Number], Field(alias="costPriority", ge=0, le=1)] = None
+    """How much a low price matters, from 0 (not at all) to 1 (above all)."""
+    speed_priority: Annotated[Opt[Number], Field(alias="speedPriority", ge=0, le=1)] = None
+    """How much a quick answer matters, from 0 (not at all) to 1 (above all)."""
+    intelligence_priority: Annotated[Opt[Number], Field(alias="intelligencePriority", ge=0, le=1)] = None
+    """How much ability matters, from 0 (not at all) to 1 (above all)."""
+
+
 class ModelHint(WireModel):
     """Describes a model that would suit the server."""
 
     name: Opt[str] = None
     """Part of a model's name; the client may take a comparable model of another provider."""
+
+
+# ---- completion/complete ----
 
 
 class CompletionArgument(WireModel):
@@ -853,6 +1302,27 @@ class CompletionContext(WireModel):
 
     arguments: Opt[dict[str, str]] = None
     """Values already chosen for other arguments, by name."""
+
+
+class CompleteRequestParams(RequestParams):
+    """Which argument to complete, and of which prompt or resource template."""
+
+    ref: Annotated["PromptReference | ResourceTemplateReference", Field(discriminator="type")]
+    """The prompt or resource template that the argument belongs to."""
+    argument: CompletionArgument
+    """The argument to complete."""
+    context: Opt[CompletionContext] = None
+    """What else is known and may narrow down the suggestions."""
+
+
+class CompleteRequest(WireModel):
+    """Client asks how what the user has typed for an argument could go on."""
+
+    method: Literal["completion/complete"] = const("completion/complete")
+    params: CompleteRequestParams
+    jsonrpc: Literal["2.0"] = const("2.0")
+    id: RequestId
+    """Chosen by the side that asks, repeated by the side that responds."""
 
 
 class Completion(WireModel):
@@ -887,6 +1357,9 @@ class PromptReference(BaseMetadata):
     type: Literal["ref/prompt"] = const("ref/prompt")
 
 
+# ---- roots/list ----
+
+
 class ListRootsRequest(WireModel):
     """Server asks which directories and files it is meant to work on."""
 
@@ -895,6 +1368,13 @@ class ListRootsRequest(WireModel):
     jsonrpc: Literal["2.0"] = const("2.0")
     id: RequestId
     """Chosen by the side that asks, repeated by the side that responds."""
+
+
+class ListRootsResult(Result):
+    """The directories and files that the server is meant to work on."""
+
+    roots: list["Root"]
+    """All roots; there are no pages."""
 
 
 class Root(WireModel):
@@ -908,12 +1388,74 @@ class Root(WireModel):
     """Metadata from either side beside the content; the specification reserves some of the keys."""
 
 
+# ---- notifications/roots/list_changed ----
+
+
 class RootsListChangedNotification(WireModel):
     """Client tells that its list of roots has changed; the server may then ask for it again."""
 
     method: Literal["notifications/roots/list_changed"] = const("notifications/roots/list_changed")
     params: Opt[NotificationParams] = None
     jsonrpc: Literal["2.0"] = const("2.0")
+
+
+# ---- elicitation/create ----
+
+
+class RequestedSchema(WireModel):
+    """The form that the user fills in: flat, with simple fields only."""
+
+    schema_: Annotated[Opt[str], Field(alias="$schema")] = None
+    """URI of the JSON Schema dialect; 2020-12 if absent."""
+    type: Literal["object"] = const("object")
+    properties: dict[str, "PrimitiveSchemaDefinition"]
+    """The form's fields, by name."""
+    required: Opt[list[str]] = None
+    """Names of the properties that must be there."""
+
+
+class ElicitRequestFormParams(TaskAugmentedRequestParams):
+    """A message and a form for the user to fill in; not for secrets."""
+
+    mode: Opt[Literal["form"]] = None
+    """Says that the user fills in a form; so does leaving it out."""
+    message: str
+    """Tells the user what is asked for."""
+    requested_schema: Annotated[RequestedSchema, Field(alias="requestedSchema")]
+    """The form to fill in."""
+
+
+class ElicitRequestURLParams(TaskAugmentedRequestParams):
+    """A message and a page that the user is to visit."""
+
+    mode: Literal["url"] = const("url")
+    """Says that the user visits a URL."""
+    message: str
+    """Tells the user what the visit is for."""
+    elicitation_id: Annotated[str, Field(alias="elicitationId")]
+    """Names the elicitation, for when the server tells that it is done; unique within the server."""
+    url: str
+    """The page that the user is to visit."""
+
+
+ElicitRequestParams = TypeAliasType("ElicitRequestParams", ElicitRequestFormParams | ElicitRequestURLParams)
+"""What the user is asked, and how the answer is to be given."""
+
+
+class ElicitRequest(WireModel):
+    """Server asks the user for input, by way of the client."""
+
+    method: Literal["elicitation/create"] = const("elicitation/create")
+    params: ElicitRequestParams
+    jsonrpc: Literal["2.0"] = const("2.0")
+    id: RequestId
+    """Chosen by the side that asks, repeated by the side that responds."""
+
+
+PrimitiveSchemaDefinition = TypeAliasType(
+    "PrimitiveSchemaDefinition", "StringSchema | NumberSchema | BooleanSchema | EnumSchema"
+)
+"""What a form field can be: text, a number, yes or no, or a choice."""
 
 
 class StringSchema(WireModel):
@@ -1092,6 +1634,9 @@ class ElicitResult(Result):
     """The filled-in values by field name; only after a form was accepted."""
 
 
+# ---- notifications/elicitation/complete ----
+
+
 class ElicitationCompleteNotificationParams(WireModel):
     """Which elicitation is done."""
 
@@ -1107,277 +1652,7 @@ class ElicitationCompleteNotification(WireModel):
     jsonrpc: Literal["2.0"] = const("2.0")
 
 
-ClientNotification = TypeAliasType(
-    "ClientNotification",
-    Annotated[
-        CancelledNotification
-        | ProgressNotification
-        | InitializedNotification
-        | RootsListChangedNotification
-        | TaskStatusNotification,
-        Field(discriminator="method"),
-    ],
-)
-"""Any notification that a client sends."""
-
-
-JSONRPCMessage = TypeAliasType("JSONRPCMessage", JSONRPCRequest | JSONRPCNotification | JSONRPCResponse)
-"""Whatever one side can send the other in one piece."""
-
-
-class TaskAugmentedRequestParams(RequestParams):
-    """What the params of requests that can be run as tasks have in common."""
-
-    task: Opt[TaskMetadata] = None
-    """Asks for the request to be run as a task, and says how."""
-
-
-class InitializeRequestParams(RequestParams):
-    """Which revision the client wants, what it can do and which program it is."""
-
-    protocol_version: Annotated[str, Field(alias="protocolVersion")]
-    """The revision that the client wants, the latest it supports."""
-    capabilities: ClientCapabilities
-    """What the client can do for the server."""
-    client_info: Annotated[Implementation, Field(alias="clientInfo")]
-    """The client program."""
-
-
-class InitializeRequest(WireModel):
-    """Client opens the session and says which revision it wants and what it can do."""
-
-    method: Literal["initialize"] = const("initialize")
-    params: InitializeRequestParams
-    jsonrpc: Literal["2.0"] = const("2.0")
-    id: RequestId
-    """Chosen by the side that asks, repeated by the side that responds."""
-
-
-class InitializeResult(Result):
-    """Which revision the server has settled on, what it can do and which program it is."""
-
-    protocol_version: Annotated[str, Field(alias="protocolVersion")]
-    """The revision to use from now on; a client that does not support it disconnects."""
-    capabilities: ServerCapabilities
-    """What the server offers."""
-    server_info: Annotated[Implementation, Field(alias="serverInfo")]
-    """The server program."""
-    instructions: Opt[str] = None
-    """How to make good use of the server, in words that a client may give to the model."""
-
-
-class ReadResourceResult(Result):
-    """What is in a resource."""
-
-    contents: list[TextResourceContents | BlobResourceContents]
-    """The content, in several items if the resource has several parts."""
-
-
-class Resource(BaseMetadata, Icons):
-    """Data that the server lets clients read, such as a file."""
-
-    uri: str
-    """URI of the resource; what it means is up to the server."""
-    description: Opt[str] = None
-    """Says what the resource holds; models may be shown it."""
-    mime_type: Annotated[Opt[str], Field(alias="mimeType")] = None
-    """MIME type of the content, if known."""
-    annotations: Opt[Annotations] = None
-    """Hints for the client on how to use or show it."""
-    size: Opt[Int] = None
-    """Number of bytes before any encoding, if known."""
-    meta: Annotated[Opt[dict[str, Any]], Field(alias="_meta")] = None
-    """Metadata from either side beside the content; the specification reserves some of the keys."""
-
-
-class ResourceTemplate(BaseMetadata, Icons):
-    """A pattern for the URIs of resources that are not listed one by one."""
-
-    uri_template: Annotated[str, Field(alias="uriTemplate")]
-    """URIs of resources with gaps for variables, written as RFC 6570 says."""
-    description: Opt[str] = None
-    """Says what the resources of this pattern hold; models may be shown it."""
-    mime_type: Annotated[Opt[str], Field(alias="mimeType")] = None
-    """MIME type that all resources of this pattern have; absent if they differ."""
-    annotations: Opt[Annotations] = None
-    """Hints for the client on how to use or show it."""
-    meta: Annotated[Opt[dict[str, Any]], Field(alias="_meta")] = None
-    """Metadata from either side beside the content; the specification reserves some of the keys."""
-
-
-class Prompt(BaseMetadata, Icons):
-    """A prompt that the server offers, with the arguments it takes."""
-
-    description: Opt[str] = None
-    """Says what the prompt is for."""
-    arguments: Opt[list[PromptArgument]] = None
-    """The arguments that can be filled in."""
-    meta: Annotated[Opt[dict[str, Any]], Field(alias="_meta")] = None
-    """Metadata from either side beside the content; the specification reserves some of the keys."""
-
-
-class ResourceLink(Resource):
-    """Points to a resource from a prompt or tool result, without its content."""
-
-    type: Literal["resource_link"] = const("resource_link")
-
-
-class EmbeddedResource(WireModel):
-    """A resource whose content is part of a prompt or tool result."""
-
-    type: Literal["resource"] = const("resource")
-    resource: TextResourceContents | BlobResourceContents
-    """The content, as text or as bytes."""
-    annotations: Opt[Annotations] = None
-    """Hints for the client on how to use or show it."""
-    meta: Annotated[Opt[dict[str, Any]], Field(alias="_meta")] = None
-    """Metadata from either side beside the content; the specification reserves some of the keys."""
-
-
-class ListToolsResult(PaginatedResult):
-    """One page of the tools that the server offers."""
-
-    tools: list[Tool]
-    """The tools of this page."""
-
-
-class CallToolRequestParams(TaskAugmentedRequestParams):
-    """Which tool to run, and with which arguments."""
-
-    name: str
-    """The tool to run."""
-    arguments: Opt[dict[str, Any]] = None
-    """Values by argument name, as the tool's `inputSchema` wants them."""
-
-
-class CallToolRequest(WireModel):
-    """Client asks the server to run a tool."""
-
-    method: Literal["tools/call"] = const("tools/call")
-    params: CallToolRequestParams
-    jsonrpc: Literal["2.0"] = const("2.0")
-    id: RequestId
-    """Chosen by the side that asks, repeated by the side that responds."""
-
-
-class SetLevelRequestParams(RequestParams):
-    """From which level on to send log messages."""
-
-    level: LoggingLevel
-    """The lowest level to send; everything more severe is sent as well."""
-
-
-class SetLevelRequest(WireModel):
-    """Client says from which level on it wants log messages."""
-
-    method: Literal["logging/setLevel"] = const("logging/setLevel")
-    params: SetLevelRequestParams
-    jsonrpc: Literal["2.0"] = const("2.0")
-    id: RequestId
-    """Chosen by the side that asks, repeated by the side that responds."""
-
-
-class LoggingMessageNotificationParams(NotificationParams):
-    """One log message, with its level and where it comes from."""
-
-    level: LoggingLevel
-    """How severe the message is."""
-    logger: Opt[str] = None
-    """The part of the server that logs."""
-    data: Any
-    """What is logged: a text, or any other JSON value."""
-
-
-class LoggingMessageNotification(WireModel):
-    """Server sends the client a log message."""
-
-    method: Literal["notifications/message"] = const("notifications/message")
-    params: LoggingMessageNotificationParams
-    jsonrpc: Literal["2.0"] = const("2.0")
-
-
-ContentBlock = TypeAliasType(
-    "ContentBlock",
-    Annotated[TextContent | ImageContent | AudioContent | ResourceLink | EmbeddedResource, Field(discriminator="type")],
-)
-"""One piece of content in a prompt or tool result: text, media or a resource."""
-
-
-class ToolResultContent(WireModel):
-    """What a tool gave, handed back to the model that used it."""
-
-    type: Literal["tool_result"] = const("tool_result")
-    tool_use_id: Annotated[str, Field(alias="toolUseId")]
-    """The `id` of the ToolUseContent that this is the result of."""
-    content: list[ContentBlock]
-    """What the tool gave, in the form of a tool call's `content`."""
-    structured_content: Annotated[Opt[dict[str, Any]], Field(alias="structuredContent")] = None
-    """What the tool gave, for a program to read, as its `outputSchema` describes it."""
-    is_error: Annotated[Opt[bool], Field(alias="isError")] = None
-    """Whether the tool itself failed, which `content` then explains; false if absent."""
-    meta: Annotated[Opt[dict[str, Any]], Field(alias="_meta")] = None
-    """Metadata; to be kept when the content is sent again, so that caches still match."""
-
-
-class ModelPreferences(WireModel):
-    """Which kind of model suits the server; the client makes the choice."""
-
-    hints: Opt[list[ModelHint]] = None
-    """Models that would suit, the best first; they count more than the priorities."""
-    cost_priority: Annotated[Opt[Number], Field(alias="costPriority", ge=0, le=1)] = None
-    """How much a low price matters, from 0 (not at all) to 1 (above all)."""
-    speed_priority: Annotated[Opt[Number], Field(alias="speedPriority", ge=0, le=1)] = None
-    """How much a quick answer matters, from 0 (not at all) to 1 (above all)."""
-    intelligence_priority: Annotated[Opt[Number], Field(alias="intelligencePriority", ge=0, le=1)] = None
-    """How much ability matters, from 0 (not at all) to 1 (above all)."""
-
-
-class CompleteRequestParams(RequestParams):
-    """Which argument to complete, and of which prompt or resource template."""
-
-    ref: Annotated[PromptReference | ResourceTemplateReference, Field(discriminator="type")]
-    """The prompt or resource template that the argument belongs to."""
-    argument: CompletionArgument
-    """The argument to complete."""
-    context: Opt[CompletionContext] = None
-    """What else is known and may narrow down the suggestions."""
-
-
-class CompleteRequest(WireModel):
-    """Client asks how what the user has typed for an argument could go on."""
-
-    method: Literal["completion/complete"] = const("completion/complete")
-    params: CompleteRequestParams
-    jsonrpc: Literal["2.0"] = const("2.0")
-    id: RequestId
-    """Chosen by the side that asks, repeated by the side that responds."""
-
-
-class ListRootsResult(Result):
-    """The directories and files that the server is meant to work on."""
-
-    roots: list[Root]
-    """All roots; there are no pages."""
-
-
-class ElicitRequestURLParams(TaskAugmentedRequestParams):
-    """A message and a page that the user is to visit."""
-
-    mode: Literal["url"] = const("url")
-    """Says that the user visits a URL."""
-    message: str
-    """Tells the user what the visit is for."""
-    elicitation_id: Annotated[str, Field(alias="elicitationId")]
-    """Names the elicitation, for when the server tells that it is done; unique within the server."""
-    url: str
-    """The page that the user is to visit."""
-
-
-PrimitiveSchemaDefinition = TypeAliasType(
-    "PrimitiveSchemaDefinition", StringSchema | NumberSchema | BooleanSchema | EnumSchema
-)
-"""What a form field can be: text, a number, yes or no, or a choice."""
-
+# ---- Other types ----
 
 ClientRequest = TypeAliasType(
     "ClientRequest",
@@ -1405,221 +1680,18 @@ ClientRequest = TypeAliasType(
 """Any request that a client sends."""
 
 
-ServerNotification = TypeAliasType(
-    "ServerNotification",
+ClientNotification = TypeAliasType(
+    "ClientNotification",
     Annotated[
         CancelledNotification
         | ProgressNotification
-        | LoggingMessageNotification
-        | ResourceUpdatedNotification
-        | ResourceListChangedNotification
-        | ToolListChangedNotification
-        | PromptListChangedNotification
-        | ElicitationCompleteNotification
+        | InitializedNotification
+        | RootsListChangedNotification
         | TaskStatusNotification,
         Field(discriminator="method"),
     ],
 )
-"""Any notification that a server sends."""
-
-
-class URLElicitationRequiredErrorObjectData(WireModel):
-    """What the user has to do before the request can succeed."""
-
-    elicitations: list[ElicitRequestURLParams]
-    """The elicitations that the user has to go through."""
-
-
-class URLElicitationRequiredErrorObject(WireModel):
-    """Says that the user has to visit a URL first; code -32042."""
-
-    code: Literal[-32042] = const(-32042)
-    """Number for the kind of error; negative where JSON-RPC or MCP defines it."""
-    message: str
-    """What went wrong, in one short sentence."""
-    data: URLElicitationRequiredErrorObjectData
-    """What the user has to do first."""
-
-
-class URLElicitationRequiredError(WireModel):
-    """The response to a request for which the user has to visit a URL first."""
-
-    jsonrpc: Literal["2.0"] = const("2.0")
-    id: Opt[RequestId] = None
-    """The request that failed; absent if its id could not be read."""
-    error: URLElicitationRequiredErrorObject
-    """What went wrong."""
-
-
-class ListResourcesResult(PaginatedResult):
-    """One page of the resources that the server offers."""
-
-    resources: list[Resource]
-    """The resources of this page."""
-
-
-class ListResourceTemplatesResult(PaginatedResult):
-    """One page of the resource templates that the server offers."""
-
-    resource_templates: Annotated[list[ResourceTemplate], Field(alias="resourceTemplates")]
-    """The resource templates of this page."""
-
-
-class ListPromptsResult(PaginatedResult):
-    """One page of the prompts that the server offers."""
-
-    prompts: list[Prompt]
-    """The prompts of this page."""
-
-
-class PromptMessage(WireModel):
-    """One message of a prompt."""
-
-    role: Role
-    """Who says it."""
-    content: ContentBlock
-    """What the message says."""
-
-
-class CallToolResult(Result):
-    """What a tool call gave, or why the tool failed."""
-
-    content: list[ContentBlock]
-    """The result for a model to read, or a description of the error if `isError` is set."""
-    structured_content: Annotated[Opt[dict[str, Any]], Field(alias="structuredContent")] = None
-    """The result for a program to read, as the tool's `outputSchema` describes it."""
-    is_error: Annotated[Opt[bool], Field(alias="isError")] = None
-    """Whether the tool itself failed, which `content` then explains; false if absent."""
-
-
-SamplingMessageContentBlock = TypeAliasType(
-    "SamplingMessageContentBlock",
-    Annotated[
-        TextContent | ImageContent | AudioContent | ToolUseContent | ToolResultContent, Field(discriminator="type")
-    ],
-)
-"""One piece of content in a conversation with the client's model."""
-
-
-class RequestedSchema(WireModel):
-    """The form that the user fills in: flat, with simple fields only."""
-
-    schema_: Annotated[Opt[str], Field(alias="$schema")] = None
-    """URI of the JSON Schema dialect; 2020-12 if absent."""
-    type: Literal["object"] = const("object")
-    properties: dict[str, PrimitiveSchemaDefinition]
-    """The form's fields, by name."""
-    required: Opt[list[str]] = None
-    """Names of the properties that must be there."""
-
-
-class ElicitRequestFormParams(TaskAugmentedRequestParams):
-    """A message and a form for the user to fill in; not for secrets."""
-
-    mode: Opt[Literal["form"]] = None
-    """Says that the user fills in a form; so does leaving it out."""
-    message: str
-    """Tells the user what is asked for."""
-    requested_schema: Annotated[RequestedSchema, Field(alias="requestedSchema")]
-    """The form to fill in."""
-
-
-ElicitRequestParams = TypeAliasType("ElicitRequestParams", ElicitRequestFormParams | ElicitRequestURLParams)
-"""What the user is asked, and how the answer is to be given."""
-
-
-class ElicitRequest(WireModel):
-    """Server asks the user for input, by way of the client."""
-
-    method: Literal["elicitation/create"] = const("elicitation/create")
-    params: ElicitRequestParams
-    jsonrpc: Literal["2.0"] = const("2.0")
-    id: RequestId
-    """Chosen by the side that asks, repeated by the side that responds."""
-
-
-class GetPromptResult(Result):
-    """The messages of a prompt, ready for the model."""
-
-    description: Opt[str] = None
-    """Says what it is for, in words for people."""
-    messages: list[PromptMessage]
-    """The prompt itself, in order."""
-
-
-class SamplingMessage(WireModel):
-    """One message of a conversation with the client's model."""
-
-    role: Role
-    """Who says it."""
-    content: SamplingMessageContentBlock | list[SamplingMessageContentBlock]
-    """What the message says."""
-    meta: Annotated[Opt[dict[str, Any]], Field(alias="_meta")] = None
-    """Metadata from either side beside the content; the specification reserves some of the keys."""
-
-
-ServerResult = TypeAliasType(
-    "ServerResult",
-    Result
-    | InitializeResult
-    | CompleteResult
-    | GetPromptResult
-    | ListPromptsResult
-    | ListResourceTemplatesResult
-    | ListResourcesResult
-    | ReadResourceResult
-    | CallToolResult
-    | ListToolsResult
-    | GetTaskResult
-    | GetTaskPayloadResult
-    | ListTasksResult
-    | CancelTaskResult,
-)
-"""Any result that a server sends."""
-
-
-class CreateMessageRequestParams(TaskAugmentedRequestParams):
-    """The conversation so far, and how the model should go on."""
-
-    messages: list[SamplingMessage]
-    """The conversation so far, in order."""
-    model_preferences_: Annotated[Opt[ModelPreferences], Field(alias="modelPreferences")] = None
-    """Which kind of model suits; the client may choose another."""
-    system_prompt: Annotated[Opt[str], Field(alias="systemPrompt")] = None
-    """What the model should be told at the start; the client may change it or leave it out."""
-    include_context: Annotated[Opt[Literal["none", "thisServer", "allServers"]], Field(alias="includeContext")] = None
-    """Which servers' context the client should add to the prompt; `none` if absent."""
-    temperature: Opt[Number] = None
-    """How freely the model picks its words; more is freer, and the scale is the model's own."""
-    max_tokens: Annotated[Int, Field(alias="maxTokens")]
-    """How many tokens the model may write at most; the client may settle for fewer."""
-    stop_sequences: Annotated[Opt[list[str]], Field(alias="stopSequences")] = None
-    """Texts that make the model stop as soon as it writes one of them."""
-    metadata: Opt[dict[str, Any]] = None
-    """Handed on to the provider of the model, who defines what may be in it."""
-    tools: Opt[list[Tool]] = None
-    """What the model can use; only for clients with the capability `sampling.tools`."""
-    tool_choice: Annotated[Opt[ToolChoice], Field(alias="toolChoice")] = None
-    """Whether the model may, must or must not use the tools; it may if absent."""
-
-
-class CreateMessageRequest(WireModel):
-    """Server asks for a message written by the client's model."""
-
-    method: Literal["sampling/createMessage"] = const("sampling/createMessage")
-    params: CreateMessageRequestParams
-    jsonrpc: Literal["2.0"] = const("2.0")
-    id: RequestId
-    """Chosen by the side that asks, repeated by the side that responds."""
-
-
-class CreateMessageResult(Result, SamplingMessage):
-    """The message that the client's model wrote."""
-
-    model: str
-    """Name of the model that wrote the message."""
-    stop_reason: Annotated[Opt[str], Field(alias="stopReason")] = None
-    """Why the model stopped, if known: `endTurn`, `stopSequence`, `maxTokens` or another."""
+"""Any notification that a client sends."""
 
 
 ClientResult = TypeAliasType(
@@ -1652,5 +1724,40 @@ ServerRequest = TypeAliasType(
 )
 """Any request that a server sends."""
 
-EmptyResult: TypeAlias = Result
-"""Says that the request succeeded, and nothing else."""
+
+ServerNotification = TypeAliasType(
+    "ServerNotification",
+    Annotated[
+        CancelledNotification
+        | ProgressNotification
+        | LoggingMessageNotification
+        | ResourceUpdatedNotification
+        | ResourceListChangedNotification
+        | ToolListChangedNotification
+        | PromptListChangedNotification
+        | ElicitationCompleteNotification
+        | TaskStatusNotification,
+        Field(discriminator="method"),
+    ],
+)
+"""Any notification that a server sends."""
+
+
+ServerResult = TypeAliasType(
+    "ServerResult",
+    Result
+    | InitializeResult
+    | CompleteResult
+    | GetPromptResult
+    | ListPromptsResult
+    | ListResourceTemplatesResult
+    | ListResourcesResult
+    | ReadResourceResult
+    | CallToolResult
+    | ListToolsResult
+    | GetTaskResult
+    | GetTaskPayloadResult
+    | ListTasksResult
+    | CancelTaskResult,
+)
+"""Any result that a server sends."""

@@ -11,8 +11,8 @@ from ..conversion.steps import Step
 from ..model.ir import Revision
 from ..paths import Templates
 from .calls import http, method_views, roles
-from .source import GENERATOR, format_module, print_template, template_error
 from .sections import arrange, split
+from .source import GENERATOR, format_module, print_template, template_error
 from .types import literal, render_types, second_names
 from .verify import verify_types_module
 

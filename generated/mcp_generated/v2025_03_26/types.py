@@ -679,7 +679,7 @@ class CreateMessageRequestParams(WireModel):
 
     messages: list["SamplingMessage"]
     """The conversation so far, in order."""
-    model_preferences_: Annotated[Opt["ModelPreferences"], Field(alias="modelPreferences")] = None
+    model_preferences: Annotated[Opt["ModelPreferences"], Field(alias="modelPreferences")] = None
     """Which kind of model suits; the client may choose another."""
     system_prompt: Annotated[Opt[str], Field(alias="systemPrompt")] = None
     """What the model should be told at the start; the client may change it or leave it out."""

@@ -12,11 +12,17 @@ from typing_extensions import TypeAliasType
 # ---- Common Types ----
 
 ProgressToken = TypeAliasType("ProgressToken", str | Int)
-"""Names a request in the notifications about its progress."""
+"""Names a request in the notifications about its progress.
+
+https://modelcontextprotocol.io/specification/2025-06-18/schema#progresstoken
+"""
 
 
 Cursor = TypeAliasType("Cursor", str)
-"""Marks a place in a list; only the side that made it can read it."""
+"""Marks a place in a list; only the side that made it can read it.
+
+https://modelcontextprotocol.io/specification/2025-06-18/schema#cursor
+"""
 
 
 class RequestMetaObject(WireModel):
@@ -55,32 +61,50 @@ class Notification(WireModel):
 
 
 class Result(WireModel):
-    """What every result has in common."""
+    """What every result has in common.
+
+    https://modelcontextprotocol.io/specification/2025-06-18/schema#result
+    """
 
     meta: Annotated[Opt[dict[str, Any]], Field(alias="_meta")] = None
     """Metadata from either side beside the content; the specification reserves some of the keys."""
 
 
 RequestId = TypeAliasType("RequestId", str | Int)
-"""Ties a response to its request; no two open requests of a side have the same."""
+"""Ties a response to its request; no two open requests of a side have the same.
+
+https://modelcontextprotocol.io/specification/2025-06-18/schema#requestid
+"""
 
 
 EmptyResult: TypeAlias = Result
-"""Says that the request succeeded, and nothing else."""
+"""Says that the request succeeded, and nothing else.
+
+https://modelcontextprotocol.io/specification/2025-06-18/schema#emptyresult
+"""
 
 
 Role = TypeAliasType("Role", Literal["user", "assistant"])
-"""Who speaks: the user or the assistant."""
+"""Who speaks: the user or the assistant.
+
+https://modelcontextprotocol.io/specification/2025-06-18/schema#role
+"""
 
 
 LoggingLevel = TypeAliasType(
     "LoggingLevel", Literal["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"]
 )
-"""How severe a log message is, from `debug` up to `emergency`, as in syslog."""
+"""How severe a log message is, from `debug` up to `emergency`, as in syslog.
+
+https://modelcontextprotocol.io/specification/2025-06-18/schema#logginglevel
+"""
 
 
 class Annotations(WireModel):
-    """Hints for the client on whom the data is for and how much it matters."""
+    """Hints for the client on whom the data is for and how much it matters.
+
+    https://modelcontextprotocol.io/specification/2025-06-18/schema#annotations
+    """
 
     audience: Opt[list[Role]] = None
     """Whom the data is meant for; both roles may be named."""
@@ -95,11 +119,17 @@ class Annotations(WireModel):
 JSONRPCMessage = TypeAliasType(
     "JSONRPCMessage", "JSONRPCRequest | JSONRPCNotification | JSONRPCResponse | JSONRPCError"
 )
-"""Whatever one side can send the other in one piece."""
+"""Whatever one side can send the other in one piece.
+
+https://modelcontextprotocol.io/specification/2025-06-18/schema#jsonrpcmessage
+"""
 
 
 class JSONRPCRequest(Request):
-    """Asks the other side for something; a response with the same id is sent back."""
+    """Asks the other side for something; a response with the same id is sent back.
+
+    https://modelcontextprotocol.io/specification/2025-06-18/schema#jsonrpcrequest
+    """
 
     jsonrpc: Literal["2.0"] = const("2.0")
     id: RequestId
@@ -107,13 +137,19 @@ class JSONRPCRequest(Request):
 
 
 class JSONRPCNotification(Notification):
-    """Tells the other side something; nothing is sent back."""
+    """Tells the other side something; nothing is sent back.
+
+    https://modelcontextprotocol.io/specification/2025-06-18/schema#jsonrpcnotification
+    """
 
     jsonrpc: Literal["2.0"] = const("2.0")
 
 
 class JSONRPCResponse(WireModel):
-    """Answers the request that has the same id."""
+    """Answers the request that has the same id.
+
+    https://modelcontextprotocol.io/specification/2025-06-18/schema#jsonrpcresponse
+    """
 
     jsonrpc: Literal["2.0"] = const("2.0")
     id: RequestId
@@ -134,7 +170,10 @@ class Error(WireModel):
 
 
 class JSONRPCError(WireModel):
-    """The response to a request that failed."""
+    """The response to a request that failed.
+
+    https://modelcontextprotocol.io/specification/2025-06-18/schema#jsonrpcerror
+    """
 
     jsonrpc: Literal["2.0"] = const("2.0")
     id: RequestId
@@ -156,7 +195,10 @@ class CancelledNotificationParams(WireModel):
 
 
 class CancelledNotification(WireModel):
-    """The sender tells that a request is given up and its result no longer wanted."""
+    """The sender tells that a request is given up and its result no longer wanted.
+
+    https://modelcontextprotocol.io/specification/2025-06-18/schema#cancellednotification
+    """
 
     method: Literal["notifications/cancelled"] = const("notifications/cancelled")
     params: CancelledNotificationParams
@@ -177,14 +219,20 @@ class InitializeRequestParams(WireModel):
 
 
 class InitializeRequest(WireModel):
-    """Client opens the session and says which revision it wants and what it can do."""
+    """Client opens the session and says which revision it wants and what it can do.
+
+    https://modelcontextprotocol.io/specification/2025-06-18/schema#initializerequest
+    """
 
     method: Literal["initialize"] = const("initialize")
     params: InitializeRequestParams
 
 
 class InitializeResult(Result):
-    """Which revision the server has settled on, what it can do and which program it is."""
+    """Which revision the server has settled on, what it can do and which program it is.
+
+    https://modelcontextprotocol.io/specification/2025-06-18/schema#initializeresult
+    """
 
     protocol_version: Annotated[str, Field(alias="protocolVersion")]
     """The revision to use from now on; a client that does not support it disconnects."""
@@ -204,7 +252,10 @@ class ClientCapabilitiesRoots(WireModel):
 
 
 class ClientCapabilities(WireModel):
-    """What the client can do for a server; it may name features that the schema does not know."""
+    """What the client can do for a server; it may name features that the schema does not know.
+
+    https://modelcontextprotocol.io/specification/2025-06-18/schema#clientcapabilities
+    """
 
     experimental: Opt[dict[str, dict[str, Any]]] = None
     """Features outside the standard, by name."""
@@ -240,7 +291,10 @@ class ServerCapabilitiesTools(WireModel):
 
 
 class ServerCapabilities(WireModel):
-    """What the server offers; it may name features that the schema does not know."""
+    """What the server offers; it may name features that the schema does not know.
+
+    https://modelcontextprotocol.io/specification/2025-06-18/schema#servercapabilities
+    """
 
     experimental: Opt[dict[str, dict[str, Any]]] = None
     """Features outside the standard, by name."""
@@ -266,7 +320,10 @@ class BaseMetadata(WireModel):
 
 
 class Implementation(BaseMetadata):
-    """The program at one end of the connection: its name, version and how to present it."""
+    """The program at one end of the connection: its name, version and how to present it.
+
+    https://modelcontextprotocol.io/specification/2025-06-18/schema#implementation
+    """
 
     version: str
 
@@ -275,7 +332,10 @@ class Implementation(BaseMetadata):
 
 
 class InitializedNotification(WireModel):
-    """Client tells that it has the server's answer and that the session can begin."""
+    """Client tells that it has the server's answer and that the session can begin.
+
+    https://modelcontextprotocol.io/specification/2025-06-18/schema#initializednotification
+    """
 
     method: Literal["notifications/initialized"] = const("notifications/initialized")
     params: Opt[NotificationParams] = None
@@ -285,7 +345,10 @@ class InitializedNotification(WireModel):
 
 
 class PingRequest(WireModel):
-    """Either side asks whether the other still answers."""
+    """Either side asks whether the other still answers.
+
+    https://modelcontextprotocol.io/specification/2025-06-18/schema#pingrequest
+    """
 
     method: Literal["ping"] = const("ping")
     params: Opt[RequestParams] = None
@@ -308,7 +371,10 @@ class ProgressNotificationParams(WireModel):
 
 
 class ProgressNotification(WireModel):
-    """The side that works on a request tells how far it is."""
+    """The side that works on a request tells how far it is.
+
+    https://modelcontextprotocol.io/specification/2025-06-18/schema#progressnotification
+    """
 
     method: Literal["notifications/progress"] = const("notifications/progress")
     params: ProgressNotificationParams
@@ -339,21 +405,30 @@ class PaginatedResult(Result):
 
 
 class ListResourcesRequest(WireModel):
-    """Client asks for one page of the resources."""
+    """Client asks for one page of the resources.
+
+    https://modelcontextprotocol.io/specification/2025-06-18/schema#listresourcesrequest
+    """
 
     method: Literal["resources/list"] = const("resources/list")
     params: Opt[PaginatedRequestParams] = None
 
 
 class ListResourcesResult(PaginatedResult):
-    """One page of the resources that the server offers."""
+    """One page of the resources that the server offers.
+
+    https://modelcontextprotocol.io/specification/2025-06-18/schema#listresourcesresult
+    """
 
     resources: list["Resource"]
     """The resources of this page."""
 
 
 class Resource(BaseMetadata):
-    """Data that the server lets clients read, such as a file."""
+    """Data that the server lets clients read, such as a file.
+
+    https://modelcontextprotocol.io/specification/2025-06-18/schema#resource
+    """
 
     uri: str
     """URI of the resource; what it means is up to the server."""
@@ -373,21 +448,30 @@ class Resource(BaseMetadata):
 
 
 class ListResourceTemplatesRequest(WireModel):
-    """Client asks for one page of the resource templates."""
+    """Client asks for one page of the resource templates.
+
+    https://modelcontextprotocol.io/specification/2025-06-18/schema#listresourcetemplatesrequest
+    """
 
     method: Literal["resources/templates/list"] = const("resources/templates/list")
     params: Opt[PaginatedRequestParams] = None
 
 
 class ListResourceTemplatesResult(PaginatedResult):
-    """One page of the resource templates that the server offers."""
+    """One page of the resource templates that the server offers.
+
+    https://modelcontextprotocol.io/specification/2025-06-18/schema#listresourcetemplatesresult
+    """
 
     resource_templates: Annotated[list["ResourceTemplate"], Field(alias="resourceTemplates")]
     """The resource templates of this page."""
 
 
 class ResourceTemplate(BaseMetadata):
-    """A pattern for the URIs of resources that are not listed one by one."""
+    """A pattern for the URIs of resources that are not listed one by one.
+
+    https://modelcontextprotocol.io/specification/2025-06-18/schema#resourcetemplate
+    """
 
     uri_template: Annotated[str, Field(alias="uriTemplate")]
     """URIs of resources with gaps for variables, written as RFC 6570 says."""
@@ -412,14 +496,20 @@ class ReadResourceRequestParams(WireModel):
 
 
 class ReadResourceRequest(WireModel):
-    """Client asks for what is in a resource."""
+    """Client asks for what is in a resource.
+
+    https://modelcontextprotocol.io/specification/2025-06-18/schema#readresourcerequest
+    """
 
     method: Literal["resources/read"] = const("resources/read")
     params: ReadResourceRequestParams
 
 
 class ReadResourceResult(Result):
-    """What is in a resource."""
+    """What is in a resource.
+
+    https://modelcontextprotocol.io/specification/2025-06-18/schema#readresourceresult
+    """
 
     contents: list["TextResourceContents | BlobResourceContents"]
     """The content, in several items if the resource has several parts."""
@@ -429,7 +519,10 @@ class ReadResourceResult(Result):
 
 
 class ResourceListChangedNotification(WireModel):
-    """Server tells that its list of resources has changed."""
+    """Server tells that its list of resources has changed.
+
+    https://modelcontextprotocol.io/specification/2025-06-18/schema#resourcelistchangednotification
+    """
 
     method: Literal["notifications/resources/list_changed"] = const("notifications/resources/list_changed")
     params: Opt[NotificationParams] = None
@@ -446,7 +539,10 @@ class SubscribeRequestParams(WireModel):
 
 
 class SubscribeRequest(WireModel):
-    """Client asks to be told whenever a resource changes."""
+    """Client asks to be told whenever a resource changes.
+
+    https://modelcontextprotocol.io/specification/2025-06-18/schema#subscriberequest
+    """
 
     method: Literal["resources/subscribe"] = const("resources/subscribe")
     params: SubscribeRequestParams
@@ -463,7 +559,10 @@ class UnsubscribeRequestParams(WireModel):
 
 
 class UnsubscribeRequest(WireModel):
-    """Client no longer wants to be told when a resource changes."""
+    """Client no longer wants to be told when a resource changes.
+
+    https://modelcontextprotocol.io/specification/2025-06-18/schema#unsubscriberequest
+    """
 
     method: Literal["resources/unsubscribe"] = const("resources/unsubscribe")
     params: UnsubscribeRequestParams
@@ -480,7 +579,10 @@ class ResourceUpdatedNotificationParams(WireModel):
 
 
 class ResourceUpdatedNotification(WireModel):
-    """Server tells that a resource which the client watches has changed."""
+    """Server tells that a resource which the client watches has changed.
+
+    https://modelcontextprotocol.io/specification/2025-06-18/schema#resourceupdatednotification
+    """
 
     method: Literal["notifications/resources/updated"] = const("notifications/resources/updated")
     params: ResourceUpdatedNotificationParams
@@ -501,26 +603,38 @@ class ResourceContents(WireModel):
 
 
 class TextResourceContents(ResourceContents):
-    """Content of a resource that is text."""
+    """Content of a resource that is text.
+
+    https://modelcontextprotocol.io/specification/2025-06-18/schema#textresourcecontents
+    """
 
     text: str
 
 
 class BlobResourceContents(ResourceContents):
-    """Content of a resource that is not text, as bytes in base64."""
+    """Content of a resource that is not text, as bytes in base64.
+
+    https://modelcontextprotocol.io/specification/2025-06-18/schema#blobresourcecontents
+    """
 
     blob: str
     """The bytes, in base64."""
 
 
 class ResourceLink(Resource):
-    """Points to a resource from a prompt or tool result, without its content."""
+    """Points to a resource from a prompt or tool result, without its content.
+
+    https://modelcontextprotocol.io/specification/2025-06-18/schema#resourcelink
+    """
 
     type: Literal["resource_link"] = const("resource_link")
 
 
 class EmbeddedResource(WireModel):
-    """A resource whose content is part of a prompt or tool result."""
+    """A resource whose content is part of a prompt or tool result.
+
+    https://modelcontextprotocol.io/specification/2025-06-18/schema#embeddedresource
+    """
 
     type: Literal["resource"] = const("resource")
     resource: TextResourceContents | BlobResourceContents
@@ -537,11 +651,17 @@ ContentBlock = TypeAliasType(
         "TextContent | ImageContent | AudioContent | ResourceLink | EmbeddedResource", Field(discriminator="type")
     ],
 )
-"""One piece of content in a prompt or tool result: text, media or a resource."""
+"""One piece of content in a prompt or tool result: text, media or a resource.
+
+https://modelcontextprotocol.io/specification/2025-06-18/schema#contentblock
+"""
 
 
 class TextContent(WireModel):
-    """Text that a model is given or has made."""
+    """Text that a model is given or has made.
+
+    https://modelcontextprotocol.io/specification/2025-06-18/schema#textcontent
+    """
 
     type: Literal["text"] = const("text")
     text: str
@@ -552,7 +672,10 @@ class TextContent(WireModel):
 
 
 class ImageContent(WireModel):
-    """A picture that a model is given or has made."""
+    """A picture that a model is given or has made.
+
+    https://modelcontextprotocol.io/specification/2025-06-18/schema#imagecontent
+    """
 
     type: Literal["image"] = const("image")
     data: str
@@ -566,7 +689,10 @@ class ImageContent(WireModel):
 
 
 class AudioContent(WireModel):
-    """Sound that a model is given or has made."""
+    """Sound that a model is given or has made.
+
+    https://modelcontextprotocol.io/specification/2025-06-18/schema#audiocontent
+    """
 
     type: Literal["audio"] = const("audio")
     data: str
@@ -583,21 +709,30 @@ class AudioContent(WireModel):
 
 
 class ListPromptsRequest(WireModel):
-    """Client asks for one page of the prompts."""
+    """Client asks for one page of the prompts.
+
+    https://modelcontextprotocol.io/specification/2025-06-18/schema#listpromptsrequest
+    """
 
     method: Literal["prompts/list"] = const("prompts/list")
     params: Opt[PaginatedRequestParams] = None
 
 
 class ListPromptsResult(PaginatedResult):
-    """One page of the prompts that the server offers."""
+    """One page of the prompts that the server offers.
+
+    https://modelcontextprotocol.io/specification/2025-06-18/schema#listpromptsresult
+    """
 
     prompts: list["Prompt"]
     """The prompts of this page."""
 
 
 class Prompt(BaseMetadata):
-    """A prompt that the server offers, with the arguments it takes."""
+    """A prompt that the server offers, with the arguments it takes.
+
+    https://modelcontextprotocol.io/specification/2025-06-18/schema#prompt
+    """
 
     description: Opt[str] = None
     """Says what the prompt is for."""
@@ -608,7 +743,10 @@ class Prompt(BaseMetadata):
 
 
 class PromptArgument(BaseMetadata):
-    """One argument that a prompt takes."""
+    """One argument that a prompt takes.
+
+    https://modelcontextprotocol.io/specification/2025-06-18/schema#promptargument
+    """
 
     description: Opt[str] = None
     """Says what it is for, in words for people."""
@@ -629,14 +767,20 @@ class GetPromptRequestParams(WireModel):
 
 
 class GetPromptRequest(WireModel):
-    """Client asks for a prompt with its arguments filled in."""
+    """Client asks for a prompt with its arguments filled in.
+
+    https://modelcontextprotocol.io/specification/2025-06-18/schema#getpromptrequest
+    """
 
     method: Literal["prompts/get"] = const("prompts/get")
     params: GetPromptRequestParams
 
 
 class GetPromptResult(Result):
-    """The messages of a prompt, ready for the model."""
+    """The messages of a prompt, ready for the model.
+
+    https://modelcontextprotocol.io/specification/2025-06-18/schema#getpromptresult
+    """
 
     description: Opt[str] = None
     """Says what it is for, in words for people."""
@@ -645,7 +789,10 @@ class GetPromptResult(Result):
 
 
 class PromptMessage(WireModel):
-    """One message of a prompt."""
+    """One message of a prompt.
+
+    https://modelcontextprotocol.io/specification/2025-06-18/schema#promptmessage
+    """
 
     role: Role
     """Who says it."""
@@ -657,7 +804,10 @@ class PromptMessage(WireModel):
 
 
 class PromptListChangedNotification(WireModel):
-    """Server tells that its list of prompts has changed."""
+    """Server tells that its list of prompts has changed.
+
+    https://modelcontextprotocol.io/specification/2025-06-18/schema#promptlistchangednotification
+    """
 
     method: Literal["notifications/prompts/list_changed"] = const("notifications/prompts/list_changed")
     params: Opt[NotificationParams] = None
@@ -667,21 +817,30 @@ class PromptListChangedNotification(WireModel):
 
 
 class ListToolsRequest(WireModel):
-    """Client asks for one page of the tools."""
+    """Client asks for one page of the tools.
+
+    https://modelcontextprotocol.io/specification/2025-06-18/schema#listtoolsrequest
+    """
 
     method: Literal["tools/list"] = const("tools/list")
     params: Opt[PaginatedRequestParams] = None
 
 
 class ListToolsResult(PaginatedResult):
-    """One page of the tools that the server offers."""
+    """One page of the tools that the server offers.
+
+    https://modelcontextprotocol.io/specification/2025-06-18/schema#listtoolsresult
+    """
 
     tools: list["Tool"]
     """The tools of this page."""
 
 
 class ToolAnnotations(WireModel):
-    """Hints on how a tool behaves; worth no more than the server that gives them."""
+    """Hints on how a tool behaves; worth no more than the server that gives them.
+
+    https://modelcontextprotocol.io/specification/2025-06-18/schema#toolannotations
+    """
 
     title: Opt[str] = None
     """Name to show to people if the tool itself has no title."""
@@ -716,7 +875,10 @@ class ToolOutputSchema(WireModel):
 
 
 class Tool(BaseMetadata):
-    """A tool that the server offers, with what it takes and what it does."""
+    """A tool that the server offers, with what it takes and what it does.
+
+    https://modelcontextprotocol.io/specification/2025-06-18/schema#tool
+    """
 
     description: Opt[str] = None
     """Says what the tool does; models go by it when they choose a tool."""
@@ -734,7 +896,10 @@ class Tool(BaseMetadata):
 
 
 class CallToolResult(Result):
-    """What a tool call gave, or why the tool failed."""
+    """What a tool call gave, or why the tool failed.
+
+    https://modelcontextprotocol.io/specification/2025-06-18/schema#calltoolresult
+    """
 
     content: list[ContentBlock]
     """The result for a model to read, or a description of the error if `isError` is set."""
@@ -754,7 +919,10 @@ class CallToolRequestParams(WireModel):
 
 
 class CallToolRequest(WireModel):
-    """Client asks the server to run a tool."""
+    """Client asks the server to run a tool.
+
+    https://modelcontextprotocol.io/specification/2025-06-18/schema#calltoolrequest
+    """
 
     method: Literal["tools/call"] = const("tools/call")
     params: CallToolRequestParams
@@ -764,7 +932,10 @@ class CallToolRequest(WireModel):
 
 
 class ToolListChangedNotification(WireModel):
-    """Server tells that its list of tools has changed."""
+    """Server tells that its list of tools has changed.
+
+    https://modelcontextprotocol.io/specification/2025-06-18/schema#toollistchangednotification
+    """
 
     method: Literal["notifications/tools/list_changed"] = const("notifications/tools/list_changed")
     params: Opt[NotificationParams] = None
@@ -781,7 +952,10 @@ class SetLevelRequestParams(WireModel):
 
 
 class SetLevelRequest(WireModel):
-    """Client says from which level on it wants log messages."""
+    """Client says from which level on it wants log messages.
+
+    https://modelcontextprotocol.io/specification/2025-06-18/schema#setlevelrequest
+    """
 
     method: Literal["logging/setLevel"] = const("logging/setLevel")
     params: SetLevelRequestParams
@@ -802,7 +976,10 @@ class LoggingMessageNotificationParams(WireModel):
 
 
 class LoggingMessageNotification(WireModel):
-    """Server sends the client a log message."""
+    """Server sends the client a log message.
+
+    https://modelcontextprotocol.io/specification/2025-06-18/schema#loggingmessagenotification
+    """
 
     method: Literal["notifications/message"] = const("notifications/message")
     params: LoggingMessageNotificationParams
@@ -816,7 +993,7 @@ class CreateMessageRequestParams(WireModel):
 
     messages: list["SamplingMessage"]
     """The conversation so far, in order."""
-    model_preferences_: Annotated[Opt["ModelPreferences"], Field(alias="modelPreferences")] = None
+    model_preferences: Annotated[Opt["ModelPreferences"], Field(alias="modelPreferences")] = None
     """Which kind of model suits; the client may choose another."""
     system_prompt: Annotated[Opt[str], Field(alias="systemPrompt")] = None
     """What the model should be told at the start; the client may change it or leave it out."""
@@ -833,7 +1010,10 @@ class CreateMessageRequestParams(WireModel):
 
 
 class CreateMessageRequest(WireModel):
-    """Server asks for a message written by the client's model."""
+    """Server asks for a message written by the client's model.
+
+    https://modelcontextprotocol.io/specification/2025-06-18/schema#createmessagerequest
+    """
 
     method: Literal["sampling/createMessage"] = const("sampling/createMessage")
     params: CreateMessageRequestParams
@@ -846,7 +1026,10 @@ SamplingMessageContentBlock = TypeAliasType(
 
 
 class SamplingMessage(WireModel):
-    """One message of a conversation with the client's model."""
+    """One message of a conversation with the client's model.
+
+    https://modelcontextprotocol.io/specification/2025-06-18/schema#samplingmessage
+    """
 
     role: Role
     """Who says it."""
@@ -855,7 +1038,10 @@ class SamplingMessage(WireModel):
 
 
 class CreateMessageResult(Result, SamplingMessage):
-    """The message that the client's model wrote."""
+    """The message that the client's model wrote.
+
+    https://modelcontextprotocol.io/specification/2025-06-18/schema#createmessageresult
+    """
 
     model: str
     """Name of the model that wrote the message."""
@@ -864,7 +1050,10 @@ class CreateMessageResult(Result, SamplingMessage):
 
 
 class ModelPreferences(WireModel):
-    """Which kind of model suits the server; the client makes the choice."""
+    """Which kind of model suits the server; the client makes the choice.
+
+    https://modelcontextprotocol.io/specification/2025-06-18/schema#modelpreferences
+    """
 
     hints: Opt[list["ModelHint"]] = None
     """Models that would suit, the best first; they count more than the priorities."""
@@ -877,7 +1066,10 @@ class ModelPreferences(WireModel):
 
 
 class ModelHint(WireModel):
-    """Describes a model that would suit the server."""
+    """Describes a model that would suit the server.
+
+    https://modelcontextprotocol.io/specification/2025-06-18/schema#modelhint
+    """
 
     name: Opt[str] = None
     """Part of a model's name; the client may take a comparable model of another provider."""
@@ -914,7 +1106,10 @@ class CompleteRequestParams(WireModel):
 
 
 class CompleteRequest(WireModel):
-    """Client asks how what the user has typed for an argument could go on."""
+    """Client asks how what the user has typed for an argument could go on.
+
+    https://modelcontextprotocol.io/specification/2025-06-18/schema#completerequest
+    """
 
     method: Literal["completion/complete"] = const("completion/complete")
     params: CompleteRequestParams
@@ -932,14 +1127,20 @@ class Completion(WireModel):
 
 
 class CompleteResult(Result):
-    """What the server suggests for an argument."""
+    """What the server suggests for an argument.
+
+    https://modelcontextprotocol.io/specification/2025-06-18/schema#completeresult
+    """
 
     completion: Completion
     """The suggestions."""
 
 
 class ResourceTemplateReference(WireModel):
-    """Points to a resource template, or to a resource, by its URI."""
+    """Points to a resource template, or to a resource, by its URI.
+
+    https://modelcontextprotocol.io/specification/2025-06-18/schema#resourcetemplatereference
+    """
 
     type: Literal["ref/resource"] = const("ref/resource")
     uri: str
@@ -947,7 +1148,10 @@ class ResourceTemplateReference(WireModel):
 
 
 class PromptReference(BaseMetadata):
-    """Points to a prompt by its name."""
+    """Points to a prompt by its name.
+
+    https://modelcontextprotocol.io/specification/2025-06-18/schema#promptreference
+    """
 
     type: Literal["ref/prompt"] = const("ref/prompt")
 
@@ -956,21 +1160,30 @@ class PromptReference(BaseMetadata):
 
 
 class ListRootsRequest(WireModel):
-    """Server asks which directories and files it is meant to work on."""
+    """Server asks which directories and files it is meant to work on.
+
+    https://modelcontextprotocol.io/specification/2025-06-18/schema#listrootsrequest
+    """
 
     method: Literal["roots/list"] = const("roots/list")
     params: Opt[RequestParams] = None
 
 
 class ListRootsResult(Result):
-    """The directories and files that the server is meant to work on."""
+    """The directories and files that the server is meant to work on.
+
+    https://modelcontextprotocol.io/specification/2025-06-18/schema#listrootsresult
+    """
 
     roots: list["Root"]
     """All roots; there are no pages."""
 
 
 class Root(WireModel):
-    """A place in the file system that the server is meant to work on."""
+    """A place in the file system that the server is meant to work on.
+
+    https://modelcontextprotocol.io/specification/2025-06-18/schema#root
+    """
 
     uri: str
     """Where the directory or file is; starts with `file://`."""
@@ -984,7 +1197,10 @@ class Root(WireModel):
 
 
 class RootsListChangedNotification(WireModel):
-    """Client tells that its list of roots has changed; the server may then ask for it again."""
+    """Client tells that its list of roots has changed; the server may then ask for it again.
+
+    https://modelcontextprotocol.io/specification/2025-06-18/schema#rootslistchangednotification
+    """
 
     method: Literal["notifications/roots/list_changed"] = const("notifications/roots/list_changed")
     params: Opt[NotificationParams] = None
@@ -1013,7 +1229,10 @@ class ElicitRequestParams(WireModel):
 
 
 class ElicitRequest(WireModel):
-    """Server asks the user for input, by way of the client."""
+    """Server asks the user for input, by way of the client.
+
+    https://modelcontextprotocol.io/specification/2025-06-18/schema#elicitrequest
+    """
 
     method: Literal["elicitation/create"] = const("elicitation/create")
     params: ElicitRequestParams
@@ -1022,11 +1241,17 @@ class ElicitRequest(WireModel):
 PrimitiveSchemaDefinition = TypeAliasType(
     "PrimitiveSchemaDefinition", "StringSchema | NumberSchema | BooleanSchema | EnumSchema"
 )
-"""What a form field can be: text, a number, yes or no, or a choice."""
+"""What a form field can be: text, a number, yes or no, or a choice.
+
+https://modelcontextprotocol.io/specification/2025-06-18/schema#primitiveschemadefinition
+"""
 
 
 class StringSchema(WireModel):
-    """A form field for text."""
+    """A form field for text.
+
+    https://modelcontextprotocol.io/specification/2025-06-18/schema#stringschema
+    """
 
     type: Literal["string"] = const("string")
     title: Opt[str] = None
@@ -1042,7 +1267,10 @@ class StringSchema(WireModel):
 
 
 class NumberSchema(WireModel):
-    """A form field for a number."""
+    """A form field for a number.
+
+    https://modelcontextprotocol.io/specification/2025-06-18/schema#numberschema
+    """
 
     type: Literal["number", "integer"]
     """`integer` if only whole numbers are accepted, otherwise `number`."""
@@ -1057,7 +1285,10 @@ class NumberSchema(WireModel):
 
 
 class BooleanSchema(WireModel):
-    """A form field for yes or no."""
+    """A form field for yes or no.
+
+    https://modelcontextprotocol.io/specification/2025-06-18/schema#booleanschema
+    """
 
     type: Literal["boolean"] = const("boolean")
     title: Opt[str] = None
@@ -1069,7 +1300,10 @@ class BooleanSchema(WireModel):
 
 
 class EnumSchema(WireModel):
-    """A form field with given values to choose from."""
+    """A form field with given values to choose from.
+
+    https://modelcontextprotocol.io/specification/2025-06-18/schema#enumschema
+    """
 
     type: Literal["string"] = const("string")
     title: Opt[str] = None
@@ -1083,7 +1317,10 @@ class EnumSchema(WireModel):
 
 
 class ElicitResult(Result):
-    """What the user did about the question, and the answers if there are any."""
+    """What the user did about the question, and the answers if there are any.
+
+    https://modelcontextprotocol.io/specification/2025-06-18/schema#elicitresult
+    """
 
     action: Literal["accept", "decline", "cancel"]
     """`accept` if the user agreed, `decline` if the user refused, `cancel` if the user did neither."""

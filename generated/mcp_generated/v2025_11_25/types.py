@@ -12,11 +12,17 @@ from typing_extensions import TypeAliasType
 # ---- Common Types ----
 
 ProgressToken = TypeAliasType("ProgressToken", str | Int)
-"""Names a request in the notifications about its progress."""
+"""Names a request in the notifications about its progress.
+
+https://modelcontextprotocol.io/specification/2025-11-25/schema#progresstoken
+"""
 
 
 Cursor = TypeAliasType("Cursor", str)
-"""Marks a place in a list; only the side that made it can read it."""
+"""Marks a place in a list; only the side that made it can read it.
+
+https://modelcontextprotocol.io/specification/2025-11-25/schema#cursor
+"""
 
 
 class RequestMetaObject(WireModel):
@@ -62,14 +68,20 @@ class Notification(WireModel):
 
 
 class Result(WireModel):
-    """What every result has in common."""
+    """What every result has in common.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#result
+    """
 
     meta: Annotated[Opt[dict[str, Any]], Field(alias="_meta")] = None
     """Metadata from either side beside the content; the specification reserves some of the keys."""
 
 
 class Error(WireModel):
-    """What went wrong, as JSON-RPC describes it."""
+    """What went wrong, as JSON-RPC describes it.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#error
+    """
 
     code: Int
     """Number for the kind of error; negative where JSON-RPC or MCP defines it."""
@@ -80,7 +92,10 @@ class Error(WireModel):
 
 
 RequestId = TypeAliasType("RequestId", str | Int)
-"""Ties a response to its request; no two open requests of a side have the same."""
+"""Ties a response to its request; no two open requests of a side have the same.
+
+https://modelcontextprotocol.io/specification/2025-11-25/schema#requestid
+"""
 
 
 class URLElicitationRequiredErrorObjectData(WireModel):
@@ -112,11 +127,17 @@ class URLElicitationRequiredError(WireModel):
 
 
 EmptyResult: TypeAlias = Result
-"""Says that the request succeeded, and nothing else."""
+"""Says that the request succeeded, and nothing else.
+
+https://modelcontextprotocol.io/specification/2025-11-25/schema#emptyresult
+"""
 
 
 class Icon(WireModel):
-    """An image to show next to a name, with what it is suited for."""
+    """An image to show next to a name, with what it is suited for.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#icon
+    """
 
     src: str
     """Where the image is: on the web (HTTP or HTTPS), or in the URI itself (`data:`, in base64)."""
@@ -129,17 +150,26 @@ class Icon(WireModel):
 
 
 Role = TypeAliasType("Role", Literal["user", "assistant"])
-"""Who speaks: the user or the assistant."""
+"""Who speaks: the user or the assistant.
+
+https://modelcontextprotocol.io/specification/2025-11-25/schema#role
+"""
 
 
 LoggingLevel = TypeAliasType(
     "LoggingLevel", Literal["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"]
 )
-"""How severe a log message is, from `debug` up to `emergency`, as in syslog."""
+"""How severe a log message is, from `debug` up to `emergency`, as in syslog.
+
+https://modelcontextprotocol.io/specification/2025-11-25/schema#logginglevel
+"""
 
 
 class Annotations(WireModel):
-    """Hints for the client on whom the data is for and how much it matters."""
+    """Hints for the client on whom the data is for and how much it matters.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#annotations
+    """
 
     audience: Opt[list[Role]] = None
     """Whom the data is meant for; both roles may be named."""
@@ -152,11 +182,17 @@ class Annotations(WireModel):
 # ---- JSON-RPC ----
 
 JSONRPCMessage = TypeAliasType("JSONRPCMessage", "JSONRPCRequest | JSONRPCNotification | JSONRPCResponse")
-"""Whatever one side can send the other in one piece."""
+"""Whatever one side can send the other in one piece.
+
+https://modelcontextprotocol.io/specification/2025-11-25/schema#jsonrpcmessage
+"""
 
 
 class JSONRPCRequest(Request):
-    """Asks the other side for something; a response with the same id is sent back."""
+    """Asks the other side for something; a response with the same id is sent back.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#jsonrpcrequest
+    """
 
     jsonrpc: Literal["2.0"] = const("2.0")
     id: RequestId
@@ -164,13 +200,19 @@ class JSONRPCRequest(Request):
 
 
 class JSONRPCNotification(Notification):
-    """Tells the other side something; nothing is sent back."""
+    """Tells the other side something; nothing is sent back.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#jsonrpcnotification
+    """
 
     jsonrpc: Literal["2.0"] = const("2.0")
 
 
 class JSONRPCResultResponse(WireModel):
-    """The response to a request that succeeded."""
+    """The response to a request that succeeded.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#jsonrpcresultresponse
+    """
 
     jsonrpc: Literal["2.0"] = const("2.0")
     id: RequestId
@@ -180,7 +222,10 @@ class JSONRPCResultResponse(WireModel):
 
 
 class JSONRPCErrorResponse(WireModel):
-    """The response to a request that failed."""
+    """The response to a request that failed.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#jsonrpcerrorresponse
+    """
 
     jsonrpc: Literal["2.0"] = const("2.0")
     id: Opt[RequestId] = None
@@ -190,14 +235,20 @@ class JSONRPCErrorResponse(WireModel):
 
 
 JSONRPCResponse = TypeAliasType("JSONRPCResponse", JSONRPCResultResponse | JSONRPCErrorResponse)
-"""Answers the request that has the same id."""
+"""Answers the request that has the same id.
+
+https://modelcontextprotocol.io/specification/2025-11-25/schema#jsonrpcresponse
+"""
 
 
 # ---- notifications/cancelled ----
 
 
 class CancelledNotificationParams(NotificationParams):
-    """Which request is given up, and why."""
+    """Which request is given up, and why.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#cancellednotificationparams
+    """
 
     request_id: Annotated[Opt[RequestId], Field(alias="requestId")] = None
     """The id that the request was sent with."""
@@ -206,7 +257,10 @@ class CancelledNotificationParams(NotificationParams):
 
 
 class CancelledNotification(WireModel):
-    """The sender tells that a request is given up and its result no longer wanted."""
+    """The sender tells that a request is given up and its result no longer wanted.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#cancellednotification
+    """
 
     method: Literal["notifications/cancelled"] = const("notifications/cancelled")
     params: CancelledNotificationParams
@@ -217,7 +271,10 @@ class CancelledNotification(WireModel):
 
 
 class InitializeRequestParams(RequestParams):
-    """Which revision the client wants, what it can do and which program it is."""
+    """Which revision the client wants, what it can do and which program it is.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#initializerequestparams
+    """
 
     protocol_version: Annotated[str, Field(alias="protocolVersion")]
     """The revision that the client wants, the latest it supports."""
@@ -228,7 +285,10 @@ class InitializeRequestParams(RequestParams):
 
 
 class InitializeRequest(WireModel):
-    """Client opens the session and says which revision it wants and what it can do."""
+    """Client opens the session and says which revision it wants and what it can do.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#initializerequest
+    """
 
     method: Literal["initialize"] = const("initialize")
     params: InitializeRequestParams
@@ -238,7 +298,10 @@ class InitializeRequest(WireModel):
 
 
 class InitializeResult(Result):
-    """Which revision the server has settled on, what it can do and which program it is."""
+    """Which revision the server has settled on, what it can do and which program it is.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#initializeresult
+    """
 
     protocol_version: Annotated[str, Field(alias="protocolVersion")]
     """The revision to use from now on; a client that does not support it disconnects."""
@@ -310,7 +373,10 @@ class ClientCapabilitiesTasks(WireModel):
 
 
 class ClientCapabilities(WireModel):
-    """What the client can do for a server; it may name features that the schema does not know."""
+    """What the client can do for a server; it may name features that the schema does not know.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#clientcapabilities
+    """
 
     experimental: Opt[dict[str, dict[str, Any]]] = None
     """Features outside the standard, by name."""
@@ -373,7 +439,10 @@ class ServerCapabilitiesTasks(WireModel):
 
 
 class ServerCapabilities(WireModel):
-    """What the server offers; it may name features that the schema does not know."""
+    """What the server offers; it may name features that the schema does not know.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#servercapabilities
+    """
 
     experimental: Opt[dict[str, dict[str, Any]]] = None
     """Features outside the standard, by name."""
@@ -408,7 +477,10 @@ class BaseMetadata(WireModel):
 
 
 class Implementation(BaseMetadata, Icons):
-    """The program at one end of the connection: its name, version and how to present it."""
+    """The program at one end of the connection: its name, version and how to present it.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#implementation
+    """
 
     version: str
     description: Opt[str] = None
@@ -421,7 +493,10 @@ class Implementation(BaseMetadata, Icons):
 
 
 class InitializedNotification(WireModel):
-    """Client tells that it has the server's answer and that the session can begin."""
+    """Client tells that it has the server's answer and that the session can begin.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#initializednotification
+    """
 
     method: Literal["notifications/initialized"] = const("notifications/initialized")
     params: Opt[NotificationParams] = None
@@ -432,7 +507,10 @@ class InitializedNotification(WireModel):
 
 
 class PingRequest(WireModel):
-    """Either side asks whether the other still answers."""
+    """Either side asks whether the other still answers.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#pingrequest
+    """
 
     method: Literal["ping"] = const("ping")
     params: Opt[RequestParams] = None
@@ -445,7 +523,10 @@ class PingRequest(WireModel):
 
 
 class ProgressNotificationParams(NotificationParams):
-    """How far the work on a request is."""
+    """How far the work on a request is.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#progressnotificationparams
+    """
 
     progress_token: Annotated[ProgressToken, Field(alias="progressToken")]
     """The token that came with the request."""
@@ -458,7 +539,10 @@ class ProgressNotificationParams(NotificationParams):
 
 
 class ProgressNotification(WireModel):
-    """The side that works on a request tells how far it is."""
+    """The side that works on a request tells how far it is.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#progressnotification
+    """
 
     method: Literal["notifications/progress"] = const("notifications/progress")
     params: ProgressNotificationParams
@@ -493,7 +577,10 @@ class PaginatedResult(Result):
 
 
 class ListResourcesRequest(WireModel):
-    """Client asks for one page of the resources."""
+    """Client asks for one page of the resources.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#listresourcesrequest
+    """
 
     method: Literal["resources/list"] = const("resources/list")
     params: Opt[PaginatedRequestParams] = None
@@ -503,14 +590,20 @@ class ListResourcesRequest(WireModel):
 
 
 class ListResourcesResult(PaginatedResult):
-    """One page of the resources that the server offers."""
+    """One page of the resources that the server offers.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#listresourcesresult
+    """
 
     resources: list["Resource"]
     """The resources of this page."""
 
 
 class Resource(BaseMetadata, Icons):
-    """Data that the server lets clients read, such as a file."""
+    """Data that the server lets clients read, such as a file.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#resource
+    """
 
     uri: str
     """URI of the resource; what it means is up to the server."""
@@ -530,7 +623,10 @@ class Resource(BaseMetadata, Icons):
 
 
 class ListResourceTemplatesRequest(WireModel):
-    """Client asks for one page of the resource templates."""
+    """Client asks for one page of the resource templates.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#listresourcetemplatesrequest
+    """
 
     method: Literal["resources/templates/list"] = const("resources/templates/list")
     params: Opt[PaginatedRequestParams] = None
@@ -540,14 +636,20 @@ class ListResourceTemplatesRequest(WireModel):
 
 
 class ListResourceTemplatesResult(PaginatedResult):
-    """One page of the resource templates that the server offers."""
+    """One page of the resource templates that the server offers.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#listresourcetemplatesresult
+    """
 
     resource_templates: Annotated[list["ResourceTemplate"], Field(alias="resourceTemplates")]
     """The resource templates of this page."""
 
 
 class ResourceTemplate(BaseMetadata, Icons):
-    """A pattern for the URIs of resources that are not listed one by one."""
+    """A pattern for the URIs of resources that are not listed one by one.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#resourcetemplate
+    """
 
     uri_template: Annotated[str, Field(alias="uriTemplate")]
     """URIs of resources with gaps for variables, written as RFC 6570 says."""
@@ -572,11 +674,17 @@ class ResourceRequestParams(RequestParams):
 
 
 class ReadResourceRequestParams(ResourceRequestParams):
-    """Which resource to read."""
+    """Which resource to read.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#readresourcerequestparams
+    """
 
 
 class ReadResourceRequest(WireModel):
-    """Client asks for what is in a resource."""
+    """Client asks for what is in a resource.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#readresourcerequest
+    """
 
     method: Literal["resources/read"] = const("resources/read")
     params: ReadResourceRequestParams
@@ -586,7 +694,10 @@ class ReadResourceRequest(WireModel):
 
 
 class ReadResourceResult(Result):
-    """What is in a resource."""
+    """What is in a resource.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#readresourceresult
+    """
 
     contents: list["TextResourceContents | BlobResourceContents"]
     """The content, in several items if the resource has several parts."""
@@ -596,7 +707,10 @@ class ReadResourceResult(Result):
 
 
 class ResourceListChangedNotification(WireModel):
-    """Server tells that its list of resources has changed."""
+    """Server tells that its list of resources has changed.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#resourcelistchangednotification
+    """
 
     method: Literal["notifications/resources/list_changed"] = const("notifications/resources/list_changed")
     params: Opt[NotificationParams] = None
@@ -607,11 +721,17 @@ class ResourceListChangedNotification(WireModel):
 
 
 class SubscribeRequestParams(ResourceRequestParams):
-    """Which resource to watch."""
+    """Which resource to watch.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#subscriberequestparams
+    """
 
 
 class SubscribeRequest(WireModel):
-    """Client asks to be told whenever a resource changes."""
+    """Client asks to be told whenever a resource changes.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#subscriberequest
+    """
 
     method: Literal["resources/subscribe"] = const("resources/subscribe")
     params: SubscribeRequestParams
@@ -624,11 +744,17 @@ class SubscribeRequest(WireModel):
 
 
 class UnsubscribeRequestParams(ResourceRequestParams):
-    """Which resource to watch no longer."""
+    """Which resource to watch no longer.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#unsubscriberequestparams
+    """
 
 
 class UnsubscribeRequest(WireModel):
-    """Client no longer wants to be told when a resource changes."""
+    """Client no longer wants to be told when a resource changes.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#unsubscriberequest
+    """
 
     method: Literal["resources/unsubscribe"] = const("resources/unsubscribe")
     params: UnsubscribeRequestParams
@@ -641,14 +767,20 @@ class UnsubscribeRequest(WireModel):
 
 
 class ResourceUpdatedNotificationParams(NotificationParams):
-    """Which resource has changed."""
+    """Which resource has changed.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#resourceupdatednotificationparams
+    """
 
     uri: str
     """The resource that changed, which can be a part of the one that is watched."""
 
 
 class ResourceUpdatedNotification(WireModel):
-    """Server tells that a resource which the client watches has changed."""
+    """Server tells that a resource which the client watches has changed.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#resourceupdatednotification
+    """
 
     method: Literal["notifications/resources/updated"] = const("notifications/resources/updated")
     params: ResourceUpdatedNotificationParams
@@ -670,26 +802,38 @@ class ResourceContents(WireModel):
 
 
 class TextResourceContents(ResourceContents):
-    """Content of a resource that is text."""
+    """Content of a resource that is text.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#textresourcecontents
+    """
 
     text: str
 
 
 class BlobResourceContents(ResourceContents):
-    """Content of a resource that is not text, as bytes in base64."""
+    """Content of a resource that is not text, as bytes in base64.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#blobresourcecontents
+    """
 
     blob: str
     """The bytes, in base64."""
 
 
 class ResourceLink(Resource):
-    """Points to a resource from a prompt or tool result, without its content."""
+    """Points to a resource from a prompt or tool result, without its content.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#resourcelink
+    """
 
     type: Literal["resource_link"] = const("resource_link")
 
 
 class EmbeddedResource(WireModel):
-    """A resource whose content is part of a prompt or tool result."""
+    """A resource whose content is part of a prompt or tool result.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#embeddedresource
+    """
 
     type: Literal["resource"] = const("resource")
     resource: TextResourceContents | BlobResourceContents
@@ -706,11 +850,17 @@ ContentBlock = TypeAliasType(
         "TextContent | ImageContent | AudioContent | ResourceLink | EmbeddedResource", Field(discriminator="type")
     ],
 )
-"""One piece of content in a prompt or tool result: text, media or a resource."""
+"""One piece of content in a prompt or tool result: text, media or a resource.
+
+https://modelcontextprotocol.io/specification/2025-11-25/schema#contentblock
+"""
 
 
 class TextContent(WireModel):
-    """Text that a model is given or has made."""
+    """Text that a model is given or has made.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#textcontent
+    """
 
     type: Literal["text"] = const("text")
     text: str
@@ -721,7 +871,10 @@ class TextContent(WireModel):
 
 
 class ImageContent(WireModel):
-    """A picture that a model is given or has made."""
+    """A picture that a model is given or has made.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#imagecontent
+    """
 
     type: Literal["image"] = const("image")
     data: str
@@ -735,7 +888,10 @@ class ImageContent(WireModel):
 
 
 class AudioContent(WireModel):
-    """Sound that a model is given or has made."""
+    """Sound that a model is given or has made.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#audiocontent
+    """
 
     type: Literal["audio"] = const("audio")
     data: str
@@ -752,7 +908,10 @@ class AudioContent(WireModel):
 
 
 class ListPromptsRequest(WireModel):
-    """Client asks for one page of the prompts."""
+    """Client asks for one page of the prompts.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#listpromptsrequest
+    """
 
     method: Literal["prompts/list"] = const("prompts/list")
     params: Opt[PaginatedRequestParams] = None
@@ -762,14 +921,20 @@ class ListPromptsRequest(WireModel):
 
 
 class ListPromptsResult(PaginatedResult):
-    """One page of the prompts that the server offers."""
+    """One page of the prompts that the server offers.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#listpromptsresult
+    """
 
     prompts: list["Prompt"]
     """The prompts of this page."""
 
 
 class Prompt(BaseMetadata, Icons):
-    """A prompt that the server offers, with the arguments it takes."""
+    """A prompt that the server offers, with the arguments it takes.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#prompt
+    """
 
     description: Opt[str] = None
     """Says what the prompt is for."""
@@ -780,7 +945,10 @@ class Prompt(BaseMetadata, Icons):
 
 
 class PromptArgument(BaseMetadata):
-    """One argument that a prompt takes."""
+    """One argument that a prompt takes.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#promptargument
+    """
 
     description: Opt[str] = None
     """Says what it is for, in words for people."""
@@ -792,7 +960,10 @@ class PromptArgument(BaseMetadata):
 
 
 class GetPromptRequestParams(RequestParams):
-    """Which prompt to get, and with which arguments."""
+    """Which prompt to get, and with which arguments.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#getpromptrequestparams
+    """
 
     name: str
     """The prompt to get."""
@@ -801,7 +972,10 @@ class GetPromptRequestParams(RequestParams):
 
 
 class GetPromptRequest(WireModel):
-    """Client asks for a prompt with its arguments filled in."""
+    """Client asks for a prompt with its arguments filled in.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#getpromptrequest
+    """
 
     method: Literal["prompts/get"] = const("prompts/get")
     params: GetPromptRequestParams
@@ -811,7 +985,10 @@ class GetPromptRequest(WireModel):
 
 
 class GetPromptResult(Result):
-    """The messages of a prompt, ready for the model."""
+    """The messages of a prompt, ready for the model.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#getpromptresult
+    """
 
     description: Opt[str] = None
     """Says what it is for, in words for people."""
@@ -820,7 +997,10 @@ class GetPromptResult(Result):
 
 
 class PromptMessage(WireModel):
-    """One message of a prompt."""
+    """One message of a prompt.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#promptmessage
+    """
 
     role: Role
     """Who says it."""
@@ -832,7 +1012,10 @@ class PromptMessage(WireModel):
 
 
 class PromptListChangedNotification(WireModel):
-    """Server tells that its list of prompts has changed."""
+    """Server tells that its list of prompts has changed.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#promptlistchangednotification
+    """
 
     method: Literal["notifications/prompts/list_changed"] = const("notifications/prompts/list_changed")
     params: Opt[NotificationParams] = None
@@ -843,7 +1026,10 @@ class PromptListChangedNotification(WireModel):
 
 
 class ListToolsRequest(WireModel):
-    """Client asks for one page of the tools."""
+    """Client asks for one page of the tools.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#listtoolsrequest
+    """
 
     method: Literal["tools/list"] = const("tools/list")
     params: Opt[PaginatedRequestParams] = None
@@ -853,14 +1039,20 @@ class ListToolsRequest(WireModel):
 
 
 class ListToolsResult(PaginatedResult):
-    """One page of the tools that the server offers."""
+    """One page of the tools that the server offers.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#listtoolsresult
+    """
 
     tools: list["Tool"]
     """The tools of this page."""
 
 
 class ToolAnnotations(WireModel):
-    """Hints on how a tool behaves; worth no more than the server that gives them."""
+    """Hints on how a tool behaves; worth no more than the server that gives them.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#toolannotations
+    """
 
     title: Opt[str] = None
     """Name to show to people if the tool itself has no title."""
@@ -875,7 +1067,10 @@ class ToolAnnotations(WireModel):
 
 
 class ToolExecution(WireModel):
-    """How a tool can be run."""
+    """How a tool can be run.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#toolexecution
+    """
 
     task_support: Annotated[Opt[Literal["forbidden", "optional", "required"]], Field(alias="taskSupport")] = None
     """Whether calls can (`optional`), must (`required`) or cannot be tasks (`forbidden`, also if absent)."""
@@ -906,7 +1101,10 @@ class ToolOutputSchema(WireModel):
 
 
 class Tool(BaseMetadata, Icons):
-    """A tool that the server offers, with what it takes and what it does."""
+    """A tool that the server offers, with what it takes and what it does.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#tool
+    """
 
     description: Opt[str] = None
     """Says what the tool does; models go by it when they choose a tool."""
@@ -926,7 +1124,10 @@ class Tool(BaseMetadata, Icons):
 
 
 class CallToolResult(Result):
-    """What a tool call gave, or why the tool failed."""
+    """What a tool call gave, or why the tool failed.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#calltoolresult
+    """
 
     content: list[ContentBlock]
     """The result for a model to read, or a description of the error if `isError` is set."""
@@ -937,7 +1138,10 @@ class CallToolResult(Result):
 
 
 class CallToolRequestParams(TaskAugmentedRequestParams):
-    """Which tool to run, and with which arguments."""
+    """Which tool to run, and with which arguments.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#calltoolrequestparams
+    """
 
     name: str
     """The tool to run."""
@@ -946,7 +1150,10 @@ class CallToolRequestParams(TaskAugmentedRequestParams):
 
 
 class CallToolRequest(WireModel):
-    """Client asks the server to run a tool."""
+    """Client asks the server to run a tool.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#calltoolrequest
+    """
 
     method: Literal["tools/call"] = const("tools/call")
     params: CallToolRequestParams
@@ -959,7 +1166,10 @@ class CallToolRequest(WireModel):
 
 
 class ToolListChangedNotification(WireModel):
-    """Server tells that its list of tools has changed."""
+    """Server tells that its list of tools has changed.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#toollistchangednotification
+    """
 
     method: Literal["notifications/tools/list_changed"] = const("notifications/tools/list_changed")
     params: Opt[NotificationParams] = None
@@ -969,25 +1179,37 @@ class ToolListChangedNotification(WireModel):
 # ---- tasks ----
 
 TaskStatus = TypeAliasType("TaskStatus", Literal["working", "input_required", "completed", "failed", "cancelled"])
-"""How far a task is; `completed`, `failed` and `cancelled` are final."""
+"""How far a task is; `completed`, `failed` and `cancelled` are final.
+
+https://modelcontextprotocol.io/specification/2025-11-25/schema#taskstatus
+"""
 
 
 class TaskMetadata(WireModel):
-    """How the requestor wants its request run as a task."""
+    """How the requestor wants its request run as a task.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#taskmetadata
+    """
 
     ttl: Opt[Int] = None
     """How long to keep the task from when it is made, in milliseconds."""
 
 
 class RelatedTaskMetadata(WireModel):
-    """Says which task a message belongs to; it stands in the message's `_meta`."""
+    """Says which task a message belongs to; it stands in the message's `_meta`.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#relatedtaskmetadata
+    """
 
     task_id: Annotated[str, Field(alias="taskId")]
     """Id of the task, from the side that runs it."""
 
 
 class Task(WireModel):
-    """How far a request is that is run as a task, and how long its result is kept."""
+    """How far a request is that is run as a task, and how long its result is kept.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#task
+    """
 
     task_id: Annotated[str, Field(alias="taskId")]
     """Id of the task, from the side that runs it."""
@@ -1006,7 +1228,10 @@ class Task(WireModel):
 
 
 class CreateTaskResult(Result):
-    """Answers a request that is run as a task; the actual result is fetched later."""
+    """Answers a request that is run as a task; the actual result is fetched later.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#createtaskresult
+    """
 
     task: Task
     """The task that was made for the request."""
@@ -1023,7 +1248,10 @@ class GetTaskRequestParams(WireModel):
 
 
 class GetTaskRequest(WireModel):
-    """The requestor asks how far a task is."""
+    """The requestor asks how far a task is.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#gettaskrequest
+    """
 
     method: Literal["tasks/get"] = const("tasks/get")
     params: GetTaskRequestParams
@@ -1033,7 +1261,10 @@ class GetTaskRequest(WireModel):
 
 
 class GetTaskResult(Result, Task):
-    """The task as it is now."""
+    """The task as it is now.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#gettaskresult
+    """
 
 
 # ---- tasks/result ----
@@ -1047,7 +1278,10 @@ class GetTaskPayloadRequestParams(WireModel):
 
 
 class GetTaskPayloadRequest(WireModel):
-    """The requestor asks for what a task gave; the response comes once the task has ended."""
+    """The requestor asks for what a task gave; the response comes once the task has ended.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#gettaskpayloadrequest
+    """
 
     method: Literal["tasks/result"] = const("tasks/result")
     params: GetTaskPayloadRequestParams
@@ -1057,7 +1291,10 @@ class GetTaskPayloadRequest(WireModel):
 
 
 class GetTaskPayloadResult(Result):
-    """What the request that ran as a task gave, in the form which that request's result has."""
+    """What the request that ran as a task gave, in the form which that request's result has.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#gettaskpayloadresult
+    """
 
 
 # ---- tasks/cancel ----
@@ -1071,7 +1308,10 @@ class CancelTaskRequestParams(WireModel):
 
 
 class CancelTaskRequest(WireModel):
-    """The requestor asks to stop a task."""
+    """The requestor asks to stop a task.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#canceltaskrequest
+    """
 
     method: Literal["tasks/cancel"] = const("tasks/cancel")
     params: CancelTaskRequestParams
@@ -1081,14 +1321,20 @@ class CancelTaskRequest(WireModel):
 
 
 class CancelTaskResult(Result, Task):
-    """The task as it is after it was stopped."""
+    """The task as it is after it was stopped.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#canceltaskresult
+    """
 
 
 # ---- tasks/list ----
 
 
 class ListTasksRequest(WireModel):
-    """The requestor asks for one page of its tasks."""
+    """The requestor asks for one page of its tasks.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#listtasksrequest
+    """
 
     method: Literal["tasks/list"] = const("tasks/list")
     params: Opt[PaginatedRequestParams] = None
@@ -1098,7 +1344,10 @@ class ListTasksRequest(WireModel):
 
 
 class ListTasksResult(PaginatedResult):
-    """One page of the requestor's tasks."""
+    """One page of the requestor's tasks.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#listtasksresult
+    """
 
     tasks: list[Task]
     """The tasks of this page."""
@@ -1108,11 +1357,17 @@ class ListTasksResult(PaginatedResult):
 
 
 class TaskStatusNotificationParams(NotificationParams, Task):
-    """The task with its new status."""
+    """The task with its new status.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#taskstatusnotificationparams
+    """
 
 
 class TaskStatusNotification(WireModel):
-    """The side that runs a task tells that its status has changed."""
+    """The side that runs a task tells that its status has changed.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#taskstatusnotification
+    """
 
     method: Literal["notifications/tasks/status"] = const("notifications/tasks/status")
     params: TaskStatusNotificationParams
@@ -1123,14 +1378,20 @@ class TaskStatusNotification(WireModel):
 
 
 class SetLevelRequestParams(RequestParams):
-    """From which level on to send log messages."""
+    """From which level on to send log messages.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#setlevelrequestparams
+    """
 
     level: LoggingLevel
     """The lowest level to send; everything more severe is sent as well."""
 
 
 class SetLevelRequest(WireModel):
-    """Client says from which level on it wants log messages."""
+    """Client says from which level on it wants log messages.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#setlevelrequest
+    """
 
     method: Literal["logging/setLevel"] = const("logging/setLevel")
     params: SetLevelRequestParams
@@ -1143,7 +1404,10 @@ class SetLevelRequest(WireModel):
 
 
 class LoggingMessageNotificationParams(NotificationParams):
-    """One log message, with its level and where it comes from."""
+    """One log message, with its level and where it comes from.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#loggingmessagenotificationparams
+    """
 
     level: LoggingLevel
     """How severe the message is."""
@@ -1154,7 +1418,10 @@ class LoggingMessageNotificationParams(NotificationParams):
 
 
 class LoggingMessageNotification(WireModel):
-    """Server sends the client a log message."""
+    """Server sends the client a log message.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#loggingmessagenotification
+    """
 
     method: Literal["notifications/message"] = const("notifications/message")
     params: LoggingMessageNotificationParams
@@ -1165,11 +1432,14 @@ class LoggingMessageNotification(WireModel):
 
 
 class CreateMessageRequestParams(TaskAugmentedRequestParams):
-    """The conversation so far, and how the model should go on."""
+    """The conversation so far, and how the model should go on.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#createmessagerequestparams
+    """
 
     messages: list["SamplingMessage"]
     """The conversation so far, in order."""
-    model_preferences_: Annotated[Opt["ModelPreferences"], Field(alias="modelPreferences")] = None
+    model_preferences: Annotated[Opt["ModelPreferences"], Field(alias="modelPreferences")] = None
     """Which kind of model suits; the client may choose another."""
     system_prompt: Annotated[Opt[str], Field(alias="systemPrompt")] = None
     """What the model should be told at the start; the client may change it or leave it out."""
@@ -1190,14 +1460,20 @@ class CreateMessageRequestParams(TaskAugmentedRequestParams):
 
 
 class ToolChoice(WireModel):
-    """Whether the model may, must or must not use tools."""
+    """Whether the model may, must or must not use tools.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#toolchoice
+    """
 
     mode: Opt[Literal["auto", "required", "none"]] = None
     """`auto`: the model decides, also if absent; `required`: it uses a tool; `none`: it uses no tool."""
 
 
 class CreateMessageRequest(WireModel):
-    """Server asks for a message written by the client's model."""
+    """Server asks for a message written by the client's model.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#createmessagerequest
+    """
 
     method: Literal["sampling/createMessage"] = const("sampling/createMessage")
     params: CreateMessageRequestParams
@@ -1207,7 +1483,10 @@ class CreateMessageRequest(WireModel):
 
 
 class SamplingMessage(WireModel):
-    """One message of a conversation with the client's model."""
+    """One message of a conversation with the client's model.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#samplingmessage
+    """
 
     role: Role
     """Who says it."""
@@ -1218,7 +1497,10 @@ class SamplingMessage(WireModel):
 
 
 class CreateMessageResult(Result, SamplingMessage):
-    """The message that the client's model wrote."""
+    """The message that the client's model wrote.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#createmessageresult
+    """
 
     model: str
     """Name of the model that wrote the message."""
@@ -1232,11 +1514,17 @@ SamplingMessageContentBlock = TypeAliasType(
         "TextContent | ImageContent | AudioContent | ToolUseContent | ToolResultContent", Field(discriminator="type")
     ],
 )
-"""One piece of content in a conversation with the client's model."""
+"""One piece of content in a conversation with the client's model.
+
+https://modelcontextprotocol.io/specification/2025-11-25/schema#samplingmessagecontentblock
+"""
 
 
 class ToolUseContent(WireModel):
-    """The model wants a tool to be used."""
+    """The model wants a tool to be used.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#toolusecontent
+    """
 
     type: Literal["tool_use"] = const("tool_use")
     id: str
@@ -1250,7 +1538,10 @@ class ToolUseContent(WireModel):
 
 
 class ToolResultContent(WireModel):
-    """What a tool gave, handed back to the model that used it."""
+    """What a tool gave, handed back to the model that used it.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#toolresultcontent
+    """
 
     type: Literal["tool_result"] = const("tool_result")
     tool_use_id: Annotated[str, Field(alias="toolUseId")]
@@ -1266,7 +1557,10 @@ class ToolResultContent(WireModel):
 
 
 class ModelPreferences(WireModel):
-    """Which kind of model suits the server; the client makes the choice."""
+    """Which kind of model suits the server; the client makes the choice.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#modelpreferences
+    """
 
     hints: Opt[list["ModelHint"]] = None
     """Models that would suit, the best first; they count more than the priorities."""
@@ -1279,7 +1573,10 @@ class ModelPreferences(WireModel):
 
 
 class ModelHint(WireModel):
-    """Describes a model that would suit the server."""
+    """Describes a model that would suit the server.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#modelhint
+    """
 
     name: Opt[str] = None
     """Part of a model's name; the client may take a comparable model of another provider."""
@@ -1305,7 +1602,10 @@ class CompletionContext(WireModel):
 
 
 class CompleteRequestParams(RequestParams):
-    """Which argument to complete, and of which prompt or resource template."""
+    """Which argument to complete, and of which prompt or resource template.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#completerequestparams
+    """
 
     ref: Annotated["PromptReference | ResourceTemplateReference", Field(discriminator="type")]
     """The prompt or resource template that the argument belongs to."""
@@ -1316,7 +1616,10 @@ class CompleteRequestParams(RequestParams):
 
 
 class CompleteRequest(WireModel):
-    """Client asks how what the user has typed for an argument could go on."""
+    """Client asks how what the user has typed for an argument could go on.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#completerequest
+    """
 
     method: Literal["completion/complete"] = const("completion/complete")
     params: CompleteRequestParams
@@ -1337,14 +1640,20 @@ class Completion(WireModel):
 
 
 class CompleteResult(Result):
-    """What the server suggests for an argument."""
+    """What the server suggests for an argument.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#completeresult
+    """
 
     completion: Completion
     """The suggestions."""
 
 
 class ResourceTemplateReference(WireModel):
-    """Points to a resource template, or to a resource, by its URI."""
+    """Points to a resource template, or to a resource, by its URI.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#resourcetemplatereference
+    """
 
     type: Literal["ref/resource"] = const("ref/resource")
     uri: str
@@ -1352,7 +1661,10 @@ class ResourceTemplateReference(WireModel):
 
 
 class PromptReference(BaseMetadata):
-    """Points to a prompt by its name."""
+    """Points to a prompt by its name.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#promptreference
+    """
 
     type: Literal["ref/prompt"] = const("ref/prompt")
 
@@ -1361,7 +1673,10 @@ class PromptReference(BaseMetadata):
 
 
 class ListRootsRequest(WireModel):
-    """Server asks which directories and files it is meant to work on."""
+    """Server asks which directories and files it is meant to work on.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#listrootsrequest
+    """
 
     method: Literal["roots/list"] = const("roots/list")
     params: Opt[RequestParams] = None
@@ -1371,14 +1686,20 @@ class ListRootsRequest(WireModel):
 
 
 class ListRootsResult(Result):
-    """The directories and files that the server is meant to work on."""
+    """The directories and files that the server is meant to work on.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#listrootsresult
+    """
 
     roots: list["Root"]
     """All roots; there are no pages."""
 
 
 class Root(WireModel):
-    """A place in the file system that the server is meant to work on."""
+    """A place in the file system that the server is meant to work on.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#root
+    """
 
     uri: str
     """Where the directory or file is; starts with `file://`."""
@@ -1392,7 +1713,10 @@ class Root(WireModel):
 
 
 class RootsListChangedNotification(WireModel):
-    """Client tells that its list of roots has changed; the server may then ask for it again."""
+    """Client tells that its list of roots has changed; the server may then ask for it again.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#rootslistchangednotification
+    """
 
     method: Literal["notifications/roots/list_changed"] = const("notifications/roots/list_changed")
     params: Opt[NotificationParams] = None
@@ -1415,7 +1739,10 @@ class RequestedSchema(WireModel):
 
 
 class ElicitRequestFormParams(TaskAugmentedRequestParams):
-    """A message and a form for the user to fill in; not for secrets."""
+    """A message and a form for the user to fill in; not for secrets.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#elicitrequestformparams
+    """
 
     mode: Opt[Literal["form"]] = None
     """Says that the user fills in a form; so does leaving it out."""
@@ -1426,7 +1753,10 @@ class ElicitRequestFormParams(TaskAugmentedRequestParams):
 
 
 class ElicitRequestURLParams(TaskAugmentedRequestParams):
-    """A message and a page that the user is to visit."""
+    """A message and a page that the user is to visit.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#elicitrequesturlparams
+    """
 
     mode: Literal["url"] = const("url")
     """Says that the user visits a URL."""
@@ -1439,11 +1769,17 @@ class ElicitRequestURLParams(TaskAugmentedRequestParams):
 
 
 ElicitRequestParams = TypeAliasType("ElicitRequestParams", ElicitRequestFormParams | ElicitRequestURLParams)
-"""What the user is asked, and how the answer is to be given."""
+"""What the user is asked, and how the answer is to be given.
+
+https://modelcontextprotocol.io/specification/2025-11-25/schema#elicitrequestparams
+"""
 
 
 class ElicitRequest(WireModel):
-    """Server asks the user for input, by way of the client."""
+    """Server asks the user for input, by way of the client.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#elicitrequest
+    """
 
     method: Literal["elicitation/create"] = const("elicitation/create")
     params: ElicitRequestParams
@@ -1455,11 +1791,17 @@ class ElicitRequest(WireModel):
 PrimitiveSchemaDefinition = TypeAliasType(
     "PrimitiveSchemaDefinition", "StringSchema | NumberSchema | BooleanSchema | EnumSchema"
 )
-"""What a form field can be: text, a number, yes or no, or a choice."""
+"""What a form field can be: text, a number, yes or no, or a choice.
+
+https://modelcontextprotocol.io/specification/2025-11-25/schema#primitiveschemadefinition
+"""
 
 
 class StringSchema(WireModel):
-    """A form field for text."""
+    """A form field for text.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#stringschema
+    """
 
     type: Literal["string"] = const("string")
     title: Opt[str] = None
@@ -1477,7 +1819,10 @@ class StringSchema(WireModel):
 
 
 class NumberSchema(WireModel):
-    """A form field for a number."""
+    """A form field for a number.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#numberschema
+    """
 
     type: Literal["number", "integer"]
     """`integer` if only whole numbers are accepted, otherwise `number`."""
@@ -1494,7 +1839,10 @@ class NumberSchema(WireModel):
 
 
 class BooleanSchema(WireModel):
-    """A form field for yes or no."""
+    """A form field for yes or no.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#booleanschema
+    """
 
     type: Literal["boolean"] = const("boolean")
     title: Opt[str] = None
@@ -1506,7 +1854,10 @@ class BooleanSchema(WireModel):
 
 
 class UntitledSingleSelectEnumSchema(WireModel):
-    """A form field for one of the given values, shown as it is."""
+    """A form field for one of the given values, shown as it is.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#untitledsingleselectenumschema
+    """
 
     type: Literal["string"] = const("string")
     title: Opt[str] = None
@@ -1529,7 +1880,10 @@ class EnumOption(WireModel):
 
 
 class TitledSingleSelectEnumSchema(WireModel):
-    """A form field for one of the given values, each with a label."""
+    """A form field for one of the given values, each with a label.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#titledsingleselectenumschema
+    """
 
     type: Literal["string"] = const("string")
     title: Opt[str] = None
@@ -1545,7 +1899,10 @@ class TitledSingleSelectEnumSchema(WireModel):
 SingleSelectEnumSchema = TypeAliasType(
     "SingleSelectEnumSchema", UntitledSingleSelectEnumSchema | TitledSingleSelectEnumSchema
 )
-"""A form field for one of the given values, with or without labels."""
+"""A form field for one of the given values, with or without labels.
+
+https://modelcontextprotocol.io/specification/2025-11-25/schema#singleselectenumschema
+"""
 
 
 class UntitledEnumItems(WireModel):
@@ -1557,7 +1914,10 @@ class UntitledEnumItems(WireModel):
 
 
 class UntitledMultiSelectEnumSchema(WireModel):
-    """A form field for any number of the given values, shown as they are."""
+    """A form field for any number of the given values, shown as they are.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#untitledmultiselectenumschema
+    """
 
     type: Literal["array"] = const("array")
     title: Opt[str] = None
@@ -1582,7 +1942,10 @@ class TitledEnumItems(WireModel):
 
 
 class TitledMultiSelectEnumSchema(WireModel):
-    """A form field for any number of the given values, each with a label."""
+    """A form field for any number of the given values, each with a label.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#titledmultiselectenumschema
+    """
 
     type: Literal["array"] = const("array")
     title: Opt[str] = None
@@ -1602,11 +1965,17 @@ class TitledMultiSelectEnumSchema(WireModel):
 MultiSelectEnumSchema = TypeAliasType(
     "MultiSelectEnumSchema", UntitledMultiSelectEnumSchema | TitledMultiSelectEnumSchema
 )
-"""A form field for any number of the given values, with or without labels."""
+"""A form field for any number of the given values, with or without labels.
+
+https://modelcontextprotocol.io/specification/2025-11-25/schema#multiselectenumschema
+"""
 
 
 class LegacyTitledEnumSchema(WireModel):
-    """A form field for one of the given values, with the labels in a list of their own."""
+    """A form field for one of the given values, with the labels in a list of their own.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#legacytitledenumschema
+    """
 
     type: Literal["string"] = const("string")
     title: Opt[str] = None
@@ -1622,11 +1991,17 @@ class LegacyTitledEnumSchema(WireModel):
 
 
 EnumSchema = TypeAliasType("EnumSchema", SingleSelectEnumSchema | MultiSelectEnumSchema | LegacyTitledEnumSchema)
-"""A form field with given values to choose from."""
+"""A form field with given values to choose from.
+
+https://modelcontextprotocol.io/specification/2025-11-25/schema#enumschema
+"""
 
 
 class ElicitResult(Result):
-    """What the user did about the question, and the answers if there are any."""
+    """What the user did about the question, and the answers if there are any.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#elicitresult
+    """
 
     action: Literal["accept", "decline", "cancel"]
     """`accept` if the user agreed, `decline` if the user refused, `cancel` if the user did neither."""
@@ -1645,7 +2020,10 @@ class ElicitationCompleteNotificationParams(WireModel):
 
 
 class ElicitationCompleteNotification(WireModel):
-    """Server tells that what the user had to do at a URL is done."""
+    """Server tells that what the user had to do at a URL is done.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#elicitationcompletenotification
+    """
 
     method: Literal["notifications/elicitation/complete"] = const("notifications/elicitation/complete")
     params: ElicitationCompleteNotificationParams

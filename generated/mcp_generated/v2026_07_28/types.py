@@ -13,23 +13,38 @@ from typing_extensions import TypeAliasType
 # ---- Common Types ----
 
 JSONValue = TypeAliasType("JSONValue", Optional[Union[str, Number, bool, "JSONObject", "JSONArray"]])
-"""Anything that JSON can express."""
+"""Anything that JSON can express.
+
+https://modelcontextprotocol.io/specification/2026-07-28/schema#jsonvalue
+"""
 
 
 JSONObject = TypeAliasType("JSONObject", dict[str, JSONValue])
-"""A JSON object with any members."""
+"""A JSON object with any members.
+
+https://modelcontextprotocol.io/specification/2026-07-28/schema#jsonobject
+"""
 
 
 JSONArray = TypeAliasType("JSONArray", list[JSONValue])
-"""A JSON array of any values."""
+"""A JSON array of any values.
+
+https://modelcontextprotocol.io/specification/2026-07-28/schema#jsonarray
+"""
 
 
 MetaObject: TypeAlias = dict[str, Any]
-"""Metadata by key; keys may have a prefix, and those of MCP are reserved."""
+"""Metadata by key; keys may have a prefix, and those of MCP are reserved.
+
+https://modelcontextprotocol.io/specification/2026-07-28/schema#metaobject
+"""
 
 
 class RequestMetaObject(WireModel):
-    """Metadata that comes with a request."""
+    """Metadata that comes with a request.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#requestmetaobject
+    """
 
     progress_token: Annotated[Opt["ProgressToken"], Field(alias="progressToken")] = None
     """Asks for progress notifications, which repeat this token; they may still not come."""
@@ -48,29 +63,44 @@ class RequestMetaObject(WireModel):
 
 
 class NotificationMetaObject(WireModel):
-    """Metadata that comes with a notification."""
+    """Metadata that comes with a notification.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#notificationmetaobject
+    """
 
     subscription_id: Annotated[Opt["RequestId"], Field(alias="io.modelcontextprotocol/subscriptionId")] = None
     """Id of the request that opened the subscription; absent outside one."""
 
 
 class ResultMetaObject(WireModel):
-    """Metadata that comes with a result."""
+    """Metadata that comes with a result.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#resultmetaobject
+    """
 
     server_info: Annotated[Opt["Implementation"], Field(alias="io.modelcontextprotocol/serverInfo")] = None
     """The server program, as it calls itself; for display and logs, not for decisions."""
 
 
 ProgressToken = TypeAliasType("ProgressToken", str | Int)
-"""Names a request in the notifications about its progress."""
+"""Names a request in the notifications about its progress.
+
+https://modelcontextprotocol.io/specification/2026-07-28/schema#progresstoken
+"""
 
 
 Cursor = TypeAliasType("Cursor", str)
-"""Marks a place in a list; only the side that made it can read it."""
+"""Marks a place in a list; only the side that made it can read it.
+
+https://modelcontextprotocol.io/specification/2026-07-28/schema#cursor
+"""
 
 
 class RequestParams(WireModel):
-    """What the params of all requests have in common."""
+    """What the params of all requests have in common.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#requestparams
+    """
 
     meta: Annotated[RequestMetaObject, Field(alias="_meta")]
     """Metadata of the request, such as the token that asks for progress notifications."""
@@ -84,7 +114,10 @@ class Request(WireModel):
 
 
 class NotificationParams(WireModel):
-    """What the params of all notifications have in common."""
+    """What the params of all notifications have in common.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#notificationparams
+    """
 
     meta: Annotated[Opt[NotificationMetaObject], Field(alias="_meta")] = None
     """Metadata from either side beside the content; the specification reserves some of the keys."""
@@ -98,11 +131,17 @@ class Notification(WireModel):
 
 
 ResultType = TypeAliasType("ResultType", str)
-"""Whether a result is final (`complete`) or asks for input first (`input_required`)."""
+"""Whether a result is final (`complete`) or asks for input first (`input_required`).
+
+https://modelcontextprotocol.io/specification/2026-07-28/schema#resulttype
+"""
 
 
 class Result(WireModel):
-    """What every result has in common."""
+    """What every result has in common.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#result
+    """
 
     meta: Annotated[Opt[ResultMetaObject], Field(alias="_meta")] = None
     """Metadata from either side beside the content; the specification reserves some of the keys."""
@@ -111,15 +150,24 @@ class Result(WireModel):
 
 
 RequestId = TypeAliasType("RequestId", str | Int)
-"""Ties a response to its request; no two open requests of a side have the same."""
+"""Ties a response to its request; no two open requests of a side have the same.
+
+https://modelcontextprotocol.io/specification/2026-07-28/schema#requestid
+"""
 
 
 EmptyResult: TypeAlias = Result
-"""Says that the request succeeded, and nothing else."""
+"""Says that the request succeeded, and nothing else.
+
+https://modelcontextprotocol.io/specification/2026-07-28/schema#emptyresult
+"""
 
 
 class Icon(WireModel):
-    """An image to show next to a name, with what it is suited for."""
+    """An image to show next to a name, with what it is suited for.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#icon
+    """
 
     src: str
     """Where the image is: on the web (HTTP or HTTPS), or in the URI itself (`data:`, in base64)."""
@@ -132,24 +180,36 @@ class Icon(WireModel):
 
 
 class PaginatedRequestParams(RequestParams):
-    """Which page of a list to send."""
+    """Which page of a list to send.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#paginatedrequestparams
+    """
 
     cursor: Opt[Cursor] = None
     """The `nextCursor` of the page before; absent for the first page."""
 
 
 Role = TypeAliasType("Role", Literal["user", "assistant"])
-"""Who speaks: the user or the assistant."""
+"""Who speaks: the user or the assistant.
+
+https://modelcontextprotocol.io/specification/2026-07-28/schema#role
+"""
 
 
 LoggingLevel = TypeAliasType(
     "LoggingLevel", Literal["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"]
 )
-"""How severe a log message is, from `debug` up to `emergency`, as in syslog. Deprecated."""
+"""How severe a log message is, from `debug` up to `emergency`, as in syslog. Deprecated.
+
+https://modelcontextprotocol.io/specification/2026-07-28/schema#logginglevel
+"""
 
 
 class Annotations(WireModel):
-    """Hints for the client on whom the data is for and how much it matters."""
+    """Hints for the client on whom the data is for and how much it matters.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#annotations
+    """
 
     audience: Opt[list[Role]] = None
     """Whom the data is meant for; both roles may be named."""
@@ -162,11 +222,17 @@ class Annotations(WireModel):
 # ---- JSON-RPC ----
 
 JSONRPCMessage = TypeAliasType("JSONRPCMessage", "JSONRPCRequest | JSONRPCNotification | JSONRPCResponse")
-"""Whatever one side can send the other in one piece."""
+"""Whatever one side can send the other in one piece.
+
+https://modelcontextprotocol.io/specification/2026-07-28/schema#jsonrpcmessage
+"""
 
 
 class JSONRPCRequest(Request):
-    """Asks the other side for something; a response with the same id is sent back."""
+    """Asks the other side for something; a response with the same id is sent back.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#jsonrpcrequest
+    """
 
     jsonrpc: Literal["2.0"] = const("2.0")
     id: RequestId
@@ -174,13 +240,19 @@ class JSONRPCRequest(Request):
 
 
 class JSONRPCNotification(Notification):
-    """Tells the other side something; nothing is sent back."""
+    """Tells the other side something; nothing is sent back.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#jsonrpcnotification
+    """
 
     jsonrpc: Literal["2.0"] = const("2.0")
 
 
 class JSONRPCResultResponse(WireModel):
-    """The response to a request that succeeded."""
+    """The response to a request that succeeded.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#jsonrpcresultresponse
+    """
 
     jsonrpc: Literal["2.0"] = const("2.0")
     id: RequestId
@@ -190,7 +262,10 @@ class JSONRPCResultResponse(WireModel):
 
 
 class JSONRPCErrorResponse(WireModel):
-    """The response to a request that failed."""
+    """The response to a request that failed.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#jsonrpcerrorresponse
+    """
 
     jsonrpc: Literal["2.0"] = const("2.0")
     id: Opt[RequestId] = None
@@ -200,14 +275,20 @@ class JSONRPCErrorResponse(WireModel):
 
 
 JSONRPCResponse = TypeAliasType("JSONRPCResponse", JSONRPCResultResponse | JSONRPCErrorResponse)
-"""Answers the request that has the same id."""
+"""Answers the request that has the same id.
+
+https://modelcontextprotocol.io/specification/2026-07-28/schema#jsonrpcresponse
+"""
 
 
 # ---- Errors ----
 
 
 class Error(WireModel):
-    """What went wrong, as JSON-RPC describes it."""
+    """What went wrong, as JSON-RPC describes it.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#error
+    """
 
     code: Int
     """Number for the kind of error; negative where JSON-RPC or MCP defines it."""
@@ -218,7 +299,10 @@ class Error(WireModel):
 
 
 class ParseError(WireModel):
-    """The message is not JSON; code -32700."""
+    """The message is not JSON; code -32700.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#parseerror
+    """
 
     code: Literal[-32700] = const(-32700)
     """Number for the kind of error; negative where JSON-RPC or MCP defines it."""
@@ -229,7 +313,10 @@ class ParseError(WireModel):
 
 
 class InvalidRequestError(WireModel):
-    """The message is JSON, but no valid request; code -32600."""
+    """The message is JSON, but no valid request; code -32600.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#invalidrequesterror
+    """
 
     code: Literal[-32600] = const(-32600)
     """Number for the kind of error; negative where JSON-RPC or MCP defines it."""
@@ -240,7 +327,10 @@ class InvalidRequestError(WireModel):
 
 
 class MethodNotFoundError(WireModel):
-    """The receiver has no such method, or does not offer the feature behind it; code -32601."""
+    """The receiver has no such method, or does not offer the feature behind it; code -32601.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#methodnotfounderror
+    """
 
     code: Literal[-32601] = const(-32601)
     """Number for the kind of error; negative where JSON-RPC or MCP defines it."""
@@ -251,7 +341,10 @@ class MethodNotFoundError(WireModel):
 
 
 class InvalidParamsError(WireModel):
-    """The method exists, but its params are wrong, such as an unknown tool; code -32602."""
+    """The method exists, but its params are wrong, such as an unknown tool; code -32602.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#invalidparamserror
+    """
 
     code: Literal[-32602] = const(-32602)
     """Number for the kind of error; negative where JSON-RPC or MCP defines it."""
@@ -262,7 +355,10 @@ class InvalidParamsError(WireModel):
 
 
 class InternalError(WireModel):
-    """The receiver ran into a fault of its own; code -32603."""
+    """The receiver ran into a fault of its own; code -32603.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#internalerror
+    """
 
     code: Literal[-32603] = const(-32603)
     """Number for the kind of error; negative where JSON-RPC or MCP defines it."""
@@ -284,7 +380,10 @@ class HeaderMismatchErrorObject(WireModel):
 
 
 class HeaderMismatchError(WireModel):
-    """The response to an HTTP request whose headers are wrong, missing or contradict its body."""
+    """The response to an HTTP request whose headers are wrong, missing or contradict its body.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#headermismatcherror
+    """
 
     jsonrpc: Literal["2.0"] = const("2.0")
     id: Opt[RequestId] = None
@@ -314,7 +413,10 @@ class UnsupportedProtocolVersionErrorObject(WireModel):
 
 
 class UnsupportedProtocolVersionError(WireModel):
-    """The response to a request in a revision that the server does not speak."""
+    """The response to a request in a revision that the server does not speak.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#unsupportedprotocolversionerror
+    """
 
     jsonrpc: Literal["2.0"] = const("2.0")
     id: Opt[RequestId] = None
@@ -342,7 +444,10 @@ class MissingRequiredClientCapabilityErrorObject(WireModel):
 
 
 class MissingRequiredClientCapabilityError(WireModel):
-    """The response to a request that needs a capability which the client did not declare."""
+    """The response to a request that needs a capability which the client did not declare.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#missingrequiredclientcapabilityerror
+    """
 
     jsonrpc: Literal["2.0"] = const("2.0")
     id: Opt[RequestId] = None
@@ -365,15 +470,24 @@ InputResponse = TypeAliasType("InputResponse", "CreateMessageResult | ListRootsR
 
 
 InputRequests = TypeAliasType("InputRequests", dict[str, InputRequest])
-"""What the server needs before it can answer, each under a key of its choice."""
+"""What the server needs before it can answer, each under a key of its choice.
+
+https://modelcontextprotocol.io/specification/2026-07-28/schema#inputrequests
+"""
 
 
 InputResponses = TypeAliasType("InputResponses", dict[str, InputResponse])
-"""What the client gives for the InputRequests, each under the same key."""
+"""What the client gives for the InputRequests, each under the same key.
+
+https://modelcontextprotocol.io/specification/2026-07-28/schema#inputresponses
+"""
 
 
 class InputRequiredResult(WireModel):
-    """Server cannot answer yet; the client sends the request again, with what is asked for here."""
+    """Server cannot answer yet; the client sends the request again, with what is asked for here.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#inputrequiredresult
+    """
 
     meta: Annotated[Opt[ResultMetaObject], Field(alias="_meta")] = None
     """Metadata from either side beside the content; the specification reserves some of the keys."""
@@ -398,7 +512,10 @@ class InputResponseRequestParams(RequestParams):
 
 
 class CancelledNotificationParams(NotificationParams):
-    """Which request is given up, and why."""
+    """Which request is given up, and why.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#cancellednotificationparams
+    """
 
     request_id: Annotated[RequestId, Field(alias="requestId")]
     """The id that the request was sent with."""
@@ -407,7 +524,10 @@ class CancelledNotificationParams(NotificationParams):
 
 
 class CancelledNotification(WireModel):
-    """The sender tells that a request is given up and its result no longer wanted."""
+    """The sender tells that a request is given up and its result no longer wanted.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#cancellednotification
+    """
 
     method: Literal["notifications/cancelled"] = const("notifications/cancelled")
     params: CancelledNotificationParams
@@ -444,7 +564,10 @@ class CacheableResult(Result):
 
 
 class ListResourcesRequest(WireModel):
-    """Client asks for one page of the resources."""
+    """Client asks for one page of the resources.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#listresourcesrequest
+    """
 
     method: Literal["resources/list"] = const("resources/list")
     params: PaginatedRequestParams
@@ -454,14 +577,20 @@ class ListResourcesRequest(WireModel):
 
 
 class ListResourcesResult(PaginatedResult, CacheableResult):
-    """One page of the resources that the server offers."""
+    """One page of the resources that the server offers.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#listresourcesresult
+    """
 
     resources: list["Resource"]
     """The resources of this page."""
 
 
 class ListResourcesResultResponse(WireModel):
-    """The response that carries a ListResourcesResult."""
+    """The response that carries a ListResourcesResult.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#listresourcesresultresponse
+    """
 
     jsonrpc: Literal["2.0"] = const("2.0")
     id: RequestId
@@ -487,7 +616,10 @@ class Icons(WireModel):
 
 
 class Resource(BaseMetadata, Icons):
-    """Data that the server lets clients read, such as a file."""
+    """Data that the server lets clients read, such as a file.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#resource
+    """
 
     uri: str
     """URI of the resource; what it means is up to the server."""
@@ -507,7 +639,10 @@ class Resource(BaseMetadata, Icons):
 
 
 class DiscoverRequest(WireModel):
-    """Client asks which revisions the server speaks and what it can do."""
+    """Client asks which revisions the server speaks and what it can do.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#discoverrequest
+    """
 
     method: Literal["server/discover"] = const("server/discover")
     params: RequestParams
@@ -517,7 +652,10 @@ class DiscoverRequest(WireModel):
 
 
 class DiscoverResult(CacheableResult):
-    """Which revisions the server speaks, what it can do and how to use it."""
+    """Which revisions the server speaks, what it can do and how to use it.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#discoverresult
+    """
 
     supported_versions: Annotated[list[str], Field(alias="supportedVersions")]
     """The revisions that the server speaks; the client takes one of them for its requests."""
@@ -528,7 +666,10 @@ class DiscoverResult(CacheableResult):
 
 
 class DiscoverResultResponse(WireModel):
-    """The response that carries a DiscoverResult."""
+    """The response that carries a DiscoverResult.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#discoverresultresponse
+    """
 
     jsonrpc: Literal["2.0"] = const("2.0")
     id: RequestId
@@ -562,7 +703,10 @@ class ClientCapabilitiesElicitation(WireModel):
 
 
 class ClientCapabilities(WireModel):
-    """What the client can do for a server; it may name features that the schema does not know."""
+    """What the client can do for a server; it may name features that the schema does not know.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#clientcapabilities
+    """
 
     experimental: Opt[dict[str, JSONObject]] = None
     """Features outside the standard, by name."""
@@ -604,7 +748,10 @@ class ServerCapabilitiesTools(WireModel):
 
 
 class ServerCapabilities(WireModel):
-    """What the server offers; it may name features that the schema does not know."""
+    """What the server offers; it may name features that the schema does not know.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#servercapabilities
+    """
 
     experimental: Opt[dict[str, JSONObject]] = None
     """Features outside the standard, by name."""
@@ -625,7 +772,10 @@ class ServerCapabilities(WireModel):
 
 
 class Implementation(BaseMetadata, Icons):
-    """The program at one end of the connection: its name, version and how to present it."""
+    """The program at one end of the connection: its name, version and how to present it.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#implementation
+    """
 
     version: str
     description: Opt[str] = None
@@ -638,7 +788,10 @@ class Implementation(BaseMetadata, Icons):
 
 
 class ProgressNotificationParams(NotificationParams):
-    """How far the work on a request is."""
+    """How far the work on a request is.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#progressnotificationparams
+    """
 
     progress_token: Annotated[ProgressToken, Field(alias="progressToken")]
     """The token that came with the request."""
@@ -651,7 +804,10 @@ class ProgressNotificationParams(NotificationParams):
 
 
 class ProgressNotification(WireModel):
-    """The side that works on a request tells how far it is."""
+    """The side that works on a request tells how far it is.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#progressnotification
+    """
 
     method: Literal["notifications/progress"] = const("notifications/progress")
     params: ProgressNotificationParams
@@ -662,7 +818,10 @@ class ProgressNotification(WireModel):
 
 
 class ListResourceTemplatesRequest(WireModel):
-    """Client asks for one page of the resource templates."""
+    """Client asks for one page of the resource templates.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#listresourcetemplatesrequest
+    """
 
     method: Literal["resources/templates/list"] = const("resources/templates/list")
     params: PaginatedRequestParams
@@ -672,14 +831,20 @@ class ListResourceTemplatesRequest(WireModel):
 
 
 class ListResourceTemplatesResult(PaginatedResult, CacheableResult):
-    """One page of the resource templates that the server offers."""
+    """One page of the resource templates that the server offers.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#listresourcetemplatesresult
+    """
 
     resource_templates: Annotated[list["ResourceTemplate"], Field(alias="resourceTemplates")]
     """The resource templates of this page."""
 
 
 class ListResourceTemplatesResultResponse(WireModel):
-    """The response that carries a ListResourceTemplatesResult."""
+    """The response that carries a ListResourceTemplatesResult.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#listresourcetemplatesresultresponse
+    """
 
     jsonrpc: Literal["2.0"] = const("2.0")
     id: RequestId
@@ -689,7 +854,10 @@ class ListResourceTemplatesResultResponse(WireModel):
 
 
 class ResourceTemplate(BaseMetadata, Icons):
-    """A pattern for the URIs of resources that are not listed one by one."""
+    """A pattern for the URIs of resources that are not listed one by one.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#resourcetemplate
+    """
 
     uri_template: Annotated[str, Field(alias="uriTemplate")]
     """URIs of resources with gaps for variables, written as RFC 6570 says."""
@@ -714,11 +882,17 @@ class ResourceRequestParams(RequestParams):
 
 
 class ReadResourceRequestParams(ResourceRequestParams, InputResponseRequestParams):
-    """Which resource to read."""
+    """Which resource to read.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#readresourcerequestparams
+    """
 
 
 class ReadResourceRequest(WireModel):
-    """Client asks for what is in a resource."""
+    """Client asks for what is in a resource.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#readresourcerequest
+    """
 
     method: Literal["resources/read"] = const("resources/read")
     params: ReadResourceRequestParams
@@ -728,14 +902,20 @@ class ReadResourceRequest(WireModel):
 
 
 class ReadResourceResult(CacheableResult):
-    """What is in a resource."""
+    """What is in a resource.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#readresourceresult
+    """
 
     contents: list["TextResourceContents | BlobResourceContents"]
     """The content, in several items if the resource has several parts."""
 
 
 class ReadResourceResultResponse(WireModel):
-    """The response that carries a ReadResourceResult, or asks for input first."""
+    """The response that carries a ReadResourceResult, or asks for input first.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#readresourceresultresponse
+    """
 
     jsonrpc: Literal["2.0"] = const("2.0")
     id: RequestId
@@ -748,7 +928,10 @@ class ReadResourceResultResponse(WireModel):
 
 
 class ResourceListChangedNotification(WireModel):
-    """Server tells that its list of resources has changed."""
+    """Server tells that its list of resources has changed.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#resourcelistchangednotification
+    """
 
     method: Literal["notifications/resources/list_changed"] = const("notifications/resources/list_changed")
     params: Opt[NotificationParams] = None
@@ -759,7 +942,10 @@ class ResourceListChangedNotification(WireModel):
 
 
 class SubscriptionFilter(WireModel):
-    """Chooses the notifications of a subscription; what is not named is not sent."""
+    """Chooses the notifications of a subscription; what is not named is not sent.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#subscriptionfilter
+    """
 
     tools_list_changed: Annotated[Opt[bool], Field(alias="toolsListChanged")] = None
     """Whether to tell when the list of tools changes."""
@@ -772,14 +958,20 @@ class SubscriptionFilter(WireModel):
 
 
 class SubscriptionsListenRequestParams(RequestParams):
-    """Which notifications the client wants."""
+    """Which notifications the client wants.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#subscriptionslistenrequestparams
+    """
 
     notifications: SubscriptionFilter
     """What to send; the server sends nothing else."""
 
 
 class SubscriptionsListenRequest(WireModel):
-    """Client opens a subscription, which lasts until one side ends it."""
+    """Client opens a subscription, which lasts until one side ends it.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#subscriptionslistenrequest
+    """
 
     method: Literal["subscriptions/listen"] = const("subscriptions/listen")
     params: SubscriptionsListenRequestParams
@@ -789,14 +981,20 @@ class SubscriptionsListenRequest(WireModel):
 
 
 class SubscriptionsListenResultMetaObject(ResultMetaObject):
-    """Metadata that comes with the end of a subscription."""
+    """Metadata that comes with the end of a subscription.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#subscriptionslistenresultmetaobject
+    """
 
     subscription_id: Annotated[RequestId, Field(alias="io.modelcontextprotocol/subscriptionId")]
     """Id of the request that opened the subscription."""
 
 
 class SubscriptionsListenResult(WireModel):
-    """Server ends a subscription in an orderly way; until then there is no response."""
+    """Server ends a subscription in an orderly way; until then there is no response.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#subscriptionslistenresult
+    """
 
     meta: Annotated[SubscriptionsListenResultMetaObject, Field(alias="_meta")]
     """Metadata from either side beside the content; the specification reserves some of the keys."""
@@ -805,7 +1003,10 @@ class SubscriptionsListenResult(WireModel):
 
 
 class SubscriptionsListenResultResponse(WireModel):
-    """The response that carries a SubscriptionsListenResult."""
+    """The response that carries a SubscriptionsListenResult.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#subscriptionslistenresultresponse
+    """
 
     jsonrpc: Literal["2.0"] = const("2.0")
     id: RequestId
@@ -818,14 +1019,20 @@ class SubscriptionsListenResultResponse(WireModel):
 
 
 class SubscriptionsAcknowledgedNotificationParams(NotificationParams):
-    """What the server is going to send for a subscription."""
+    """What the server is going to send for a subscription.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#subscriptionsacknowledgednotificationparams
+    """
 
     notifications: SubscriptionFilter
     """What is sent from now on: what was asked for, less what the server lacks."""
 
 
 class SubscriptionsAcknowledgedNotification(WireModel):
-    """Server tells that a subscription has begun, before anything else is sent for it."""
+    """Server tells that a subscription has begun, before anything else is sent for it.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#subscriptionsacknowledgednotification
+    """
 
     method: Literal["notifications/subscriptions/acknowledged"] = const("notifications/subscriptions/acknowledged")
     params: SubscriptionsAcknowledgedNotificationParams
@@ -836,14 +1043,20 @@ class SubscriptionsAcknowledgedNotification(WireModel):
 
 
 class ResourceUpdatedNotificationParams(NotificationParams):
-    """Which resource has changed."""
+    """Which resource has changed.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#resourceupdatednotificationparams
+    """
 
     uri: str
     """The resource that changed, which can be a part of the one that is watched."""
 
 
 class ResourceUpdatedNotification(WireModel):
-    """Server tells that a resource which the client watches has changed."""
+    """Server tells that a resource which the client watches has changed.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#resourceupdatednotification
+    """
 
     method: Literal["notifications/resources/updated"] = const("notifications/resources/updated")
     params: ResourceUpdatedNotificationParams
@@ -865,26 +1078,38 @@ class ResourceContents(WireModel):
 
 
 class TextResourceContents(ResourceContents):
-    """Content of a resource that is text."""
+    """Content of a resource that is text.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#textresourcecontents
+    """
 
     text: str
 
 
 class BlobResourceContents(ResourceContents):
-    """Content of a resource that is not text, as bytes in base64."""
+    """Content of a resource that is not text, as bytes in base64.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#blobresourcecontents
+    """
 
     blob: str
     """The bytes, in base64."""
 
 
 class ResourceLink(Resource):
-    """Points to a resource from a prompt or tool result, without its content."""
+    """Points to a resource from a prompt or tool result, without its content.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#resourcelink
+    """
 
     type: Literal["resource_link"] = const("resource_link")
 
 
 class EmbeddedResource(WireModel):
-    """A resource whose content is part of a prompt or tool result."""
+    """A resource whose content is part of a prompt or tool result.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#embeddedresource
+    """
 
     type: Literal["resource"] = const("resource")
     resource: TextResourceContents | BlobResourceContents
@@ -901,11 +1126,17 @@ ContentBlock = TypeAliasType(
         "TextContent | ImageContent | AudioContent | ResourceLink | EmbeddedResource", Field(discriminator="type")
     ],
 )
-"""One piece of content in a prompt or tool result: text, media or a resource."""
+"""One piece of content in a prompt or tool result: text, media or a resource.
+
+https://modelcontextprotocol.io/specification/2026-07-28/schema#contentblock
+"""
 
 
 class TextContent(WireModel):
-    """Text that a model is given or has made."""
+    """Text that a model is given or has made.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#textcontent
+    """
 
     type: Literal["text"] = const("text")
     text: str
@@ -916,7 +1147,10 @@ class TextContent(WireModel):
 
 
 class ImageContent(WireModel):
-    """A picture that a model is given or has made."""
+    """A picture that a model is given or has made.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#imagecontent
+    """
 
     type: Literal["image"] = const("image")
     data: str
@@ -930,7 +1164,10 @@ class ImageContent(WireModel):
 
 
 class AudioContent(WireModel):
-    """Sound that a model is given or has made."""
+    """Sound that a model is given or has made.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#audiocontent
+    """
 
     type: Literal["audio"] = const("audio")
     data: str
@@ -947,7 +1184,10 @@ class AudioContent(WireModel):
 
 
 class ListPromptsRequest(WireModel):
-    """Client asks for one page of the prompts."""
+    """Client asks for one page of the prompts.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#listpromptsrequest
+    """
 
     method: Literal["prompts/list"] = const("prompts/list")
     params: PaginatedRequestParams
@@ -957,14 +1197,20 @@ class ListPromptsRequest(WireModel):
 
 
 class ListPromptsResult(PaginatedResult, CacheableResult):
-    """One page of the prompts that the server offers."""
+    """One page of the prompts that the server offers.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#listpromptsresult
+    """
 
     prompts: list["Prompt"]
     """The prompts of this page."""
 
 
 class ListPromptsResultResponse(WireModel):
-    """The response that carries a ListPromptsResult."""
+    """The response that carries a ListPromptsResult.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#listpromptsresultresponse
+    """
 
     jsonrpc: Literal["2.0"] = const("2.0")
     id: RequestId
@@ -974,7 +1220,10 @@ class ListPromptsResultResponse(WireModel):
 
 
 class Prompt(BaseMetadata, Icons):
-    """A prompt that the server offers, with the arguments it takes."""
+    """A prompt that the server offers, with the arguments it takes.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#prompt
+    """
 
     description: Opt[str] = None
     """Says what the prompt is for."""
@@ -985,7 +1234,10 @@ class Prompt(BaseMetadata, Icons):
 
 
 class PromptArgument(BaseMetadata):
-    """One argument that a prompt takes."""
+    """One argument that a prompt takes.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#promptargument
+    """
 
     description: Opt[str] = None
     """Says what it is for, in words for people."""
@@ -997,7 +1249,10 @@ class PromptArgument(BaseMetadata):
 
 
 class GetPromptRequestParams(InputResponseRequestParams):
-    """Which prompt to get, and with which arguments."""
+    """Which prompt to get, and with which arguments.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#getpromptrequestparams
+    """
 
     name: str
     """The prompt to get."""
@@ -1006,7 +1261,10 @@ class GetPromptRequestParams(InputResponseRequestParams):
 
 
 class GetPromptRequest(WireModel):
-    """Client asks for a prompt with its arguments filled in."""
+    """Client asks for a prompt with its arguments filled in.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#getpromptrequest
+    """
 
     method: Literal["prompts/get"] = const("prompts/get")
     params: GetPromptRequestParams
@@ -1016,7 +1274,10 @@ class GetPromptRequest(WireModel):
 
 
 class GetPromptResult(Result):
-    """The messages of a prompt, ready for the model."""
+    """The messages of a prompt, ready for the model.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#getpromptresult
+    """
 
     description: Opt[str] = None
     """Says what it is for, in words for people."""
@@ -1025,7 +1286,10 @@ class GetPromptResult(Result):
 
 
 class GetPromptResultResponse(WireModel):
-    """The response that carries a GetPromptResult, or asks for input first."""
+    """The response that carries a GetPromptResult, or asks for input first.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#getpromptresultresponse
+    """
 
     jsonrpc: Literal["2.0"] = const("2.0")
     id: RequestId
@@ -1035,7 +1299,10 @@ class GetPromptResultResponse(WireModel):
 
 
 class PromptMessage(WireModel):
-    """One message of a prompt."""
+    """One message of a prompt.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#promptmessage
+    """
 
     role: Role
     """Who says it."""
@@ -1047,7 +1314,10 @@ class PromptMessage(WireModel):
 
 
 class PromptListChangedNotification(WireModel):
-    """Server tells that its list of prompts has changed."""
+    """Server tells that its list of prompts has changed.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#promptlistchangednotification
+    """
 
     method: Literal["notifications/prompts/list_changed"] = const("notifications/prompts/list_changed")
     params: Opt[NotificationParams] = None
@@ -1058,7 +1328,10 @@ class PromptListChangedNotification(WireModel):
 
 
 class ListToolsRequest(WireModel):
-    """Client asks for one page of the tools."""
+    """Client asks for one page of the tools.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#listtoolsrequest
+    """
 
     method: Literal["tools/list"] = const("tools/list")
     params: PaginatedRequestParams
@@ -1068,14 +1341,20 @@ class ListToolsRequest(WireModel):
 
 
 class ListToolsResult(PaginatedResult, CacheableResult):
-    """One page of the tools that the server offers."""
+    """One page of the tools that the server offers.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#listtoolsresult
+    """
 
     tools: list["Tool"]
     """The tools of this page."""
 
 
 class ListToolsResultResponse(WireModel):
-    """The response that carries a ListToolsResult."""
+    """The response that carries a ListToolsResult.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#listtoolsresultresponse
+    """
 
     jsonrpc: Literal["2.0"] = const("2.0")
     id: RequestId
@@ -1085,7 +1364,10 @@ class ListToolsResultResponse(WireModel):
 
 
 class ToolAnnotations(WireModel):
-    """Hints on how a tool behaves; worth no more than the server that gives them."""
+    """Hints on how a tool behaves; worth no more than the server that gives them.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#toolannotations
+    """
 
     title: Opt[str] = None
     """Name to show to people if the tool itself has no title."""
@@ -1115,7 +1397,10 @@ class ToolOutputSchema(WireModel):
 
 
 class Tool(BaseMetadata, Icons):
-    """A tool that the server offers, with what it takes and what it does."""
+    """A tool that the server offers, with what it takes and what it does.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#tool
+    """
 
     description: Opt[str] = None
     """Says what the tool does; models go by it when they choose a tool."""
@@ -1133,7 +1418,10 @@ class Tool(BaseMetadata, Icons):
 
 
 class CallToolResult(Result):
-    """What a tool call gave, or why the tool failed."""
+    """What a tool call gave, or why the tool failed.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#calltoolresult
+    """
 
     content: list[ContentBlock]
     """The result for a model to read, or a description of the error if `isError` is set."""
@@ -1144,7 +1432,10 @@ class CallToolResult(Result):
 
 
 class CallToolResultResponse(WireModel):
-    """The response that carries a CallToolResult, or asks for input first."""
+    """The response that carries a CallToolResult, or asks for input first.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#calltoolresultresponse
+    """
 
     jsonrpc: Literal["2.0"] = const("2.0")
     id: RequestId
@@ -1154,7 +1445,10 @@ class CallToolResultResponse(WireModel):
 
 
 class CallToolRequestParams(InputResponseRequestParams):
-    """Which tool to run, and with which arguments."""
+    """Which tool to run, and with which arguments.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#calltoolrequestparams
+    """
 
     name: str
     """The tool to run."""
@@ -1163,7 +1457,10 @@ class CallToolRequestParams(InputResponseRequestParams):
 
 
 class CallToolRequest(WireModel):
-    """Client asks the server to run a tool."""
+    """Client asks the server to run a tool.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#calltoolrequest
+    """
 
     method: Literal["tools/call"] = const("tools/call")
     params: CallToolRequestParams
@@ -1176,7 +1473,10 @@ class CallToolRequest(WireModel):
 
 
 class ToolListChangedNotification(WireModel):
-    """Server tells that its list of tools has changed."""
+    """Server tells that its list of tools has changed.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#toollistchangednotification
+    """
 
     method: Literal["notifications/tools/list_changed"] = const("notifications/tools/list_changed")
     params: Opt[NotificationParams] = None
@@ -1188,7 +1488,10 @@ class ToolListChangedNotification(WireModel):
 
 @deprecated("LoggingMessageNotificationParams is deprecated in MCP 2026-07-28")
 class LoggingMessageNotificationParams(NotificationParams):
-    """One log message, with its level and where it comes from. Deprecated."""
+    """One log message, with its level and where it comes from. Deprecated.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#loggingmessagenotificationparams
+    """
 
     level: LoggingLevel
     """How severe the message is."""
@@ -1200,7 +1503,10 @@ class LoggingMessageNotificationParams(NotificationParams):
 
 @deprecated("LoggingMessageNotification is deprecated in MCP 2026-07-28")
 class LoggingMessageNotification(WireModel):
-    """Server sends the client a log message. Deprecated."""
+    """Server sends the client a log message. Deprecated.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#loggingmessagenotification
+    """
 
     method: Literal["notifications/message"] = const("notifications/message")
     params: LoggingMessageNotificationParams
@@ -1212,11 +1518,14 @@ class LoggingMessageNotification(WireModel):
 
 @deprecated("CreateMessageRequestParams is deprecated in MCP 2026-07-28")
 class CreateMessageRequestParams(WireModel):
-    """The conversation so far, and how the model should go on. Deprecated."""
+    """The conversation so far, and how the model should go on. Deprecated.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#createmessagerequestparams
+    """
 
     messages: list["SamplingMessage"]
     """The conversation so far, in order."""
-    model_preferences_: Annotated[Opt["ModelPreferences"], Field(alias="modelPreferences")] = None
+    model_preferences: Annotated[Opt["ModelPreferences"], Field(alias="modelPreferences")] = None
     """Which kind of model suits; the client may choose another."""
     system_prompt: Annotated[Opt[str], Field(alias="systemPrompt")] = None
     """What the model should be told at the start; the client may change it or leave it out."""
@@ -1242,7 +1551,10 @@ class CreateMessageRequestParams(WireModel):
 
 @deprecated("ToolChoice is deprecated in MCP 2026-07-28")
 class ToolChoice(WireModel):
-    """Whether the model may, must or must not use tools. Deprecated."""
+    """Whether the model may, must or must not use tools. Deprecated.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#toolchoice
+    """
 
     mode: Opt[Literal["auto", "required", "none"]] = None
     """`auto`: the model decides, also if absent; `required`: it uses a tool; `none`: it uses no tool."""
@@ -1250,7 +1562,10 @@ class ToolChoice(WireModel):
 
 @deprecated("CreateMessageRequest is deprecated in MCP 2026-07-28")
 class CreateMessageRequest(WireModel):
-    """Server asks for a message written by the client's model. Deprecated."""
+    """Server asks for a message written by the client's model. Deprecated.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#createmessagerequest
+    """
 
     method: Literal["sampling/createMessage"] = const("sampling/createMessage")
     params: CreateMessageRequestParams
@@ -1258,7 +1573,10 @@ class CreateMessageRequest(WireModel):
 
 @deprecated("SamplingMessage is deprecated in MCP 2026-07-28")
 class SamplingMessage(WireModel):
-    """One message of a conversation with the client's model. Deprecated."""
+    """One message of a conversation with the client's model. Deprecated.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#samplingmessage
+    """
 
     role: Role
     """Who says it."""
@@ -1270,7 +1588,10 @@ class SamplingMessage(WireModel):
 
 @deprecated("CreateMessageResult is deprecated in MCP 2026-07-28")
 class CreateMessageResult(SamplingMessage):
-    """The message that the client's model wrote. Deprecated."""
+    """The message that the client's model wrote. Deprecated.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#createmessageresult
+    """
 
     model: str
     """Name of the model that wrote the message."""
@@ -1284,12 +1605,18 @@ SamplingMessageContentBlock = TypeAliasType(
         "TextContent | ImageContent | AudioContent | ToolUseContent | ToolResultContent", Field(discriminator="type")
     ],
 )
-"""One piece of content in a conversation with the client's model. Deprecated."""
+"""One piece of content in a conversation with the client's model. Deprecated.
+
+https://modelcontextprotocol.io/specification/2026-07-28/schema#samplingmessagecontentblock
+"""
 
 
 @deprecated("ToolUseContent is deprecated in MCP 2026-07-28")
 class ToolUseContent(WireModel):
-    """The model wants a tool to be used. Deprecated."""
+    """The model wants a tool to be used. Deprecated.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#toolusecontent
+    """
 
     type: Literal["tool_use"] = const("tool_use")
     id: str
@@ -1304,7 +1631,10 @@ class ToolUseContent(WireModel):
 
 @deprecated("ToolResultContent is deprecated in MCP 2026-07-28")
 class ToolResultContent(WireModel):
-    """What a tool gave, handed back to the model that used it. Deprecated."""
+    """What a tool gave, handed back to the model that used it. Deprecated.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#toolresultcontent
+    """
 
     type: Literal["tool_result"] = const("tool_result")
     tool_use_id: Annotated[str, Field(alias="toolUseId")]
@@ -1321,7 +1651,10 @@ class ToolResultContent(WireModel):
 
 @deprecated("ModelPreferences is deprecated in MCP 2026-07-28")
 class ModelPreferences(WireModel):
-    """Which kind of model suits the server; the client makes the choice. Deprecated."""
+    """Which kind of model suits the server; the client makes the choice. Deprecated.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#modelpreferences
+    """
 
     hints: Opt[list["ModelHint"]] = None
     """Models that would suit, the best first; they count more than the priorities."""
@@ -1335,7 +1668,10 @@ class ModelPreferences(WireModel):
 
 @deprecated("ModelHint is deprecated in MCP 2026-07-28")
 class ModelHint(WireModel):
-    """Describes a model that would suit the server. Deprecated."""
+    """Describes a model that would suit the server. Deprecated.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#modelhint
+    """
 
     name: Opt[str] = None
     """Part of a model's name; the client may take a comparable model of another provider."""
@@ -1361,7 +1697,10 @@ class CompletionContext(WireModel):
 
 
 class CompleteRequestParams(RequestParams):
-    """Which argument to complete, and of which prompt or resource template."""
+    """Which argument to complete, and of which prompt or resource template.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#completerequestparams
+    """
 
     ref: Annotated["PromptReference | ResourceTemplateReference", Field(discriminator="type")]
     """The prompt or resource template that the argument belongs to."""
@@ -1372,7 +1711,10 @@ class CompleteRequestParams(RequestParams):
 
 
 class CompleteRequest(WireModel):
-    """Client asks how what the user has typed for an argument could go on."""
+    """Client asks how what the user has typed for an argument could go on.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#completerequest
+    """
 
     method: Literal["completion/complete"] = const("completion/complete")
     params: CompleteRequestParams
@@ -1393,14 +1735,20 @@ class Completion(WireModel):
 
 
 class CompleteResult(Result):
-    """What the server suggests for an argument."""
+    """What the server suggests for an argument.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#completeresult
+    """
 
     completion: Completion
     """The suggestions."""
 
 
 class CompleteResultResponse(WireModel):
-    """The response that carries a CompleteResult."""
+    """The response that carries a CompleteResult.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#completeresultresponse
+    """
 
     jsonrpc: Literal["2.0"] = const("2.0")
     id: RequestId
@@ -1410,7 +1758,10 @@ class CompleteResultResponse(WireModel):
 
 
 class ResourceTemplateReference(WireModel):
-    """Points to a resource template, or to a resource, by its URI."""
+    """Points to a resource template, or to a resource, by its URI.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#resourcetemplatereference
+    """
 
     type: Literal["ref/resource"] = const("ref/resource")
     uri: str
@@ -1418,7 +1769,10 @@ class ResourceTemplateReference(WireModel):
 
 
 class PromptReference(BaseMetadata):
-    """Points to a prompt by its name."""
+    """Points to a prompt by its name.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#promptreference
+    """
 
     type: Literal["ref/prompt"] = const("ref/prompt")
 
@@ -1435,7 +1789,10 @@ class ListRootsRequestParams(WireModel):
 
 @deprecated("ListRootsRequest is deprecated in MCP 2026-07-28")
 class ListRootsRequest(WireModel):
-    """Server asks which directories and files it is meant to work on. Deprecated."""
+    """Server asks which directories and files it is meant to work on. Deprecated.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#listrootsrequest
+    """
 
     method: Literal["roots/list"] = const("roots/list")
     params: Opt[ListRootsRequestParams] = None
@@ -1443,7 +1800,10 @@ class ListRootsRequest(WireModel):
 
 @deprecated("ListRootsResult is deprecated in MCP 2026-07-28")
 class ListRootsResult(WireModel):
-    """The directories and files that the server is meant to work on. Deprecated."""
+    """The directories and files that the server is meant to work on. Deprecated.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#listrootsresult
+    """
 
     roots: list["Root"]
     """All roots; there are no pages."""
@@ -1451,7 +1811,10 @@ class ListRootsResult(WireModel):
 
 @deprecated("Root is deprecated in MCP 2026-07-28")
 class Root(WireModel):
-    """A place in the file system that the server is meant to work on. Deprecated."""
+    """A place in the file system that the server is meant to work on. Deprecated.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#root
+    """
 
     uri: str
     """Where the directory or file is; starts with `file://`."""
@@ -1477,7 +1840,10 @@ class RequestedSchema(WireModel):
 
 
 class ElicitRequestFormParams(WireModel):
-    """A message and a form for the user to fill in; not for secrets."""
+    """A message and a form for the user to fill in; not for secrets.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#elicitrequestformparams
+    """
 
     mode: Opt[Literal["form"]] = None
     """Says that the user fills in a form; so does leaving it out."""
@@ -1488,7 +1854,10 @@ class ElicitRequestFormParams(WireModel):
 
 
 class ElicitRequestURLParams(WireModel):
-    """A message and a page that the user is to visit."""
+    """A message and a page that the user is to visit.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#elicitrequesturlparams
+    """
 
     mode: Literal["url"] = const("url")
     """Says that the user visits a URL."""
@@ -1499,11 +1868,17 @@ class ElicitRequestURLParams(WireModel):
 
 
 ElicitRequestParams = TypeAliasType("ElicitRequestParams", ElicitRequestFormParams | ElicitRequestURLParams)
-"""What the user is asked, and how the answer is to be given."""
+"""What the user is asked, and how the answer is to be given.
+
+https://modelcontextprotocol.io/specification/2026-07-28/schema#elicitrequestparams
+"""
 
 
 class ElicitRequest(WireModel):
-    """Server asks the user for input, by way of the client."""
+    """Server asks the user for input, by way of the client.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#elicitrequest
+    """
 
     method: Literal["elicitation/create"] = const("elicitation/create")
     params: ElicitRequestParams
@@ -1512,11 +1887,17 @@ class ElicitRequest(WireModel):
 PrimitiveSchemaDefinition = TypeAliasType(
     "PrimitiveSchemaDefinition", "StringSchema | NumberSchema | BooleanSchema | EnumSchema"
 )
-"""What a form field can be: text, a number, yes or no, or a choice."""
+"""What a form field can be: text, a number, yes or no, or a choice.
+
+https://modelcontextprotocol.io/specification/2026-07-28/schema#primitiveschemadefinition
+"""
 
 
 class StringSchema(WireModel):
-    """A form field for text."""
+    """A form field for text.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#stringschema
+    """
 
     type: Literal["string"] = const("string")
     title: Opt[str] = None
@@ -1534,7 +1915,10 @@ class StringSchema(WireModel):
 
 
 class NumberSchema(WireModel):
-    """A form field for a number."""
+    """A form field for a number.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#numberschema
+    """
 
     type: Literal["number", "integer"]
     """`integer` if only whole numbers are accepted, otherwise `number`."""
@@ -1551,7 +1935,10 @@ class NumberSchema(WireModel):
 
 
 class BooleanSchema(WireModel):
-    """A form field for yes or no."""
+    """A form field for yes or no.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#booleanschema
+    """
 
     type: Literal["boolean"] = const("boolean")
     title: Opt[str] = None
@@ -1563,7 +1950,10 @@ class BooleanSchema(WireModel):
 
 
 class UntitledSingleSelectEnumSchema(WireModel):
-    """A form field for one of the given values, shown as it is."""
+    """A form field for one of the given values, shown as it is.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#untitledsingleselectenumschema
+    """
 
     type: Literal["string"] = const("string")
     title: Opt[str] = None
@@ -1586,7 +1976,10 @@ class EnumOption(WireModel):
 
 
 class TitledSingleSelectEnumSchema(WireModel):
-    """A form field for one of the given values, each with a label."""
+    """A form field for one of the given values, each with a label.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#titledsingleselectenumschema
+    """
 
     type: Literal["string"] = const("string")
     title: Opt[str] = None
@@ -1602,7 +1995,10 @@ class TitledSingleSelectEnumSchema(WireModel):
 SingleSelectEnumSchema = TypeAliasType(
     "SingleSelectEnumSchema", UntitledSingleSelectEnumSchema | TitledSingleSelectEnumSchema
 )
-"""A form field for one of the given values, with or without labels."""
+"""A form field for one of the given values, with or without labels.
+
+https://modelcontextprotocol.io/specification/2026-07-28/schema#singleselectenumschema
+"""
 
 
 class UntitledEnumItems(WireModel):
@@ -1614,7 +2010,10 @@ class UntitledEnumItems(WireModel):
 
 
 class UntitledMultiSelectEnumSchema(WireModel):
-    """A form field for any number of the given values, shown as they are."""
+    """A form field for any number of the given values, shown as they are.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#untitledmultiselectenumschema
+    """
 
     type: Literal["array"] = const("array")
     title: Opt[str] = None
@@ -1639,7 +2038,10 @@ class TitledEnumItems(WireModel):
 
 
 class TitledMultiSelectEnumSchema(WireModel):
-    """A form field for any number of the given values, each with a label."""
+    """A form field for any number of the given values, each with a label.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#titledmultiselectenumschema
+    """
 
     type: Literal["array"] = const("array")
     title: Opt[str] = None
@@ -1659,11 +2061,17 @@ class TitledMultiSelectEnumSchema(WireModel):
 MultiSelectEnumSchema = TypeAliasType(
     "MultiSelectEnumSchema", UntitledMultiSelectEnumSchema | TitledMultiSelectEnumSchema
 )
-"""A form field for any number of the given values, with or without labels."""
+"""A form field for any number of the given values, with or without labels.
+
+https://modelcontextprotocol.io/specification/2026-07-28/schema#multiselectenumschema
+"""
 
 
 class LegacyTitledEnumSchema(WireModel):
-    """A form field for one of the given values, with the labels in a list of their own."""
+    """A form field for one of the given values, with the labels in a list of their own.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#legacytitledenumschema
+    """
 
     type: Literal["string"] = const("string")
     title: Opt[str] = None
@@ -1679,11 +2087,17 @@ class LegacyTitledEnumSchema(WireModel):
 
 
 EnumSchema = TypeAliasType("EnumSchema", SingleSelectEnumSchema | MultiSelectEnumSchema | LegacyTitledEnumSchema)
-"""A form field with given values to choose from."""
+"""A form field with given values to choose from.
+
+https://modelcontextprotocol.io/specification/2026-07-28/schema#enumschema
+"""
 
 
 class ElicitResult(WireModel):
-    """What the user did about the question, and the answers if there are any."""
+    """What the user did about the question, and the answers if there are any.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#elicitresult
+    """
 
     action: Literal["accept", "decline", "cancel"]
     """`accept` if the user agreed, `decline` if the user refused, `cancel` if the user did neither."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import (
     Any,
+    ClassVar,
     Final,
     Generic,
     Literal,
@@ -81,14 +82,17 @@ class CapabilityRequirement(NamedTuple):
 
 @frozen_record
 class _Message:
-    """What all rows have. `name` is the method of the generated class that receives the message; `params` is a model,
-    a union of models, or None, and may be left out for an empty object unless `params_required`; `capability` is what
-    must have been declared, side first, empty for nothing, and `gates` what some params need besides."""
+    """The part that all rows share.
+
+    `name` is the method of the generated class that receives the message. `params` is a model, a union of models, or
+    None; it may be absent from the message unless `params_required`. `capability` has to be declared, side first, empty
+    for none; `requirements` are further capabilities that some params need. The table of a row sets its `direction`.
+    """
 
     method: str = field(kw_only=False)
-    direction: Direction = field(kw_only=False)
     name: str = field(kw_only=False)
-    params: Any = None
+    params: Any = field(kw_only=False)
+    direction: Direction = "client_to_server"
     params_required: bool = True
     capability: str = ""
     requirements: tuple[CapabilityRequirement, ...] = ()
@@ -108,7 +112,7 @@ class Request(_Message, Generic[ResultT]):
     its receiver must have declared the capability. `keeps` tells that the result says how long it holds; `asks` is the
     one of `interim` that asks questions."""
 
-    result: type[ResultT]
+    result: type[ResultT] = field(kw_only=False)
     interim: tuple[InterimResult, ...] = ()
     result_types: tuple[type[BaseModel], ...] = field(init=False)
     cacheable: bool = field(init=False)
@@ -139,10 +143,22 @@ class Request(_Message, Generic[ResultT]):
 class InputRequest(_Message, Generic[ResultT]):
     """What one side asks of the other inside a result, answered in the params of the next request."""
 
-    result: type[ResultT]
+    result: type[ResultT] = field(kw_only=False)
 
 
 Sent = Request[Any] | Notification
+
+
+class MessageTable:
+    """The messages that one side sends: a row for each, in `rows` in the order of the class."""
+
+    rows: ClassVar[tuple[Sent | InputRequest[Any], ...]] = ()
+
+    def __init_subclass__(cls, direction: Direction) -> None:
+        """Collect the rows of the class, and give them the direction of the table."""
+        cls.rows = tuple(row for row in vars(cls).values() if isinstance(row, (Request, Notification, InputRequest)))
+        for row in cls.rows:
+            object.__setattr__(row, "direction", direction)
 
 
 @frozen_record

@@ -199,7 +199,7 @@ def _method_view(
         returns=" | ".join(f"t.{name}" for name in answers if name == row.result or name in own) or "None",
         interim=tuple(_interim(interim) for interim in row.interim),
         answer=" | ".join(f"t.{name}" for name in answers) or "None",
-        capability=literal(row.capability),
+        capability=literal(row.capability) if row.capability else "",
         requirements=tuple(_requirement(gate) for gate in row.requirements),
         listed="" if row.listed is None else f"({', '.join(map(literal, row.listed))})",
         fields=plain,

@@ -79,7 +79,9 @@ def render_revision(
             {"name": name, "direction": direction, "sender": senders[direction], "calls": tables[name]}
             for direction, name in TABLES.items()
         ],
-        "spec_imports": sorted({style, "HTTPProfile", "HandshakeFields", "InterimResult", "MessageTable", "Revision", *rows}),
+        "spec_imports": sorted(
+            {style, "HTTPProfile", "HandshakeFields", "InterimResult", "MessageTable", "Revision", "rows_of", *rows}
+        ),
         "lifecycle": {"style": style, "roles": roles(revision, tables), "fields": _handshake_fields(revision)},
         "http": http(revision, tables),
         "constants": [(literal(name), ascii(value)) for name, value in revision.constants.items()],

@@ -172,8 +172,9 @@ def deprecation(what: str, revision: str) -> str:
 
 
 def literal(text: str) -> str:
-    """A Python string literal in ASCII: the same text whatever the text contains."""
-    return ascii(text)
+    """Return a Python string literal in ASCII, in double quotes unless the text has quotes or escapes."""
+    source = ascii(text)
+    return source if '"' in source or "\\" in source else f'"{source[1:-1]}"'
 
 
 def link(revision: Revision, name: str) -> str:

@@ -8,7 +8,7 @@ https://modelcontextprotocol.io/specification/2025-06-18/schema
 
 from typing import Final
 
-from mcp_runtime.protocol.revision import HTTPProfile, Handshake, MessageTable, Notification, Request, Revision
+from mcp_runtime.protocol.revision import HTTPProfile, Handshake, MessageTable, Notification, Request, Revision, rows_of
 
 from . import types as t
 
@@ -17,23 +17,23 @@ class FromClient(MessageTable, direction="client_to_server"):
     """The messages that a client sends."""
 
     # fmt: off
-    PING: Final = Request('ping', "ping", t.RequestParams, t.EmptyResult, params_required=False)
-    INITIALIZE: Final = Request('initialize', "initialize", t.InitializeRequestParams, t.InitializeResult)
-    COMPLETE: Final = Request('completion/complete', "complete", t.CompleteRequestParams, t.CompleteResult, capability='server.completions')
-    SET_LEVEL: Final = Request('logging/setLevel', "set_level", t.SetLevelRequestParams, t.EmptyResult, capability='server.logging')
-    GET_PROMPT: Final = Request('prompts/get', "get_prompt", t.GetPromptRequestParams, t.GetPromptResult, capability='server.prompts')
-    LIST_PROMPTS: Final = Request('prompts/list', "list_prompts", t.PaginatedRequestParams, t.ListPromptsResult, params_required=False, capability='server.prompts')
-    LIST_RESOURCES: Final = Request('resources/list', "list_resources", t.PaginatedRequestParams, t.ListResourcesResult, params_required=False, capability='server.resources')
-    LIST_RESOURCE_TEMPLATES: Final = Request('resources/templates/list', "list_resource_templates", t.PaginatedRequestParams, t.ListResourceTemplatesResult, params_required=False, capability='server.resources')
-    READ_RESOURCE: Final = Request('resources/read', "read_resource", t.ReadResourceRequestParams, t.ReadResourceResult, capability='server.resources')
-    SUBSCRIBE: Final = Request('resources/subscribe', "subscribe", t.SubscribeRequestParams, t.EmptyResult, capability='server.resources.subscribe')
-    UNSUBSCRIBE: Final = Request('resources/unsubscribe', "unsubscribe", t.UnsubscribeRequestParams, t.EmptyResult, capability='server.resources.subscribe')
-    CALL_TOOL: Final = Request('tools/call', "call_tool", t.CallToolRequestParams, t.CallToolResult, capability='server.tools')
-    LIST_TOOLS: Final = Request('tools/list', "list_tools", t.PaginatedRequestParams, t.ListToolsResult, params_required=False, capability='server.tools')
-    CANCELLED: Final = Notification('notifications/cancelled', "on_cancelled", t.CancelledNotificationParams)
-    PROGRESS: Final = Notification('notifications/progress', "on_progress", t.ProgressNotificationParams)
-    INITIALIZED: Final = Notification('notifications/initialized', "on_initialized", t.NotificationParams, params_required=False)
-    ROOTS_LIST_CHANGED: Final = Notification('notifications/roots/list_changed', "on_roots_list_changed", t.NotificationParams, params_required=False, capability='client.roots.listChanged')
+    PING: Final = Request("ping", "ping", t.RequestParams, t.EmptyResult, params_required=False)
+    INITIALIZE: Final = Request("initialize", "initialize", t.InitializeRequestParams, t.InitializeResult)
+    COMPLETE: Final = Request("completion/complete", "complete", t.CompleteRequestParams, t.CompleteResult, capability="server.completions")
+    SET_LEVEL: Final = Request("logging/setLevel", "set_level", t.SetLevelRequestParams, t.EmptyResult, capability="server.logging")
+    GET_PROMPT: Final = Request("prompts/get", "get_prompt", t.GetPromptRequestParams, t.GetPromptResult, capability="server.prompts")
+    LIST_PROMPTS: Final = Request("prompts/list", "list_prompts", t.PaginatedRequestParams, t.ListPromptsResult, params_required=False, capability="server.prompts")
+    LIST_RESOURCES: Final = Request("resources/list", "list_resources", t.PaginatedRequestParams, t.ListResourcesResult, params_required=False, capability="server.resources")
+    LIST_RESOURCE_TEMPLATES: Final = Request("resources/templates/list", "list_resource_templates", t.PaginatedRequestParams, t.ListResourceTemplatesResult, params_required=False, capability="server.resources")
+    READ_RESOURCE: Final = Request("resources/read", "read_resource", t.ReadResourceRequestParams, t.ReadResourceResult, capability="server.resources")
+    SUBSCRIBE: Final = Request("resources/subscribe", "subscribe", t.SubscribeRequestParams, t.EmptyResult, capability="server.resources.subscribe")
+    UNSUBSCRIBE: Final = Request("resources/unsubscribe", "unsubscribe", t.UnsubscribeRequestParams, t.EmptyResult, capability="server.resources.subscribe")
+    CALL_TOOL: Final = Request("tools/call", "call_tool", t.CallToolRequestParams, t.CallToolResult, capability="server.tools")
+    LIST_TOOLS: Final = Request("tools/list", "list_tools", t.PaginatedRequestParams, t.ListToolsResult, params_required=False, capability="server.tools")
+    CANCELLED: Final = Notification("notifications/cancelled", "on_cancelled", t.CancelledNotificationParams)
+    PROGRESS: Final = Notification("notifications/progress", "on_progress", t.ProgressNotificationParams)
+    INITIALIZED: Final = Notification("notifications/initialized", "on_initialized", t.NotificationParams, params_required=False)
+    ROOTS_LIST_CHANGED: Final = Notification("notifications/roots/list_changed", "on_roots_list_changed", t.NotificationParams, params_required=False, capability="client.roots.listChanged")
     # fmt: on
 
 
@@ -41,27 +41,24 @@ class FromServer(MessageTable, direction="server_to_client"):
     """The messages that a server sends."""
 
     # fmt: off
-    PING: Final = Request('ping', "on_ping", t.RequestParams, t.EmptyResult, params_required=False)
-    CREATE_MESSAGE: Final = Request('sampling/createMessage', "on_create_message", t.CreateMessageRequestParams, t.CreateMessageResult, capability='client.sampling')
-    LIST_ROOTS: Final = Request('roots/list', "on_list_roots", t.RequestParams, t.ListRootsResult, params_required=False, capability='client.roots')
-    ELICIT: Final = Request('elicitation/create', "on_elicit", t.ElicitRequestParams, t.ElicitResult, capability='client.elicitation')
-    CANCELLED: Final = Notification('notifications/cancelled', "on_cancelled", t.CancelledNotificationParams)
-    PROGRESS: Final = Notification('notifications/progress', "on_progress", t.ProgressNotificationParams)
-    LOGGING_MESSAGE: Final = Notification('notifications/message', "on_logging_message", t.LoggingMessageNotificationParams, capability='server.logging')
-    RESOURCE_UPDATED: Final = Notification('notifications/resources/updated', "on_resource_updated", t.ResourceUpdatedNotificationParams, capability='server.resources.subscribe')
-    RESOURCE_LIST_CHANGED: Final = Notification('notifications/resources/list_changed', "on_resource_list_changed", t.NotificationParams, params_required=False, capability='server.resources.listChanged')
-    TOOL_LIST_CHANGED: Final = Notification('notifications/tools/list_changed', "on_tool_list_changed", t.NotificationParams, params_required=False, capability='server.tools.listChanged')
-    PROMPT_LIST_CHANGED: Final = Notification('notifications/prompts/list_changed', "on_prompt_list_changed", t.NotificationParams, params_required=False, capability='server.prompts.listChanged')
+    PING: Final = Request("ping", "on_ping", t.RequestParams, t.EmptyResult, params_required=False)
+    CREATE_MESSAGE: Final = Request("sampling/createMessage", "on_create_message", t.CreateMessageRequestParams, t.CreateMessageResult, capability="client.sampling")
+    LIST_ROOTS: Final = Request("roots/list", "on_list_roots", t.RequestParams, t.ListRootsResult, params_required=False, capability="client.roots")
+    ELICIT: Final = Request("elicitation/create", "on_elicit", t.ElicitRequestParams, t.ElicitResult, capability="client.elicitation")
+    CANCELLED: Final = Notification("notifications/cancelled", "on_cancelled", t.CancelledNotificationParams)
+    PROGRESS: Final = Notification("notifications/progress", "on_progress", t.ProgressNotificationParams)
+    LOGGING_MESSAGE: Final = Notification("notifications/message", "on_logging_message", t.LoggingMessageNotificationParams, capability="server.logging")
+    RESOURCE_UPDATED: Final = Notification("notifications/resources/updated", "on_resource_updated", t.ResourceUpdatedNotificationParams, capability="server.resources.subscribe")
+    RESOURCE_LIST_CHANGED: Final = Notification("notifications/resources/list_changed", "on_resource_list_changed", t.NotificationParams, params_required=False, capability="server.resources.listChanged")
+    TOOL_LIST_CHANGED: Final = Notification("notifications/tools/list_changed", "on_tool_list_changed", t.NotificationParams, params_required=False, capability="server.tools.listChanged")
+    PROMPT_LIST_CHANGED: Final = Notification("notifications/prompts/list_changed", "on_prompt_list_changed", t.NotificationParams, params_required=False, capability="server.prompts.listChanged")
     # fmt: on
 
 
 REVISION: Final = Revision(
     id="2025-06-18",
     module=__name__,
-    rows=(
-        *FromClient.rows,
-        *FromServer.rows,
-    ),
+    rows=rows_of(FromClient, FromServer),
     lifecycle=Handshake(
         initialize_request=FromClient.INITIALIZE,
         initialized=FromClient.INITIALIZED,

@@ -17,6 +17,7 @@ from mcp_runtime.protocol.revision import (
     Notification,
     Request,
     Revision,
+    rows_of,
 )
 
 from . import types as t
@@ -26,28 +27,28 @@ class FromClient(MessageTable, direction="client_to_server"):
     """The messages that a client sends."""
 
     # fmt: off
-    PING: Final = Request('ping', "ping", t.RequestParams, t.EmptyResult, params_required=False)
-    INITIALIZE: Final = Request('initialize', "initialize", t.InitializeRequestParams, t.InitializeResult)
-    COMPLETE: Final = Request('completion/complete', "complete", t.CompleteRequestParams, t.CompleteResult, capability='server.completions')
-    SET_LEVEL: Final = Request('logging/setLevel', "set_level", t.SetLevelRequestParams, t.EmptyResult, capability='server.logging')
-    GET_PROMPT: Final = Request('prompts/get', "get_prompt", t.GetPromptRequestParams, t.GetPromptResult, capability='server.prompts')
-    LIST_PROMPTS: Final = Request('prompts/list', "list_prompts", t.PaginatedRequestParams, t.ListPromptsResult, params_required=False, capability='server.prompts')
-    LIST_RESOURCES: Final = Request('resources/list', "list_resources", t.PaginatedRequestParams, t.ListResourcesResult, params_required=False, capability='server.resources')
-    LIST_RESOURCE_TEMPLATES: Final = Request('resources/templates/list', "list_resource_templates", t.PaginatedRequestParams, t.ListResourceTemplatesResult, params_required=False, capability='server.resources')
-    READ_RESOURCE: Final = Request('resources/read', "read_resource", t.ReadResourceRequestParams, t.ReadResourceResult, capability='server.resources')
-    SUBSCRIBE: Final = Request('resources/subscribe', "subscribe", t.SubscribeRequestParams, t.EmptyResult, capability='server.resources.subscribe')
-    UNSUBSCRIBE: Final = Request('resources/unsubscribe', "unsubscribe", t.UnsubscribeRequestParams, t.EmptyResult, capability='server.resources.subscribe')
-    CALL_TOOL: Final = Request('tools/call', "call_tool", t.CallToolRequestParams, t.CallToolResult, interim=(InterimResult(t.CreateTaskResult, 'task'),), capability='server.tools')
-    LIST_TOOLS: Final = Request('tools/list', "list_tools", t.PaginatedRequestParams, t.ListToolsResult, params_required=False, capability='server.tools')
-    GET_TASK: Final = Request('tasks/get', "get_task", t.GetTaskRequestParams, t.GetTaskResult, capability='server.tasks')
-    GET_TASK_PAYLOAD: Final = Request('tasks/result', "get_task_payload", t.GetTaskPayloadRequestParams, t.GetTaskPayloadResult, capability='server.tasks')
-    LIST_TASKS: Final = Request('tasks/list', "list_tasks", t.PaginatedRequestParams, t.ListTasksResult, params_required=False, capability='server.tasks.list')
-    CANCEL_TASK: Final = Request('tasks/cancel', "cancel_task", t.CancelTaskRequestParams, t.CancelTaskResult, capability='server.tasks.cancel')
-    CANCELLED: Final = Notification('notifications/cancelled', "on_cancelled", t.CancelledNotificationParams)
-    PROGRESS: Final = Notification('notifications/progress', "on_progress", t.ProgressNotificationParams)
-    INITIALIZED: Final = Notification('notifications/initialized', "on_initialized", t.NotificationParams, params_required=False)
-    ROOTS_LIST_CHANGED: Final = Notification('notifications/roots/list_changed', "on_roots_list_changed", t.NotificationParams, params_required=False, capability='client.roots.listChanged')
-    TASK_STATUS: Final = Notification('notifications/tasks/status', "on_task_status", t.TaskStatusNotificationParams, capability='client.tasks')
+    PING: Final = Request("ping", "ping", t.RequestParams, t.EmptyResult, params_required=False)
+    INITIALIZE: Final = Request("initialize", "initialize", t.InitializeRequestParams, t.InitializeResult)
+    COMPLETE: Final = Request("completion/complete", "complete", t.CompleteRequestParams, t.CompleteResult, capability="server.completions")
+    SET_LEVEL: Final = Request("logging/setLevel", "set_level", t.SetLevelRequestParams, t.EmptyResult, capability="server.logging")
+    GET_PROMPT: Final = Request("prompts/get", "get_prompt", t.GetPromptRequestParams, t.GetPromptResult, capability="server.prompts")
+    LIST_PROMPTS: Final = Request("prompts/list", "list_prompts", t.PaginatedRequestParams, t.ListPromptsResult, params_required=False, capability="server.prompts")
+    LIST_RESOURCES: Final = Request("resources/list", "list_resources", t.PaginatedRequestParams, t.ListResourcesResult, params_required=False, capability="server.resources")
+    LIST_RESOURCE_TEMPLATES: Final = Request("resources/templates/list", "list_resource_templates", t.PaginatedRequestParams, t.ListResourceTemplatesResult, params_required=False, capability="server.resources")
+    READ_RESOURCE: Final = Request("resources/read", "read_resource", t.ReadResourceRequestParams, t.ReadResourceResult, capability="server.resources")
+    SUBSCRIBE: Final = Request("resources/subscribe", "subscribe", t.SubscribeRequestParams, t.EmptyResult, capability="server.resources.subscribe")
+    UNSUBSCRIBE: Final = Request("resources/unsubscribe", "unsubscribe", t.UnsubscribeRequestParams, t.EmptyResult, capability="server.resources.subscribe")
+    CALL_TOOL: Final = Request("tools/call", "call_tool", t.CallToolRequestParams, t.CallToolResult, interim=(InterimResult(t.CreateTaskResult, "task"),), capability="server.tools")
+    LIST_TOOLS: Final = Request("tools/list", "list_tools", t.PaginatedRequestParams, t.ListToolsResult, params_required=False, capability="server.tools")
+    GET_TASK: Final = Request("tasks/get", "get_task", t.GetTaskRequestParams, t.GetTaskResult, capability="server.tasks")
+    GET_TASK_PAYLOAD: Final = Request("tasks/result", "get_task_payload", t.GetTaskPayloadRequestParams, t.GetTaskPayloadResult, capability="server.tasks")
+    LIST_TASKS: Final = Request("tasks/list", "list_tasks", t.PaginatedRequestParams, t.ListTasksResult, params_required=False, capability="server.tasks.list")
+    CANCEL_TASK: Final = Request("tasks/cancel", "cancel_task", t.CancelTaskRequestParams, t.CancelTaskResult, capability="server.tasks.cancel")
+    CANCELLED: Final = Notification("notifications/cancelled", "on_cancelled", t.CancelledNotificationParams)
+    PROGRESS: Final = Notification("notifications/progress", "on_progress", t.ProgressNotificationParams)
+    INITIALIZED: Final = Notification("notifications/initialized", "on_initialized", t.NotificationParams, params_required=False)
+    ROOTS_LIST_CHANGED: Final = Notification("notifications/roots/list_changed", "on_roots_list_changed", t.NotificationParams, params_required=False, capability="client.roots.listChanged")
+    TASK_STATUS: Final = Notification("notifications/tasks/status", "on_task_status", t.TaskStatusNotificationParams, capability="client.tasks")
     # fmt: on
 
 
@@ -55,33 +56,37 @@ class FromServer(MessageTable, direction="server_to_client"):
     """The messages that a server sends."""
 
     # fmt: off
-    PING: Final = Request('ping', "on_ping", t.RequestParams, t.EmptyResult, params_required=False)
-    CREATE_MESSAGE: Final = Request('sampling/createMessage', "on_create_message", t.CreateMessageRequestParams, t.CreateMessageResult, interim=(InterimResult(t.CreateTaskResult, 'task'),), capability='client.sampling', requirements=(CapabilityRequirement(t.CreateMessageRequestParams, 'client.sampling.tools', 'tools'), CapabilityRequirement(t.CreateMessageRequestParams, 'client.sampling.tools', 'tool_choice'), CapabilityRequirement(t.CreateMessageRequestParams, 'client.sampling.context', 'include_context', ('thisServer', 'allServers'), sender_only=True),))
-    LIST_ROOTS: Final = Request('roots/list', "on_list_roots", t.RequestParams, t.ListRootsResult, params_required=False, capability='client.roots')
-    ELICIT: Final = Request('elicitation/create', "on_elicit", t.ElicitRequestParams, t.ElicitResult, interim=(InterimResult(t.CreateTaskResult, 'task'),), capability='client.elicitation', requirements=(CapabilityRequirement(t.ElicitRequestURLParams, 'client.elicitation.url'), CapabilityRequirement(t.ElicitRequestFormParams, 'client.elicitation.form', implied_by_empty=True),))
-    GET_TASK: Final = Request('tasks/get', "on_get_task", t.GetTaskRequestParams, t.GetTaskResult, capability='client.tasks')
-    GET_TASK_PAYLOAD: Final = Request('tasks/result', "on_get_task_payload", t.GetTaskPayloadRequestParams, t.GetTaskPayloadResult, capability='client.tasks')
-    LIST_TASKS: Final = Request('tasks/list', "on_list_tasks", t.PaginatedRequestParams, t.ListTasksResult, params_required=False, capability='client.tasks.list')
-    CANCEL_TASK: Final = Request('tasks/cancel', "on_cancel_task", t.CancelTaskRequestParams, t.CancelTaskResult, capability='client.tasks.cancel')
-    CANCELLED: Final = Notification('notifications/cancelled', "on_cancelled", t.CancelledNotificationParams)
-    PROGRESS: Final = Notification('notifications/progress', "on_progress", t.ProgressNotificationParams)
-    LOGGING_MESSAGE: Final = Notification('notifications/message', "on_logging_message", t.LoggingMessageNotificationParams, capability='server.logging')
-    RESOURCE_UPDATED: Final = Notification('notifications/resources/updated', "on_resource_updated", t.ResourceUpdatedNotificationParams, capability='server.resources.subscribe')
-    RESOURCE_LIST_CHANGED: Final = Notification('notifications/resources/list_changed', "on_resource_list_changed", t.NotificationParams, params_required=False, capability='server.resources.listChanged')
-    TOOL_LIST_CHANGED: Final = Notification('notifications/tools/list_changed', "on_tool_list_changed", t.NotificationParams, params_required=False, capability='server.tools.listChanged')
-    PROMPT_LIST_CHANGED: Final = Notification('notifications/prompts/list_changed', "on_prompt_list_changed", t.NotificationParams, params_required=False, capability='server.prompts.listChanged')
-    ELICITATION_COMPLETE: Final = Notification('notifications/elicitation/complete', "on_elicitation_complete", t.ElicitationCompleteNotificationParams, capability='client.elicitation.url')
-    TASK_STATUS: Final = Notification('notifications/tasks/status', "on_task_status", t.TaskStatusNotificationParams, capability='server.tasks')
+    PING: Final = Request("ping", "on_ping", t.RequestParams, t.EmptyResult, params_required=False)
+    CREATE_MESSAGE: Final = Request("sampling/createMessage", "on_create_message", t.CreateMessageRequestParams, t.CreateMessageResult, interim=(InterimResult(t.CreateTaskResult, "task"),), capability="client.sampling", requirements=(
+        CapabilityRequirement(t.CreateMessageRequestParams, "client.sampling.tools", "tools"),
+        CapabilityRequirement(t.CreateMessageRequestParams, "client.sampling.tools", "tool_choice"),
+        CapabilityRequirement(t.CreateMessageRequestParams, "client.sampling.context", "include_context", ("thisServer", "allServers"), sender_only=True),
+    ))
+    LIST_ROOTS: Final = Request("roots/list", "on_list_roots", t.RequestParams, t.ListRootsResult, params_required=False, capability="client.roots")
+    ELICIT: Final = Request("elicitation/create", "on_elicit", t.ElicitRequestParams, t.ElicitResult, interim=(InterimResult(t.CreateTaskResult, "task"),), capability="client.elicitation", requirements=(
+        CapabilityRequirement(t.ElicitRequestURLParams, "client.elicitation.url"),
+        CapabilityRequirement(t.ElicitRequestFormParams, "client.elicitation.form", implied_by_empty=True),
+    ))
+    GET_TASK: Final = Request("tasks/get", "on_get_task", t.GetTaskRequestParams, t.GetTaskResult, capability="client.tasks")
+    GET_TASK_PAYLOAD: Final = Request("tasks/result", "on_get_task_payload", t.GetTaskPayloadRequestParams, t.GetTaskPayloadResult, capability="client.tasks")
+    LIST_TASKS: Final = Request("tasks/list", "on_list_tasks", t.PaginatedRequestParams, t.ListTasksResult, params_required=False, capability="client.tasks.list")
+    CANCEL_TASK: Final = Request("tasks/cancel", "on_cancel_task", t.CancelTaskRequestParams, t.CancelTaskResult, capability="client.tasks.cancel")
+    CANCELLED: Final = Notification("notifications/cancelled", "on_cancelled", t.CancelledNotificationParams)
+    PROGRESS: Final = Notification("notifications/progress", "on_progress", t.ProgressNotificationParams)
+    LOGGING_MESSAGE: Final = Notification("notifications/message", "on_logging_message", t.LoggingMessageNotificationParams, capability="server.logging")
+    RESOURCE_UPDATED: Final = Notification("notifications/resources/updated", "on_resource_updated", t.ResourceUpdatedNotificationParams, capability="server.resources.subscribe")
+    RESOURCE_LIST_CHANGED: Final = Notification("notifications/resources/list_changed", "on_resource_list_changed", t.NotificationParams, params_required=False, capability="server.resources.listChanged")
+    TOOL_LIST_CHANGED: Final = Notification("notifications/tools/list_changed", "on_tool_list_changed", t.NotificationParams, params_required=False, capability="server.tools.listChanged")
+    PROMPT_LIST_CHANGED: Final = Notification("notifications/prompts/list_changed", "on_prompt_list_changed", t.NotificationParams, params_required=False, capability="server.prompts.listChanged")
+    ELICITATION_COMPLETE: Final = Notification("notifications/elicitation/complete", "on_elicitation_complete", t.ElicitationCompleteNotificationParams, capability="client.elicitation.url")
+    TASK_STATUS: Final = Notification("notifications/tasks/status", "on_task_status", t.TaskStatusNotificationParams, capability="server.tasks")
     # fmt: on
 
 
 REVISION: Final = Revision(
     id="2025-11-25",
     module=__name__,
-    rows=(
-        *FromClient.rows,
-        *FromServer.rows,
-    ),
+    rows=rows_of(FromClient, FromServer),
     lifecycle=Handshake(
         initialize_request=FromClient.INITIALIZE,
         initialized=FromClient.INITIALIZED,

@@ -161,6 +161,11 @@ class MessageTable:
             object.__setattr__(row, "direction", direction)
 
 
+def rows_of(*tables: type[MessageTable]) -> tuple[Sent | InputRequest[Any], ...]:
+    """Return the rows of all tables."""
+    return tuple(row for table in tables for row in table.rows)
+
+
 @frozen_record
 class HandshakeFields:
     """What the properties of the opening request and its result are called; `further` are the objects that the result

@@ -13,6 +13,7 @@ from mcp_runtime.protocol.revision import (
     Notification,
     Request,
     Revision,
+    rows_of,
 )
 
 from . import types as t
@@ -22,27 +23,27 @@ class FromClient(MessageTable, direction="client_to_server"):
     """The messages that a app sends."""
 
     # fmt: off
-    INITIALIZE: Final = Request('ui/initialize', "initialize", t.McpUiInitializeRequestParams, t.McpUiInitializeResult)
-    OPEN_LINK: Final = Request('ui/open-link', "open_link", t.McpUiOpenLinkRequestParams, t.McpUiOpenLinkResult, capability='server.openLinks')
-    DOWNLOAD_FILE: Final = Request('ui/download-file', "download_file", t.McpUiDownloadFileRequestParams, t.McpUiDownloadFileResult, capability='server.downloadFile')
-    MESSAGE: Final = Request('ui/message', "message", t.McpUiMessageRequestParams, t.McpUiMessageResult, capability='server.message')
-    UPDATE_MODEL_CONTEXT: Final = Request('ui/update-model-context', "update_model_context", t.McpUiUpdateModelContextRequestParams, t.EmptyResult, capability='server.updateModelContext')
-    REQUEST_DISPLAY_MODE: Final = Request('ui/request-display-mode', "request_display_mode", t.McpUiRequestDisplayModeRequestParams, t.McpUiRequestDisplayModeResult)
-    CALL_TOOL: Final = Request('tools/call', "call_tool", t.CallToolRequestParams, t.CallToolResult, capability='server.serverTools')
-    LIST_RESOURCES: Final = Request('resources/list', "list_resources", t.PaginatedRequestParams, t.ListResourcesResult, params_required=False, capability='server.serverResources')
-    LIST_RESOURCE_TEMPLATES: Final = Request('resources/templates/list', "list_resource_templates", t.PaginatedRequestParams, t.ListResourceTemplatesResult, params_required=False, capability='server.serverResources')
-    READ_RESOURCE: Final = Request('resources/read', "read_resource", t.ReadResourceRequestParams, t.ReadResourceResult, capability='server.serverResources')
-    LIST_PROMPTS: Final = Request('prompts/list', "list_prompts", t.PaginatedRequestParams, t.ListPromptsResult, params_required=False)
-    CREATE_MESSAGE: Final = Request('sampling/createMessage', "create_message", t.CreateMessageRequestParams, t.CreateMessageResult, capability='server.sampling')
-    PING: Final = Request('ping', "ping", t.RequestParams, t.EmptyResult, params_required=False)
-    INITIALIZED: Final = Notification('ui/notifications/initialized', "on_initialized", t.NotificationParams, params_required=False)
-    SIZE_CHANGED: Final = Notification('ui/notifications/size-changed', "on_size_changed", t.McpUiSizeChangedNotificationParams)
-    REQUEST_TEARDOWN: Final = Notification('ui/notifications/request-teardown', "on_request_teardown", t.NotificationParams, params_required=False)
-    SANDBOX_PROXY_READY: Final = Notification('ui/notifications/sandbox-proxy-ready', "on_sandbox_proxy_ready", t.NotificationParams)
-    LOGGING_MESSAGE: Final = Notification('notifications/message', "on_logging_message", t.LoggingMessageNotificationParams, capability='server.logging')
-    TOOL_LIST_CHANGED: Final = Notification('notifications/tools/list_changed', "on_tool_list_changed", t.NotificationParams, params_required=False, capability='client.tools.listChanged')
-    CANCELLED: Final = Notification('notifications/cancelled', "on_cancelled", t.CancelledNotificationParams)
-    PROGRESS: Final = Notification('notifications/progress', "on_progress", t.ProgressNotificationParams)
+    INITIALIZE: Final = Request("ui/initialize", "initialize", t.McpUiInitializeRequestParams, t.McpUiInitializeResult)
+    OPEN_LINK: Final = Request("ui/open-link", "open_link", t.McpUiOpenLinkRequestParams, t.McpUiOpenLinkResult, capability="server.openLinks")
+    DOWNLOAD_FILE: Final = Request("ui/download-file", "download_file", t.McpUiDownloadFileRequestParams, t.McpUiDownloadFileResult, capability="server.downloadFile")
+    MESSAGE: Final = Request("ui/message", "message", t.McpUiMessageRequestParams, t.McpUiMessageResult, capability="server.message")
+    UPDATE_MODEL_CONTEXT: Final = Request("ui/update-model-context", "update_model_context", t.McpUiUpdateModelContextRequestParams, t.EmptyResult, capability="server.updateModelContext")
+    REQUEST_DISPLAY_MODE: Final = Request("ui/request-display-mode", "request_display_mode", t.McpUiRequestDisplayModeRequestParams, t.McpUiRequestDisplayModeResult)
+    CALL_TOOL: Final = Request("tools/call", "call_tool", t.CallToolRequestParams, t.CallToolResult, capability="server.serverTools")
+    LIST_RESOURCES: Final = Request("resources/list", "list_resources", t.PaginatedRequestParams, t.ListResourcesResult, params_required=False, capability="server.serverResources")
+    LIST_RESOURCE_TEMPLATES: Final = Request("resources/templates/list", "list_resource_templates", t.PaginatedRequestParams, t.ListResourceTemplatesResult, params_required=False, capability="server.serverResources")
+    READ_RESOURCE: Final = Request("resources/read", "read_resource", t.ReadResourceRequestParams, t.ReadResourceResult, capability="server.serverResources")
+    LIST_PROMPTS: Final = Request("prompts/list", "list_prompts", t.PaginatedRequestParams, t.ListPromptsResult, params_required=False)
+    CREATE_MESSAGE: Final = Request("sampling/createMessage", "create_message", t.CreateMessageRequestParams, t.CreateMessageResult, capability="server.sampling")
+    PING: Final = Request("ping", "ping", t.RequestParams, t.EmptyResult, params_required=False)
+    INITIALIZED: Final = Notification("ui/notifications/initialized", "on_initialized", t.NotificationParams, params_required=False)
+    SIZE_CHANGED: Final = Notification("ui/notifications/size-changed", "on_size_changed", t.McpUiSizeChangedNotificationParams)
+    REQUEST_TEARDOWN: Final = Notification("ui/notifications/request-teardown", "on_request_teardown", t.NotificationParams, params_required=False)
+    SANDBOX_PROXY_READY: Final = Notification("ui/notifications/sandbox-proxy-ready", "on_sandbox_proxy_ready", t.NotificationParams)
+    LOGGING_MESSAGE: Final = Notification("notifications/message", "on_logging_message", t.LoggingMessageNotificationParams, capability="server.logging")
+    TOOL_LIST_CHANGED: Final = Notification("notifications/tools/list_changed", "on_tool_list_changed", t.NotificationParams, params_required=False, capability="client.tools.listChanged")
+    CANCELLED: Final = Notification("notifications/cancelled", "on_cancelled", t.CancelledNotificationParams)
+    PROGRESS: Final = Notification("notifications/progress", "on_progress", t.ProgressNotificationParams)
     # fmt: on
 
 
@@ -50,31 +51,28 @@ class FromServer(MessageTable, direction="server_to_client"):
     """The messages that a host sends."""
 
     # fmt: off
-    RESOURCE_TEARDOWN: Final = Request('ui/resource-teardown', "on_resource_teardown", t.RequestParams, t.McpUiResourceTeardownResult)
-    CALL_TOOL: Final = Request('tools/call', "on_call_tool", t.CallToolRequestParams, t.CallToolResult, capability='client.tools')
-    LIST_TOOLS: Final = Request('tools/list', "on_list_tools", t.PaginatedRequestParams, t.ListToolsResult, params_required=False, capability='client.tools')
-    PING: Final = Request('ping', "on_ping", t.RequestParams, t.EmptyResult, params_required=False)
-    TOOL_INPUT: Final = Notification('ui/notifications/tool-input', "on_tool_input", t.McpUiToolInputNotificationParams)
-    TOOL_INPUT_PARTIAL: Final = Notification('ui/notifications/tool-input-partial', "on_tool_input_partial", t.McpUiToolInputPartialNotificationParams)
-    TOOL_RESULT: Final = Notification('ui/notifications/tool-result', "on_tool_result", t.CallToolResult)
-    TOOL_CANCELLED: Final = Notification('ui/notifications/tool-cancelled', "on_tool_cancelled", t.McpUiToolCancelledNotificationParams)
-    HOST_CONTEXT_CHANGED: Final = Notification('ui/notifications/host-context-changed', "on_host_context_changed", t.McpUiHostContext)
-    SANDBOX_RESOURCE_READY: Final = Notification('ui/notifications/sandbox-resource-ready', "on_sandbox_resource_ready", t.McpUiSandboxResourceReadyNotificationParams)
-    TOOL_LIST_CHANGED: Final = Notification('notifications/tools/list_changed', "on_tool_list_changed", t.NotificationParams, params_required=False, capability='client.tools.listChanged')
-    RESOURCE_LIST_CHANGED: Final = Notification('notifications/resources/list_changed', "on_resource_list_changed", t.NotificationParams, params_required=False)
-    PROMPT_LIST_CHANGED: Final = Notification('notifications/prompts/list_changed', "on_prompt_list_changed", t.NotificationParams, params_required=False)
-    CANCELLED: Final = Notification('notifications/cancelled', "on_cancelled", t.CancelledNotificationParams)
-    PROGRESS: Final = Notification('notifications/progress', "on_progress", t.ProgressNotificationParams)
+    RESOURCE_TEARDOWN: Final = Request("ui/resource-teardown", "on_resource_teardown", t.RequestParams, t.McpUiResourceTeardownResult)
+    CALL_TOOL: Final = Request("tools/call", "on_call_tool", t.CallToolRequestParams, t.CallToolResult, capability="client.tools")
+    LIST_TOOLS: Final = Request("tools/list", "on_list_tools", t.PaginatedRequestParams, t.ListToolsResult, params_required=False, capability="client.tools")
+    PING: Final = Request("ping", "on_ping", t.RequestParams, t.EmptyResult, params_required=False)
+    TOOL_INPUT: Final = Notification("ui/notifications/tool-input", "on_tool_input", t.McpUiToolInputNotificationParams)
+    TOOL_INPUT_PARTIAL: Final = Notification("ui/notifications/tool-input-partial", "on_tool_input_partial", t.McpUiToolInputPartialNotificationParams)
+    TOOL_RESULT: Final = Notification("ui/notifications/tool-result", "on_tool_result", t.CallToolResult)
+    TOOL_CANCELLED: Final = Notification("ui/notifications/tool-cancelled", "on_tool_cancelled", t.McpUiToolCancelledNotificationParams)
+    HOST_CONTEXT_CHANGED: Final = Notification("ui/notifications/host-context-changed", "on_host_context_changed", t.McpUiHostContext)
+    SANDBOX_RESOURCE_READY: Final = Notification("ui/notifications/sandbox-resource-ready", "on_sandbox_resource_ready", t.McpUiSandboxResourceReadyNotificationParams)
+    TOOL_LIST_CHANGED: Final = Notification("notifications/tools/list_changed", "on_tool_list_changed", t.NotificationParams, params_required=False, capability="client.tools.listChanged")
+    RESOURCE_LIST_CHANGED: Final = Notification("notifications/resources/list_changed", "on_resource_list_changed", t.NotificationParams, params_required=False)
+    PROMPT_LIST_CHANGED: Final = Notification("notifications/prompts/list_changed", "on_prompt_list_changed", t.NotificationParams, params_required=False)
+    CANCELLED: Final = Notification("notifications/cancelled", "on_cancelled", t.CancelledNotificationParams)
+    PROGRESS: Final = Notification("notifications/progress", "on_progress", t.ProgressNotificationParams)
     # fmt: on
 
 
 REVISION: Final = Revision(
     id="2026-01-26",
     module=__name__.rpartition(".extensions.")[0] + ".v2025_11_25.methods",
-    rows=(
-        *FromClient.rows,
-        *FromServer.rows,
-    ),
+    rows=rows_of(FromClient, FromServer),
     lifecycle=Handshake(
         initialize_request=FromClient.INITIALIZE,
         initialized=FromClient.INITIALIZED,

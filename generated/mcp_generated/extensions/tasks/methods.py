@@ -17,6 +17,7 @@ from mcp_runtime.protocol.revision import (
     ReservedErrorCodes,
     Revision,
     Stateless,
+    rows_of,
 )
 
 from . import types as t
@@ -26,20 +27,26 @@ class FromClient(MessageTable, direction="client_to_server"):
     """The messages that a client sends."""
 
     # fmt: off
-    DISCOVER: Final = Request('server/discover', "discover", t.RequestParams, t.DiscoverResult)
-    COMPLETE: Final = Request('completion/complete', "complete", t.CompleteRequestParams, t.CompleteResult, capability='server.completions')
-    GET_PROMPT: Final = Request('prompts/get', "get_prompt", t.GetPromptRequestParams, t.GetPromptResult, interim=(InterimResult(t.InputRequiredResult, 'resultType', 'input_required'),), capability='server.prompts')
-    LIST_PROMPTS: Final = Request('prompts/list', "list_prompts", t.PaginatedRequestParams, t.ListPromptsResult, capability='server.prompts')
-    LIST_RESOURCES: Final = Request('resources/list', "list_resources", t.PaginatedRequestParams, t.ListResourcesResult, capability='server.resources')
-    LIST_RESOURCE_TEMPLATES: Final = Request('resources/templates/list', "list_resource_templates", t.PaginatedRequestParams, t.ListResourceTemplatesResult, capability='server.resources')
-    READ_RESOURCE: Final = Request('resources/read', "read_resource", t.ReadResourceRequestParams, t.ReadResourceResult, interim=(InterimResult(t.InputRequiredResult, 'resultType', 'input_required'),), capability='server.resources')
-    SUBSCRIPTIONS_LISTEN: Final = Request('subscriptions/listen', "subscriptions_listen", t.SubscriptionsListenRequestParams, t.SubscriptionsListenResult)
-    CALL_TOOL: Final = Request('tools/call', "call_tool", t.CallToolRequestParams, t.CallToolResult, interim=(InterimResult(t.InputRequiredResult, 'resultType', 'input_required'), InterimResult(t.CreateTaskResult, 'resultType', 'task'),), capability='server.tools')
-    LIST_TOOLS: Final = Request('tools/list', "list_tools", t.PaginatedRequestParams, t.ListToolsResult, capability='server.tools')
-    GET_TASK: Final = Request('tasks/get', "get_task", t.GetTaskRequestParams, t.GetTaskResult, capability='server.extensions.io.modelcontextprotocol/tasks', requirements=(CapabilityRequirement(t.GetTaskRequestParams, 'client.extensions.io.modelcontextprotocol/tasks'),))
-    UPDATE_TASK: Final = Request('tasks/update', "update_task", t.UpdateTaskRequestParams, t.UpdateTaskResult, capability='server.extensions.io.modelcontextprotocol/tasks', requirements=(CapabilityRequirement(t.UpdateTaskRequestParams, 'client.extensions.io.modelcontextprotocol/tasks'),))
-    CANCEL_TASK: Final = Request('tasks/cancel', "cancel_task", t.CancelTaskRequestParams, t.CancelTaskResult, capability='server.extensions.io.modelcontextprotocol/tasks', requirements=(CapabilityRequirement(t.CancelTaskRequestParams, 'client.extensions.io.modelcontextprotocol/tasks'),))
-    CANCELLED: Final = Notification('notifications/cancelled', "on_cancelled", t.CancelledNotificationParams)
+    DISCOVER: Final = Request("server/discover", "discover", t.RequestParams, t.DiscoverResult)
+    COMPLETE: Final = Request("completion/complete", "complete", t.CompleteRequestParams, t.CompleteResult, capability="server.completions")
+    GET_PROMPT: Final = Request("prompts/get", "get_prompt", t.GetPromptRequestParams, t.GetPromptResult, interim=(InterimResult(t.InputRequiredResult, "resultType", "input_required"),), capability="server.prompts")
+    LIST_PROMPTS: Final = Request("prompts/list", "list_prompts", t.PaginatedRequestParams, t.ListPromptsResult, capability="server.prompts")
+    LIST_RESOURCES: Final = Request("resources/list", "list_resources", t.PaginatedRequestParams, t.ListResourcesResult, capability="server.resources")
+    LIST_RESOURCE_TEMPLATES: Final = Request("resources/templates/list", "list_resource_templates", t.PaginatedRequestParams, t.ListResourceTemplatesResult, capability="server.resources")
+    READ_RESOURCE: Final = Request("resources/read", "read_resource", t.ReadResourceRequestParams, t.ReadResourceResult, interim=(InterimResult(t.InputRequiredResult, "resultType", "input_required"),), capability="server.resources")
+    SUBSCRIPTIONS_LISTEN: Final = Request("subscriptions/listen", "subscriptions_listen", t.SubscriptionsListenRequestParams, t.SubscriptionsListenResult)
+    CALL_TOOL: Final = Request("tools/call", "call_tool", t.CallToolRequestParams, t.CallToolResult, interim=(InterimResult(t.InputRequiredResult, "resultType", "input_required"), InterimResult(t.CreateTaskResult, "resultType", "task"),), capability="server.tools")
+    LIST_TOOLS: Final = Request("tools/list", "list_tools", t.PaginatedRequestParams, t.ListToolsResult, capability="server.tools")
+    GET_TASK: Final = Request("tasks/get", "get_task", t.GetTaskRequestParams, t.GetTaskResult, capability="server.extensions.io.modelcontextprotocol/tasks", requirements=(
+        CapabilityRequirement(t.GetTaskRequestParams, "client.extensions.io.modelcontextprotocol/tasks"),
+    ))
+    UPDATE_TASK: Final = Request("tasks/update", "update_task", t.UpdateTaskRequestParams, t.UpdateTaskResult, capability="server.extensions.io.modelcontextprotocol/tasks", requirements=(
+        CapabilityRequirement(t.UpdateTaskRequestParams, "client.extensions.io.modelcontextprotocol/tasks"),
+    ))
+    CANCEL_TASK: Final = Request("tasks/cancel", "cancel_task", t.CancelTaskRequestParams, t.CancelTaskResult, capability="server.extensions.io.modelcontextprotocol/tasks", requirements=(
+        CapabilityRequirement(t.CancelTaskRequestParams, "client.extensions.io.modelcontextprotocol/tasks"),
+    ))
+    CANCELLED: Final = Notification("notifications/cancelled", "on_cancelled", t.CancelledNotificationParams)
     # fmt: on
 
 
@@ -47,28 +54,32 @@ class FromServer(MessageTable, direction="server_to_client"):
     """The messages that a server sends."""
 
     # fmt: off
-    CREATE_MESSAGE: Final = InputRequest('sampling/createMessage', "on_create_message", t.CreateMessageRequestParams, t.CreateMessageResult, capability='client.sampling', requirements=(CapabilityRequirement(t.CreateMessageRequestParams, 'client.sampling.tools', 'tools'), CapabilityRequirement(t.CreateMessageRequestParams, 'client.sampling.tools', 'tool_choice'), CapabilityRequirement(t.CreateMessageRequestParams, 'client.sampling.context', 'include_context', ('thisServer', 'allServers'), sender_only=True),))
-    LIST_ROOTS: Final = InputRequest('roots/list', "on_list_roots", t.ListRootsRequestParams, t.ListRootsResult, params_required=False, capability='client.roots')
-    ELICIT: Final = InputRequest('elicitation/create', "on_elicit", t.ElicitRequestParams, t.ElicitResult, capability='client.elicitation', requirements=(CapabilityRequirement(t.ElicitRequestURLParams, 'client.elicitation.url'), CapabilityRequirement(t.ElicitRequestFormParams, 'client.elicitation.form', implied_by_empty=True),))
-    CANCELLED: Final = Notification('notifications/cancelled', "on_cancelled", t.CancelledNotificationParams)
-    PROGRESS: Final = Notification('notifications/progress', "on_progress", t.ProgressNotificationParams)
-    LOGGING_MESSAGE: Final = Notification('notifications/message', "on_logging_message", t.LoggingMessageNotificationParams, capability='server.logging')
-    RESOURCE_UPDATED: Final = Notification('notifications/resources/updated', "on_resource_updated", t.ResourceUpdatedNotificationParams, capability='server.resources.subscribe')
-    RESOURCE_LIST_CHANGED: Final = Notification('notifications/resources/list_changed', "on_resource_list_changed", t.NotificationParams, params_required=False, capability='server.resources.listChanged')
-    TOOL_LIST_CHANGED: Final = Notification('notifications/tools/list_changed', "on_tool_list_changed", t.NotificationParams, params_required=False, capability='server.tools.listChanged')
-    PROMPT_LIST_CHANGED: Final = Notification('notifications/prompts/list_changed', "on_prompt_list_changed", t.NotificationParams, params_required=False, capability='server.prompts.listChanged')
-    SUBSCRIPTIONS_ACKNOWLEDGED: Final = Notification('notifications/subscriptions/acknowledged', "on_subscriptions_acknowledged", t.SubscriptionsAcknowledgedNotificationParams)
-    TASK_STATUS: Final = Notification('notifications/tasks', "on_task_status", t.TaskStatusNotificationParams, capability='server.extensions.io.modelcontextprotocol/tasks', listed=('taskIds', 'taskId'))
+    CREATE_MESSAGE: Final = InputRequest("sampling/createMessage", "on_create_message", t.CreateMessageRequestParams, t.CreateMessageResult, capability="client.sampling", requirements=(
+        CapabilityRequirement(t.CreateMessageRequestParams, "client.sampling.tools", "tools"),
+        CapabilityRequirement(t.CreateMessageRequestParams, "client.sampling.tools", "tool_choice"),
+        CapabilityRequirement(t.CreateMessageRequestParams, "client.sampling.context", "include_context", ("thisServer", "allServers"), sender_only=True),
+    ))
+    LIST_ROOTS: Final = InputRequest("roots/list", "on_list_roots", t.ListRootsRequestParams, t.ListRootsResult, params_required=False, capability="client.roots")
+    ELICIT: Final = InputRequest("elicitation/create", "on_elicit", t.ElicitRequestParams, t.ElicitResult, capability="client.elicitation", requirements=(
+        CapabilityRequirement(t.ElicitRequestURLParams, "client.elicitation.url"),
+        CapabilityRequirement(t.ElicitRequestFormParams, "client.elicitation.form", implied_by_empty=True),
+    ))
+    CANCELLED: Final = Notification("notifications/cancelled", "on_cancelled", t.CancelledNotificationParams)
+    PROGRESS: Final = Notification("notifications/progress", "on_progress", t.ProgressNotificationParams)
+    LOGGING_MESSAGE: Final = Notification("notifications/message", "on_logging_message", t.LoggingMessageNotificationParams, capability="server.logging")
+    RESOURCE_UPDATED: Final = Notification("notifications/resources/updated", "on_resource_updated", t.ResourceUpdatedNotificationParams, capability="server.resources.subscribe")
+    RESOURCE_LIST_CHANGED: Final = Notification("notifications/resources/list_changed", "on_resource_list_changed", t.NotificationParams, params_required=False, capability="server.resources.listChanged")
+    TOOL_LIST_CHANGED: Final = Notification("notifications/tools/list_changed", "on_tool_list_changed", t.NotificationParams, params_required=False, capability="server.tools.listChanged")
+    PROMPT_LIST_CHANGED: Final = Notification("notifications/prompts/list_changed", "on_prompt_list_changed", t.NotificationParams, params_required=False, capability="server.prompts.listChanged")
+    SUBSCRIPTIONS_ACKNOWLEDGED: Final = Notification("notifications/subscriptions/acknowledged", "on_subscriptions_acknowledged", t.SubscriptionsAcknowledgedNotificationParams)
+    TASK_STATUS: Final = Notification("notifications/tasks", "on_task_status", t.TaskStatusNotificationParams, capability="server.extensions.io.modelcontextprotocol/tasks", listed=("taskIds", "taskId"))
     # fmt: on
 
 
 REVISION: Final = Revision(
     id="2026-07-28",
     module=__name__.rpartition(".extensions.")[0] + ".v2026_07_28.methods",
-    rows=(
-        *FromClient.rows,
-        *FromServer.rows,
-    ),
+    rows=rows_of(FromClient, FromServer),
     lifecycle=Stateless(
         discover=FromClient.DISCOVER,
         listen=FromClient.SUBSCRIPTIONS_LISTEN,

@@ -35,7 +35,7 @@ async def sample(call: Call) -> str:
         answer = await call.ctx.create_message(
             messages=[asked],
             max_tokens=call.arguments.get("max_tokens", 100),
-            model_preferences_=preferences,
+            model_preferences=preferences,
             system_prompt="Be brief.",
             temperature=0.5,
             stop_sequences=["END"],

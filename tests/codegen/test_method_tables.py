@@ -209,5 +209,5 @@ def test_a_task_is_read_only_where_one_was_asked_for() -> None:
 
 
 def test_a_message_without_params_reads_nothing() -> None:
-    read = validator(Notification("x/y", "client_to_server", "on_y").params)
+    read = validator(Notification("x/y", "on_y", None).params)
     assert [read(given) for given in (None, {}, {"a": 1})] == [None, None, None]

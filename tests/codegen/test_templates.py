@@ -28,7 +28,7 @@ def test_every_revision_is_dumped_as_the_contract_says(revision: str) -> None:
     contract = json.loads(CONTRACT.read_text(encoding="utf-8"))
     assert [fault.message for fault in Draft202012Validator(contract).iter_errors(shown)] == []
     rows = {row["method"] for row in shown["revision"]["methods"]}
-    assert {call["method"].strip("'") for table in shown["tables"].values() for call in table} == rows
+    assert {call["method"].strip('"') for table in shown["tables"].values() for call in table} == rows
 
 
 def test_the_contract_is_that_of_the_classes() -> None:

@@ -58,7 +58,7 @@ def _attribute(wire: str) -> str:
     attribute = snake(wire.rpartition("/")[2] or wire)
     if not attribute or attribute[0].isdigit():
         attribute = f"field_{attribute}".rstrip("_")
-    if keyword.iskeyword(attribute) or attribute in _RESERVED_BY_MODELS or attribute.startswith("model_"):
+    if keyword.iskeyword(attribute) or attribute in _RESERVED_BY_MODELS:
         attribute += "_"
     return attribute
 

@@ -24,7 +24,7 @@ from ..model.ir import (
     Values,
 )
 from ..model.names import callable_name, parameter_name, snake
-from .types import deprecation, docstring, literal
+from .types import deprecation, docstring, link, literal
 
 # What the runtime does by itself, by the role a method has in the lifecycle.
 _SENT_BY_RUNTIME: Final = frozenset(
@@ -35,7 +35,9 @@ _HANDLED_BY_RUNTIME: Final = frozenset(
 )
 
 _ROWS: Final = {"request": "Request", "notification": "Notification", "input_request": "InputRequest"}
-_TABLES: Final = {"client_to_server": "FromClient", "server_to_client": "FromServer"}
+_REQUEST_TO: Final = "A request to "
+_ARTICLES: Final = ("A ", "An ")
+TABLES: Final = {"client_to_server": "FromClient", "server_to_client": "FromServer"}
 _PLAIN: Final = {
     "string": "str",
     "integer": "int",
@@ -84,6 +86,7 @@ class PagingVariant:
     item: str
     fields: tuple[Parameter, ...]
     doc: str
+    list_doc: str
     whole: str = ""
 
 
@@ -121,6 +124,7 @@ class MethodView:
     task: TaskVariant | None
     pages: PagingVariant | None
     doc: str
+    handler_doc: str
     also: str
     sent: bool
     handled: bool
@@ -129,12 +133,15 @@ class MethodView:
     deprecated: str
 
 
-def method_views(revision: Revision, given: frozenset[str] = frozenset()) -> dict[str, tuple[MethodView, ...]]:
-    """The rows of both directions, by the name of their table; `given` are the interim results that a caller gets."""
+def method_views(revision: Revision, own: frozenset[str] = frozenset()) -> dict[str, tuple[MethodView, ...]]:
+    """Return the rows of both directions by the name of their table.
+
+    `own` are the types of an extension: a caller gets those of them that are interim results.
+    """
     roles = {method: role for role, method in revision.lifecycle.roles.items()}
     found: dict[str, tuple[MethodView, ...]] = {}
-    for direction, table in _TABLES.items():
-        rows = [_method_view(row, revision, roles, given) for row in revision.methods if row.direction == direction]
+    for direction, table in TABLES.items():
+        rows = [_method_view(row, revision, roles, own) for row in revision.methods if row.direction == direction]
         constants = [row.constant for row in rows]
         for constant in constants:
             if constants.count(constant) > 1:
@@ -164,12 +171,13 @@ def http(revision: Revision, tables: Mapping[str, tuple[MethodView, ...]]) -> li
 
 
 def _method_view(
-    row: Method, revision: Revision, roles_by_method: Mapping[str, str], given: frozenset[str]
+    row: Method, revision: Revision, roles_by_method: Mapping[str, str], own: frozenset[str]
 ) -> MethodView:
     role = roles_by_method.get(row.method)
     stem = callable_name(row.name)
     on_client = row.direction == "server_to_client"
     fields = _fields(row, revision)
+    address = "" if row.type in own else link(revision, row.type)
     asked = next((interim for interim in row.interim if interim.value is None), None)
     plain = tuple(_parameter(field) for field in fields if asked is None or field.wire != asked.property)
     whole = f"t.{row.params}" if row.params is not None and _is_union(row.params, revision) else ""
@@ -188,17 +196,18 @@ def _method_view(
         params=f"t.{row.params}" if row.params is not None else "None",
         params_required=row.params_required,
         result=f"t.{row.result}" if row.result is not None else "",
-        returns=" | ".join(f"t.{name}" for name in answers if name == row.result or name in given) or "None",
+        returns=" | ".join(f"t.{name}" for name in answers if name == row.result or name in own) or "None",
         interim=tuple(_interim(interim) for interim in row.interim),
         answer=" | ".join(f"t.{name}" for name in answers) or "None",
-        capability=literal(row.capability),
+        capability=literal(row.capability) if row.capability else "",
         requirements=tuple(_requirement(gate) for gate in row.requirements),
         listed="" if row.listed is None else f"({', '.join(map(literal, row.listed))})",
         fields=plain,
         whole=whole,
-        task=None if asked is None else _task(row, stem, fields, whole, asked),
+        task=None if asked is None else _task(row, stem, fields, whole, asked, address),
         pages=_pages(row, revision),
-        doc=docstring(_sentence(row), "        "),
+        doc=docstring(_send(row), "        ", address),
+        handler_doc=docstring(_handle(row), "        ", address),
         also=_ALSO.get(row.name, ""),
         sent=role not in _SENT_BY_RUNTIME,
         handled=role not in _HANDLED_BY_RUNTIME or (role == "initialized" and bool(revision.lifecycle.fields)),
@@ -214,8 +223,28 @@ def _listen_keyword(row: Method, fields: list[Field]) -> ListenKeyword | None:
     return None if hint is None else ListenKeyword(parameter_name(row.name), hint, f"t.{row.type}")
 
 
-def _sentence(row: Method) -> str:
-    text = row.doc or f"`{row.method}`."
+def _send(row: Method) -> str:
+    """The first sentence of the method that sends it: "A request to call a tool." becomes "Call a tool."."""
+    if not row.doc:
+        return _marked(f"Send `{row.method}`.", row)
+    if row.doc.startswith(_REQUEST_TO):
+        text = row.doc.removeprefix(_REQUEST_TO)
+        return _marked(text[:1].upper() + text[1:], row)
+    return _marked(f"Send {_lowered(row.doc)}" if row.doc.startswith(_ARTICLES) else row.doc, row)
+
+
+def _handle(row: Method) -> str:
+    """The first sentence of the method that receives it."""
+    if not row.doc:
+        return _marked(f"Handle `{row.method}`.", row)
+    return _marked(f"Handle {_lowered(row.doc)}" if row.doc.startswith(_ARTICLES) else row.doc, row)
+
+
+def _lowered(text: str) -> str:
+    return text[:1].lower() + text[1:]
+
+
+def _marked(text: str, row: Method) -> str:
     return f"{text} Deprecated." if row.deprecated else text
 
 
@@ -226,12 +255,13 @@ def _fields(row: Method, revision: Revision) -> list[Field]:
     return sorted(fields, key=lambda field: not field.required)
 
 
-def _task(row: Method, stem: str, fields: list[Field], whole: str, asked: InterimResult) -> TaskVariant:
-    """The twin that asks for the interim result: the property that asks is a required keyword there."""
-    wanted = [replace(field, required=True) if field.wire == asked.property else field for field in fields]
-    parameters = tuple(_parameter(field) for field in sorted(wanted, key=lambda field: not field.required))
-    doc = docstring(f"{_sentence(row)} Answered by a `{asked.type}` first.", "        ")
-    return TaskVariant(f"{stem}_as_{snake(asked.property)}", f"t.{asked.type}", parameters, whole, doc)
+def _task(row: Method, stem: str, fields: list[Field], whole: str, interim: InterimResult, address: str) -> TaskVariant:
+    """The variant that asks for the interim result: the property that asks for it is a required keyword there."""
+    required = [replace(field, required=True) if field.wire == interim.property else field for field in fields]
+    parameters = tuple(_parameter(field) for field in sorted(required, key=lambda field: not field.required))
+    name = snake(interim.property)
+    doc = docstring(f"{_send(row)} Run it as a {name}, and return its `{interim.type}`.", "        ", address)
+    return TaskVariant(f"{stem}_as_{name}", f"t.{interim.type}", parameters, whole, doc)
 
 
 def _pages(row: Method, revision: Revision) -> PagingVariant | None:
@@ -244,10 +274,13 @@ def _pages(row: Method, revision: Revision) -> PagingVariant | None:
         return None
     (items,) = lists
     assert isinstance(items.type, Array)
-    doc = docstring(f"Every item of `{row.name}`, page after page.", "        ")
-    given = tuple(_parameter(field) for field in _fields(row, revision) if field.wire != "cursor")
+    nouns = items.name.replace("_", " ")
+    doc = docstring(f"Iterate over all {nouns}, with a `{row.method}` request for each page.", "        ")
+    list_doc = docstring(f"Return all {nouns}, of all pages, as a list.", "        ")
+    parameters = tuple(_parameter(field) for field in _fields(row, revision) if field.wire != "cursor")
     # Not named after the items: two methods may list the same kind of them.
-    return PagingVariant(f"iter_{row.name.split('_', 1)[-1]}", items.name, annotation(items.type.items), given, doc)
+    name = f"iter_{row.name.split('_', 1)[-1]}"
+    return PagingVariant(name, items.name, annotation(items.type.items), parameters, doc, list_doc)
 
 
 def _interim(interim: InterimResult) -> str:

@@ -8,18 +8,12 @@ from typing import Any, Final
 import jinja2
 
 from ..conversion.steps import Step
-from ..model.ir import Alias, Ref, Revision
+from ..model.ir import Revision
 from ..paths import Templates
-from .calls import http, method_views, roles
+from .calls import TABLES, http, method_views, roles
+from .sections import arrange, split
 from .source import GENERATOR, format_module, print_template, template_error
-from .types import (
-    declarations,
-    docstring,
-    is_second_name,
-    literal,
-    render_types,
-    sentence,
-)
+from .types import literal, render_types, schema_page, second_names
 from .verify import verify_types_module
 
 _TEMPLATES: Final = {
@@ -57,33 +51,41 @@ def render_revision(
     revision: Revision,
     templates: Templates,
     module: str = _HERE,
-    given: frozenset[str] = frozenset(),
+    own: frozenset[str] = frozenset(),
     added: frozenset[str] = frozenset(),
 ) -> dict[str, str]:
-    """The files of the revision's package, by name; `module` says in Python whose method table it is, and `given` are the
-    interim results that a caller gets; the methods `added` to another revision have classes of their own."""
-    tables = method_views(revision, given)
+    """Return the files of the revision's package by name.
+
+    `module` is the Python expression for the module of the method table, and `own` are the types of an extension: a
+    caller gets those of them that are interim results. The methods that are `added` to another revision have classes of
+    their own.
+    """
+    tables = method_views(revision, own)
     rows = {call.row for table in tables.values() for call in table}
     rows |= {"CapabilityRequirement" for table in tables.values() for call in table if call.requirements}
     rows |= {"ReservedErrorCodes"} if revision.reserved_codes else set()
     style = revision.lifecycle.style.capitalize()
+    senders = {"client_to_server": revision.client.lower(), "server_to_client": revision.server.lower()}
     context: dict[str, Any] = {
         "revision": revision,
         "revision_id": literal(revision.id),
         "module": module,
+        "page": "" if own else schema_page(revision),
         "generator": GENERATOR,
         "added": frozenset(literal(method) for method in added),
         "client_sends": tables["FromClient"],
         "server_sends": tables["FromServer"],
         "tables": [
-            {"name": name, "sender": name.removeprefix("From").lower(), "calls": tables[name]} for name in tables
+            {"name": name, "direction": direction, "sender": senders[direction], "calls": tables[name]}
+            for direction, name in TABLES.items()
         ],
-        "spec_imports": sorted({style, "HTTPProfile", "HandshakeFields", "InterimResult", "Revision", *rows}),
+        "spec_imports": sorted(
+            {style, "HTTPProfile", "HandshakeFields", "InterimResult", "MessageTable", "Revision", "rows_of", *rows}
+        ),
         "lifecycle": {"style": style, "roles": roles(revision, tables), "fields": _handshake_fields(revision)},
         "http": http(revision, tables),
         "constants": [(literal(name), ascii(value)) for name, value in revision.constants.items()],
-        "types": declared_types(revision, templates),
-        "second_names": [_second_name(each) for each in revision.types.values() if is_second_name(each)],
+        "types": declared_types(revision, templates, own),
     }
     texts = {name: print_template(template, context, templates) for name, template in _TEMPLATES.items()}
     files = {name: format_module(text, f"{revision.id}: {name}") for name, text in texts.items()}
@@ -141,17 +143,13 @@ def render_app(revision: Revision, templates: Templates) -> str | None:
     return format_module(print_template("app.py.jinja2", context, templates), "app.py")
 
 
-def declared_types(revision: Revision, templates: Templates) -> str:
-    """The classes of types.py alone. Raises CodegenError for a template that is broken."""
+def declared_types(revision: Revision, templates: Templates, unlinked: frozenset[str] = frozenset()) -> str:
+    """Return the declarations of types.py, in order. Raises CodegenError for a template that is broken."""
     try:
-        return declarations(render_types(revision, templates))
+        sources = split(render_types(revision, templates, unlinked))
+        return arrange(revision, sources | second_names(revision, unlinked))
     except jinja2.TemplateError as fault:
         raise template_error("types", fault) from fault
-
-
-def _second_name(each: Alias) -> dict[str, str]:
-    target = each.type.name if isinstance(each.type, Ref) else "dict[str, Any]"
-    return {"name": each.name, "target": target, "doc": docstring(sentence(each), "") if sentence(each) else ""}
 
 
 def _handshake_fields(revision: Revision) -> list[tuple[str, str]]:

@@ -7,9 +7,9 @@ Python literals afterwards, so that no schema text can become Python syntax.
 
 from __future__ import annotations
 
-import ast
 import re
 import textwrap
+from collections.abc import Collection
 from dataclasses import replace
 from typing import Any, Final, TypeGuard, cast
 
@@ -46,11 +46,15 @@ _TOKEN: Final = re.compile(
     re.MULTILINE,
 )
 _WIDTH: Final = 116
+_PUBLISHED: Final = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 
-def render_types(revision: Revision, templates: Templates) -> str:
-    """The module as datamodel-code-generator gives it, with its own imports; second names of a type are left out."""
-    tokens = _Masker(revision)
+def render_types(revision: Revision, templates: Templates, unlinked: Collection[str] = ()) -> str:
+    """Return the module that datamodel-code-generator writes, with its own imports and without second names.
+
+    The docstrings of all types but `unlinked` end with the address of the type in the specification.
+    """
+    tokens = _Masker(revision, unlinked)
     schema = {
         "$defs": {
             name: _definition(each, revision, tokens)
@@ -93,22 +97,27 @@ def render_types(revision: Revision, templates: Templates) -> str:
     return tokens.unmask(source)
 
 
-def declarations(source: str) -> str:
-    """The classes and aliases, without the imports before them and the calls of model_rebuild after them, which would
-    build at once what is built when it is first used."""
-    body = ast.parse(source).body
-    first = max((node.end_lineno or 0 for node in body if isinstance(node, (ast.Import, ast.ImportFrom))), default=0)
-    lines = source.split("\n")
-    calls = (node.lineno for node in body if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call))
-    return "\n".join(lines[first : next(calls, len(lines) + 1) - 1])
+def second_names(revision: Revision, unlinked: Collection[str] = ()) -> dict[str, str]:
+    """Return the declarations that datamodel-code-generator does not write, by name."""
+    found: dict[str, str] = {}
+    for each in revision.types.values():
+        if is_second_name(each):
+            target = each.type.name if isinstance(each.type, Ref) else "dict[str, Any]"
+            address = "" if each.name in unlinked else link(revision, each.name)
+            text = docstring(sentence(each), "", address) if each.doc or address else ""
+            found[each.name] = f"{each.name}: TypeAlias = {target}\n{text}".strip()
+    return found
 
 
 class _Masker:
     """The strings of a revision that are kept away from datamodel-code-generator, by number."""
 
-    def __init__(self, revision: Revision) -> None:
+    def __init__(self, revision: Revision, unlinked: Collection[str]) -> None:
         self.types = revision.types
+        self._revision = revision
+        self._unlinked = unlinked
         self._texts: list[str] = []
+        self._addresses: dict[int, str] = {}
         self._properties: dict[tuple[str, str], str] = {}
         self.attributes: dict[str, str | list[str]] = {}
 
@@ -127,12 +136,23 @@ class _Masker:
             self.attributes[self._properties[key]] = field.name
         return self._properties[key]
 
+    def describe(self, defined: Object | Alias) -> Schema:
+        """The description of a type in its definition, as a token."""
+        address = "" if defined.name in self._unlinked else link(self._revision, defined.name)
+        text = sentence(defined)
+        if not text and not address:
+            return {}
+        token = self.mask(text)
+        self._addresses[len(self._texts) - 1] = address
+        return {"description": token}
+
     def unmask(self, source: str) -> str:
         return _TOKEN.sub(self._put_back, source)
 
     def _put_back(self, match: re.Match[str]) -> str:
         if match["sentence"] is not None:
-            return docstring(self._texts[int(match["sentence"])], match["indent"])
+            number = int(match["sentence"])
+            return docstring(self._texts[number], match["indent"], self._addresses.get(number, ""))
         return literal(self._texts[int(match["text"])])
 
 
@@ -152,12 +172,28 @@ def deprecation(what: str, revision: str) -> str:
 
 
 def literal(text: str) -> str:
-    """A Python string literal in ASCII: the same text whatever the text contains."""
-    return ascii(text)
+    """Return a Python string literal in ASCII, in double quotes unless the text has quotes or escapes."""
+    source = ascii(text)
+    return source if '"' in source or "\\" in source else f'"{source[1:-1]}"'
 
 
-def docstring(text: str, indent: str) -> str:
-    """An indented docstring, wrapped; nothing in the text can end it."""
+def link(revision: Revision, name: str) -> str:
+    """Return the address of a type on the schema page; empty for the types without a category, which the page omits."""
+    page = schema_page(revision)
+    return f"{page}#{name.lower()}" if page and name in revision.types and revision.types[name].category else ""
+
+
+def schema_page(revision: Revision) -> str:
+    """Return the address of the schema page of a published revision; empty if its specification has none."""
+    shown = any(defined.category for defined in revision.types.values()) and _PUBLISHED.fullmatch(revision.id)
+    return f"https://modelcontextprotocol.io/specification/{revision.id}/schema" if shown else ""
+
+
+def docstring(text: str, indent: str, address: str = "") -> str:
+    """Return an indented docstring, wrapped; nothing in the text can end it. The address stands on a line of its own."""
+    if address:
+        start = docstring(text, indent).removesuffix('"""').rstrip() + "\n\n" + indent if text else f'{indent}"""'
+        return f'{start}{address}\n{indent}"""'
     safe = text.replace("\\", "\\\\").replace('"', '\\"' if '"""' in text or text.endswith('"') else '"')
     safe = "".join(char if char.isprintable() else " " for char in safe)
     width = _WIDTH - len(indent)
@@ -185,7 +221,7 @@ def _class_options(each: Object, revision: Revision, tokens: _Masker) -> Schema:
 
 
 def _definition(each: Object | Alias, revision: Revision, tokens: _Masker) -> Schema:
-    marks = {"description": tokens.mask(sentence(each))} if sentence(each) else {}
+    marks = tokens.describe(each)
     if isinstance(each, Alias):
         return marks | _type(each.type, tokens)
     own = {tokens.mask_property(field): _property(field, tokens) for field in revision.own_fields(each)}

@@ -6,12 +6,14 @@ Schema text is untrusted. The tokens of `types_py` keep it out of the syntax; th
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from typing import Final
 
 from ..errors import CodegenError
 from ..model.ir import Revision
 
 _CALLS: Final = frozenset({"ConfigDict", "Field", "TypeAliasType", "const", "deprecated", "default_to"})
+_ANNOTATION_NAMES: Final = frozenset({"Any", "Int", "Literal", "Number", "bool", "dict", "list", "str"})
 _NODES: Final = (
     *(
         ast.Attribute,
@@ -33,6 +35,9 @@ _NODES: Final = (
 def verify_types_module(source: str, revision: Revision) -> None:
     """Raise CodegenError unless the module declares exactly the types and fields of the revision, and does nothing."""
     tree = ast.parse(source)
+    for quoted in _forward_references(tree):
+        if stray := _names(quoted) - set(revision.types) - _ANNOTATION_NAMES:
+            raise _fault(revision, f"a quoted annotation with {sorted(stray)}")
     for node in ast.walk(tree):
         if not isinstance(node, _NODES) or (isinstance(node, ast.Call) and not _is_harmless(node)):
             raise _fault(revision, f"a {type(node).__name__} at line {getattr(node, 'lineno', 0)}")
@@ -44,6 +49,36 @@ def verify_types_module(source: str, revision: Revision) -> None:
     declared = set(found) | {_target(node) for node in tree.body if isinstance(node, (ast.Assign, ast.AnnAssign))}
     if surplus := declared ^ set(revision.types):
         raise _fault(revision, f"the names {sorted(surplus)} on one side only")
+
+
+def _forward_references(tree: ast.Module) -> Iterator[str]:
+    """The strings that are evaluated as annotations: those of fields and type aliases that are no literal values."""
+    annotations = [node.annotation for node in ast.walk(tree) if isinstance(node, ast.AnnAssign)]
+    calls = (
+        node for node in ast.walk(tree) if isinstance(node, ast.Call) and ast.unparse(node.func) == "TypeAliasType"
+    )
+    for annotation in annotations + [call.args[1] for call in calls]:
+        values = {
+            id(part)
+            for node in ast.walk(annotation)
+            if isinstance(node, ast.Call) or (isinstance(node, ast.Subscript) and ast.unparse(node.value) == "Literal")
+            for part in ast.walk(node)
+        }
+        strings = (node for node in ast.walk(annotation) if isinstance(node, ast.Constant) and id(node) not in values)
+        yield from (node.value for node in strings if isinstance(node.value, str))
+
+
+def _names(quoted: str) -> set[str]:
+    """The names in a quoted annotation; its whole text if it is no type expression."""
+    try:
+        nodes = list(ast.walk(ast.parse(quoted, mode="eval")))
+    except SyntaxError:
+        return {quoted}
+    if not all(isinstance(node, (ast.Expression, *_NODES)) and not isinstance(node, ast.Call) for node in nodes):
+        return {quoted}
+    return {node.id for node in nodes if isinstance(node, ast.Name)} | {
+        node.attr for node in nodes if isinstance(node, ast.Attribute)
+    }
 
 
 def _is_harmless(call: ast.Call) -> bool:

@@ -27,7 +27,7 @@ class Context(ServerContext):
         *,
         messages: list[t.SamplingMessage],
         max_tokens: int,
-        model_preferences_: t.ModelPreferences | None = None,
+        model_preferences: t.ModelPreferences | None = None,
         system_prompt: str | None = None,
         include_context: Literal["none", "thisServer", "allServers"] | None = None,
         temperature: int | float | None = None,
@@ -41,7 +41,7 @@ class Context(ServerContext):
             {
                 "messages": messages,
                 "maxTokens": max_tokens,
-                "modelPreferences": model_preferences_,
+                "modelPreferences": model_preferences,
                 "systemPrompt": system_prompt,
                 "includeContext": include_context,
                 "temperature": temperature,

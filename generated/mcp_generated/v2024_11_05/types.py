@@ -9,6 +9,12 @@ from mcp_runtime.protocol.models import MISSING, Int, Number, Opt, WireModel, co
 from pydantic import Field
 from typing_extensions import TypeAliasType
 
+JSONRPCMessage = TypeAliasType(
+    "JSONRPCMessage", "JSONRPCRequest | JSONRPCNotification | JSONRPCResponse | JSONRPCError"
+)
+"""Whatever one side can send the other in one piece."""
+
+
 ProgressToken = TypeAliasType("ProgressToken", str | Int)
 """Names a request in the notifications about its progress."""
 
@@ -108,6 +114,10 @@ class JSONRPCError(WireModel):
     """What went wrong."""
 
 
+EmptyResult: TypeAlias = Result
+"""Says that the request succeeded, and nothing else."""
+
+
 class CancelledNotificationParams(WireModel):
     """Which request is given up, and why."""
 
@@ -122,6 +132,37 @@ class CancelledNotification(WireModel):
 
     method: Literal["notifications/cancelled"] = const("notifications/cancelled")
     params: CancelledNotificationParams
+
+
+class InitializeRequestParams(WireModel):
+    """Which revision the client wants, what it can do and which program it is."""
+
+    protocol_version: Annotated[str, Field(alias="protocolVersion")]
+    """The revision that the client wants, the latest it supports."""
+    capabilities: "ClientCapabilities"
+    """What the client can do for the server."""
+    client_info: Annotated["Implementation", Field(alias="clientInfo")]
+    """The client program."""
+
+
+class InitializeRequest(WireModel):
+    """Client opens the session and says which revision it wants and what it can do."""
+
+    method: Literal["initialize"] = const("initialize")
+    params: InitializeRequestParams
+
+
+class InitializeResult(Result):
+    """Which revision the server has settled on, what it can do and which program it is."""
+
+    protocol_version: Annotated[str, Field(alias="protocolVersion")]
+    """The revision to use from now on; a client that does not support it disconnects."""
+    capabilities: "ServerCapabilities"
+    """What the server offers."""
+    server_info: Annotated["Implementation", Field(alias="serverInfo")]
+    """The server program."""
+    instructions: Opt[str] = None
+    """How to make good use of the server, in words that a client may give to the model."""
 
 
 class InitializedNotification(WireModel):
@@ -248,11 +289,25 @@ class ListResourcesRequest(WireModel):
     params: Opt[PaginatedRequestParams] = None
 
 
+class ListResourcesResult(PaginatedResult):
+    """One page of the resources that the server offers."""
+
+    resources: list["Resource"]
+    """The resources of this page."""
+
+
 class ListResourceTemplatesRequest(WireModel):
     """Client asks for one page of the resource templates."""
 
     method: Literal["resources/templates/list"] = const("resources/templates/list")
     params: Opt[PaginatedRequestParams] = None
+
+
+class ListResourceTemplatesResult(PaginatedResult):
+    """One page of the resource templates that the server offers."""
+
+    resource_templates: Annotated[list["ResourceTemplate"], Field(alias="resourceTemplates")]
+    """The resource templates of this page."""
 
 
 class ReadResourceRequestParams(WireModel):
@@ -267,6 +322,13 @@ class ReadResourceRequest(WireModel):
 
     method: Literal["resources/read"] = const("resources/read")
     params: ReadResourceRequestParams
+
+
+class ReadResourceResult(Result):
+    """What is in a resource."""
+
+    contents: list["TextResourceContents | BlobResourceContents"]
+    """The content, in several items if the resource has several parts."""
 
 
 class ResourceListChangedNotification(WireModel):
@@ -318,6 +380,50 @@ class ResourceUpdatedNotification(WireModel):
     params: ResourceUpdatedNotificationParams
 
 
+class Annotations(WireModel):
+    """Hints for the client on whom the data is for and how much it matters."""
+
+    audience: Opt[list["Role"]] = None
+    """Whom the data is meant for; both roles may be named."""
+    priority: Annotated[Opt[Number], Field(ge=0, le=1)] = None
+    """How much the data matters, from 0 (can be left out) to 1 (needed)."""
+
+
+class AnnotatedBase(WireModel):
+    """What all content that can carry annotations has in common."""
+
+    annotations: Opt[Annotations] = None
+    """Hints for the client on how to use or show it."""
+
+
+class Resource(AnnotatedBase):
+    """Data that the server lets clients read, such as a file."""
+
+    uri: str
+    """URI of the resource; what it means is up to the server."""
+    name: str
+    """Name to show to people; what identifies the resource is its `uri`."""
+    description: Opt[str] = None
+    """Says what the resource holds; models may be shown it."""
+    mime_type: Annotated[Opt[str], Field(alias="mimeType")] = None
+    """MIME type of the content, if known."""
+    size: Opt[Int] = None
+    """Number of bytes before any encoding, if known."""
+
+
+class ResourceTemplate(AnnotatedBase):
+    """A pattern for the URIs of resources that are not listed one by one."""
+
+    uri_template: Annotated[str, Field(alias="uriTemplate")]
+    """URIs of resources with gaps for variables, written as RFC 6570 says."""
+    name: str
+    """Name to show to people, for what all resources of this pattern are."""
+    description: Opt[str] = None
+    """Says what the resources of this pattern hold; models may be shown it."""
+    mime_type: Annotated[Opt[str], Field(alias="mimeType")] = None
+    """MIME type that all resources of this pattern have; absent if they differ."""
+
+
 class ResourceContents(WireModel):
     """What text and binary contents of a resource have in common."""
 
@@ -347,6 +453,13 @@ class ListPromptsRequest(WireModel):
     params: Opt[PaginatedRequestParams] = None
 
 
+class ListPromptsResult(PaginatedResult):
+    """One page of the prompts that the server offers."""
+
+    prompts: list["Prompt"]
+    """The prompts of this page."""
+
+
 class GetPromptRequestParams(WireModel):
     """Which prompt to get, and with which arguments."""
 
@@ -361,6 +474,26 @@ class GetPromptRequest(WireModel):
 
     method: Literal["prompts/get"] = const("prompts/get")
     params: GetPromptRequestParams
+
+
+class GetPromptResult(Result):
+    """The messages of a prompt, ready for the model."""
+
+    description: Opt[str] = None
+    """Says what it is for, in words for people."""
+    messages: list["PromptMessage"]
+    """The prompt itself, in order."""
+
+
+class Prompt(WireModel):
+    """A prompt that the server offers, with the arguments it takes."""
+
+    name: str
+    """Name that programs use; people see it where there is no title."""
+    description: Opt[str] = None
+    """Says what the prompt is for."""
+    arguments: Opt[list["PromptArgument"]] = None
+    """The arguments that can be filled in."""
 
 
 class PromptArgument(WireModel):
@@ -378,6 +511,29 @@ Role = TypeAliasType("Role", Literal["user", "assistant"])
 """Who speaks: the user or the assistant."""
 
 
+ContentBlock = TypeAliasType(
+    "ContentBlock", Annotated["TextContent | ImageContent | EmbeddedResource", Field(discriminator="type")]
+)
+"""One piece of content in a prompt or tool result: text, media or a resource."""
+
+
+class PromptMessage(WireModel):
+    """One message of a prompt."""
+
+    role: Role
+    """Who says it."""
+    content: ContentBlock
+    """What the message says."""
+
+
+class EmbeddedResource(AnnotatedBase):
+    """A resource whose content is part of a prompt or tool result."""
+
+    type: Literal["resource"] = const("resource")
+    resource: TextResourceContents | BlobResourceContents
+    """The content, as text or as bytes."""
+
+
 class PromptListChangedNotification(WireModel):
     """Server tells that its list of prompts has changed."""
 
@@ -390,6 +546,22 @@ class ListToolsRequest(WireModel):
 
     method: Literal["tools/list"] = const("tools/list")
     params: Opt[PaginatedRequestParams] = None
+
+
+class ListToolsResult(PaginatedResult):
+    """One page of the tools that the server offers."""
+
+    tools: list["Tool"]
+    """The tools of this page."""
+
+
+class CallToolResult(Result):
+    """What a tool call gave, or why the tool failed."""
+
+    content: list[ContentBlock]
+    """The result for a model to read, or a description of the error if `isError` is set."""
+    is_error: Annotated[Opt[bool], Field(alias="isError")] = None
+    """Whether the tool itself failed, which `content` then explains; false if absent."""
 
 
 class CallToolRequestParams(WireModel):
@@ -436,10 +608,124 @@ class Tool(WireModel):
     """Which arguments the tool takes."""
 
 
+class SetLevelRequestParams(WireModel):
+    """From which level on to send log messages."""
+
+    level: "LoggingLevel"
+    """The lowest level to send; everything more severe is sent as well."""
+
+
+class SetLevelRequest(WireModel):
+    """Client says from which level on it wants log messages."""
+
+    method: Literal["logging/setLevel"] = const("logging/setLevel")
+    params: SetLevelRequestParams
+
+
+class LoggingMessageNotificationParams(WireModel):
+    """One log message, with its level and where it comes from."""
+
+    level: "LoggingLevel"
+    """How severe the message is."""
+    logger: Opt[str] = None
+    """The part of the server that logs."""
+    data: Any
+    """What is logged: a text, or any other JSON value."""
+
+
+class LoggingMessageNotification(WireModel):
+    """Server sends the client a log message."""
+
+    method: Literal["notifications/message"] = const("notifications/message")
+    params: LoggingMessageNotificationParams
+
+
 LoggingLevel = TypeAliasType(
     "LoggingLevel", Literal["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"]
 )
 """How severe a log message is, from `debug` up to `emergency`, as in syslog."""
+
+
+class CreateMessageRequestParams(WireModel):
+    """The conversation so far, and how the model should go on."""
+
+    messages: list["SamplingMessage"]
+    """The conversation so far, in order."""
+    model_preferences: Annotated[Opt["ModelPreferences"], Field(alias="modelPreferences")] = None
+    """Which kind of model suits; the client may choose another."""
+    system_prompt: Annotated[Opt[str], Field(alias="systemPrompt")] = None
+    """What the model should be told at the start; the client may change it or leave it out."""
+    include_context: Annotated[Opt[Literal["none", "thisServer", "allServers"]], Field(alias="includeContext")] = None
+    """Which servers' context the client should add to the prompt; `none` if absent."""
+    temperature: Opt[Number] = None
+    """How freely the model picks its words; more is freer, and the scale is the model's own."""
+    max_tokens: Annotated[Int, Field(alias="maxTokens")]
+    """How many tokens the model may write at most; the client may settle for fewer."""
+    stop_sequences: Annotated[Opt[list[str]], Field(alias="stopSequences")] = None
+    """Texts that make the model stop as soon as it writes one of them."""
+    metadata: Opt[dict[str, Any]] = None
+    """Handed on to the provider of the model, who defines what may be in it."""
+
+
+class CreateMessageRequest(WireModel):
+    """Server asks for a message written by the client's model."""
+
+    method: Literal["sampling/createMessage"] = const("sampling/createMessage")
+    params: CreateMessageRequestParams
+
+
+SamplingMessageContentBlock = TypeAliasType(
+    "SamplingMessageContentBlock", Annotated["TextContent | ImageContent", Field(discriminator="type")]
+)
+"""One piece of content in a conversation with the client's model."""
+
+
+class SamplingMessage(WireModel):
+    """One message of a conversation with the client's model."""
+
+    role: Role
+    """Who says it."""
+    content: SamplingMessageContentBlock
+    """What the message says."""
+
+
+class CreateMessageResult(Result, SamplingMessage):
+    """The message that the client's model wrote."""
+
+    model: str
+    """Name of the model that wrote the message."""
+    stop_reason: Annotated[Opt[str], Field(alias="stopReason")] = None
+    """Why the model stopped, if known: `endTurn`, `stopSequence`, `maxTokens` or another."""
+
+
+class TextContent(AnnotatedBase):
+    """Text that a model is given or has made."""
+
+    type: Literal["text"] = const("text")
+    text: str
+
+
+class ImageContent(AnnotatedBase):
+    """A picture that a model is given or has made."""
+
+    type: Literal["image"] = const("image")
+    data: str
+    """The picture, in base64."""
+    mime_type: Annotated[str, Field(alias="mimeType")]
+    """MIME type of the data."""
+
+
+class ModelPreferences(WireModel):
+    """Which kind of model suits the server; the client makes the choice."""
+
+    hints: Opt[list["ModelHint"]] = None
+    """Models that would suit, the best first; they count more than the priorities."""
+    cost_priority: Annotated[Opt[Number], Field(alias="costPriority", ge=0, le=1)] = None
+    """How much a low price matters, from 0 (not at all) to 1 (above all)."""
+    speed_priority: Annotated[Opt[Number], Field(alias="speedPriority", ge=0, le=1)] = None
+    """How much a quick answer matters, from 0 (not at all) to 1 (above all)."""
+    intelligence_priority: Annotated[Opt[Number], Field(alias="intelligencePriority", ge=0, le=1)] = None
+    """How much ability matters, from 0 (not at all) to 1 (above all)."""
 
 
 class ModelHint(WireModel):
@@ -456,6 +742,22 @@ class CompletionArgument(WireModel):
     """The argument to complete."""
     value: str
     """What was typed so far."""
+
+
+class CompleteRequestParams(WireModel):
+    """Which argument to complete, and of which prompt or resource template."""
+
+    ref: Annotated["PromptReference | ResourceReference", Field(discriminator="type")]
+    """The prompt or resource template that the argument belongs to."""
+    argument: CompletionArgument
+    """The argument to complete."""
+
+
+class CompleteRequest(WireModel):
+    """Client asks how what the user has typed for an argument could go on."""
+
+    method: Literal["completion/complete"] = const("completion/complete")
+    params: CompleteRequestParams
 
 
 class Completion(WireModel):
@@ -499,6 +801,13 @@ class ListRootsRequest(WireModel):
     params: Opt[RequestParams] = None
 
 
+class ListRootsResult(Result):
+    """The directories and files that the server is meant to work on."""
+
+    roots: list["Root"]
+    """All roots; there are no pages."""
+
+
 class Root(WireModel):
     """A place in the file system that the server is meant to work on."""
 
@@ -513,177 +822,6 @@ class RootsListChangedNotification(WireModel):
 
     method: Literal["notifications/roots/list_changed"] = const("notifications/roots/list_changed")
     params: Opt[NotificationParams] = None
-
-
-ClientNotification = TypeAliasType(
-    "ClientNotification",
-    Annotated[
-        CancelledNotification | ProgressNotification | InitializedNotification | RootsListChangedNotification,
-        Field(discriminator="method"),
-    ],
-)
-"""Any notification that a client sends."""
-
-
-JSONRPCMessage = TypeAliasType("JSONRPCMessage", JSONRPCRequest | JSONRPCNotification | JSONRPCResponse | JSONRPCError)
-"""Whatever one side can send the other in one piece."""
-
-
-class InitializeRequestParams(WireModel):
-    """Which revision the client wants, what it can do and which program it is."""
-
-    protocol_version: Annotated[str, Field(alias="protocolVersion")]
-    """The revision that the client wants, the latest it supports."""
-    capabilities: ClientCapabilities
-    """What the client can do for the server."""
-    client_info: Annotated[Implementation, Field(alias="clientInfo")]
-    """The client program."""
-
-
-class InitializeRequest(WireModel):
-    """Client opens the session and says which revision it wants and what it can do."""
-
-    method: Literal["initialize"] = const("initialize")
-    params: InitializeRequestParams
-
-
-class InitializeResult(Result):
-    """Which revision the server has settled on, what it can do and which program it is."""
-
-    protocol_version: Annotated[str, Field(alias="protocolVersion")]
-    """The revision to use from now on; a client that does not support it disconnects."""
-    capabilities: ServerCapabilities
-    """What the server offers."""
-    server_info: Annotated[Implementation, Field(alias="serverInfo")]
-    """The server program."""
-    instructions: Opt[str] = None
-    """How to make good use of the server, in words that a client may give to the model."""
-
-
-class ReadResourceResult(Result):
-    """What is in a resource."""
-
-    contents: list[TextResourceContents | BlobResourceContents]
-    """The content, in several items if the resource has several parts."""
-
-
-class Annotations(WireModel):
-    """Hints for the client on whom the data is for and how much it matters."""
-
-    audience: Opt[list[Role]] = None
-    """Whom the data is meant for; both roles may be named."""
-    priority: Annotated[Opt[Number], Field(ge=0, le=1)] = None
-    """How much the data matters, from 0 (can be left out) to 1 (needed)."""
-
-
-class Prompt(WireModel):
-    """A prompt that the server offers, with the arguments it takes."""
-
-    name: str
-    """Name that programs use; people see it where there is no title."""
-    description: Opt[str] = None
-    """Says what the prompt is for."""
-    arguments: Opt[list[PromptArgument]] = None
-    """The arguments that can be filled in."""
-
-
-class ListToolsResult(PaginatedResult):
-    """One page of the tools that the server offers."""
-
-    tools: list[Tool]
-    """The tools of this page."""
-
-
-class SetLevelRequestParams(WireModel):
-    """From which level on to send log messages."""
-
-    level: LoggingLevel
-    """The lowest level to send; everything more severe is sent as well."""
-
-
-class SetLevelRequest(WireModel):
-    """Client says from which level on it wants log messages."""
-
-    method: Literal["logging/setLevel"] = const("logging/setLevel")
-    params: SetLevelRequestParams
-
-
-class LoggingMessageNotificationParams(WireModel):
-    """One log message, with its level and where it comes from."""
-
-    level: LoggingLevel
-    """How severe the message is."""
-    logger: Opt[str] = None
-    """The part of the server that logs."""
-    data: Any
-    """What is logged: a text, or any other JSON value."""
-
-
-class LoggingMessageNotification(WireModel):
-    """Server sends the client a log message."""
-
-    method: Literal["notifications/message"] = const("notifications/message")
-    params: LoggingMessageNotificationParams
-
-
-class AnnotatedBase(WireModel):
-    """What all content that can carry annotations has in common."""
-
-    annotations: Opt[Annotations] = None
-    """Hints for the client on how to use or show it."""
-
-
-class TextContent(AnnotatedBase):
-    """Text that a model is given or has made."""
-
-    type: Literal["text"] = const("text")
-    text: str
-
-
-class ImageContent(AnnotatedBase):
-    """A picture that a model is given or has made."""
-
-    type: Literal["image"] = const("image")
-    data: str
-    """The picture, in base64."""
-    mime_type: Annotated[str, Field(alias="mimeType")]
-    """MIME type of the data."""
-
-
-class ModelPreferences(WireModel):
-    """Which kind of model suits the server; the client makes the choice."""
-
-    hints: Opt[list[ModelHint]] = None
-    """Models that would suit, the best first; they count more than the priorities."""
-    cost_priority: Annotated[Opt[Number], Field(alias="costPriority", ge=0, le=1)] = None
-    """How much a low price matters, from 0 (not at all) to 1 (above all)."""
-    speed_priority: Annotated[Opt[Number], Field(alias="speedPriority", ge=0, le=1)] = None
-    """How much a quick answer matters, from 0 (not at all) to 1 (above all)."""
-    intelligence_priority: Annotated[Opt[Number], Field(alias="intelligencePriority", ge=0, le=1)] = None
-    """How much ability matters, from 0 (not at all) to 1 (above all)."""
-
-
-class CompleteRequestParams(WireModel):
-    """Which argument to complete, and of which prompt or resource template."""
-
-    ref: Annotated[PromptReference | ResourceReference, Field(discriminator="type")]
-    """The prompt or resource template that the argument belongs to."""
-    argument: CompletionArgument
-    """The argument to complete."""
-
-
-class CompleteRequest(WireModel):
-    """Client asks how what the user has typed for an argument could go on."""
-
-    method: Literal["completion/complete"] = const("completion/complete")
-    params: CompleteRequestParams
-
-
-class ListRootsResult(Result):
-    """The directories and files that the server is meant to work on."""
-
-    roots: list[Root]
-    """All roots; there are no pages."""
 
 
 ClientRequest = TypeAliasType(
@@ -708,6 +846,26 @@ ClientRequest = TypeAliasType(
 """Any request that a client sends."""
 
 
+ClientNotification = TypeAliasType(
+    "ClientNotification",
+    Annotated[
+        CancelledNotification | ProgressNotification | InitializedNotification | RootsListChangedNotification,
+        Field(discriminator="method"),
+    ],
+)
+"""Any notification that a client sends."""
+
+
+ClientResult = TypeAliasType("ClientResult", Result | CreateMessageResult | ListRootsResult)
+"""Any result that a client sends."""
+
+
+ServerRequest = TypeAliasType(
+    "ServerRequest", Annotated[PingRequest | CreateMessageRequest | ListRootsRequest, Field(discriminator="method")]
+)
+"""Any request that a server sends."""
+
+
 ServerNotification = TypeAliasType(
     "ServerNotification",
     Annotated[
@@ -724,158 +882,6 @@ ServerNotification = TypeAliasType(
 """Any notification that a server sends."""
 
 
-class Resource(AnnotatedBase):
-    """Data that the server lets clients read, such as a file."""
-
-    uri: str
-    """URI of the resource; what it means is up to the server."""
-    name: str
-    """Name to show to people; what identifies the resource is its `uri`."""
-    description: Opt[str] = None
-    """Says what the resource holds; models may be shown it."""
-    mime_type: Annotated[Opt[str], Field(alias="mimeType")] = None
-    """MIME type of the content, if known."""
-    size: Opt[Int] = None
-    """Number of bytes before any encoding, if known."""
-
-
-class ResourceTemplate(AnnotatedBase):
-    """A pattern for the URIs of resources that are not listed one by one."""
-
-    uri_template: Annotated[str, Field(alias="uriTemplate")]
-    """URIs of resources with gaps for variables, written as RFC 6570 says."""
-    name: str
-    """Name to show to people, for what all resources of this pattern are."""
-    description: Opt[str] = None
-    """Says what the resources of this pattern hold; models may be shown it."""
-    mime_type: Annotated[Opt[str], Field(alias="mimeType")] = None
-    """MIME type that all resources of this pattern have; absent if they differ."""
-
-
-class ListPromptsResult(PaginatedResult):
-    """One page of the prompts that the server offers."""
-
-    prompts: list[Prompt]
-    """The prompts of this page."""
-
-
-class EmbeddedResource(AnnotatedBase):
-    """A resource whose content is part of a prompt or tool result."""
-
-    type: Literal["resource"] = const("resource")
-    resource: TextResourceContents | BlobResourceContents
-    """The content, as text or as bytes."""
-
-
-SamplingMessageContentBlock = TypeAliasType(
-    "SamplingMessageContentBlock", Annotated[TextContent | ImageContent, Field(discriminator="type")]
-)
-"""One piece of content in a conversation with the client's model."""
-
-
-class SamplingMessage(WireModel):
-    """One message of a conversation with the client's model."""
-
-    role: Role
-    """Who says it."""
-    content: SamplingMessageContentBlock
-    """What the message says."""
-
-
-class ListResourcesResult(PaginatedResult):
-    """One page of the resources that the server offers."""
-
-    resources: list[Resource]
-    """The resources of this page."""
-
-
-class ListResourceTemplatesResult(PaginatedResult):
-    """One page of the resource templates that the server offers."""
-
-    resource_templates: Annotated[list[ResourceTemplate], Field(alias="resourceTemplates")]
-    """The resource templates of this page."""
-
-
-ContentBlock = TypeAliasType(
-    "ContentBlock", Annotated[TextContent | ImageContent | EmbeddedResource, Field(discriminator="type")]
-)
-"""One piece of content in a prompt or tool result: text, media or a resource."""
-
-
-class PromptMessage(WireModel):
-    """One message of a prompt."""
-
-    role: Role
-    """Who says it."""
-    content: ContentBlock
-    """What the message says."""
-
-
-class CallToolResult(Result):
-    """What a tool call gave, or why the tool failed."""
-
-    content: list[ContentBlock]
-    """The result for a model to read, or a description of the error if `isError` is set."""
-    is_error: Annotated[Opt[bool], Field(alias="isError")] = None
-    """Whether the tool itself failed, which `content` then explains; false if absent."""
-
-
-class CreateMessageRequestParams(WireModel):
-    """The conversation so far, and how the model should go on."""
-
-    messages: list[SamplingMessage]
-    """The conversation so far, in order."""
-    model_preferences_: Annotated[Opt[ModelPreferences], Field(alias="modelPreferences")] = None
-    """Which kind of model suits; the client may choose another."""
-    system_prompt: Annotated[Opt[str], Field(alias="systemPrompt")] = None
-    """What the model should be told at the start; the client may change it or leave it out."""
-    include_context: Annotated[Opt[Literal["none", "thisServer", "allServers"]], Field(alias="includeContext")] = None
-    """Which servers' context the client should add to the prompt; `none` if absent."""
-    temperature: Opt[Number] = None
-    """How freely the model picks its words; more is freer, and the scale is the model's own."""
-    max_tokens: Annotated[Int, Field(alias="maxTokens")]
-    """How many tokens the model may write at most; the client may settle for fewer."""
-    stop_sequences: Annotated[Opt[list[str]], Field(alias="stopSequences")] = None
-    """Texts that make the model stop as soon as it writes one of them."""
-    metadata: Opt[dict[str, Any]] = None
-    """Handed on to the provider of the model, who defines what may be in it."""
-
-
-class CreateMessageRequest(WireModel):
-    """Server asks for a message written by the client's model."""
-
-    method: Literal["sampling/createMessage"] = const("sampling/createMessage")
-    params: CreateMessageRequestParams
-
-
-class CreateMessageResult(Result, SamplingMessage):
-    """The message that the client's model wrote."""
-
-    model: str
-    """Name of the model that wrote the message."""
-    stop_reason: Annotated[Opt[str], Field(alias="stopReason")] = None
-    """Why the model stopped, if known: `endTurn`, `stopSequence`, `maxTokens` or another."""
-
-
-ClientResult = TypeAliasType("ClientResult", Result | CreateMessageResult | ListRootsResult)
-"""Any result that a client sends."""
-
-
-ServerRequest = TypeAliasType(
-    "ServerRequest", Annotated[PingRequest | CreateMessageRequest | ListRootsRequest, Field(discriminator="method")]
-)
-"""Any request that a server sends."""
-
-
-class GetPromptResult(Result):
-    """The messages of a prompt, ready for the model."""
-
-    description: Opt[str] = None
-    """Says what it is for, in words for people."""
-    messages: list[PromptMessage]
-    """The prompt itself, in order."""
-
-
 ServerResult = TypeAliasType(
     "ServerResult",
     Result
@@ -890,6 +896,3 @@ ServerResult = TypeAliasType(
     | ListToolsResult,
 )
 """Any result that a server sends."""
-
-EmptyResult: TypeAlias = Result
-"""Says that the request succeeded, and nothing else."""

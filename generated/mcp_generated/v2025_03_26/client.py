@@ -53,7 +53,7 @@ class Client(BaseClient):
         return await self._send_request(FromClient.LIST_PROMPTS, {"cursor": cursor}, options)
 
     def iter_prompts(self, *, options: RequestOptions | None = None) -> AsyncIterator[t.Prompt]:
-        """Every item of `list_prompts`, page after page."""
+        """Iterate over all prompts, with a `prompts/list` request for each page."""
         return self._paginate(FromClient.LIST_PROMPTS, {}, "prompts", options)
 
     async def list_resources(
@@ -63,7 +63,7 @@ class Client(BaseClient):
         return await self._send_request(FromClient.LIST_RESOURCES, {"cursor": cursor}, options)
 
     def iter_resources(self, *, options: RequestOptions | None = None) -> AsyncIterator[t.Resource]:
-        """Every item of `list_resources`, page after page."""
+        """Iterate over all resources, with a `resources/list` request for each page."""
         return self._paginate(FromClient.LIST_RESOURCES, {}, "resources", options)
 
     async def list_resource_templates(
@@ -73,7 +73,7 @@ class Client(BaseClient):
         return await self._send_request(FromClient.LIST_RESOURCE_TEMPLATES, {"cursor": cursor}, options)
 
     def iter_resource_templates(self, *, options: RequestOptions | None = None) -> AsyncIterator[t.ResourceTemplate]:
-        """Every item of `list_resource_templates`, page after page."""
+        """Iterate over all resource templates, with a `resources/templates/list` request for each page."""
         return self._paginate(FromClient.LIST_RESOURCE_TEMPLATES, {}, "resource_templates", options)
 
     async def read_resource(self, *, uri: str, options: RequestOptions | None = None) -> t.ReadResourceResult:
@@ -101,7 +101,7 @@ class Client(BaseClient):
         return await self._send_request(FromClient.LIST_TOOLS, {"cursor": cursor}, options)
 
     def iter_tools(self, *, options: RequestOptions | None = None) -> AsyncIterator[t.Tool]:
-        """Every item of `list_tools`, page after page."""
+        """Iterate over all tools, with a `tools/list` request for each page."""
         return self._paginate(FromClient.LIST_TOOLS, {}, "tools", options)
 
     async def notify_roots_list_changed(self, *, options: RequestOptions | None = None) -> None:

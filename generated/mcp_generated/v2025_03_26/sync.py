@@ -49,7 +49,7 @@ class SyncClient(BaseSyncClient[Client]):
         return self._run(self.client.list_prompts(cursor=cursor, options=options))
 
     def iter_prompts(self, *, options: RequestOptions | None = None) -> Iterator[t.Prompt]:
-        """Every item of `list_prompts`, page after page."""
+        """Iterate over all prompts, with a `prompts/list` request for each page."""
         return self._iterate(self.client.iter_prompts(options=options))
 
     def list_resources(
@@ -59,7 +59,7 @@ class SyncClient(BaseSyncClient[Client]):
         return self._run(self.client.list_resources(cursor=cursor, options=options))
 
     def iter_resources(self, *, options: RequestOptions | None = None) -> Iterator[t.Resource]:
-        """Every item of `list_resources`, page after page."""
+        """Iterate over all resources, with a `resources/list` request for each page."""
         return self._iterate(self.client.iter_resources(options=options))
 
     def list_resource_templates(
@@ -69,7 +69,7 @@ class SyncClient(BaseSyncClient[Client]):
         return self._run(self.client.list_resource_templates(cursor=cursor, options=options))
 
     def iter_resource_templates(self, *, options: RequestOptions | None = None) -> Iterator[t.ResourceTemplate]:
-        """Every item of `list_resource_templates`, page after page."""
+        """Iterate over all resource templates, with a `resources/templates/list` request for each page."""
         return self._iterate(self.client.iter_resource_templates(options=options))
 
     def read_resource(self, *, uri: str, options: RequestOptions | None = None) -> t.ReadResourceResult:
@@ -95,7 +95,7 @@ class SyncClient(BaseSyncClient[Client]):
         return self._run(self.client.list_tools(cursor=cursor, options=options))
 
     def iter_tools(self, *, options: RequestOptions | None = None) -> Iterator[t.Tool]:
-        """Every item of `list_tools`, page after page."""
+        """Iterate over all tools, with a `tools/list` request for each page."""
         return self._iterate(self.client.iter_tools(options=options))
 
     def notify_roots_list_changed(self, *, options: RequestOptions | None = None) -> None:

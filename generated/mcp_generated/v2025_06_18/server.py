@@ -19,7 +19,10 @@ class Context(ServerContext):
     """What a handler of 2025-06-18 knows of its request, and what it may ask and tell the client."""
 
     async def ping(self, *, options: RequestOptions | None = None) -> t.EmptyResult:
-        """Either side asks whether the other still answers."""
+        """Either side asks whether the other still answers.
+
+        https://modelcontextprotocol.io/specification/2025-06-18/schema#pingrequest
+        """
         return await self._send_request(FromServer.PING, {}, options)
 
     async def create_message(
@@ -27,7 +30,7 @@ class Context(ServerContext):
         *,
         messages: list[t.SamplingMessage],
         max_tokens: int,
-        model_preferences_: t.ModelPreferences | None = None,
+        model_preferences: t.ModelPreferences | None = None,
         system_prompt: str | None = None,
         include_context: Literal["none", "thisServer", "allServers"] | None = None,
         temperature: int | float | None = None,
@@ -35,13 +38,16 @@ class Context(ServerContext):
         metadata: dict[str, Any] | None = None,
         options: RequestOptions | None = None,
     ) -> t.CreateMessageResult:
-        """Server asks for a message written by the client's model."""
+        """Server asks for a message written by the client's model.
+
+        https://modelcontextprotocol.io/specification/2025-06-18/schema#createmessagerequest
+        """
         return await self._send_request(
             FromServer.CREATE_MESSAGE,
             {
                 "messages": messages,
                 "maxTokens": max_tokens,
-                "modelPreferences": model_preferences_,
+                "modelPreferences": model_preferences,
                 "systemPrompt": system_prompt,
                 "includeContext": include_context,
                 "temperature": temperature,
@@ -54,31 +60,49 @@ class Context(ServerContext):
     sample = create_message
 
     async def list_roots(self, *, options: RequestOptions | None = None) -> t.ListRootsResult:
-        """Server asks which directories and files it is meant to work on."""
+        """Server asks which directories and files it is meant to work on.
+
+        https://modelcontextprotocol.io/specification/2025-06-18/schema#listrootsrequest
+        """
         return await self._send_request(FromServer.LIST_ROOTS, {}, options)
 
     async def elicit(
         self, *, message: str, requested_schema: t.RequestedSchema, options: RequestOptions | None = None
     ) -> t.ElicitResult:
-        """Server asks the user for input, by way of the client."""
+        """Server asks the user for input, by way of the client.
+
+        https://modelcontextprotocol.io/specification/2025-06-18/schema#elicitrequest
+        """
         return await self._send_request(
             FromServer.ELICIT, {"message": message, "requestedSchema": requested_schema}, options
         )
 
     async def notify_resource_updated(self, *, uri: str, options: RequestOptions | None = None) -> None:
-        """Server tells that a resource which the client watches has changed."""
+        """Server tells that a resource which the client watches has changed.
+
+        https://modelcontextprotocol.io/specification/2025-06-18/schema#resourceupdatednotification
+        """
         await self._send_notification(FromServer.RESOURCE_UPDATED, {"uri": uri}, options)
 
     async def notify_resource_list_changed(self, *, options: RequestOptions | None = None) -> None:
-        """Server tells that its list of resources has changed."""
+        """Server tells that its list of resources has changed.
+
+        https://modelcontextprotocol.io/specification/2025-06-18/schema#resourcelistchangednotification
+        """
         await self._send_notification(FromServer.RESOURCE_LIST_CHANGED, {}, options)
 
     async def notify_tool_list_changed(self, *, options: RequestOptions | None = None) -> None:
-        """Server tells that its list of tools has changed."""
+        """Server tells that its list of tools has changed.
+
+        https://modelcontextprotocol.io/specification/2025-06-18/schema#toollistchangednotification
+        """
         await self._send_notification(FromServer.TOOL_LIST_CHANGED, {}, options)
 
     async def notify_prompt_list_changed(self, *, options: RequestOptions | None = None) -> None:
-        """Server tells that its list of prompts has changed."""
+        """Server tells that its list of prompts has changed.
+
+        https://modelcontextprotocol.io/specification/2025-06-18/schema#promptlistchangednotification
+        """
         await self._send_notification(FromServer.PROMPT_LIST_CHANGED, {}, options)
 
 
@@ -89,67 +113,115 @@ class Server(BaseServer):
     context: ClassVar[type[ServerContext]] = Context
 
     def complete(self, ctx: Context, params: t.CompleteRequestParams) -> HandlerResult[t.CompleteResult]:
-        """Client asks how what the user has typed for an argument could go on."""
+        """Client asks how what the user has typed for an argument could go on.
+
+        https://modelcontextprotocol.io/specification/2025-06-18/schema#completerequest
+        """
         raise self._not_handled(FromClient.COMPLETE)
 
     def set_level(self, ctx: Context, params: t.SetLevelRequestParams) -> HandlerResult[t.EmptyResult]:
-        """Client says from which level on it wants log messages."""
+        """Client says from which level on it wants log messages.
+
+        https://modelcontextprotocol.io/specification/2025-06-18/schema#setlevelrequest
+        """
         raise self._not_handled(FromClient.SET_LEVEL)
 
     def get_prompt(self, ctx: Context, params: t.GetPromptRequestParams) -> HandlerResult[t.GetPromptResult]:
-        """Client asks for a prompt with its arguments filled in."""
+        """Client asks for a prompt with its arguments filled in.
+
+        https://modelcontextprotocol.io/specification/2025-06-18/schema#getpromptrequest
+        """
         raise self._not_handled(FromClient.GET_PROMPT)
 
     def list_prompts(self, ctx: Context, params: t.PaginatedRequestParams) -> HandlerResult[t.ListPromptsResult]:
-        """Client asks for one page of the prompts."""
+        """Client asks for one page of the prompts.
+
+        https://modelcontextprotocol.io/specification/2025-06-18/schema#listpromptsrequest
+        """
         raise self._not_handled(FromClient.LIST_PROMPTS)
 
     def list_resources(self, ctx: Context, params: t.PaginatedRequestParams) -> HandlerResult[t.ListResourcesResult]:
-        """Client asks for one page of the resources."""
+        """Client asks for one page of the resources.
+
+        https://modelcontextprotocol.io/specification/2025-06-18/schema#listresourcesrequest
+        """
         raise self._not_handled(FromClient.LIST_RESOURCES)
 
     def list_resource_templates(
         self, ctx: Context, params: t.PaginatedRequestParams
     ) -> HandlerResult[t.ListResourceTemplatesResult]:
-        """Client asks for one page of the resource templates."""
+        """Client asks for one page of the resource templates.
+
+        https://modelcontextprotocol.io/specification/2025-06-18/schema#listresourcetemplatesrequest
+        """
         raise self._not_handled(FromClient.LIST_RESOURCE_TEMPLATES)
 
     def read_resource(self, ctx: Context, params: t.ReadResourceRequestParams) -> HandlerResult[t.ReadResourceResult]:
-        """Client asks for what is in a resource."""
+        """Client asks for what is in a resource.
+
+        https://modelcontextprotocol.io/specification/2025-06-18/schema#readresourcerequest
+        """
         raise self._not_handled(FromClient.READ_RESOURCE)
 
     def subscribe(self, ctx: Context, params: t.SubscribeRequestParams) -> HandlerResult[t.EmptyResult]:
-        """Client asks to be told whenever a resource changes."""
+        """Client asks to be told whenever a resource changes.
+
+        https://modelcontextprotocol.io/specification/2025-06-18/schema#subscriberequest
+        """
         raise self._not_handled(FromClient.SUBSCRIBE)
 
     def unsubscribe(self, ctx: Context, params: t.UnsubscribeRequestParams) -> HandlerResult[t.EmptyResult]:
-        """Client no longer wants to be told when a resource changes."""
+        """Client no longer wants to be told when a resource changes.
+
+        https://modelcontextprotocol.io/specification/2025-06-18/schema#unsubscriberequest
+        """
         raise self._not_handled(FromClient.UNSUBSCRIBE)
 
     def call_tool(self, ctx: Context, params: t.CallToolRequestParams) -> HandlerResult[t.CallToolResult]:
-        """Client asks the server to run a tool."""
+        """Client asks the server to run a tool.
+
+        https://modelcontextprotocol.io/specification/2025-06-18/schema#calltoolrequest
+        """
         raise self._not_handled(FromClient.CALL_TOOL)
 
     def list_tools(self, ctx: Context, params: t.PaginatedRequestParams) -> HandlerResult[t.ListToolsResult]:
-        """Client asks for one page of the tools."""
+        """Client asks for one page of the tools.
+
+        https://modelcontextprotocol.io/specification/2025-06-18/schema#listtoolsrequest
+        """
         raise self._not_handled(FromClient.LIST_TOOLS)
 
     def on_roots_list_changed(self, ctx: Context, params: t.NotificationParams) -> HandlerResult[None]:
-        """Client tells that its list of roots has changed; the server may then ask for it again."""
+        """Client tells that its list of roots has changed; the server may then ask for it again.
+
+        https://modelcontextprotocol.io/specification/2025-06-18/schema#rootslistchangednotification
+        """
         raise self._not_handled(FromClient.ROOTS_LIST_CHANGED)
 
     async def notify_resource_updated(self, *, uri: str, options: RequestOptions | None = None) -> None:
-        """Server tells that a resource which the client watches has changed."""
+        """Server tells that a resource which the client watches has changed.
+
+        https://modelcontextprotocol.io/specification/2025-06-18/schema#resourceupdatednotification
+        """
         await self._announce(FromServer.RESOURCE_UPDATED, {"uri": uri}, options)
 
     async def notify_resource_list_changed(self, *, options: RequestOptions | None = None) -> None:
-        """Server tells that its list of resources has changed."""
+        """Server tells that its list of resources has changed.
+
+        https://modelcontextprotocol.io/specification/2025-06-18/schema#resourcelistchangednotification
+        """
         await self._announce(FromServer.RESOURCE_LIST_CHANGED, {}, options)
 
     async def notify_tool_list_changed(self, *, options: RequestOptions | None = None) -> None:
-        """Server tells that its list of tools has changed."""
+        """Server tells that its list of tools has changed.
+
+        https://modelcontextprotocol.io/specification/2025-06-18/schema#toollistchangednotification
+        """
         await self._announce(FromServer.TOOL_LIST_CHANGED, {}, options)
 
     async def notify_prompt_list_changed(self, *, options: RequestOptions | None = None) -> None:
-        """Server tells that its list of prompts has changed."""
+        """Server tells that its list of prompts has changed.
+
+        https://modelcontextprotocol.io/specification/2025-06-18/schema#promptlistchangednotification
+        """
         await self._announce(FromServer.PROMPT_LIST_CHANGED, {}, options)

@@ -19,7 +19,10 @@ class SyncClient(BaseSyncClient[Client]):
     client_class: ClassVar[type[Client]] = Client
 
     def ping(self, *, options: RequestOptions | None = None) -> t.EmptyResult:
-        """Either side asks whether the other still answers."""
+        """Either side asks whether the other still answers.
+
+        https://modelcontextprotocol.io/specification/2025-06-18/schema#pingrequest
+        """
         return self._run(self.client.ping(options=options))
 
     def complete(
@@ -30,77 +33,113 @@ class SyncClient(BaseSyncClient[Client]):
         context: t.CompletionContext | None = None,
         options: RequestOptions | None = None,
     ) -> t.CompleteResult:
-        """Client asks how what the user has typed for an argument could go on."""
+        """Client asks how what the user has typed for an argument could go on.
+
+        https://modelcontextprotocol.io/specification/2025-06-18/schema#completerequest
+        """
         return self._run(self.client.complete(ref=ref, argument=argument, context=context, options=options))
 
     def set_level(self, *, level: t.LoggingLevel, options: RequestOptions | None = None) -> t.EmptyResult:
-        """Client says from which level on it wants log messages."""
+        """Client says from which level on it wants log messages.
+
+        https://modelcontextprotocol.io/specification/2025-06-18/schema#setlevelrequest
+        """
         return self._run(self.client.set_level(level=level, options=options))
 
     def get_prompt(
         self, *, name: str, arguments: dict[str, str] | None = None, options: RequestOptions | None = None
     ) -> t.GetPromptResult:
-        """Client asks for a prompt with its arguments filled in."""
+        """Client asks for a prompt with its arguments filled in.
+
+        https://modelcontextprotocol.io/specification/2025-06-18/schema#getpromptrequest
+        """
         return self._run(self.client.get_prompt(name=name, arguments=arguments, options=options))
 
     def list_prompts(
         self, *, cursor: t.Cursor | None = None, options: RequestOptions | None = None
     ) -> t.ListPromptsResult:
-        """Client asks for one page of the prompts."""
+        """Client asks for one page of the prompts.
+
+        https://modelcontextprotocol.io/specification/2025-06-18/schema#listpromptsrequest
+        """
         return self._run(self.client.list_prompts(cursor=cursor, options=options))
 
     def iter_prompts(self, *, options: RequestOptions | None = None) -> Iterator[t.Prompt]:
-        """Every item of `list_prompts`, page after page."""
+        """Iterate over all prompts, with a `prompts/list` request for each page."""
         return self._iterate(self.client.iter_prompts(options=options))
 
     def list_resources(
         self, *, cursor: t.Cursor | None = None, options: RequestOptions | None = None
     ) -> t.ListResourcesResult:
-        """Client asks for one page of the resources."""
+        """Client asks for one page of the resources.
+
+        https://modelcontextprotocol.io/specification/2025-06-18/schema#listresourcesrequest
+        """
         return self._run(self.client.list_resources(cursor=cursor, options=options))
 
     def iter_resources(self, *, options: RequestOptions | None = None) -> Iterator[t.Resource]:
-        """Every item of `list_resources`, page after page."""
+        """Iterate over all resources, with a `resources/list` request for each page."""
         return self._iterate(self.client.iter_resources(options=options))
 
     def list_resource_templates(
         self, *, cursor: t.Cursor | None = None, options: RequestOptions | None = None
     ) -> t.ListResourceTemplatesResult:
-        """Client asks for one page of the resource templates."""
+        """Client asks for one page of the resource templates.
+
+        https://modelcontextprotocol.io/specification/2025-06-18/schema#listresourcetemplatesrequest
+        """
         return self._run(self.client.list_resource_templates(cursor=cursor, options=options))
 
     def iter_resource_templates(self, *, options: RequestOptions | None = None) -> Iterator[t.ResourceTemplate]:
-        """Every item of `list_resource_templates`, page after page."""
+        """Iterate over all resource templates, with a `resources/templates/list` request for each page."""
         return self._iterate(self.client.iter_resource_templates(options=options))
 
     def read_resource(self, *, uri: str, options: RequestOptions | None = None) -> t.ReadResourceResult:
-        """Client asks for what is in a resource."""
+        """Client asks for what is in a resource.
+
+        https://modelcontextprotocol.io/specification/2025-06-18/schema#readresourcerequest
+        """
         return self._run(self.client.read_resource(uri=uri, options=options))
 
     def subscribe(self, *, uri: str, options: RequestOptions | None = None) -> t.EmptyResult:
-        """Client asks to be told whenever a resource changes."""
+        """Client asks to be told whenever a resource changes.
+
+        https://modelcontextprotocol.io/specification/2025-06-18/schema#subscriberequest
+        """
         return self._run(self.client.subscribe(uri=uri, options=options))
 
     def unsubscribe(self, *, uri: str, options: RequestOptions | None = None) -> t.EmptyResult:
-        """Client no longer wants to be told when a resource changes."""
+        """Client no longer wants to be told when a resource changes.
+
+        https://modelcontextprotocol.io/specification/2025-06-18/schema#unsubscriberequest
+        """
         return self._run(self.client.unsubscribe(uri=uri, options=options))
 
     def call_tool(
         self, *, name: str, arguments: dict[str, Any] | None = None, options: RequestOptions | None = None
     ) -> t.CallToolResult:
-        """Client asks the server to run a tool."""
+        """Client asks the server to run a tool.
+
+        https://modelcontextprotocol.io/specification/2025-06-18/schema#calltoolrequest
+        """
         return self._run(self.client.call_tool(name=name, arguments=arguments, options=options))
 
     def list_tools(self, *, cursor: t.Cursor | None = None, options: RequestOptions | None = None) -> t.ListToolsResult:
-        """Client asks for one page of the tools."""
+        """Client asks for one page of the tools.
+
+        https://modelcontextprotocol.io/specification/2025-06-18/schema#listtoolsrequest
+        """
         return self._run(self.client.list_tools(cursor=cursor, options=options))
 
     def iter_tools(self, *, options: RequestOptions | None = None) -> Iterator[t.Tool]:
-        """Every item of `list_tools`, page after page."""
+        """Iterate over all tools, with a `tools/list` request for each page."""
         return self._iterate(self.client.iter_tools(options=options))
 
     def notify_roots_list_changed(self, *, options: RequestOptions | None = None) -> None:
-        """Client tells that its list of roots has changed; the server may then ask for it again."""
+        """Client tells that its list of roots has changed; the server may then ask for it again.
+
+        https://modelcontextprotocol.io/specification/2025-06-18/schema#rootslistchangednotification
+        """
         return self._run(self.client.notify_roots_list_changed(options=options))
 
     def listen(

@@ -9,12 +9,20 @@ from mcp_runtime.protocol.models import MISSING, Int, Number, Opt, WireModel, co
 from pydantic import Field
 from typing_extensions import TypeAliasType
 
+# ---- Common Types ----
+
 ProgressToken = TypeAliasType("ProgressToken", str | Int)
-"""Names a request in the notifications about its progress."""
+"""Names a request in the notifications about its progress.
+
+https://modelcontextprotocol.io/specification/2025-06-18/schema#progresstoken
+"""
 
 
 Cursor = TypeAliasType("Cursor", str)
-"""Marks a place in a list; only the side that made it can read it."""
+"""Marks a place in a list; only the side that made it can read it.
+
+https://modelcontextprotocol.io/specification/2025-06-18/schema#cursor
+"""
 
 
 class RequestMetaObject(WireModel):
@@ -53,18 +61,75 @@ class Notification(WireModel):
 
 
 class Result(WireModel):
-    """What every result has in common."""
+    """What every result has in common.
+
+    https://modelcontextprotocol.io/specification/2025-06-18/schema#result
+    """
 
     meta: Annotated[Opt[dict[str, Any]], Field(alias="_meta")] = None
     """Metadata from either side beside the content; the specification reserves some of the keys."""
 
 
 RequestId = TypeAliasType("RequestId", str | Int)
-"""Ties a response to its request; no two open requests of a side have the same."""
+"""Ties a response to its request; no two open requests of a side have the same.
+
+https://modelcontextprotocol.io/specification/2025-06-18/schema#requestid
+"""
+
+
+EmptyResult: TypeAlias = Result
+"""Says that the request succeeded, and nothing else.
+
+https://modelcontextprotocol.io/specification/2025-06-18/schema#emptyresult
+"""
+
+
+Role = TypeAliasType("Role", Literal["user", "assistant"])
+"""Who speaks: the user or the assistant.
+
+https://modelcontextprotocol.io/specification/2025-06-18/schema#role
+"""
+
+
+LoggingLevel = TypeAliasType(
+    "LoggingLevel", Literal["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"]
+)
+"""How severe a log message is, from `debug` up to `emergency`, as in syslog.
+
+https://modelcontextprotocol.io/specification/2025-06-18/schema#logginglevel
+"""
+
+
+class Annotations(WireModel):
+    """Hints for the client on whom the data is for and how much it matters.
+
+    https://modelcontextprotocol.io/specification/2025-06-18/schema#annotations
+    """
+
+    audience: Opt[list[Role]] = None
+    """Whom the data is meant for; both roles may be named."""
+    priority: Annotated[Opt[Number], Field(ge=0, le=1)] = None
+    """How much the data matters, from 0 (can be left out) to 1 (needed)."""
+    last_modified: Annotated[Opt[str], Field(alias="lastModified")] = None
+    """When the data last changed, in ISO 8601."""
+
+
+# ---- JSON-RPC ----
+
+JSONRPCMessage = TypeAliasType(
+    "JSONRPCMessage", "JSONRPCRequest | JSONRPCNotification | JSONRPCResponse | JSONRPCError"
+)
+"""Whatever one side can send the other in one piece.
+
+https://modelcontextprotocol.io/specification/2025-06-18/schema#jsonrpcmessage
+"""
 
 
 class JSONRPCRequest(Request):
-    """Asks the other side for something; a response with the same id is sent back."""
+    """Asks the other side for something; a response with the same id is sent back.
+
+    https://modelcontextprotocol.io/specification/2025-06-18/schema#jsonrpcrequest
+    """
 
     jsonrpc: Literal["2.0"] = const("2.0")
     id: RequestId
@@ -72,13 +137,19 @@ class JSONRPCRequest(Request):
 
 
 class JSONRPCNotification(Notification):
-    """Tells the other side something; nothing is sent back."""
+    """Tells the other side something; nothing is sent back.
+
+    https://modelcontextprotocol.io/specification/2025-06-18/schema#jsonrpcnotification
+    """
 
     jsonrpc: Literal["2.0"] = const("2.0")
 
 
 class JSONRPCResponse(WireModel):
-    """Answers the request that has the same id."""
+    """Answers the request that has the same id.
+
+    https://modelcontextprotocol.io/specification/2025-06-18/schema#jsonrpcresponse
+    """
 
     jsonrpc: Literal["2.0"] = const("2.0")
     id: RequestId
@@ -99,13 +170,19 @@ class Error(WireModel):
 
 
 class JSONRPCError(WireModel):
-    """The response to a request that failed."""
+    """The response to a request that failed.
+
+    https://modelcontextprotocol.io/specification/2025-06-18/schema#jsonrpcerror
+    """
 
     jsonrpc: Literal["2.0"] = const("2.0")
     id: RequestId
     """Chosen by the side that asks, repeated by the side that responds."""
     error: Error
     """What went wrong."""
+
+
+# ---- notifications/cancelled ----
 
 
 class CancelledNotificationParams(WireModel):
@@ -118,17 +195,53 @@ class CancelledNotificationParams(WireModel):
 
 
 class CancelledNotification(WireModel):
-    """The sender tells that a request is given up and its result no longer wanted."""
+    """The sender tells that a request is given up and its result no longer wanted.
+
+    https://modelcontextprotocol.io/specification/2025-06-18/schema#cancellednotification
+    """
 
     method: Literal["notifications/cancelled"] = const("notifications/cancelled")
     params: CancelledNotificationParams
 
 
-class InitializedNotification(WireModel):
-    """Client tells that it has the server's answer and that the session can begin."""
+# ---- initialize ----
 
-    method: Literal["notifications/initialized"] = const("notifications/initialized")
-    params: Opt[NotificationParams] = None
+
+class InitializeRequestParams(WireModel):
+    """Which revision the client wants, what it can do and which program it is."""
+
+    protocol_version: Annotated[str, Field(alias="protocolVersion")]
+    """The revision that the client wants, the latest it supports."""
+    capabilities: "ClientCapabilities"
+    """What the client can do for the server."""
+    client_info: Annotated["Implementation", Field(alias="clientInfo")]
+    """The client program."""
+
+
+class InitializeRequest(WireModel):
+    """Client opens the session and says which revision it wants and what it can do.
+
+    https://modelcontextprotocol.io/specification/2025-06-18/schema#initializerequest
+    """
+
+    method: Literal["initialize"] = const("initialize")
+    params: InitializeRequestParams
+
+
+class InitializeResult(Result):
+    """Which revision the server has settled on, what it can do and which program it is.
+
+    https://modelcontextprotocol.io/specification/2025-06-18/schema#initializeresult
+    """
+
+    protocol_version: Annotated[str, Field(alias="protocolVersion")]
+    """The revision to use from now on; a client that does not support it disconnects."""
+    capabilities: "ServerCapabilities"
+    """What the server offers."""
+    server_info: Annotated["Implementation", Field(alias="serverInfo")]
+    """The server program."""
+    instructions: Opt[str] = None
+    """How to make good use of the server, in words that a client may give to the model."""
 
 
 class ClientCapabilitiesRoots(WireModel):
@@ -139,7 +252,10 @@ class ClientCapabilitiesRoots(WireModel):
 
 
 class ClientCapabilities(WireModel):
-    """What the client can do for a server; it may name features that the schema does not know."""
+    """What the client can do for a server; it may name features that the schema does not know.
+
+    https://modelcontextprotocol.io/specification/2025-06-18/schema#clientcapabilities
+    """
 
     experimental: Opt[dict[str, dict[str, Any]]] = None
     """Features outside the standard, by name."""
@@ -175,7 +291,10 @@ class ServerCapabilitiesTools(WireModel):
 
 
 class ServerCapabilities(WireModel):
-    """What the server offers; it may name features that the schema does not know."""
+    """What the server offers; it may name features that the schema does not know.
+
+    https://modelcontextprotocol.io/specification/2025-06-18/schema#servercapabilities
+    """
 
     experimental: Opt[dict[str, dict[str, Any]]] = None
     """Features outside the standard, by name."""
@@ -201,16 +320,41 @@ class BaseMetadata(WireModel):
 
 
 class Implementation(BaseMetadata):
-    """The program at one end of the connection: its name, version and how to present it."""
+    """The program at one end of the connection: its name, version and how to present it.
+
+    https://modelcontextprotocol.io/specification/2025-06-18/schema#implementation
+    """
 
     version: str
 
 
+# ---- notifications/initialized ----
+
+
+class InitializedNotification(WireModel):
+    """Client tells that it has the server's answer and that the session can begin.
+
+    https://modelcontextprotocol.io/specification/2025-06-18/schema#initializednotification
+    """
+
+    method: Literal["notifications/initialized"] = const("notifications/initialized")
+    params: Opt[NotificationParams] = None
+
+
+# ---- ping ----
+
+
 class PingRequest(WireModel):
-    """Either side asks whether the other still answers."""
+    """Either side asks whether the other still answers.
+
+    https://modelcontextprotocol.io/specification/2025-06-18/schema#pingrequest
+    """
 
     method: Literal["ping"] = const("ping")
     params: Opt[RequestParams] = None
+
+
+# ---- notifications/progress ----
 
 
 class ProgressNotificationParams(WireModel):
@@ -227,10 +371,16 @@ class ProgressNotificationParams(WireModel):
 
 
 class ProgressNotification(WireModel):
-    """The side that works on a request tells how far it is."""
+    """The side that works on a request tells how far it is.
+
+    https://modelcontextprotocol.io/specification/2025-06-18/schema#progressnotification
+    """
 
     method: Literal["notifications/progress"] = const("notifications/progress")
     params: ProgressNotificationParams
+
+
+# ---- resources/list ----
 
 
 class PaginatedRequestParams(WireModel):
@@ -255,17 +405,87 @@ class PaginatedResult(Result):
 
 
 class ListResourcesRequest(WireModel):
-    """Client asks for one page of the resources."""
+    """Client asks for one page of the resources.
+
+    https://modelcontextprotocol.io/specification/2025-06-18/schema#listresourcesrequest
+    """
 
     method: Literal["resources/list"] = const("resources/list")
     params: Opt[PaginatedRequestParams] = None
 
 
+class ListResourcesResult(PaginatedResult):
+    """One page of the resources that the server offers.
+
+    https://modelcontextprotocol.io/specification/2025-06-18/schema#listresourcesresult
+    """
+
+    resources: list["Resource"]
+    """The resources of this page."""
+
+
+class Resource(BaseMetadata):
+    """Data that the server lets clients read, such as a file.
+
+    https://modelcontextprotocol.io/specification/2025-06-18/schema#resource
+    """
+
+    uri: str
+    """URI of the resource; what it means is up to the server."""
+    description: Opt[str] = None
+    """Says what the resource holds; models may be shown it."""
+    mime_type: Annotated[Opt[str], Field(alias="mimeType")] = None
+    """MIME type of the content, if known."""
+    annotations: Opt[Annotations] = None
+    """Hints for the client on how to use or show it."""
+    size: Opt[Int] = None
+    """Number of bytes before any encoding, if known."""
+    meta: Annotated[Opt[dict[str, Any]], Field(alias="_meta")] = None
+    """Metadata from either side beside the content; the specification reserves some of the keys."""
+
+
+# ---- resources/templates/list ----
+
+
 class ListResourceTemplatesRequest(WireModel):
-    """Client asks for one page of the resource templates."""
+    """Client asks for one page of the resource templates.
+
+    https://modelcontextprotocol.io/specification/2025-06-18/schema#listresourcetemplatesrequest
+    """
 
     method: Literal["resources/templates/list"] = const("resources/templates/list")
     params: Opt[PaginatedRequestParams] = None
+
+
+class ListResourceTemplatesResult(PaginatedResult):
+    """One page of the resource templates that the server offers.
+
+    https://modelcontextprotocol.io/specification/2025-06-18/schema#listresourcetemplatesresult
+    """
+
+    resource_templates: Annotated[list["ResourceTemplate"], Field(alias="resourceTemplates")]
+    """The resource templates of this page."""
+
+
+class ResourceTemplate(BaseMetadata):
+    """A pattern for the URIs of resources that are not listed one by one.
+
+    https://modelcontextprotocol.io/specification/2025-06-18/schema#resourcetemplate
+    """
+
+    uri_template: Annotated[str, Field(alias="uriTemplate")]
+    """URIs of resources with gaps for variables, written as RFC 6570 says."""
+    description: Opt[str] = None
+    """Says what the resources of this pattern hold; models may be shown it."""
+    mime_type: Annotated[Opt[str], Field(alias="mimeType")] = None
+    """MIME type that all resources of this pattern have; absent if they differ."""
+    annotations: Opt[Annotations] = None
+    """Hints for the client on how to use or show it."""
+    meta: Annotated[Opt[dict[str, Any]], Field(alias="_meta")] = None
+    """Metadata from either side beside the content; the specification reserves some of the keys."""
+
+
+# ---- resources/read ----
 
 
 class ReadResourceRequestParams(WireModel):
@@ -276,17 +496,39 @@ class ReadResourceRequestParams(WireModel):
 
 
 class ReadResourceRequest(WireModel):
-    """Client asks for what is in a resource."""
+    """Client asks for what is in a resource.
+
+    https://modelcontextprotocol.io/specification/2025-06-18/schema#readresourcerequest
+    """
 
     method: Literal["resources/read"] = const("resources/read")
     params: ReadResourceRequestParams
 
 
+class ReadResourceResult(Result):
+    """What is in a resource.
+
+    https://modelcontextprotocol.io/specification/2025-06-18/schema#readresourceresult
+    """
+
+    contents: list["TextResourceContents | BlobResourceContents"]
+    """The content, in several items if the resource has several parts."""
+
+
+# ---- notifications/resources/list_changed ----
+
+
 class ResourceListChangedNotification(WireModel):
-    """Server tells that its list of resources has changed."""
+    """Server tells that its list of resources has changed.
+
+    https://modelcontextprotocol.io/specification/2025-06-18/schema#resourcelistchangednotification
+    """
 
     method: Literal["notifications/resources/list_changed"] = const("notifications/resources/list_changed")
     params: Opt[NotificationParams] = None
+
+
+# ---- resources/subscribe ----
 
 
 class SubscribeRequestParams(WireModel):
@@ -297,10 +539,16 @@ class SubscribeRequestParams(WireModel):
 
 
 class SubscribeRequest(WireModel):
-    """Client asks to be told whenever a resource changes."""
+    """Client asks to be told whenever a resource changes.
+
+    https://modelcontextprotocol.io/specification/2025-06-18/schema#subscriberequest
+    """
 
     method: Literal["resources/subscribe"] = const("resources/subscribe")
     params: SubscribeRequestParams
+
+
+# ---- resources/unsubscribe ----
 
 
 class UnsubscribeRequestParams(WireModel):
@@ -311,10 +559,16 @@ class UnsubscribeRequestParams(WireModel):
 
 
 class UnsubscribeRequest(WireModel):
-    """Client no longer wants to be told when a resource changes."""
+    """Client no longer wants to be told when a resource changes.
+
+    https://modelcontextprotocol.io/specification/2025-06-18/schema#unsubscriberequest
+    """
 
     method: Literal["resources/unsubscribe"] = const("resources/unsubscribe")
     params: UnsubscribeRequestParams
+
+
+# ---- notifications/resources/updated ----
 
 
 class ResourceUpdatedNotificationParams(WireModel):
@@ -325,10 +579,16 @@ class ResourceUpdatedNotificationParams(WireModel):
 
 
 class ResourceUpdatedNotification(WireModel):
-    """Server tells that a resource which the client watches has changed."""
+    """Server tells that a resource which the client watches has changed.
+
+    https://modelcontextprotocol.io/specification/2025-06-18/schema#resourceupdatednotification
+    """
 
     method: Literal["notifications/resources/updated"] = const("notifications/resources/updated")
     params: ResourceUpdatedNotificationParams
+
+
+# ---- Content ----
 
 
 class ResourceContents(WireModel):
@@ -343,23 +603,158 @@ class ResourceContents(WireModel):
 
 
 class TextResourceContents(ResourceContents):
-    """Content of a resource that is text."""
+    """Content of a resource that is text.
+
+    https://modelcontextprotocol.io/specification/2025-06-18/schema#textresourcecontents
+    """
 
     text: str
 
 
 class BlobResourceContents(ResourceContents):
-    """Content of a resource that is not text, as bytes in base64."""
+    """Content of a resource that is not text, as bytes in base64.
+
+    https://modelcontextprotocol.io/specification/2025-06-18/schema#blobresourcecontents
+    """
 
     blob: str
     """The bytes, in base64."""
 
 
+class ResourceLink(Resource):
+    """Points to a resource from a prompt or tool result, without its content.
+
+    https://modelcontextprotocol.io/specification/2025-06-18/schema#resourcelink
+    """
+
+    type: Literal["resource_link"] = const("resource_link")
+
+
+class EmbeddedResource(WireModel):
+    """A resource whose content is part of a prompt or tool result.
+
+    https://modelcontextprotocol.io/specification/2025-06-18/schema#embeddedresource
+    """
+
+    type: Literal["resource"] = const("resource")
+    resource: TextResourceContents | BlobResourceContents
+    """The content, as text or as bytes."""
+    annotations: Opt[Annotations] = None
+    """Hints for the client on how to use or show it."""
+    meta: Annotated[Opt[dict[str, Any]], Field(alias="_meta")] = None
+    """Metadata from either side beside the content; the specification reserves some of the keys."""
+
+
+ContentBlock = TypeAliasType(
+    "ContentBlock",
+    Annotated[
+        "TextContent | ImageContent | AudioContent | ResourceLink | EmbeddedResource", Field(discriminator="type")
+    ],
+)
+"""One piece of content in a prompt or tool result: text, media or a resource.
+
+https://modelcontextprotocol.io/specification/2025-06-18/schema#contentblock
+"""
+
+
+class TextContent(WireModel):
+    """Text that a model is given or has made.
+
+    https://modelcontextprotocol.io/specification/2025-06-18/schema#textcontent
+    """
+
+    type: Literal["text"] = const("text")
+    text: str
+    annotations: Opt[Annotations] = None
+    """Hints for the client on how to use or show it."""
+    meta: Annotated[Opt[dict[str, Any]], Field(alias="_meta")] = None
+    """Metadata from either side beside the content; the specification reserves some of the keys."""
+
+
+class ImageContent(WireModel):
+    """A picture that a model is given or has made.
+
+    https://modelcontextprotocol.io/specification/2025-06-18/schema#imagecontent
+    """
+
+    type: Literal["image"] = const("image")
+    data: str
+    """The picture, in base64."""
+    mime_type: Annotated[str, Field(alias="mimeType")]
+    """MIME type of the data."""
+    annotations: Opt[Annotations] = None
+    """Hints for the client on how to use or show it."""
+    meta: Annotated[Opt[dict[str, Any]], Field(alias="_meta")] = None
+    """Metadata from either side beside the content; the specification reserves some of the keys."""
+
+
+class AudioContent(WireModel):
+    """Sound that a model is given or has made.
+
+    https://modelcontextprotocol.io/specification/2025-06-18/schema#audiocontent
+    """
+
+    type: Literal["audio"] = const("audio")
+    data: str
+    """The sound, in base64."""
+    mime_type: Annotated[str, Field(alias="mimeType")]
+    """MIME type of the data."""
+    annotations: Opt[Annotations] = None
+    """Hints for the client on how to use or show it."""
+    meta: Annotated[Opt[dict[str, Any]], Field(alias="_meta")] = None
+    """Metadata from either side beside the content; the specification reserves some of the keys."""
+
+
+# ---- prompts/list ----
+
+
 class ListPromptsRequest(WireModel):
-    """Client asks for one page of the prompts."""
+    """Client asks for one page of the prompts.
+
+    https://modelcontextprotocol.io/specification/2025-06-18/schema#listpromptsrequest
+    """
 
     method: Literal["prompts/list"] = const("prompts/list")
     params: Opt[PaginatedRequestParams] = None
+
+
+class ListPromptsResult(PaginatedResult):
+    """One page of the prompts that the server offers.
+
+    https://modelcontextprotocol.io/specification/2025-06-18/schema#listpromptsresult
+    """
+
+    prompts: list["Prompt"]
+    """The prompts of this page."""
+
+
+class Prompt(BaseMetadata):
+    """A prompt that the server offers, with the arguments it takes.
+
+    https://modelcontextprotocol.io/specification/2025-06-18/schema#prompt
+    """
+
+    description: Opt[str] = None
+    """Says what the prompt is for."""
+    arguments: Opt[list["PromptArgument"]] = None
+    """The arguments that can be filled in."""
+    meta: Annotated[Opt[dict[str, Any]], Field(alias="_meta")] = None
+    """Metadata from either side beside the content; the specification reserves some of the keys."""
+
+
+class PromptArgument(BaseMetadata):
+    """One argument that a prompt takes.
+
+    https://modelcontextprotocol.io/specification/2025-06-18/schema#promptargument
+    """
+
+    description: Opt[str] = None
+    """Says what it is for, in words for people."""
+    required: Opt[bool] = None
+    """Whether a value must be given; not if absent."""
+
+
+# ---- prompts/get ----
 
 
 class GetPromptRequestParams(WireModel):
@@ -372,64 +767,80 @@ class GetPromptRequestParams(WireModel):
 
 
 class GetPromptRequest(WireModel):
-    """Client asks for a prompt with its arguments filled in."""
+    """Client asks for a prompt with its arguments filled in.
+
+    https://modelcontextprotocol.io/specification/2025-06-18/schema#getpromptrequest
+    """
 
     method: Literal["prompts/get"] = const("prompts/get")
     params: GetPromptRequestParams
 
 
-class PromptArgument(BaseMetadata):
-    """One argument that a prompt takes."""
+class GetPromptResult(Result):
+    """The messages of a prompt, ready for the model.
+
+    https://modelcontextprotocol.io/specification/2025-06-18/schema#getpromptresult
+    """
 
     description: Opt[str] = None
     """Says what it is for, in words for people."""
-    required: Opt[bool] = None
-    """Whether a value must be given; not if absent."""
+    messages: list["PromptMessage"]
+    """The prompt itself, in order."""
 
 
-Role = TypeAliasType("Role", Literal["user", "assistant"])
-"""Who speaks: the user or the assistant."""
+class PromptMessage(WireModel):
+    """One message of a prompt.
+
+    https://modelcontextprotocol.io/specification/2025-06-18/schema#promptmessage
+    """
+
+    role: Role
+    """Who says it."""
+    content: ContentBlock
+    """What the message says."""
+
+
+# ---- notifications/prompts/list_changed ----
 
 
 class PromptListChangedNotification(WireModel):
-    """Server tells that its list of prompts has changed."""
+    """Server tells that its list of prompts has changed.
+
+    https://modelcontextprotocol.io/specification/2025-06-18/schema#promptlistchangednotification
+    """
 
     method: Literal["notifications/prompts/list_changed"] = const("notifications/prompts/list_changed")
     params: Opt[NotificationParams] = None
 
 
+# ---- tools/list ----
+
+
 class ListToolsRequest(WireModel):
-    """Client asks for one page of the tools."""
+    """Client asks for one page of the tools.
+
+    https://modelcontextprotocol.io/specification/2025-06-18/schema#listtoolsrequest
+    """
 
     method: Literal["tools/list"] = const("tools/list")
     params: Opt[PaginatedRequestParams] = None
 
 
-class CallToolRequestParams(WireModel):
-    """Which tool to run, and with which arguments."""
+class ListToolsResult(PaginatedResult):
+    """One page of the tools that the server offers.
 
-    name: str
-    """The tool to run."""
-    arguments: Opt[dict[str, Any]] = None
-    """Values by argument name, as the tool's `inputSchema` wants them."""
+    https://modelcontextprotocol.io/specification/2025-06-18/schema#listtoolsresult
+    """
 
-
-class CallToolRequest(WireModel):
-    """Client asks the server to run a tool."""
-
-    method: Literal["tools/call"] = const("tools/call")
-    params: CallToolRequestParams
-
-
-class ToolListChangedNotification(WireModel):
-    """Server tells that its list of tools has changed."""
-
-    method: Literal["notifications/tools/list_changed"] = const("notifications/tools/list_changed")
-    params: Opt[NotificationParams] = None
+    tools: list["Tool"]
+    """The tools of this page."""
 
 
 class ToolAnnotations(WireModel):
-    """Hints on how a tool behaves; worth no more than the server that gives them."""
+    """Hints on how a tool behaves; worth no more than the server that gives them.
+
+    https://modelcontextprotocol.io/specification/2025-06-18/schema#toolannotations
+    """
 
     title: Opt[str] = None
     """Name to show to people if the tool itself has no title."""
@@ -464,7 +875,10 @@ class ToolOutputSchema(WireModel):
 
 
 class Tool(BaseMetadata):
-    """A tool that the server offers, with what it takes and what it does."""
+    """A tool that the server offers, with what it takes and what it does.
+
+    https://modelcontextprotocol.io/specification/2025-06-18/schema#tool
+    """
 
     description: Opt[str] = None
     """Says what the tool does; models go by it when they choose a tool."""
@@ -478,67 +892,190 @@ class Tool(BaseMetadata):
     """Metadata from either side beside the content; the specification reserves some of the keys."""
 
 
-LoggingLevel = TypeAliasType(
-    "LoggingLevel", Literal["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"]
+# ---- tools/call ----
+
+
+class CallToolResult(Result):
+    """What a tool call gave, or why the tool failed.
+
+    https://modelcontextprotocol.io/specification/2025-06-18/schema#calltoolresult
+    """
+
+    content: list[ContentBlock]
+    """The result for a model to read, or a description of the error if `isError` is set."""
+    structured_content: Annotated[Opt[dict[str, Any]], Field(alias="structuredContent")] = None
+    """The result for a program to read, as the tool's `outputSchema` describes it."""
+    is_error: Annotated[Opt[bool], Field(alias="isError")] = None
+    """Whether the tool itself failed, which `content` then explains; false if absent."""
+
+
+class CallToolRequestParams(WireModel):
+    """Which tool to run, and with which arguments."""
+
+    name: str
+    """The tool to run."""
+    arguments: Opt[dict[str, Any]] = None
+    """Values by argument name, as the tool's `inputSchema` wants them."""
+
+
+class CallToolRequest(WireModel):
+    """Client asks the server to run a tool.
+
+    https://modelcontextprotocol.io/specification/2025-06-18/schema#calltoolrequest
+    """
+
+    method: Literal["tools/call"] = const("tools/call")
+    params: CallToolRequestParams
+
+
+# ---- notifications/tools/list_changed ----
+
+
+class ToolListChangedNotification(WireModel):
+    """Server tells that its list of tools has changed.
+
+    https://modelcontextprotocol.io/specification/2025-06-18/schema#toollistchangednotification
+    """
+
+    method: Literal["notifications/tools/list_changed"] = const("notifications/tools/list_changed")
+    params: Opt[NotificationParams] = None
+
+
+# ---- logging/setLevel ----
+
+
+class SetLevelRequestParams(WireModel):
+    """From which level on to send log messages."""
+
+    level: LoggingLevel
+    """The lowest level to send; everything more severe is sent as well."""
+
+
+class SetLevelRequest(WireModel):
+    """Client says from which level on it wants log messages.
+
+    https://modelcontextprotocol.io/specification/2025-06-18/schema#setlevelrequest
+    """
+
+    method: Literal["logging/setLevel"] = const("logging/setLevel")
+    params: SetLevelRequestParams
+
+
+# ---- notifications/message ----
+
+
+class LoggingMessageNotificationParams(WireModel):
+    """One log message, with its level and where it comes from."""
+
+    level: LoggingLevel
+    """How severe the message is."""
+    logger: Opt[str] = None
+    """The part of the server that logs."""
+    data: Any
+    """What is logged: a text, or any other JSON value."""
+
+
+class LoggingMessageNotification(WireModel):
+    """Server sends the client a log message.
+
+    https://modelcontextprotocol.io/specification/2025-06-18/schema#loggingmessagenotification
+    """
+
+    method: Literal["notifications/message"] = const("notifications/message")
+    params: LoggingMessageNotificationParams
+
+
+# ---- sampling/createMessage ----
+
+
+class CreateMessageRequestParams(WireModel):
+    """The conversation so far, and how the model should go on."""
+
+    messages: list["SamplingMessage"]
+    """The conversation so far, in order."""
+    model_preferences: Annotated[Opt["ModelPreferences"], Field(alias="modelPreferences")] = None
+    """Which kind of model suits; the client may choose another."""
+    system_prompt: Annotated[Opt[str], Field(alias="systemPrompt")] = None
+    """What the model should be told at the start; the client may change it or leave it out."""
+    include_context: Annotated[Opt[Literal["none", "thisServer", "allServers"]], Field(alias="includeContext")] = None
+    """Which servers' context the client should add to the prompt; `none` if absent."""
+    temperature: Opt[Number] = None
+    """How freely the model picks its words; more is freer, and the scale is the model's own."""
+    max_tokens: Annotated[Int, Field(alias="maxTokens")]
+    """How many tokens the model may write at most; the client may settle for fewer."""
+    stop_sequences: Annotated[Opt[list[str]], Field(alias="stopSequences")] = None
+    """Texts that make the model stop as soon as it writes one of them."""
+    metadata: Opt[dict[str, Any]] = None
+    """Handed on to the provider of the model, who defines what may be in it."""
+
+
+class CreateMessageRequest(WireModel):
+    """Server asks for a message written by the client's model.
+
+    https://modelcontextprotocol.io/specification/2025-06-18/schema#createmessagerequest
+    """
+
+    method: Literal["sampling/createMessage"] = const("sampling/createMessage")
+    params: CreateMessageRequestParams
+
+
+SamplingMessageContentBlock = TypeAliasType(
+    "SamplingMessageContentBlock", Annotated[TextContent | ImageContent | AudioContent, Field(discriminator="type")]
 )
-"""How severe a log message is, from `debug` up to `emergency`, as in syslog."""
+"""One piece of content in a conversation with the client's model."""
 
 
-class Annotations(WireModel):
-    """Hints for the client on whom the data is for and how much it matters."""
+class SamplingMessage(WireModel):
+    """One message of a conversation with the client's model.
 
-    audience: Opt[list[Role]] = None
-    """Whom the data is meant for; both roles may be named."""
-    priority: Annotated[Opt[Number], Field(ge=0, le=1)] = None
-    """How much the data matters, from 0 (can be left out) to 1 (needed)."""
-    last_modified: Annotated[Opt[str], Field(alias="lastModified")] = None
-    """When the data last changed, in ISO 8601."""
+    https://modelcontextprotocol.io/specification/2025-06-18/schema#samplingmessage
+    """
 
-
-class TextContent(WireModel):
-    """Text that a model is given or has made."""
-
-    type: Literal["text"] = const("text")
-    text: str
-    annotations: Opt[Annotations] = None
-    """Hints for the client on how to use or show it."""
-    meta: Annotated[Opt[dict[str, Any]], Field(alias="_meta")] = None
-    """Metadata from either side beside the content; the specification reserves some of the keys."""
+    role: Role
+    """Who says it."""
+    content: SamplingMessageContentBlock
+    """What the message says."""
 
 
-class ImageContent(WireModel):
-    """A picture that a model is given or has made."""
+class CreateMessageResult(Result, SamplingMessage):
+    """The message that the client's model wrote.
 
-    type: Literal["image"] = const("image")
-    data: str
-    """The picture, in base64."""
-    mime_type: Annotated[str, Field(alias="mimeType")]
-    """MIME type of the data."""
-    annotations: Opt[Annotations] = None
-    """Hints for the client on how to use or show it."""
-    meta: Annotated[Opt[dict[str, Any]], Field(alias="_meta")] = None
-    """Metadata from either side beside the content; the specification reserves some of the keys."""
+    https://modelcontextprotocol.io/specification/2025-06-18/schema#createmessageresult
+    """
+
+    model: str
+    """Name of the model that wrote the message."""
+    stop_reason: Annotated[Opt[str], Field(alias="stopReason")] = None
+    """Why the model stopped, if known: `endTurn`, `stopSequence`, `maxTokens` or another."""
 
 
-class AudioContent(WireModel):
-    """Sound that a model is given or has made."""
+class ModelPreferences(WireModel):
+    """Which kind of model suits the server; the client makes the choice.
 
-    type: Literal["audio"] = const("audio")
-    data: str
-    """The sound, in base64."""
-    mime_type: Annotated[str, Field(alias="mimeType")]
-    """MIME type of the data."""
-    annotations: Opt[Annotations] = None
-    """Hints for the client on how to use or show it."""
-    meta: Annotated[Opt[dict[str, Any]], Field(alias="_meta")] = None
-    """Metadata from either side beside the content; the specification reserves some of the keys."""
+    https://modelcontextprotocol.io/specification/2025-06-18/schema#modelpreferences
+    """
+
+    hints: Opt[list["ModelHint"]] = None
+    """Models that would suit, the best first; they count more than the priorities."""
+    cost_priority: Annotated[Opt[Number], Field(alias="costPriority", ge=0, le=1)] = None
+    """How much a low price matters, from 0 (not at all) to 1 (above all)."""
+    speed_priority: Annotated[Opt[Number], Field(alias="speedPriority", ge=0, le=1)] = None
+    """How much a quick answer matters, from 0 (not at all) to 1 (above all)."""
+    intelligence_priority: Annotated[Opt[Number], Field(alias="intelligencePriority", ge=0, le=1)] = None
+    """How much ability matters, from 0 (not at all) to 1 (above all)."""
 
 
 class ModelHint(WireModel):
-    """Describes a model that would suit the server."""
+    """Describes a model that would suit the server.
+
+    https://modelcontextprotocol.io/specification/2025-06-18/schema#modelhint
+    """
 
     name: Opt[str] = None
     """Part of a model's name; the client may take a comparable model of another provider."""
+
+
+# ---- completion/complete ----
 
 
 class CompletionArgument(WireModel):
@@ -557,6 +1094,27 @@ class CompletionContext(WireModel):
     """Values already chosen for other arguments, by name."""
 
 
+class CompleteRequestParams(WireModel):
+    """Which argument to complete, and of which prompt or resource template."""
+
+    ref: Annotated["PromptReference | ResourceTemplateReference", Field(discriminator="type")]
+    """The prompt or resource template that the argument belongs to."""
+    argument: CompletionArgument
+    """The argument to complete."""
+    context: Opt[CompletionContext] = None
+    """What else is known and may narrow down the suggestions."""
+
+
+class CompleteRequest(WireModel):
+    """Client asks how what the user has typed for an argument could go on.
+
+    https://modelcontextprotocol.io/specification/2025-06-18/schema#completerequest
+    """
+
+    method: Literal["completion/complete"] = const("completion/complete")
+    params: CompleteRequestParams
+
+
 class Completion(WireModel):
     """Suggestions for an argument, and whether there are more than those sent."""
 
@@ -569,14 +1127,20 @@ class Completion(WireModel):
 
 
 class CompleteResult(Result):
-    """What the server suggests for an argument."""
+    """What the server suggests for an argument.
+
+    https://modelcontextprotocol.io/specification/2025-06-18/schema#completeresult
+    """
 
     completion: Completion
     """The suggestions."""
 
 
 class ResourceTemplateReference(WireModel):
-    """Points to a resource template, or to a resource, by its URI."""
+    """Points to a resource template, or to a resource, by its URI.
+
+    https://modelcontextprotocol.io/specification/2025-06-18/schema#resourcetemplatereference
+    """
 
     type: Literal["ref/resource"] = const("ref/resource")
     uri: str
@@ -584,20 +1148,42 @@ class ResourceTemplateReference(WireModel):
 
 
 class PromptReference(BaseMetadata):
-    """Points to a prompt by its name."""
+    """Points to a prompt by its name.
+
+    https://modelcontextprotocol.io/specification/2025-06-18/schema#promptreference
+    """
 
     type: Literal["ref/prompt"] = const("ref/prompt")
 
 
+# ---- roots/list ----
+
+
 class ListRootsRequest(WireModel):
-    """Server asks which directories and files it is meant to work on."""
+    """Server asks which directories and files it is meant to work on.
+
+    https://modelcontextprotocol.io/specification/2025-06-18/schema#listrootsrequest
+    """
 
     method: Literal["roots/list"] = const("roots/list")
     params: Opt[RequestParams] = None
 
 
+class ListRootsResult(Result):
+    """The directories and files that the server is meant to work on.
+
+    https://modelcontextprotocol.io/specification/2025-06-18/schema#listrootsresult
+    """
+
+    roots: list["Root"]
+    """All roots; there are no pages."""
+
+
 class Root(WireModel):
-    """A place in the file system that the server is meant to work on."""
+    """A place in the file system that the server is meant to work on.
+
+    https://modelcontextprotocol.io/specification/2025-06-18/schema#root
+    """
 
     uri: str
     """Where the directory or file is; starts with `file://`."""
@@ -607,15 +1193,65 @@ class Root(WireModel):
     """Metadata from either side beside the content; the specification reserves some of the keys."""
 
 
+# ---- notifications/roots/list_changed ----
+
+
 class RootsListChangedNotification(WireModel):
-    """Client tells that its list of roots has changed; the server may then ask for it again."""
+    """Client tells that its list of roots has changed; the server may then ask for it again.
+
+    https://modelcontextprotocol.io/specification/2025-06-18/schema#rootslistchangednotification
+    """
 
     method: Literal["notifications/roots/list_changed"] = const("notifications/roots/list_changed")
     params: Opt[NotificationParams] = None
 
 
+# ---- elicitation/create ----
+
+
+class RequestedSchema(WireModel):
+    """The form that the user fills in: flat, with simple fields only."""
+
+    type: Literal["object"] = const("object")
+    properties: dict[str, "PrimitiveSchemaDefinition"]
+    """The form's fields, by name."""
+    required: Opt[list[str]] = None
+    """Names of the properties that must be there."""
+
+
+class ElicitRequestParams(WireModel):
+    """What the user is asked, and how the answer is to be given."""
+
+    message: str
+    """Tells the user what is asked for."""
+    requested_schema: Annotated[RequestedSchema, Field(alias="requestedSchema")]
+    """The form to fill in."""
+
+
+class ElicitRequest(WireModel):
+    """Server asks the user for input, by way of the client.
+
+    https://modelcontextprotocol.io/specification/2025-06-18/schema#elicitrequest
+    """
+
+    method: Literal["elicitation/create"] = const("elicitation/create")
+    params: ElicitRequestParams
+
+
+PrimitiveSchemaDefinition = TypeAliasType(
+    "PrimitiveSchemaDefinition", "StringSchema | NumberSchema | BooleanSchema | EnumSchema"
+)
+"""What a form field can be: text, a number, yes or no, or a choice.
+
+https://modelcontextprotocol.io/specification/2025-06-18/schema#primitiveschemadefinition
+"""
+
+
 class StringSchema(WireModel):
-    """A form field for text."""
+    """A form field for text.
+
+    https://modelcontextprotocol.io/specification/2025-06-18/schema#stringschema
+    """
 
     type: Literal["string"] = const("string")
     title: Opt[str] = None
@@ -631,7 +1267,10 @@ class StringSchema(WireModel):
 
 
 class NumberSchema(WireModel):
-    """A form field for a number."""
+    """A form field for a number.
+
+    https://modelcontextprotocol.io/specification/2025-06-18/schema#numberschema
+    """
 
     type: Literal["number", "integer"]
     """`integer` if only whole numbers are accepted, otherwise `number`."""
@@ -646,7 +1285,10 @@ class NumberSchema(WireModel):
 
 
 class BooleanSchema(WireModel):
-    """A form field for yes or no."""
+    """A form field for yes or no.
+
+    https://modelcontextprotocol.io/specification/2025-06-18/schema#booleanschema
+    """
 
     type: Literal["boolean"] = const("boolean")
     title: Opt[str] = None
@@ -658,7 +1300,10 @@ class BooleanSchema(WireModel):
 
 
 class EnumSchema(WireModel):
-    """A form field with given values to choose from."""
+    """A form field with given values to choose from.
+
+    https://modelcontextprotocol.io/specification/2025-06-18/schema#enumschema
+    """
 
     type: Literal["string"] = const("string")
     title: Opt[str] = None
@@ -672,7 +1317,10 @@ class EnumSchema(WireModel):
 
 
 class ElicitResult(Result):
-    """What the user did about the question, and the answers if there are any."""
+    """What the user did about the question, and the answers if there are any.
+
+    https://modelcontextprotocol.io/specification/2025-06-18/schema#elicitresult
+    """
 
     action: Literal["accept", "decline", "cancel"]
     """`accept` if the user agreed, `decline` if the user refused, `cancel` if the user did neither."""
@@ -680,223 +1328,7 @@ class ElicitResult(Result):
     """The filled-in values by field name; only after a form was accepted."""
 
 
-ClientNotification = TypeAliasType(
-    "ClientNotification",
-    Annotated[
-        CancelledNotification | ProgressNotification | InitializedNotification | RootsListChangedNotification,
-        Field(discriminator="method"),
-    ],
-)
-"""Any notification that a client sends."""
-
-
-JSONRPCMessage = TypeAliasType("JSONRPCMessage", JSONRPCRequest | JSONRPCNotification | JSONRPCResponse | JSONRPCError)
-"""Whatever one side can send the other in one piece."""
-
-
-class InitializeRequestParams(WireModel):
-    """Which revision the client wants, what it can do and which program it is."""
-
-    protocol_version: Annotated[str, Field(alias="protocolVersion")]
-    """The revision that the client wants, the latest it supports."""
-    capabilities: ClientCapabilities
-    """What the client can do for the server."""
-    client_info: Annotated[Implementation, Field(alias="clientInfo")]
-    """The client program."""
-
-
-class InitializeRequest(WireModel):
-    """Client opens the session and says which revision it wants and what it can do."""
-
-    method: Literal["initialize"] = const("initialize")
-    params: InitializeRequestParams
-
-
-class InitializeResult(Result):
-    """Which revision the server has settled on, what it can do and which program it is."""
-
-    protocol_version: Annotated[str, Field(alias="protocolVersion")]
-    """The revision to use from now on; a client that does not support it disconnects."""
-    capabilities: ServerCapabilities
-    """What the server offers."""
-    server_info: Annotated[Implementation, Field(alias="serverInfo")]
-    """The server program."""
-    instructions: Opt[str] = None
-    """How to make good use of the server, in words that a client may give to the model."""
-
-
-class ReadResourceResult(Result):
-    """What is in a resource."""
-
-    contents: list[TextResourceContents | BlobResourceContents]
-    """The content, in several items if the resource has several parts."""
-
-
-class Resource(BaseMetadata):
-    """Data that the server lets clients read, such as a file."""
-
-    uri: str
-    """URI of the resource; what it means is up to the server."""
-    description: Opt[str] = None
-    """Says what the resource holds; models may be shown it."""
-    mime_type: Annotated[Opt[str], Field(alias="mimeType")] = None
-    """MIME type of the content, if known."""
-    annotations: Opt[Annotations] = None
-    """Hints for the client on how to use or show it."""
-    size: Opt[Int] = None
-    """Number of bytes before any encoding, if known."""
-    meta: Annotated[Opt[dict[str, Any]], Field(alias="_meta")] = None
-    """Metadata from either side beside the content; the specification reserves some of the keys."""
-
-
-class ResourceTemplate(BaseMetadata):
-    """A pattern for the URIs of resources that are not listed one by one."""
-
-    uri_template: Annotated[str, Field(alias="uriTemplate")]
-    """URIs of resources with gaps for variables, written as RFC 6570 says."""
-    description: Opt[str] = None
-    """Says what the resources of this pattern hold; models may be shown it."""
-    mime_type: Annotated[Opt[str], Field(alias="mimeType")] = None
-    """MIME type that all resources of this pattern have; absent if they differ."""
-    annotations: Opt[Annotations] = None
-    """Hints for the client on how to use or show it."""
-    meta: Annotated[Opt[dict[str, Any]], Field(alias="_meta")] = None
-    """Metadata from either side beside the content; the specification reserves some of the keys."""
-
-
-class Prompt(BaseMetadata):
-    """A prompt that the server offers, with the arguments it takes."""
-
-    description: Opt[str] = None
-    """Says what the prompt is for."""
-    arguments: Opt[list[PromptArgument]] = None
-    """The arguments that can be filled in."""
-    meta: Annotated[Opt[dict[str, Any]], Field(alias="_meta")] = None
-    """Metadata from either side beside the content; the specification reserves some of the keys."""
-
-
-class ResourceLink(Resource):
-    """Points to a resource from a prompt or tool result, without its content."""
-
-    type: Literal["resource_link"] = const("resource_link")
-
-
-class EmbeddedResource(WireModel):
-    """A resource whose content is part of a prompt or tool result."""
-
-    type: Literal["resource"] = const("resource")
-    resource: TextResourceContents | BlobResourceContents
-    """The content, as text or as bytes."""
-    annotations: Opt[Annotations] = None
-    """Hints for the client on how to use or show it."""
-    meta: Annotated[Opt[dict[str, Any]], Field(alias="_meta")] = None
-    """Metadata from either side beside the content; the specification reserves some of the keys."""
-
-
-class ListToolsResult(PaginatedResult):
-    """One page of the tools that the server offers."""
-
-    tools: list[Tool]
-    """The tools of this page."""
-
-
-class SetLevelRequestParams(WireModel):
-    """From which level on to send log messages."""
-
-    level: LoggingLevel
-    """The lowest level to send; everything more severe is sent as well."""
-
-
-class SetLevelRequest(WireModel):
-    """Client says from which level on it wants log messages."""
-
-    method: Literal["logging/setLevel"] = const("logging/setLevel")
-    params: SetLevelRequestParams
-
-
-class LoggingMessageNotificationParams(WireModel):
-    """One log message, with its level and where it comes from."""
-
-    level: LoggingLevel
-    """How severe the message is."""
-    logger: Opt[str] = None
-    """The part of the server that logs."""
-    data: Any
-    """What is logged: a text, or any other JSON value."""
-
-
-class LoggingMessageNotification(WireModel):
-    """Server sends the client a log message."""
-
-    method: Literal["notifications/message"] = const("notifications/message")
-    params: LoggingMessageNotificationParams
-
-
-SamplingMessageContentBlock = TypeAliasType(
-    "SamplingMessageContentBlock", Annotated[TextContent | ImageContent | AudioContent, Field(discriminator="type")]
-)
-"""One piece of content in a conversation with the client's model."""
-
-
-class SamplingMessage(WireModel):
-    """One message of a conversation with the client's model."""
-
-    role: Role
-    """Who says it."""
-    content: SamplingMessageContentBlock
-    """What the message says."""
-
-
-ContentBlock = TypeAliasType(
-    "ContentBlock",
-    Annotated[TextContent | ImageContent | AudioContent | ResourceLink | EmbeddedResource, Field(discriminator="type")],
-)
-"""One piece of content in a prompt or tool result: text, media or a resource."""
-
-
-class ModelPreferences(WireModel):
-    """Which kind of model suits the server; the client makes the choice."""
-
-    hints: Opt[list[ModelHint]] = None
-    """Models that would suit, the best first; they count more than the priorities."""
-    cost_priority: Annotated[Opt[Number], Field(alias="costPriority", ge=0, le=1)] = None
-    """How much a low price matters, from 0 (not at all) to 1 (above all)."""
-    speed_priority: Annotated[Opt[Number], Field(alias="speedPriority", ge=0, le=1)] = None
-    """How much a quick answer matters, from 0 (not at all) to 1 (above all)."""
-    intelligence_priority: Annotated[Opt[Number], Field(alias="intelligencePriority", ge=0, le=1)] = None
-    """How much ability matters, from 0 (not at all) to 1 (above all)."""
-
-
-class CompleteRequestParams(WireModel):
-    """Which argument to complete, and of which prompt or resource template."""
-
-    ref: Annotated[PromptReference | ResourceTemplateReference, Field(discriminator="type")]
-    """The prompt or resource template that the argument belongs to."""
-    argument: CompletionArgument
-    """The argument to complete."""
-    context: Opt[CompletionContext] = None
-    """What else is known and may narrow down the suggestions."""
-
-
-class CompleteRequest(WireModel):
-    """Client asks how what the user has typed for an argument could go on."""
-
-    method: Literal["completion/complete"] = const("completion/complete")
-    params: CompleteRequestParams
-
-
-class ListRootsResult(Result):
-    """The directories and files that the server is meant to work on."""
-
-    roots: list[Root]
-    """All roots; there are no pages."""
-
-
-PrimitiveSchemaDefinition = TypeAliasType(
-    "PrimitiveSchemaDefinition", StringSchema | NumberSchema | BooleanSchema | EnumSchema
-)
-"""What a form field can be: text, a number, yes or no, or a choice."""
-
+# ---- Other types ----
 
 ClientRequest = TypeAliasType(
     "ClientRequest",
@@ -920,6 +1352,27 @@ ClientRequest = TypeAliasType(
 """Any request that a client sends."""
 
 
+ClientNotification = TypeAliasType(
+    "ClientNotification",
+    Annotated[
+        CancelledNotification | ProgressNotification | InitializedNotification | RootsListChangedNotification,
+        Field(discriminator="method"),
+    ],
+)
+"""Any notification that a client sends."""
+
+
+ClientResult = TypeAliasType("ClientResult", Result | CreateMessageResult | ListRootsResult | ElicitResult)
+"""Any result that a client sends."""
+
+
+ServerRequest = TypeAliasType(
+    "ServerRequest",
+    Annotated[PingRequest | CreateMessageRequest | ListRootsRequest | ElicitRequest, Field(discriminator="method")],
+)
+"""Any request that a server sends."""
+
+
 ServerNotification = TypeAliasType(
     "ServerNotification",
     Annotated[
@@ -936,130 +1389,6 @@ ServerNotification = TypeAliasType(
 """Any notification that a server sends."""
 
 
-class ListResourcesResult(PaginatedResult):
-    """One page of the resources that the server offers."""
-
-    resources: list[Resource]
-    """The resources of this page."""
-
-
-class ListResourceTemplatesResult(PaginatedResult):
-    """One page of the resource templates that the server offers."""
-
-    resource_templates: Annotated[list[ResourceTemplate], Field(alias="resourceTemplates")]
-    """The resource templates of this page."""
-
-
-class ListPromptsResult(PaginatedResult):
-    """One page of the prompts that the server offers."""
-
-    prompts: list[Prompt]
-    """The prompts of this page."""
-
-
-class PromptMessage(WireModel):
-    """One message of a prompt."""
-
-    role: Role
-    """Who says it."""
-    content: ContentBlock
-    """What the message says."""
-
-
-class CallToolResult(Result):
-    """What a tool call gave, or why the tool failed."""
-
-    content: list[ContentBlock]
-    """The result for a model to read, or a description of the error if `isError` is set."""
-    structured_content: Annotated[Opt[dict[str, Any]], Field(alias="structuredContent")] = None
-    """The result for a program to read, as the tool's `outputSchema` describes it."""
-    is_error: Annotated[Opt[bool], Field(alias="isError")] = None
-    """Whether the tool itself failed, which `content` then explains; false if absent."""
-
-
-class CreateMessageRequestParams(WireModel):
-    """The conversation so far, and how the model should go on."""
-
-    messages: list[SamplingMessage]
-    """The conversation so far, in order."""
-    model_preferences_: Annotated[Opt[ModelPreferences], Field(alias="modelPreferences")] = None
-    """Which kind of model suits; the client may choose another."""
-    system_prompt: Annotated[Opt[str], Field(alias="systemPrompt")] = None
-    """What the model should be told at the start; the client may change it or leave it out."""
-    include_context: Annotated[Opt[Literal["none", "thisServer", "allServers"]], Field(alias="includeContext")] = None
-    """Which servers' context the client should add to the prompt; `none` if absent."""
-    temperature: Opt[Number] = None
-    """How freely the model picks its words; more is freer, and the scale is the model's own."""
-    max_tokens: Annotated[Int, Field(alias="maxTokens")]
-    """How many tokens the model may write at most; the client may settle for fewer."""
-    stop_sequences: Annotated[Opt[list[str]], Field(alias="stopSequences")] = None
-    """Texts that make the model stop as soon as it writes one of them."""
-    metadata: Opt[dict[str, Any]] = None
-    """Handed on to the provider of the model, who defines what may be in it."""
-
-
-class CreateMessageRequest(WireModel):
-    """Server asks for a message written by the client's model."""
-
-    method: Literal["sampling/createMessage"] = const("sampling/createMessage")
-    params: CreateMessageRequestParams
-
-
-class CreateMessageResult(Result, SamplingMessage):
-    """The message that the client's model wrote."""
-
-    model: str
-    """Name of the model that wrote the message."""
-    stop_reason: Annotated[Opt[str], Field(alias="stopReason")] = None
-    """Why the model stopped, if known: `endTurn`, `stopSequence`, `maxTokens` or another."""
-
-
-class RequestedSchema(WireModel):
-    """The form that the user fills in: flat, with simple fields only."""
-
-    type: Literal["object"] = const("object")
-    properties: dict[str, PrimitiveSchemaDefinition]
-    """The form's fields, by name."""
-    required: Opt[list[str]] = None
-    """Names of the properties that must be there."""
-
-
-class ElicitRequestParams(WireModel):
-    """What the user is asked, and how the answer is to be given."""
-
-    message: str
-    """Tells the user what is asked for."""
-    requested_schema: Annotated[RequestedSchema, Field(alias="requestedSchema")]
-    """The form to fill in."""
-
-
-class ElicitRequest(WireModel):
-    """Server asks the user for input, by way of the client."""
-
-    method: Literal["elicitation/create"] = const("elicitation/create")
-    params: ElicitRequestParams
-
-
-ClientResult = TypeAliasType("ClientResult", Result | CreateMessageResult | ListRootsResult | ElicitResult)
-"""Any result that a client sends."""
-
-
-ServerRequest = TypeAliasType(
-    "ServerRequest",
-    Annotated[PingRequest | CreateMessageRequest | ListRootsRequest | ElicitRequest, Field(discriminator="method")],
-)
-"""Any request that a server sends."""
-
-
-class GetPromptResult(Result):
-    """The messages of a prompt, ready for the model."""
-
-    description: Opt[str] = None
-    """Says what it is for, in words for people."""
-    messages: list[PromptMessage]
-    """The prompt itself, in order."""
-
-
 ServerResult = TypeAliasType(
     "ServerResult",
     Result
@@ -1074,6 +1403,3 @@ ServerResult = TypeAliasType(
     | ListToolsResult,
 )
 """Any result that a server sends."""
-
-EmptyResult: TypeAlias = Result
-"""Says that the request succeeded, and nothing else."""

@@ -23,7 +23,10 @@ class Client(BaseClient):
     revision: ClassVar[Revision] = REVISION
 
     async def ping(self, *, options: RequestOptions | None = None) -> t.EmptyResult:
-        """Either side asks whether the other still answers."""
+        """Either side asks whether the other still answers.
+
+        https://modelcontextprotocol.io/specification/2025-11-25/schema#pingrequest
+        """
         return await self._send_request(FromClient.PING, {}, options)
 
     async def complete(
@@ -34,67 +37,97 @@ class Client(BaseClient):
         context: t.CompletionContext | None = None,
         options: RequestOptions | None = None,
     ) -> t.CompleteResult:
-        """Client asks how what the user has typed for an argument could go on."""
+        """Client asks how what the user has typed for an argument could go on.
+
+        https://modelcontextprotocol.io/specification/2025-11-25/schema#completerequest
+        """
         return await self._send_request(
             FromClient.COMPLETE, {"ref": ref, "argument": argument, "context": context}, options
         )
 
     async def set_level(self, *, level: t.LoggingLevel, options: RequestOptions | None = None) -> t.EmptyResult:
-        """Client says from which level on it wants log messages."""
+        """Client says from which level on it wants log messages.
+
+        https://modelcontextprotocol.io/specification/2025-11-25/schema#setlevelrequest
+        """
         return await self._send_request(FromClient.SET_LEVEL, {"level": level}, options)
 
     async def get_prompt(
         self, *, name: str, arguments: dict[str, str] | None = None, options: RequestOptions | None = None
     ) -> t.GetPromptResult:
-        """Client asks for a prompt with its arguments filled in."""
+        """Client asks for a prompt with its arguments filled in.
+
+        https://modelcontextprotocol.io/specification/2025-11-25/schema#getpromptrequest
+        """
         return await self._send_request(FromClient.GET_PROMPT, {"name": name, "arguments": arguments}, options)
 
     async def list_prompts(
         self, *, cursor: t.Cursor | None = None, options: RequestOptions | None = None
     ) -> t.ListPromptsResult:
-        """Client asks for one page of the prompts."""
+        """Client asks for one page of the prompts.
+
+        https://modelcontextprotocol.io/specification/2025-11-25/schema#listpromptsrequest
+        """
         return await self._send_request(FromClient.LIST_PROMPTS, {"cursor": cursor}, options)
 
     def iter_prompts(self, *, options: RequestOptions | None = None) -> AsyncIterator[t.Prompt]:
-        """Every item of `list_prompts`, page after page."""
+        """Iterate over all prompts, with a `prompts/list` request for each page."""
         return self._paginate(FromClient.LIST_PROMPTS, {}, "prompts", options)
 
     async def list_resources(
         self, *, cursor: t.Cursor | None = None, options: RequestOptions | None = None
     ) -> t.ListResourcesResult:
-        """Client asks for one page of the resources."""
+        """Client asks for one page of the resources.
+
+        https://modelcontextprotocol.io/specification/2025-11-25/schema#listresourcesrequest
+        """
         return await self._send_request(FromClient.LIST_RESOURCES, {"cursor": cursor}, options)
 
     def iter_resources(self, *, options: RequestOptions | None = None) -> AsyncIterator[t.Resource]:
-        """Every item of `list_resources`, page after page."""
+        """Iterate over all resources, with a `resources/list` request for each page."""
         return self._paginate(FromClient.LIST_RESOURCES, {}, "resources", options)
 
     async def list_resource_templates(
         self, *, cursor: t.Cursor | None = None, options: RequestOptions | None = None
     ) -> t.ListResourceTemplatesResult:
-        """Client asks for one page of the resource templates."""
+        """Client asks for one page of the resource templates.
+
+        https://modelcontextprotocol.io/specification/2025-11-25/schema#listresourcetemplatesrequest
+        """
         return await self._send_request(FromClient.LIST_RESOURCE_TEMPLATES, {"cursor": cursor}, options)
 
     def iter_resource_templates(self, *, options: RequestOptions | None = None) -> AsyncIterator[t.ResourceTemplate]:
-        """Every item of `list_resource_templates`, page after page."""
+        """Iterate over all resource templates, with a `resources/templates/list` request for each page."""
         return self._paginate(FromClient.LIST_RESOURCE_TEMPLATES, {}, "resource_templates", options)
 
     async def read_resource(self, *, uri: str, options: RequestOptions | None = None) -> t.ReadResourceResult:
-        """Client asks for what is in a resource."""
+        """Client asks for what is in a resource.
+
+        https://modelcontextprotocol.io/specification/2025-11-25/schema#readresourcerequest
+        """
         return await self._send_request(FromClient.READ_RESOURCE, {"uri": uri}, options)
 
     async def subscribe(self, *, uri: str, options: RequestOptions | None = None) -> t.EmptyResult:
-        """Client asks to be told whenever a resource changes."""
+        """Client asks to be told whenever a resource changes.
+
+        https://modelcontextprotocol.io/specification/2025-11-25/schema#subscriberequest
+        """
         return await self._send_request(FromClient.SUBSCRIBE, {"uri": uri}, options)
 
     async def unsubscribe(self, *, uri: str, options: RequestOptions | None = None) -> t.EmptyResult:
-        """Client no longer wants to be told when a resource changes."""
+        """Client no longer wants to be told when a resource changes.
+
+        https://modelcontextprotocol.io/specification/2025-11-25/schema#unsubscriberequest
+        """
         return await self._send_request(FromClient.UNSUBSCRIBE, {"uri": uri}, options)
 
     async def call_tool(
         self, *, name: str, arguments: dict[str, Any] | None = None, options: RequestOptions | None = None
     ) -> t.CallToolResult:
-        """Client asks the server to run a tool."""
+        """Client asks the server to run a tool.
+
+        https://modelcontextprotocol.io/specification/2025-11-25/schema#calltoolrequest
+        """
         return await self._send_request(FromClient.CALL_TOOL, {"name": name, "arguments": arguments}, options)
 
     async def call_tool_as_task(
@@ -105,7 +138,10 @@ class Client(BaseClient):
         arguments: dict[str, Any] | None = None,
         options: RequestOptions | None = None,
     ) -> t.CreateTaskResult:
-        """Client asks the server to run a tool. Answered by a `CreateTaskResult` first."""
+        """Client asks the server to run a tool. Run it as a task, and return its `CreateTaskResult`.
+
+        https://modelcontextprotocol.io/specification/2025-11-25/schema#calltoolrequest
+        """
         return await self._send_request_for(
             t.CreateTaskResult, FromClient.CALL_TOOL, {"name": name, "task": task, "arguments": arguments}, options
         )
@@ -113,37 +149,55 @@ class Client(BaseClient):
     async def list_tools(
         self, *, cursor: t.Cursor | None = None, options: RequestOptions | None = None
     ) -> t.ListToolsResult:
-        """Client asks for one page of the tools."""
+        """Client asks for one page of the tools.
+
+        https://modelcontextprotocol.io/specification/2025-11-25/schema#listtoolsrequest
+        """
         return await self._send_request(FromClient.LIST_TOOLS, {"cursor": cursor}, options)
 
     def iter_tools(self, *, options: RequestOptions | None = None) -> AsyncIterator[t.Tool]:
-        """Every item of `list_tools`, page after page."""
+        """Iterate over all tools, with a `tools/list` request for each page."""
         return self._paginate(FromClient.LIST_TOOLS, {}, "tools", options)
 
     async def get_task(self, *, task_id: str, options: RequestOptions | None = None) -> t.GetTaskResult:
-        """The requestor asks how far a task is."""
+        """The requestor asks how far a task is.
+
+        https://modelcontextprotocol.io/specification/2025-11-25/schema#gettaskrequest
+        """
         return await self._send_request(FromClient.GET_TASK, {"taskId": task_id}, options)
 
     async def get_task_payload(self, *, task_id: str, options: RequestOptions | None = None) -> t.GetTaskPayloadResult:
-        """The requestor asks for what a task gave; the response comes once the task has ended."""
+        """The requestor asks for what a task gave; the response comes once the task has ended.
+
+        https://modelcontextprotocol.io/specification/2025-11-25/schema#gettaskpayloadrequest
+        """
         return await self._send_request(FromClient.GET_TASK_PAYLOAD, {"taskId": task_id}, options)
 
     async def list_tasks(
         self, *, cursor: t.Cursor | None = None, options: RequestOptions | None = None
     ) -> t.ListTasksResult:
-        """The requestor asks for one page of its tasks."""
+        """The requestor asks for one page of its tasks.
+
+        https://modelcontextprotocol.io/specification/2025-11-25/schema#listtasksrequest
+        """
         return await self._send_request(FromClient.LIST_TASKS, {"cursor": cursor}, options)
 
     def iter_tasks(self, *, options: RequestOptions | None = None) -> AsyncIterator[t.Task]:
-        """Every item of `list_tasks`, page after page."""
+        """Iterate over all tasks, with a `tasks/list` request for each page."""
         return self._paginate(FromClient.LIST_TASKS, {}, "tasks", options)
 
     async def cancel_task(self, *, task_id: str, options: RequestOptions | None = None) -> t.CancelTaskResult:
-        """The requestor asks to stop a task."""
+        """The requestor asks to stop a task.
+
+        https://modelcontextprotocol.io/specification/2025-11-25/schema#canceltaskrequest
+        """
         return await self._send_request(FromClient.CANCEL_TASK, {"taskId": task_id}, options)
 
     async def notify_roots_list_changed(self, *, options: RequestOptions | None = None) -> None:
-        """Client tells that its list of roots has changed; the server may then ask for it again."""
+        """Client tells that its list of roots has changed; the server may then ask for it again.
+
+        https://modelcontextprotocol.io/specification/2025-11-25/schema#rootslistchangednotification
+        """
         await self._send_notification(FromClient.ROOTS_LIST_CHANGED, {}, options)
 
     async def notify_task_status(
@@ -158,7 +212,10 @@ class Client(BaseClient):
         poll_interval: int | None = None,
         options: RequestOptions | None = None,
     ) -> None:
-        """The side that runs a task tells that its status has changed."""
+        """The side that runs a task tells that its status has changed.
+
+        https://modelcontextprotocol.io/specification/2025-11-25/schema#taskstatusnotification
+        """
         await self._send_notification(
             FromClient.TASK_STATUS,
             {
@@ -208,67 +265,109 @@ class Client(BaseClient):
     def on_create_message(
         self, ctx: ClientContext, params: t.CreateMessageRequestParams
     ) -> HandlerResult[t.CreateMessageResult | t.CreateTaskResult]:
-        """Server asks for a message written by the client's model."""
+        """Server asks for a message written by the client's model.
+
+        https://modelcontextprotocol.io/specification/2025-11-25/schema#createmessagerequest
+        """
         raise self._not_handled(FromServer.CREATE_MESSAGE)
 
     def on_list_roots(self, ctx: ClientContext, params: t.RequestParams) -> HandlerResult[t.ListRootsResult]:
-        """Server asks which directories and files it is meant to work on."""
+        """Server asks which directories and files it is meant to work on.
+
+        https://modelcontextprotocol.io/specification/2025-11-25/schema#listrootsrequest
+        """
         raise self._not_handled(FromServer.LIST_ROOTS)
 
     def on_elicit(
         self, ctx: ClientContext, params: t.ElicitRequestParams
     ) -> HandlerResult[t.ElicitResult | t.CreateTaskResult]:
-        """Server asks the user for input, by way of the client."""
+        """Server asks the user for input, by way of the client.
+
+        https://modelcontextprotocol.io/specification/2025-11-25/schema#elicitrequest
+        """
         raise self._not_handled(FromServer.ELICIT)
 
     def on_get_task(self, ctx: ClientContext, params: t.GetTaskRequestParams) -> HandlerResult[t.GetTaskResult]:
-        """The requestor asks how far a task is."""
+        """The requestor asks how far a task is.
+
+        https://modelcontextprotocol.io/specification/2025-11-25/schema#gettaskrequest
+        """
         raise self._not_handled(FromServer.GET_TASK)
 
     def on_get_task_payload(
         self, ctx: ClientContext, params: t.GetTaskPayloadRequestParams
     ) -> HandlerResult[t.GetTaskPayloadResult]:
-        """The requestor asks for what a task gave; the response comes once the task has ended."""
+        """The requestor asks for what a task gave; the response comes once the task has ended.
+
+        https://modelcontextprotocol.io/specification/2025-11-25/schema#gettaskpayloadrequest
+        """
         raise self._not_handled(FromServer.GET_TASK_PAYLOAD)
 
     def on_list_tasks(self, ctx: ClientContext, params: t.PaginatedRequestParams) -> HandlerResult[t.ListTasksResult]:
-        """The requestor asks for one page of its tasks."""
+        """The requestor asks for one page of its tasks.
+
+        https://modelcontextprotocol.io/specification/2025-11-25/schema#listtasksrequest
+        """
         raise self._not_handled(FromServer.LIST_TASKS)
 
     def on_cancel_task(
         self, ctx: ClientContext, params: t.CancelTaskRequestParams
     ) -> HandlerResult[t.CancelTaskResult]:
-        """The requestor asks to stop a task."""
+        """The requestor asks to stop a task.
+
+        https://modelcontextprotocol.io/specification/2025-11-25/schema#canceltaskrequest
+        """
         raise self._not_handled(FromServer.CANCEL_TASK)
 
     def on_logging_message(self, ctx: ClientContext, params: t.LoggingMessageNotificationParams) -> HandlerResult[None]:
-        """Server sends the client a log message."""
+        """Server sends the client a log message.
+
+        https://modelcontextprotocol.io/specification/2025-11-25/schema#loggingmessagenotification
+        """
         raise self._not_handled(FromServer.LOGGING_MESSAGE)
 
     def on_resource_updated(
         self, ctx: ClientContext, params: t.ResourceUpdatedNotificationParams
     ) -> HandlerResult[None]:
-        """Server tells that a resource which the client watches has changed."""
+        """Server tells that a resource which the client watches has changed.
+
+        https://modelcontextprotocol.io/specification/2025-11-25/schema#resourceupdatednotification
+        """
         raise self._not_handled(FromServer.RESOURCE_UPDATED)
 
     def on_resource_list_changed(self, ctx: ClientContext, params: t.NotificationParams) -> HandlerResult[None]:
-        """Server tells that its list of resources has changed."""
+        """Server tells that its list of resources has changed.
+
+        https://modelcontextprotocol.io/specification/2025-11-25/schema#resourcelistchangednotification
+        """
         raise self._not_handled(FromServer.RESOURCE_LIST_CHANGED)
 
     def on_tool_list_changed(self, ctx: ClientContext, params: t.NotificationParams) -> HandlerResult[None]:
-        """Server tells that its list of tools has changed."""
+        """Server tells that its list of tools has changed.
+
+        https://modelcontextprotocol.io/specification/2025-11-25/schema#toollistchangednotification
+        """
         raise self._not_handled(FromServer.TOOL_LIST_CHANGED)
 
     def on_prompt_list_changed(self, ctx: ClientContext, params: t.NotificationParams) -> HandlerResult[None]:
-        """Server tells that its list of prompts has changed."""
+        """Server tells that its list of prompts has changed.
+
+        https://modelcontextprotocol.io/specification/2025-11-25/schema#promptlistchangednotification
+        """
         raise self._not_handled(FromServer.PROMPT_LIST_CHANGED)
 
     def on_elicitation_complete(
         self, ctx: ClientContext, params: t.ElicitationCompleteNotificationParams
     ) -> HandlerResult[None]:
-        """Server tells that what the user had to do at a URL is done."""
+        """Server tells that what the user had to do at a URL is done.
+
+        https://modelcontextprotocol.io/specification/2025-11-25/schema#elicitationcompletenotification
+        """
         raise self._not_handled(FromServer.ELICITATION_COMPLETE)
 
     def on_task_status(self, ctx: ClientContext, params: t.TaskStatusNotificationParams) -> HandlerResult[None]:
-        """The side that runs a task tells that its status has changed."""
+        """The side that runs a task tells that its status has changed.
+
+        https://modelcontextprotocol.io/specification/2025-11-25/schema#taskstatusnotification
+        """
         raise self._not_handled(FromServer.TASK_STATUS)

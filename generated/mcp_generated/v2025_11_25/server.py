@@ -20,7 +20,10 @@ class Context(ServerContext):
     """What a handler of 2025-11-25 knows of its request, and what it may ask and tell the client."""
 
     async def ping(self, *, options: RequestOptions | None = None) -> t.EmptyResult:
-        """Either side asks whether the other still answers."""
+        """Either side asks whether the other still answers.
+
+        https://modelcontextprotocol.io/specification/2025-11-25/schema#pingrequest
+        """
         return await self._send_request(FromServer.PING, {}, options)
 
     async def create_message(
@@ -28,7 +31,7 @@ class Context(ServerContext):
         *,
         messages: list[t.SamplingMessage],
         max_tokens: int,
-        model_preferences_: t.ModelPreferences | None = None,
+        model_preferences: t.ModelPreferences | None = None,
         system_prompt: str | None = None,
         include_context: Literal["none", "thisServer", "allServers"] | None = None,
         temperature: int | float | None = None,
@@ -38,13 +41,16 @@ class Context(ServerContext):
         tool_choice: t.ToolChoice | None = None,
         options: RequestOptions | None = None,
     ) -> t.CreateMessageResult:
-        """Server asks for a message written by the client's model."""
+        """Server asks for a message written by the client's model.
+
+        https://modelcontextprotocol.io/specification/2025-11-25/schema#createmessagerequest
+        """
         return await self._send_request(
             FromServer.CREATE_MESSAGE,
             {
                 "messages": messages,
                 "maxTokens": max_tokens,
-                "modelPreferences": model_preferences_,
+                "modelPreferences": model_preferences,
                 "systemPrompt": system_prompt,
                 "includeContext": include_context,
                 "temperature": temperature,
@@ -64,7 +70,7 @@ class Context(ServerContext):
         messages: list[t.SamplingMessage],
         max_tokens: int,
         task: t.TaskMetadata,
-        model_preferences_: t.ModelPreferences | None = None,
+        model_preferences: t.ModelPreferences | None = None,
         system_prompt: str | None = None,
         include_context: Literal["none", "thisServer", "allServers"] | None = None,
         temperature: int | float | None = None,
@@ -74,7 +80,11 @@ class Context(ServerContext):
         tool_choice: t.ToolChoice | None = None,
         options: RequestOptions | None = None,
     ) -> t.CreateTaskResult:
-        """Server asks for a message written by the client's model. Answered by a `CreateTaskResult` first."""
+        """Server asks for a message written by the client's model. Run it as a task, and return its
+        `CreateTaskResult`.
+
+        https://modelcontextprotocol.io/specification/2025-11-25/schema#createmessagerequest
+        """
         return await self._send_request_for(
             t.CreateTaskResult,
             FromServer.CREATE_MESSAGE,
@@ -82,7 +92,7 @@ class Context(ServerContext):
                 "messages": messages,
                 "maxTokens": max_tokens,
                 "task": task,
-                "modelPreferences": model_preferences_,
+                "modelPreferences": model_preferences,
                 "systemPrompt": system_prompt,
                 "includeContext": include_context,
                 "temperature": temperature,
@@ -95,59 +105,95 @@ class Context(ServerContext):
         )
 
     async def list_roots(self, *, options: RequestOptions | None = None) -> t.ListRootsResult:
-        """Server asks which directories and files it is meant to work on."""
+        """Server asks which directories and files it is meant to work on.
+
+        https://modelcontextprotocol.io/specification/2025-11-25/schema#listrootsrequest
+        """
         return await self._send_request(FromServer.LIST_ROOTS, {}, options)
 
     async def elicit(self, params: t.ElicitRequestParams, *, options: RequestOptions | None = None) -> t.ElicitResult:
-        """Server asks the user for input, by way of the client."""
+        """Server asks the user for input, by way of the client.
+
+        https://modelcontextprotocol.io/specification/2025-11-25/schema#elicitrequest
+        """
         return await self._send_request(FromServer.ELICIT, params, options)
 
     async def elicit_as_task(
         self, params: t.ElicitRequestParams, *, options: RequestOptions | None = None
     ) -> t.CreateTaskResult:
-        """Server asks the user for input, by way of the client. Answered by a `CreateTaskResult` first."""
+        """Server asks the user for input, by way of the client. Run it as a task, and return its `CreateTaskResult`.
+
+        https://modelcontextprotocol.io/specification/2025-11-25/schema#elicitrequest
+        """
         return await self._send_request_for(t.CreateTaskResult, FromServer.ELICIT, params, options)
 
     async def get_task(self, *, task_id: str, options: RequestOptions | None = None) -> t.GetTaskResult:
-        """The requestor asks how far a task is."""
+        """The requestor asks how far a task is.
+
+        https://modelcontextprotocol.io/specification/2025-11-25/schema#gettaskrequest
+        """
         return await self._send_request(FromServer.GET_TASK, {"taskId": task_id}, options)
 
     async def get_task_payload(self, *, task_id: str, options: RequestOptions | None = None) -> t.GetTaskPayloadResult:
-        """The requestor asks for what a task gave; the response comes once the task has ended."""
+        """The requestor asks for what a task gave; the response comes once the task has ended.
+
+        https://modelcontextprotocol.io/specification/2025-11-25/schema#gettaskpayloadrequest
+        """
         return await self._send_request(FromServer.GET_TASK_PAYLOAD, {"taskId": task_id}, options)
 
     async def list_tasks(
         self, *, cursor: t.Cursor | None = None, options: RequestOptions | None = None
     ) -> t.ListTasksResult:
-        """The requestor asks for one page of its tasks."""
+        """The requestor asks for one page of its tasks.
+
+        https://modelcontextprotocol.io/specification/2025-11-25/schema#listtasksrequest
+        """
         return await self._send_request(FromServer.LIST_TASKS, {"cursor": cursor}, options)
 
     def iter_tasks(self, *, options: RequestOptions | None = None) -> AsyncIterator[t.Task]:
-        """Every item of `list_tasks`, page after page."""
+        """Iterate over all tasks, with a `tasks/list` request for each page."""
         return self._paginate(FromServer.LIST_TASKS, {}, "tasks", options)
 
     async def cancel_task(self, *, task_id: str, options: RequestOptions | None = None) -> t.CancelTaskResult:
-        """The requestor asks to stop a task."""
+        """The requestor asks to stop a task.
+
+        https://modelcontextprotocol.io/specification/2025-11-25/schema#canceltaskrequest
+        """
         return await self._send_request(FromServer.CANCEL_TASK, {"taskId": task_id}, options)
 
     async def notify_resource_updated(self, *, uri: str, options: RequestOptions | None = None) -> None:
-        """Server tells that a resource which the client watches has changed."""
+        """Server tells that a resource which the client watches has changed.
+
+        https://modelcontextprotocol.io/specification/2025-11-25/schema#resourceupdatednotification
+        """
         await self._send_notification(FromServer.RESOURCE_UPDATED, {"uri": uri}, options)
 
     async def notify_resource_list_changed(self, *, options: RequestOptions | None = None) -> None:
-        """Server tells that its list of resources has changed."""
+        """Server tells that its list of resources has changed.
+
+        https://modelcontextprotocol.io/specification/2025-11-25/schema#resourcelistchangednotification
+        """
         await self._send_notification(FromServer.RESOURCE_LIST_CHANGED, {}, options)
 
     async def notify_tool_list_changed(self, *, options: RequestOptions | None = None) -> None:
-        """Server tells that its list of tools has changed."""
+        """Server tells that its list of tools has changed.
+
+        https://modelcontextprotocol.io/specification/2025-11-25/schema#toollistchangednotification
+        """
         await self._send_notification(FromServer.TOOL_LIST_CHANGED, {}, options)
 
     async def notify_prompt_list_changed(self, *, options: RequestOptions | None = None) -> None:
-        """Server tells that its list of prompts has changed."""
+        """Server tells that its list of prompts has changed.
+
+        https://modelcontextprotocol.io/specification/2025-11-25/schema#promptlistchangednotification
+        """
         await self._send_notification(FromServer.PROMPT_LIST_CHANGED, {}, options)
 
     async def notify_elicitation_complete(self, *, elicitation_id: str, options: RequestOptions | None = None) -> None:
-        """Server tells that what the user had to do at a URL is done."""
+        """Server tells that what the user had to do at a URL is done.
+
+        https://modelcontextprotocol.io/specification/2025-11-25/schema#elicitationcompletenotification
+        """
         await self._send_notification(FromServer.ELICITATION_COMPLETE, {"elicitationId": elicitation_id}, options)
 
     async def notify_task_status(
@@ -162,7 +208,10 @@ class Context(ServerContext):
         poll_interval: int | None = None,
         options: RequestOptions | None = None,
     ) -> None:
-        """The side that runs a task tells that its status has changed."""
+        """The side that runs a task tells that its status has changed.
+
+        https://modelcontextprotocol.io/specification/2025-11-25/schema#taskstatusnotification
+        """
         await self._send_notification(
             FromServer.TASK_STATUS,
             {
@@ -185,91 +234,154 @@ class Server(BaseServer):
     context: ClassVar[type[ServerContext]] = Context
 
     def complete(self, ctx: Context, params: t.CompleteRequestParams) -> HandlerResult[t.CompleteResult]:
-        """Client asks how what the user has typed for an argument could go on."""
+        """Client asks how what the user has typed for an argument could go on.
+
+        https://modelcontextprotocol.io/specification/2025-11-25/schema#completerequest
+        """
         raise self._not_handled(FromClient.COMPLETE)
 
     def set_level(self, ctx: Context, params: t.SetLevelRequestParams) -> HandlerResult[t.EmptyResult]:
-        """Client says from which level on it wants log messages."""
+        """Client says from which level on it wants log messages.
+
+        https://modelcontextprotocol.io/specification/2025-11-25/schema#setlevelrequest
+        """
         raise self._not_handled(FromClient.SET_LEVEL)
 
     def get_prompt(self, ctx: Context, params: t.GetPromptRequestParams) -> HandlerResult[t.GetPromptResult]:
-        """Client asks for a prompt with its arguments filled in."""
+        """Client asks for a prompt with its arguments filled in.
+
+        https://modelcontextprotocol.io/specification/2025-11-25/schema#getpromptrequest
+        """
         raise self._not_handled(FromClient.GET_PROMPT)
 
     def list_prompts(self, ctx: Context, params: t.PaginatedRequestParams) -> HandlerResult[t.ListPromptsResult]:
-        """Client asks for one page of the prompts."""
+        """Client asks for one page of the prompts.
+
+        https://modelcontextprotocol.io/specification/2025-11-25/schema#listpromptsrequest
+        """
         raise self._not_handled(FromClient.LIST_PROMPTS)
 
     def list_resources(self, ctx: Context, params: t.PaginatedRequestParams) -> HandlerResult[t.ListResourcesResult]:
-        """Client asks for one page of the resources."""
+        """Client asks for one page of the resources.
+
+        https://modelcontextprotocol.io/specification/2025-11-25/schema#listresourcesrequest
+        """
         raise self._not_handled(FromClient.LIST_RESOURCES)
 
     def list_resource_templates(
         self, ctx: Context, params: t.PaginatedRequestParams
     ) -> HandlerResult[t.ListResourceTemplatesResult]:
-        """Client asks for one page of the resource templates."""
+        """Client asks for one page of the resource templates.
+
+        https://modelcontextprotocol.io/specification/2025-11-25/schema#listresourcetemplatesrequest
+        """
         raise self._not_handled(FromClient.LIST_RESOURCE_TEMPLATES)
 
     def read_resource(self, ctx: Context, params: t.ReadResourceRequestParams) -> HandlerResult[t.ReadResourceResult]:
-        """Client asks for what is in a resource."""
+        """Client asks for what is in a resource.
+
+        https://modelcontextprotocol.io/specification/2025-11-25/schema#readresourcerequest
+        """
         raise self._not_handled(FromClient.READ_RESOURCE)
 
     def subscribe(self, ctx: Context, params: t.SubscribeRequestParams) -> HandlerResult[t.EmptyResult]:
-        """Client asks to be told whenever a resource changes."""
+        """Client asks to be told whenever a resource changes.
+
+        https://modelcontextprotocol.io/specification/2025-11-25/schema#subscriberequest
+        """
         raise self._not_handled(FromClient.SUBSCRIBE)
 
     def unsubscribe(self, ctx: Context, params: t.UnsubscribeRequestParams) -> HandlerResult[t.EmptyResult]:
-        """Client no longer wants to be told when a resource changes."""
+        """Client no longer wants to be told when a resource changes.
+
+        https://modelcontextprotocol.io/specification/2025-11-25/schema#unsubscriberequest
+        """
         raise self._not_handled(FromClient.UNSUBSCRIBE)
 
     def call_tool(
         self, ctx: Context, params: t.CallToolRequestParams
     ) -> HandlerResult[t.CallToolResult | t.CreateTaskResult]:
-        """Client asks the server to run a tool."""
+        """Client asks the server to run a tool.
+
+        https://modelcontextprotocol.io/specification/2025-11-25/schema#calltoolrequest
+        """
         raise self._not_handled(FromClient.CALL_TOOL)
 
     def list_tools(self, ctx: Context, params: t.PaginatedRequestParams) -> HandlerResult[t.ListToolsResult]:
-        """Client asks for one page of the tools."""
+        """Client asks for one page of the tools.
+
+        https://modelcontextprotocol.io/specification/2025-11-25/schema#listtoolsrequest
+        """
         raise self._not_handled(FromClient.LIST_TOOLS)
 
     def get_task(self, ctx: Context, params: t.GetTaskRequestParams) -> HandlerResult[t.GetTaskResult]:
-        """The requestor asks how far a task is."""
+        """The requestor asks how far a task is.
+
+        https://modelcontextprotocol.io/specification/2025-11-25/schema#gettaskrequest
+        """
         raise self._not_handled(FromClient.GET_TASK)
 
     def get_task_payload(
         self, ctx: Context, params: t.GetTaskPayloadRequestParams
     ) -> HandlerResult[t.GetTaskPayloadResult]:
-        """The requestor asks for what a task gave; the response comes once the task has ended."""
+        """The requestor asks for what a task gave; the response comes once the task has ended.
+
+        https://modelcontextprotocol.io/specification/2025-11-25/schema#gettaskpayloadrequest
+        """
         raise self._not_handled(FromClient.GET_TASK_PAYLOAD)
 
     def list_tasks(self, ctx: Context, params: t.PaginatedRequestParams) -> HandlerResult[t.ListTasksResult]:
-        """The requestor asks for one page of its tasks."""
+        """The requestor asks for one page of its tasks.
+
+        https://modelcontextprotocol.io/specification/2025-11-25/schema#listtasksrequest
+        """
         raise self._not_handled(FromClient.LIST_TASKS)
 
     def cancel_task(self, ctx: Context, params: t.CancelTaskRequestParams) -> HandlerResult[t.CancelTaskResult]:
-        """The requestor asks to stop a task."""
+        """The requestor asks to stop a task.
+
+        https://modelcontextprotocol.io/specification/2025-11-25/schema#canceltaskrequest
+        """
         raise self._not_handled(FromClient.CANCEL_TASK)
 
     def on_roots_list_changed(self, ctx: Context, params: t.NotificationParams) -> HandlerResult[None]:
-        """Client tells that its list of roots has changed; the server may then ask for it again."""
+        """Client tells that its list of roots has changed; the server may then ask for it again.
+
+        https://modelcontextprotocol.io/specification/2025-11-25/schema#rootslistchangednotification
+        """
         raise self._not_handled(FromClient.ROOTS_LIST_CHANGED)
 
     def on_task_status(self, ctx: Context, params: t.TaskStatusNotificationParams) -> HandlerResult[None]:
-        """The side that runs a task tells that its status has changed."""
+        """The side that runs a task tells that its status has changed.
+
+        https://modelcontextprotocol.io/specification/2025-11-25/schema#taskstatusnotification
+        """
         raise self._not_handled(FromClient.TASK_STATUS)
 
     async def notify_resource_updated(self, *, uri: str, options: RequestOptions | None = None) -> None:
-        """Server tells that a resource which the client watches has changed."""
+        """Server tells that a resource which the client watches has changed.
+
+        https://modelcontextprotocol.io/specification/2025-11-25/schema#resourceupdatednotification
+        """
         await self._announce(FromServer.RESOURCE_UPDATED, {"uri": uri}, options)
 
     async def notify_resource_list_changed(self, *, options: RequestOptions | None = None) -> None:
-        """Server tells that its list of resources has changed."""
+        """Server tells that its list of resources has changed.
+
+        https://modelcontextprotocol.io/specification/2025-11-25/schema#resourcelistchangednotification
+        """
         await self._announce(FromServer.RESOURCE_LIST_CHANGED, {}, options)
 
     async def notify_tool_list_changed(self, *, options: RequestOptions | None = None) -> None:
-        """Server tells that its list of tools has changed."""
+        """Server tells that its list of tools has changed.
+
+        https://modelcontextprotocol.io/specification/2025-11-25/schema#toollistchangednotification
+        """
         await self._announce(FromServer.TOOL_LIST_CHANGED, {}, options)
 
     async def notify_prompt_list_changed(self, *, options: RequestOptions | None = None) -> None:
-        """Server tells that its list of prompts has changed."""
+        """Server tells that its list of prompts has changed.
+
+        https://modelcontextprotocol.io/specification/2025-11-25/schema#promptlistchangednotification
+        """
         await self._announce(FromServer.PROMPT_LIST_CHANGED, {}, options)

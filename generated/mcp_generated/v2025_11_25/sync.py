@@ -19,7 +19,10 @@ class SyncClient(BaseSyncClient[Client]):
     client_class: ClassVar[type[Client]] = Client
 
     def ping(self, *, options: RequestOptions | None = None) -> t.EmptyResult:
-        """Either side asks whether the other still answers."""
+        """Either side asks whether the other still answers.
+
+        https://modelcontextprotocol.io/specification/2025-11-25/schema#pingrequest
+        """
         return self._run(self.client.ping(options=options))
 
     def complete(
@@ -30,65 +33,95 @@ class SyncClient(BaseSyncClient[Client]):
         context: t.CompletionContext | None = None,
         options: RequestOptions | None = None,
     ) -> t.CompleteResult:
-        """Client asks how what the user has typed for an argument could go on."""
+        """Client asks how what the user has typed for an argument could go on.
+
+        https://modelcontextprotocol.io/specification/2025-11-25/schema#completerequest
+        """
         return self._run(self.client.complete(ref=ref, argument=argument, context=context, options=options))
 
     def set_level(self, *, level: t.LoggingLevel, options: RequestOptions | None = None) -> t.EmptyResult:
-        """Client says from which level on it wants log messages."""
+        """Client says from which level on it wants log messages.
+
+        https://modelcontextprotocol.io/specification/2025-11-25/schema#setlevelrequest
+        """
         return self._run(self.client.set_level(level=level, options=options))
 
     def get_prompt(
         self, *, name: str, arguments: dict[str, str] | None = None, options: RequestOptions | None = None
     ) -> t.GetPromptResult:
-        """Client asks for a prompt with its arguments filled in."""
+        """Client asks for a prompt with its arguments filled in.
+
+        https://modelcontextprotocol.io/specification/2025-11-25/schema#getpromptrequest
+        """
         return self._run(self.client.get_prompt(name=name, arguments=arguments, options=options))
 
     def list_prompts(
         self, *, cursor: t.Cursor | None = None, options: RequestOptions | None = None
     ) -> t.ListPromptsResult:
-        """Client asks for one page of the prompts."""
+        """Client asks for one page of the prompts.
+
+        https://modelcontextprotocol.io/specification/2025-11-25/schema#listpromptsrequest
+        """
         return self._run(self.client.list_prompts(cursor=cursor, options=options))
 
     def iter_prompts(self, *, options: RequestOptions | None = None) -> Iterator[t.Prompt]:
-        """Every item of `list_prompts`, page after page."""
+        """Iterate over all prompts, with a `prompts/list` request for each page."""
         return self._iterate(self.client.iter_prompts(options=options))
 
     def list_resources(
         self, *, cursor: t.Cursor | None = None, options: RequestOptions | None = None
     ) -> t.ListResourcesResult:
-        """Client asks for one page of the resources."""
+        """Client asks for one page of the resources.
+
+        https://modelcontextprotocol.io/specification/2025-11-25/schema#listresourcesrequest
+        """
         return self._run(self.client.list_resources(cursor=cursor, options=options))
 
     def iter_resources(self, *, options: RequestOptions | None = None) -> Iterator[t.Resource]:
-        """Every item of `list_resources`, page after page."""
+        """Iterate over all resources, with a `resources/list` request for each page."""
         return self._iterate(self.client.iter_resources(options=options))
 
     def list_resource_templates(
         self, *, cursor: t.Cursor | None = None, options: RequestOptions | None = None
     ) -> t.ListResourceTemplatesResult:
-        """Client asks for one page of the resource templates."""
+        """Client asks for one page of the resource templates.
+
+        https://modelcontextprotocol.io/specification/2025-11-25/schema#listresourcetemplatesrequest
+        """
         return self._run(self.client.list_resource_templates(cursor=cursor, options=options))
 
     def iter_resource_templates(self, *, options: RequestOptions | None = None) -> Iterator[t.ResourceTemplate]:
-        """Every item of `list_resource_templates`, page after page."""
+        """Iterate over all resource templates, with a `resources/templates/list` request for each page."""
         return self._iterate(self.client.iter_resource_templates(options=options))
 
     def read_resource(self, *, uri: str, options: RequestOptions | None = None) -> t.ReadResourceResult:
-        """Client asks for what is in a resource."""
+        """Client asks for what is in a resource.
+
+        https://modelcontextprotocol.io/specification/2025-11-25/schema#readresourcerequest
+        """
         return self._run(self.client.read_resource(uri=uri, options=options))
 
     def subscribe(self, *, uri: str, options: RequestOptions | None = None) -> t.EmptyResult:
-        """Client asks to be told whenever a resource changes."""
+        """Client asks to be told whenever a resource changes.
+
+        https://modelcontextprotocol.io/specification/2025-11-25/schema#subscriberequest
+        """
         return self._run(self.client.subscribe(uri=uri, options=options))
 
     def unsubscribe(self, *, uri: str, options: RequestOptions | None = None) -> t.EmptyResult:
-        """Client no longer wants to be told when a resource changes."""
+        """Client no longer wants to be told when a resource changes.
+
+        https://modelcontextprotocol.io/specification/2025-11-25/schema#unsubscriberequest
+        """
         return self._run(self.client.unsubscribe(uri=uri, options=options))
 
     def call_tool(
         self, *, name: str, arguments: dict[str, Any] | None = None, options: RequestOptions | None = None
     ) -> t.CallToolResult:
-        """Client asks the server to run a tool."""
+        """Client asks the server to run a tool.
+
+        https://modelcontextprotocol.io/specification/2025-11-25/schema#calltoolrequest
+        """
         return self._run(self.client.call_tool(name=name, arguments=arguments, options=options))
 
     def call_tool_as_task(
@@ -99,39 +132,60 @@ class SyncClient(BaseSyncClient[Client]):
         arguments: dict[str, Any] | None = None,
         options: RequestOptions | None = None,
     ) -> t.CreateTaskResult:
-        """Client asks the server to run a tool. Answered by a `CreateTaskResult` first."""
+        """Client asks the server to run a tool. Run it as a task, and return its `CreateTaskResult`.
+
+        https://modelcontextprotocol.io/specification/2025-11-25/schema#calltoolrequest
+        """
         return self._run(self.client.call_tool_as_task(name=name, task=task, arguments=arguments, options=options))
 
     def list_tools(self, *, cursor: t.Cursor | None = None, options: RequestOptions | None = None) -> t.ListToolsResult:
-        """Client asks for one page of the tools."""
+        """Client asks for one page of the tools.
+
+        https://modelcontextprotocol.io/specification/2025-11-25/schema#listtoolsrequest
+        """
         return self._run(self.client.list_tools(cursor=cursor, options=options))
 
     def iter_tools(self, *, options: RequestOptions | None = None) -> Iterator[t.Tool]:
-        """Every item of `list_tools`, page after page."""
+        """Iterate over all tools, with a `tools/list` request for each page."""
         return self._iterate(self.client.iter_tools(options=options))
 
     def get_task(self, *, task_id: str, options: RequestOptions | None = None) -> t.GetTaskResult:
-        """The requestor asks how far a task is."""
+        """The requestor asks how far a task is.
+
+        https://modelcontextprotocol.io/specification/2025-11-25/schema#gettaskrequest
+        """
         return self._run(self.client.get_task(task_id=task_id, options=options))
 
     def get_task_payload(self, *, task_id: str, options: RequestOptions | None = None) -> t.GetTaskPayloadResult:
-        """The requestor asks for what a task gave; the response comes once the task has ended."""
+        """The requestor asks for what a task gave; the response comes once the task has ended.
+
+        https://modelcontextprotocol.io/specification/2025-11-25/schema#gettaskpayloadrequest
+        """
         return self._run(self.client.get_task_payload(task_id=task_id, options=options))
 
     def list_tasks(self, *, cursor: t.Cursor | None = None, options: RequestOptions | None = None) -> t.ListTasksResult:
-        """The requestor asks for one page of its tasks."""
+        """The requestor asks for one page of its tasks.
+
+        https://modelcontextprotocol.io/specification/2025-11-25/schema#listtasksrequest
+        """
         return self._run(self.client.list_tasks(cursor=cursor, options=options))
 
     def iter_tasks(self, *, options: RequestOptions | None = None) -> Iterator[t.Task]:
-        """Every item of `list_tasks`, page after page."""
+        """Iterate over all tasks, with a `tasks/list` request for each page."""
         return self._iterate(self.client.iter_tasks(options=options))
 
     def cancel_task(self, *, task_id: str, options: RequestOptions | None = None) -> t.CancelTaskResult:
-        """The requestor asks to stop a task."""
+        """The requestor asks to stop a task.
+
+        https://modelcontextprotocol.io/specification/2025-11-25/schema#canceltaskrequest
+        """
         return self._run(self.client.cancel_task(task_id=task_id, options=options))
 
     def notify_roots_list_changed(self, *, options: RequestOptions | None = None) -> None:
-        """Client tells that its list of roots has changed; the server may then ask for it again."""
+        """Client tells that its list of roots has changed; the server may then ask for it again.
+
+        https://modelcontextprotocol.io/specification/2025-11-25/schema#rootslistchangednotification
+        """
         return self._run(self.client.notify_roots_list_changed(options=options))
 
     def notify_task_status(
@@ -146,7 +200,10 @@ class SyncClient(BaseSyncClient[Client]):
         poll_interval: int | None = None,
         options: RequestOptions | None = None,
     ) -> None:
-        """The side that runs a task tells that its status has changed."""
+        """The side that runs a task tells that its status has changed.
+
+        https://modelcontextprotocol.io/specification/2025-11-25/schema#taskstatusnotification
+        """
         return self._run(
             self.client.notify_task_status(
                 task_id=task_id,

@@ -9,12 +9,20 @@ from mcp_runtime.protocol.models import MISSING, Int, Number, Opt, WireModel, co
 from pydantic import Field
 from typing_extensions import TypeAliasType
 
+# ---- Common Types ----
+
 ProgressToken = TypeAliasType("ProgressToken", str | Int)
-"""Names a request in the notifications about its progress."""
+"""Names a request in the notifications about its progress.
+
+https://modelcontextprotocol.io/specification/2025-11-25/schema#progresstoken
+"""
 
 
 Cursor = TypeAliasType("Cursor", str)
-"""Marks a place in a list; only the side that made it can read it."""
+"""Marks a place in a list; only the side that made it can read it.
+
+https://modelcontextprotocol.io/specification/2025-11-25/schema#cursor
+"""
 
 
 class RequestMetaObject(WireModel):
@@ -29,6 +37,13 @@ class RequestParams(WireModel):
 
     meta: Annotated[Opt[RequestMetaObject], Field(alias="_meta")] = None
     """Metadata of the request, such as the token that asks for progress notifications."""
+
+
+class TaskAugmentedRequestParams(RequestParams):
+    """What the params of requests that can be run as tasks have in common."""
+
+    task: Opt["TaskMetadata"] = None
+    """Asks for the request to be run as a task, and says how."""
 
 
 class Request(WireModel):
@@ -53,14 +68,20 @@ class Notification(WireModel):
 
 
 class Result(WireModel):
-    """What every result has in common."""
+    """What every result has in common.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#result
+    """
 
     meta: Annotated[Opt[dict[str, Any]], Field(alias="_meta")] = None
     """Metadata from either side beside the content; the specification reserves some of the keys."""
 
 
 class Error(WireModel):
-    """What went wrong, as JSON-RPC describes it."""
+    """What went wrong, as JSON-RPC describes it.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#error
+    """
 
     code: Int
     """Number for the kind of error; negative where JSON-RPC or MCP defines it."""
@@ -71,11 +92,107 @@ class Error(WireModel):
 
 
 RequestId = TypeAliasType("RequestId", str | Int)
-"""Ties a response to its request; no two open requests of a side have the same."""
+"""Ties a response to its request; no two open requests of a side have the same.
+
+https://modelcontextprotocol.io/specification/2025-11-25/schema#requestid
+"""
+
+
+class URLElicitationRequiredErrorObjectData(WireModel):
+    """What the user has to do before the request can succeed."""
+
+    elicitations: list["ElicitRequestURLParams"]
+    """The elicitations that the user has to go through."""
+
+
+class URLElicitationRequiredErrorObject(WireModel):
+    """Says that the user has to visit a URL first; code -32042."""
+
+    code: Literal[-32042] = const(-32042)
+    """Number for the kind of error; negative where JSON-RPC or MCP defines it."""
+    message: str
+    """What went wrong, in one short sentence."""
+    data: URLElicitationRequiredErrorObjectData
+    """What the user has to do first."""
+
+
+class URLElicitationRequiredError(WireModel):
+    """The response to a request for which the user has to visit a URL first."""
+
+    jsonrpc: Literal["2.0"] = const("2.0")
+    id: Opt[RequestId] = None
+    """The request that failed; absent if its id could not be read."""
+    error: URLElicitationRequiredErrorObject
+    """What went wrong."""
+
+
+EmptyResult: TypeAlias = Result
+"""Says that the request succeeded, and nothing else.
+
+https://modelcontextprotocol.io/specification/2025-11-25/schema#emptyresult
+"""
+
+
+class Icon(WireModel):
+    """An image to show next to a name, with what it is suited for.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#icon
+    """
+
+    src: str
+    """Where the image is: on the web (HTTP or HTTPS), or in the URI itself (`data:`, in base64)."""
+    mime_type: Annotated[Opt[str], Field(alias="mimeType")] = None
+    """MIME type of the image, for when the one from `src` is missing or too general."""
+    sizes: Opt[list[str]] = None
+    """Pixel sizes it is suited for, such as `48x48`, or `any` if it scales; all sizes if absent."""
+    theme: Opt[Literal["light", "dark"]] = None
+    """Whether the background that it is drawn for is `light` or `dark`; any if absent."""
+
+
+Role = TypeAliasType("Role", Literal["user", "assistant"])
+"""Who speaks: the user or the assistant.
+
+https://modelcontextprotocol.io/specification/2025-11-25/schema#role
+"""
+
+
+LoggingLevel = TypeAliasType(
+    "LoggingLevel", Literal["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"]
+)
+"""How severe a log message is, from `debug` up to `emergency`, as in syslog.
+
+https://modelcontextprotocol.io/specification/2025-11-25/schema#logginglevel
+"""
+
+
+class Annotations(WireModel):
+    """Hints for the client on whom the data is for and how much it matters.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#annotations
+    """
+
+    audience: Opt[list[Role]] = None
+    """Whom the data is meant for; both roles may be named."""
+    priority: Annotated[Opt[Number], Field(ge=0, le=1)] = None
+    """How much the data matters, from 0 (can be left out) to 1 (needed)."""
+    last_modified: Annotated[Opt[str], Field(alias="lastModified")] = None
+    """When the data last changed, in ISO 8601."""
+
+
+# ---- JSON-RPC ----
+
+JSONRPCMessage = TypeAliasType("JSONRPCMessage", "JSONRPCRequest | JSONRPCNotification | JSONRPCResponse")
+"""Whatever one side can send the other in one piece.
+
+https://modelcontextprotocol.io/specification/2025-11-25/schema#jsonrpcmessage
+"""
 
 
 class JSONRPCRequest(Request):
-    """Asks the other side for something; a response with the same id is sent back."""
+    """Asks the other side for something; a response with the same id is sent back.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#jsonrpcrequest
+    """
 
     jsonrpc: Literal["2.0"] = const("2.0")
     id: RequestId
@@ -83,13 +200,19 @@ class JSONRPCRequest(Request):
 
 
 class JSONRPCNotification(Notification):
-    """Tells the other side something; nothing is sent back."""
+    """Tells the other side something; nothing is sent back.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#jsonrpcnotification
+    """
 
     jsonrpc: Literal["2.0"] = const("2.0")
 
 
 class JSONRPCResultResponse(WireModel):
-    """The response to a request that succeeded."""
+    """The response to a request that succeeded.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#jsonrpcresultresponse
+    """
 
     jsonrpc: Literal["2.0"] = const("2.0")
     id: RequestId
@@ -99,7 +222,10 @@ class JSONRPCResultResponse(WireModel):
 
 
 class JSONRPCErrorResponse(WireModel):
-    """The response to a request that failed."""
+    """The response to a request that failed.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#jsonrpcerrorresponse
+    """
 
     jsonrpc: Literal["2.0"] = const("2.0")
     id: Opt[RequestId] = None
@@ -109,11 +235,20 @@ class JSONRPCErrorResponse(WireModel):
 
 
 JSONRPCResponse = TypeAliasType("JSONRPCResponse", JSONRPCResultResponse | JSONRPCErrorResponse)
-"""Answers the request that has the same id."""
+"""Answers the request that has the same id.
+
+https://modelcontextprotocol.io/specification/2025-11-25/schema#jsonrpcresponse
+"""
+
+
+# ---- notifications/cancelled ----
 
 
 class CancelledNotificationParams(NotificationParams):
-    """Which request is given up, and why."""
+    """Which request is given up, and why.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#cancellednotificationparams
+    """
 
     request_id: Annotated[Opt[RequestId], Field(alias="requestId")] = None
     """The id that the request was sent with."""
@@ -122,19 +257,60 @@ class CancelledNotificationParams(NotificationParams):
 
 
 class CancelledNotification(WireModel):
-    """The sender tells that a request is given up and its result no longer wanted."""
+    """The sender tells that a request is given up and its result no longer wanted.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#cancellednotification
+    """
 
     method: Literal["notifications/cancelled"] = const("notifications/cancelled")
     params: CancelledNotificationParams
     jsonrpc: Literal["2.0"] = const("2.0")
 
 
-class InitializedNotification(WireModel):
-    """Client tells that it has the server's answer and that the session can begin."""
+# ---- initialize ----
 
-    method: Literal["notifications/initialized"] = const("notifications/initialized")
-    params: Opt[NotificationParams] = None
+
+class InitializeRequestParams(RequestParams):
+    """Which revision the client wants, what it can do and which program it is.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#initializerequestparams
+    """
+
+    protocol_version: Annotated[str, Field(alias="protocolVersion")]
+    """The revision that the client wants, the latest it supports."""
+    capabilities: "ClientCapabilities"
+    """What the client can do for the server."""
+    client_info: Annotated["Implementation", Field(alias="clientInfo")]
+    """The client program."""
+
+
+class InitializeRequest(WireModel):
+    """Client opens the session and says which revision it wants and what it can do.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#initializerequest
+    """
+
+    method: Literal["initialize"] = const("initialize")
+    params: InitializeRequestParams
     jsonrpc: Literal["2.0"] = const("2.0")
+    id: RequestId
+    """Chosen by the side that asks, repeated by the side that responds."""
+
+
+class InitializeResult(Result):
+    """Which revision the server has settled on, what it can do and which program it is.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#initializeresult
+    """
+
+    protocol_version: Annotated[str, Field(alias="protocolVersion")]
+    """The revision to use from now on; a client that does not support it disconnects."""
+    capabilities: "ServerCapabilities"
+    """What the server offers."""
+    server_info: Annotated["Implementation", Field(alias="serverInfo")]
+    """The server program."""
+    instructions: Opt[str] = None
+    """How to make good use of the server, in words that a client may give to the model."""
 
 
 class ClientCapabilitiesRoots(WireModel):
@@ -197,7 +373,10 @@ class ClientCapabilitiesTasks(WireModel):
 
 
 class ClientCapabilities(WireModel):
-    """What the client can do for a server; it may name features that the schema does not know."""
+    """What the client can do for a server; it may name features that the schema does not know.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#clientcapabilities
+    """
 
     experimental: Opt[dict[str, dict[str, Any]]] = None
     """Features outside the standard, by name."""
@@ -260,7 +439,10 @@ class ServerCapabilitiesTasks(WireModel):
 
 
 class ServerCapabilities(WireModel):
-    """What the server offers; it may name features that the schema does not know."""
+    """What the server offers; it may name features that the schema does not know.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#servercapabilities
+    """
 
     experimental: Opt[dict[str, dict[str, Any]]] = None
     """Features outside the standard, by name."""
@@ -276,19 +458,6 @@ class ServerCapabilities(WireModel):
     """Present if the server offers tools."""
     tasks: Opt[ServerCapabilitiesTasks] = None
     """Present if requests can be run as tasks."""
-
-
-class Icon(WireModel):
-    """An image to show next to a name, with what it is suited for."""
-
-    src: str
-    """Where the image is: on the web (HTTP or HTTPS), or in the URI itself (`data:`, in base64)."""
-    mime_type: Annotated[Opt[str], Field(alias="mimeType")] = None
-    """MIME type of the image, for when the one from `src` is missing or too general."""
-    sizes: Opt[list[str]] = None
-    """Pixel sizes it is suited for, such as `48x48`, or `any` if it scales; all sizes if absent."""
-    theme: Opt[Literal["light", "dark"]] = None
-    """Whether the background that it is drawn for is `light` or `dark`; any if absent."""
 
 
 class Icons(WireModel):
@@ -308,7 +477,10 @@ class BaseMetadata(WireModel):
 
 
 class Implementation(BaseMetadata, Icons):
-    """The program at one end of the connection: its name, version and how to present it."""
+    """The program at one end of the connection: its name, version and how to present it.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#implementation
+    """
 
     version: str
     description: Opt[str] = None
@@ -317,8 +489,28 @@ class Implementation(BaseMetadata, Icons):
     """The program's website."""
 
 
+# ---- notifications/initialized ----
+
+
+class InitializedNotification(WireModel):
+    """Client tells that it has the server's answer and that the session can begin.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#initializednotification
+    """
+
+    method: Literal["notifications/initialized"] = const("notifications/initialized")
+    params: Opt[NotificationParams] = None
+    jsonrpc: Literal["2.0"] = const("2.0")
+
+
+# ---- ping ----
+
+
 class PingRequest(WireModel):
-    """Either side asks whether the other still answers."""
+    """Either side asks whether the other still answers.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#pingrequest
+    """
 
     method: Literal["ping"] = const("ping")
     params: Opt[RequestParams] = None
@@ -327,8 +519,14 @@ class PingRequest(WireModel):
     """Chosen by the side that asks, repeated by the side that responds."""
 
 
+# ---- notifications/progress ----
+
+
 class ProgressNotificationParams(NotificationParams):
-    """How far the work on a request is."""
+    """How far the work on a request is.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#progressnotificationparams
+    """
 
     progress_token: Annotated[ProgressToken, Field(alias="progressToken")]
     """The token that came with the request."""
@@ -341,11 +539,17 @@ class ProgressNotificationParams(NotificationParams):
 
 
 class ProgressNotification(WireModel):
-    """The side that works on a request tells how far it is."""
+    """The side that works on a request tells how far it is.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#progressnotification
+    """
 
     method: Literal["notifications/progress"] = const("notifications/progress")
     params: ProgressNotificationParams
     jsonrpc: Literal["2.0"] = const("2.0")
+
+
+# ---- resources/list ----
 
 
 class PaginatedRequestParams(RequestParams):
@@ -373,7 +577,10 @@ class PaginatedResult(Result):
 
 
 class ListResourcesRequest(WireModel):
-    """Client asks for one page of the resources."""
+    """Client asks for one page of the resources.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#listresourcesrequest
+    """
 
     method: Literal["resources/list"] = const("resources/list")
     params: Opt[PaginatedRequestParams] = None
@@ -382,14 +589,81 @@ class ListResourcesRequest(WireModel):
     """Chosen by the side that asks, repeated by the side that responds."""
 
 
+class ListResourcesResult(PaginatedResult):
+    """One page of the resources that the server offers.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#listresourcesresult
+    """
+
+    resources: list["Resource"]
+    """The resources of this page."""
+
+
+class Resource(BaseMetadata, Icons):
+    """Data that the server lets clients read, such as a file.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#resource
+    """
+
+    uri: str
+    """URI of the resource; what it means is up to the server."""
+    description: Opt[str] = None
+    """Says what the resource holds; models may be shown it."""
+    mime_type: Annotated[Opt[str], Field(alias="mimeType")] = None
+    """MIME type of the content, if known."""
+    annotations: Opt[Annotations] = None
+    """Hints for the client on how to use or show it."""
+    size: Opt[Int] = None
+    """Number of bytes before any encoding, if known."""
+    meta: Annotated[Opt[dict[str, Any]], Field(alias="_meta")] = None
+    """Metadata from either side beside the content; the specification reserves some of the keys."""
+
+
+# ---- resources/templates/list ----
+
+
 class ListResourceTemplatesRequest(WireModel):
-    """Client asks for one page of the resource templates."""
+    """Client asks for one page of the resource templates.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#listresourcetemplatesrequest
+    """
 
     method: Literal["resources/templates/list"] = const("resources/templates/list")
     params: Opt[PaginatedRequestParams] = None
     jsonrpc: Literal["2.0"] = const("2.0")
     id: RequestId
     """Chosen by the side that asks, repeated by the side that responds."""
+
+
+class ListResourceTemplatesResult(PaginatedResult):
+    """One page of the resource templates that the server offers.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#listresourcetemplatesresult
+    """
+
+    resource_templates: Annotated[list["ResourceTemplate"], Field(alias="resourceTemplates")]
+    """The resource templates of this page."""
+
+
+class ResourceTemplate(BaseMetadata, Icons):
+    """A pattern for the URIs of resources that are not listed one by one.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#resourcetemplate
+    """
+
+    uri_template: Annotated[str, Field(alias="uriTemplate")]
+    """URIs of resources with gaps for variables, written as RFC 6570 says."""
+    description: Opt[str] = None
+    """Says what the resources of this pattern hold; models may be shown it."""
+    mime_type: Annotated[Opt[str], Field(alias="mimeType")] = None
+    """MIME type that all resources of this pattern have; absent if they differ."""
+    annotations: Opt[Annotations] = None
+    """Hints for the client on how to use or show it."""
+    meta: Annotated[Opt[dict[str, Any]], Field(alias="_meta")] = None
+    """Metadata from either side beside the content; the specification reserves some of the keys."""
+
+
+# ---- resources/read ----
 
 
 class ResourceRequestParams(RequestParams):
@@ -400,11 +674,17 @@ class ResourceRequestParams(RequestParams):
 
 
 class ReadResourceRequestParams(ResourceRequestParams):
-    """Which resource to read."""
+    """Which resource to read.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#readresourcerequestparams
+    """
 
 
 class ReadResourceRequest(WireModel):
-    """Client asks for what is in a resource."""
+    """Client asks for what is in a resource.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#readresourcerequest
+    """
 
     method: Literal["resources/read"] = const("resources/read")
     params: ReadResourceRequestParams
@@ -413,20 +693,45 @@ class ReadResourceRequest(WireModel):
     """Chosen by the side that asks, repeated by the side that responds."""
 
 
+class ReadResourceResult(Result):
+    """What is in a resource.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#readresourceresult
+    """
+
+    contents: list["TextResourceContents | BlobResourceContents"]
+    """The content, in several items if the resource has several parts."""
+
+
+# ---- notifications/resources/list_changed ----
+
+
 class ResourceListChangedNotification(WireModel):
-    """Server tells that its list of resources has changed."""
+    """Server tells that its list of resources has changed.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#resourcelistchangednotification
+    """
 
     method: Literal["notifications/resources/list_changed"] = const("notifications/resources/list_changed")
     params: Opt[NotificationParams] = None
     jsonrpc: Literal["2.0"] = const("2.0")
 
 
+# ---- resources/subscribe ----
+
+
 class SubscribeRequestParams(ResourceRequestParams):
-    """Which resource to watch."""
+    """Which resource to watch.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#subscriberequestparams
+    """
 
 
 class SubscribeRequest(WireModel):
-    """Client asks to be told whenever a resource changes."""
+    """Client asks to be told whenever a resource changes.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#subscriberequest
+    """
 
     method: Literal["resources/subscribe"] = const("resources/subscribe")
     params: SubscribeRequestParams
@@ -435,12 +740,21 @@ class SubscribeRequest(WireModel):
     """Chosen by the side that asks, repeated by the side that responds."""
 
 
+# ---- resources/unsubscribe ----
+
+
 class UnsubscribeRequestParams(ResourceRequestParams):
-    """Which resource to watch no longer."""
+    """Which resource to watch no longer.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#unsubscriberequestparams
+    """
 
 
 class UnsubscribeRequest(WireModel):
-    """Client no longer wants to be told when a resource changes."""
+    """Client no longer wants to be told when a resource changes.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#unsubscriberequest
+    """
 
     method: Literal["resources/unsubscribe"] = const("resources/unsubscribe")
     params: UnsubscribeRequestParams
@@ -449,19 +763,31 @@ class UnsubscribeRequest(WireModel):
     """Chosen by the side that asks, repeated by the side that responds."""
 
 
+# ---- notifications/resources/updated ----
+
+
 class ResourceUpdatedNotificationParams(NotificationParams):
-    """Which resource has changed."""
+    """Which resource has changed.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#resourceupdatednotificationparams
+    """
 
     uri: str
     """The resource that changed, which can be a part of the one that is watched."""
 
 
 class ResourceUpdatedNotification(WireModel):
-    """Server tells that a resource which the client watches has changed."""
+    """Server tells that a resource which the client watches has changed.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#resourceupdatednotification
+    """
 
     method: Literal["notifications/resources/updated"] = const("notifications/resources/updated")
     params: ResourceUpdatedNotificationParams
     jsonrpc: Literal["2.0"] = const("2.0")
+
+
+# ---- Content ----
 
 
 class ResourceContents(WireModel):
@@ -476,20 +802,116 @@ class ResourceContents(WireModel):
 
 
 class TextResourceContents(ResourceContents):
-    """Content of a resource that is text."""
+    """Content of a resource that is text.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#textresourcecontents
+    """
 
     text: str
 
 
 class BlobResourceContents(ResourceContents):
-    """Content of a resource that is not text, as bytes in base64."""
+    """Content of a resource that is not text, as bytes in base64.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#blobresourcecontents
+    """
 
     blob: str
     """The bytes, in base64."""
 
 
+class ResourceLink(Resource):
+    """Points to a resource from a prompt or tool result, without its content.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#resourcelink
+    """
+
+    type: Literal["resource_link"] = const("resource_link")
+
+
+class EmbeddedResource(WireModel):
+    """A resource whose content is part of a prompt or tool result.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#embeddedresource
+    """
+
+    type: Literal["resource"] = const("resource")
+    resource: TextResourceContents | BlobResourceContents
+    """The content, as text or as bytes."""
+    annotations: Opt[Annotations] = None
+    """Hints for the client on how to use or show it."""
+    meta: Annotated[Opt[dict[str, Any]], Field(alias="_meta")] = None
+    """Metadata from either side beside the content; the specification reserves some of the keys."""
+
+
+ContentBlock = TypeAliasType(
+    "ContentBlock",
+    Annotated[
+        "TextContent | ImageContent | AudioContent | ResourceLink | EmbeddedResource", Field(discriminator="type")
+    ],
+)
+"""One piece of content in a prompt or tool result: text, media or a resource.
+
+https://modelcontextprotocol.io/specification/2025-11-25/schema#contentblock
+"""
+
+
+class TextContent(WireModel):
+    """Text that a model is given or has made.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#textcontent
+    """
+
+    type: Literal["text"] = const("text")
+    text: str
+    annotations: Opt[Annotations] = None
+    """Hints for the client on how to use or show it."""
+    meta: Annotated[Opt[dict[str, Any]], Field(alias="_meta")] = None
+    """Metadata from either side beside the content; the specification reserves some of the keys."""
+
+
+class ImageContent(WireModel):
+    """A picture that a model is given or has made.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#imagecontent
+    """
+
+    type: Literal["image"] = const("image")
+    data: str
+    """The picture, in base64."""
+    mime_type: Annotated[str, Field(alias="mimeType")]
+    """MIME type of the data."""
+    annotations: Opt[Annotations] = None
+    """Hints for the client on how to use or show it."""
+    meta: Annotated[Opt[dict[str, Any]], Field(alias="_meta")] = None
+    """Metadata from either side beside the content; the specification reserves some of the keys."""
+
+
+class AudioContent(WireModel):
+    """Sound that a model is given or has made.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#audiocontent
+    """
+
+    type: Literal["audio"] = const("audio")
+    data: str
+    """The sound, in base64."""
+    mime_type: Annotated[str, Field(alias="mimeType")]
+    """MIME type of the data."""
+    annotations: Opt[Annotations] = None
+    """Hints for the client on how to use or show it."""
+    meta: Annotated[Opt[dict[str, Any]], Field(alias="_meta")] = None
+    """Metadata from either side beside the content; the specification reserves some of the keys."""
+
+
+# ---- prompts/list ----
+
+
 class ListPromptsRequest(WireModel):
-    """Client asks for one page of the prompts."""
+    """Client asks for one page of the prompts.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#listpromptsrequest
+    """
 
     method: Literal["prompts/list"] = const("prompts/list")
     params: Opt[PaginatedRequestParams] = None
@@ -498,8 +920,50 @@ class ListPromptsRequest(WireModel):
     """Chosen by the side that asks, repeated by the side that responds."""
 
 
+class ListPromptsResult(PaginatedResult):
+    """One page of the prompts that the server offers.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#listpromptsresult
+    """
+
+    prompts: list["Prompt"]
+    """The prompts of this page."""
+
+
+class Prompt(BaseMetadata, Icons):
+    """A prompt that the server offers, with the arguments it takes.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#prompt
+    """
+
+    description: Opt[str] = None
+    """Says what the prompt is for."""
+    arguments: Opt[list["PromptArgument"]] = None
+    """The arguments that can be filled in."""
+    meta: Annotated[Opt[dict[str, Any]], Field(alias="_meta")] = None
+    """Metadata from either side beside the content; the specification reserves some of the keys."""
+
+
+class PromptArgument(BaseMetadata):
+    """One argument that a prompt takes.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#promptargument
+    """
+
+    description: Opt[str] = None
+    """Says what it is for, in words for people."""
+    required: Opt[bool] = None
+    """Whether a value must be given; not if absent."""
+
+
+# ---- prompts/get ----
+
+
 class GetPromptRequestParams(RequestParams):
-    """Which prompt to get, and with which arguments."""
+    """Which prompt to get, and with which arguments.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#getpromptrequestparams
+    """
 
     name: str
     """The prompt to get."""
@@ -508,7 +972,10 @@ class GetPromptRequestParams(RequestParams):
 
 
 class GetPromptRequest(WireModel):
-    """Client asks for a prompt with its arguments filled in."""
+    """Client asks for a prompt with its arguments filled in.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#getpromptrequest
+    """
 
     method: Literal["prompts/get"] = const("prompts/get")
     params: GetPromptRequestParams
@@ -517,29 +984,52 @@ class GetPromptRequest(WireModel):
     """Chosen by the side that asks, repeated by the side that responds."""
 
 
-class PromptArgument(BaseMetadata):
-    """One argument that a prompt takes."""
+class GetPromptResult(Result):
+    """The messages of a prompt, ready for the model.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#getpromptresult
+    """
 
     description: Opt[str] = None
     """Says what it is for, in words for people."""
-    required: Opt[bool] = None
-    """Whether a value must be given; not if absent."""
+    messages: list["PromptMessage"]
+    """The prompt itself, in order."""
 
 
-Role = TypeAliasType("Role", Literal["user", "assistant"])
-"""Who speaks: the user or the assistant."""
+class PromptMessage(WireModel):
+    """One message of a prompt.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#promptmessage
+    """
+
+    role: Role
+    """Who says it."""
+    content: ContentBlock
+    """What the message says."""
+
+
+# ---- notifications/prompts/list_changed ----
 
 
 class PromptListChangedNotification(WireModel):
-    """Server tells that its list of prompts has changed."""
+    """Server tells that its list of prompts has changed.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#promptlistchangednotification
+    """
 
     method: Literal["notifications/prompts/list_changed"] = const("notifications/prompts/list_changed")
     params: Opt[NotificationParams] = None
     jsonrpc: Literal["2.0"] = const("2.0")
 
 
+# ---- tools/list ----
+
+
 class ListToolsRequest(WireModel):
-    """Client asks for one page of the tools."""
+    """Client asks for one page of the tools.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#listtoolsrequest
+    """
 
     method: Literal["tools/list"] = const("tools/list")
     params: Opt[PaginatedRequestParams] = None
@@ -548,16 +1038,21 @@ class ListToolsRequest(WireModel):
     """Chosen by the side that asks, repeated by the side that responds."""
 
 
-class ToolListChangedNotification(WireModel):
-    """Server tells that its list of tools has changed."""
+class ListToolsResult(PaginatedResult):
+    """One page of the tools that the server offers.
 
-    method: Literal["notifications/tools/list_changed"] = const("notifications/tools/list_changed")
-    params: Opt[NotificationParams] = None
-    jsonrpc: Literal["2.0"] = const("2.0")
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#listtoolsresult
+    """
+
+    tools: list["Tool"]
+    """The tools of this page."""
 
 
 class ToolAnnotations(WireModel):
-    """Hints on how a tool behaves; worth no more than the server that gives them."""
+    """Hints on how a tool behaves; worth no more than the server that gives them.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#toolannotations
+    """
 
     title: Opt[str] = None
     """Name to show to people if the tool itself has no title."""
@@ -572,7 +1067,10 @@ class ToolAnnotations(WireModel):
 
 
 class ToolExecution(WireModel):
-    """How a tool can be run."""
+    """How a tool can be run.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#toolexecution
+    """
 
     task_support: Annotated[Opt[Literal["forbidden", "optional", "required"]], Field(alias="taskSupport")] = None
     """Whether calls can (`optional`), must (`required`) or cannot be tasks (`forbidden`, also if absent)."""
@@ -603,7 +1101,10 @@ class ToolOutputSchema(WireModel):
 
 
 class Tool(BaseMetadata, Icons):
-    """A tool that the server offers, with what it takes and what it does."""
+    """A tool that the server offers, with what it takes and what it does.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#tool
+    """
 
     description: Opt[str] = None
     """Says what the tool does; models go by it when they choose a tool."""
@@ -619,26 +1120,96 @@ class Tool(BaseMetadata, Icons):
     """Metadata from either side beside the content; the specification reserves some of the keys."""
 
 
+# ---- tools/call ----
+
+
+class CallToolResult(Result):
+    """What a tool call gave, or why the tool failed.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#calltoolresult
+    """
+
+    content: list[ContentBlock]
+    """The result for a model to read, or a description of the error if `isError` is set."""
+    structured_content: Annotated[Opt[dict[str, Any]], Field(alias="structuredContent")] = None
+    """The result for a program to read, as the tool's `outputSchema` describes it."""
+    is_error: Annotated[Opt[bool], Field(alias="isError")] = None
+    """Whether the tool itself failed, which `content` then explains; false if absent."""
+
+
+class CallToolRequestParams(TaskAugmentedRequestParams):
+    """Which tool to run, and with which arguments.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#calltoolrequestparams
+    """
+
+    name: str
+    """The tool to run."""
+    arguments: Opt[dict[str, Any]] = None
+    """Values by argument name, as the tool's `inputSchema` wants them."""
+
+
+class CallToolRequest(WireModel):
+    """Client asks the server to run a tool.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#calltoolrequest
+    """
+
+    method: Literal["tools/call"] = const("tools/call")
+    params: CallToolRequestParams
+    jsonrpc: Literal["2.0"] = const("2.0")
+    id: RequestId
+    """Chosen by the side that asks, repeated by the side that responds."""
+
+
+# ---- notifications/tools/list_changed ----
+
+
+class ToolListChangedNotification(WireModel):
+    """Server tells that its list of tools has changed.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#toollistchangednotification
+    """
+
+    method: Literal["notifications/tools/list_changed"] = const("notifications/tools/list_changed")
+    params: Opt[NotificationParams] = None
+    jsonrpc: Literal["2.0"] = const("2.0")
+
+
+# ---- tasks ----
+
 TaskStatus = TypeAliasType("TaskStatus", Literal["working", "input_required", "completed", "failed", "cancelled"])
-"""How far a task is; `completed`, `failed` and `cancelled` are final."""
+"""How far a task is; `completed`, `failed` and `cancelled` are final.
+
+https://modelcontextprotocol.io/specification/2025-11-25/schema#taskstatus
+"""
 
 
 class TaskMetadata(WireModel):
-    """How the requestor wants its request run as a task."""
+    """How the requestor wants its request run as a task.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#taskmetadata
+    """
 
     ttl: Opt[Int] = None
     """How long to keep the task from when it is made, in milliseconds."""
 
 
 class RelatedTaskMetadata(WireModel):
-    """Says which task a message belongs to; it stands in the message's `_meta`."""
+    """Says which task a message belongs to; it stands in the message's `_meta`.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#relatedtaskmetadata
+    """
 
     task_id: Annotated[str, Field(alias="taskId")]
     """Id of the task, from the side that runs it."""
 
 
 class Task(WireModel):
-    """How far a request is that is run as a task, and how long its result is kept."""
+    """How far a request is that is run as a task, and how long its result is kept.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#task
+    """
 
     task_id: Annotated[str, Field(alias="taskId")]
     """Id of the task, from the side that runs it."""
@@ -657,10 +1228,16 @@ class Task(WireModel):
 
 
 class CreateTaskResult(Result):
-    """Answers a request that is run as a task; the actual result is fetched later."""
+    """Answers a request that is run as a task; the actual result is fetched later.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#createtaskresult
+    """
 
     task: Task
     """The task that was made for the request."""
+
+
+# ---- tasks/get ----
 
 
 class GetTaskRequestParams(WireModel):
@@ -671,7 +1248,10 @@ class GetTaskRequestParams(WireModel):
 
 
 class GetTaskRequest(WireModel):
-    """The requestor asks how far a task is."""
+    """The requestor asks how far a task is.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#gettaskrequest
+    """
 
     method: Literal["tasks/get"] = const("tasks/get")
     params: GetTaskRequestParams
@@ -681,7 +1261,13 @@ class GetTaskRequest(WireModel):
 
 
 class GetTaskResult(Result, Task):
-    """The task as it is now."""
+    """The task as it is now.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#gettaskresult
+    """
+
+
+# ---- tasks/result ----
 
 
 class GetTaskPayloadRequestParams(WireModel):
@@ -692,7 +1278,10 @@ class GetTaskPayloadRequestParams(WireModel):
 
 
 class GetTaskPayloadRequest(WireModel):
-    """The requestor asks for what a task gave; the response comes once the task has ended."""
+    """The requestor asks for what a task gave; the response comes once the task has ended.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#gettaskpayloadrequest
+    """
 
     method: Literal["tasks/result"] = const("tasks/result")
     params: GetTaskPayloadRequestParams
@@ -702,7 +1291,13 @@ class GetTaskPayloadRequest(WireModel):
 
 
 class GetTaskPayloadResult(Result):
-    """What the request that ran as a task gave, in the form which that request's result has."""
+    """What the request that ran as a task gave, in the form which that request's result has.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#gettaskpayloadresult
+    """
+
+
+# ---- tasks/cancel ----
 
 
 class CancelTaskRequestParams(WireModel):
@@ -713,7 +1308,10 @@ class CancelTaskRequestParams(WireModel):
 
 
 class CancelTaskRequest(WireModel):
-    """The requestor asks to stop a task."""
+    """The requestor asks to stop a task.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#canceltaskrequest
+    """
 
     method: Literal["tasks/cancel"] = const("tasks/cancel")
     params: CancelTaskRequestParams
@@ -723,11 +1321,20 @@ class CancelTaskRequest(WireModel):
 
 
 class CancelTaskResult(Result, Task):
-    """The task as it is after it was stopped."""
+    """The task as it is after it was stopped.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#canceltaskresult
+    """
+
+
+# ---- tasks/list ----
 
 
 class ListTasksRequest(WireModel):
-    """The requestor asks for one page of its tasks."""
+    """The requestor asks for one page of its tasks.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#listtasksrequest
+    """
 
     method: Literal["tasks/list"] = const("tasks/list")
     params: Opt[PaginatedRequestParams] = None
@@ -737,89 +1344,187 @@ class ListTasksRequest(WireModel):
 
 
 class ListTasksResult(PaginatedResult):
-    """One page of the requestor's tasks."""
+    """One page of the requestor's tasks.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#listtasksresult
+    """
 
     tasks: list[Task]
     """The tasks of this page."""
 
 
+# ---- notifications/tasks/status ----
+
+
 class TaskStatusNotificationParams(NotificationParams, Task):
-    """The task with its new status."""
+    """The task with its new status.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#taskstatusnotificationparams
+    """
 
 
 class TaskStatusNotification(WireModel):
-    """The side that runs a task tells that its status has changed."""
+    """The side that runs a task tells that its status has changed.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#taskstatusnotification
+    """
 
     method: Literal["notifications/tasks/status"] = const("notifications/tasks/status")
     params: TaskStatusNotificationParams
     jsonrpc: Literal["2.0"] = const("2.0")
 
 
-LoggingLevel = TypeAliasType(
-    "LoggingLevel", Literal["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"]
-)
-"""How severe a log message is, from `debug` up to `emergency`, as in syslog."""
+# ---- logging/setLevel ----
+
+
+class SetLevelRequestParams(RequestParams):
+    """From which level on to send log messages.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#setlevelrequestparams
+    """
+
+    level: LoggingLevel
+    """The lowest level to send; everything more severe is sent as well."""
+
+
+class SetLevelRequest(WireModel):
+    """Client says from which level on it wants log messages.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#setlevelrequest
+    """
+
+    method: Literal["logging/setLevel"] = const("logging/setLevel")
+    params: SetLevelRequestParams
+    jsonrpc: Literal["2.0"] = const("2.0")
+    id: RequestId
+    """Chosen by the side that asks, repeated by the side that responds."""
+
+
+# ---- notifications/message ----
+
+
+class LoggingMessageNotificationParams(NotificationParams):
+    """One log message, with its level and where it comes from.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#loggingmessagenotificationparams
+    """
+
+    level: LoggingLevel
+    """How severe the message is."""
+    logger: Opt[str] = None
+    """The part of the server that logs."""
+    data: Any
+    """What is logged: a text, or any other JSON value."""
+
+
+class LoggingMessageNotification(WireModel):
+    """Server sends the client a log message.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#loggingmessagenotification
+    """
+
+    method: Literal["notifications/message"] = const("notifications/message")
+    params: LoggingMessageNotificationParams
+    jsonrpc: Literal["2.0"] = const("2.0")
+
+
+# ---- sampling/createMessage ----
+
+
+class CreateMessageRequestParams(TaskAugmentedRequestParams):
+    """The conversation so far, and how the model should go on.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#createmessagerequestparams
+    """
+
+    messages: list["SamplingMessage"]
+    """The conversation so far, in order."""
+    model_preferences: Annotated[Opt["ModelPreferences"], Field(alias="modelPreferences")] = None
+    """Which kind of model suits; the client may choose another."""
+    system_prompt: Annotated[Opt[str], Field(alias="systemPrompt")] = None
+    """What the model should be told at the start; the client may change it or leave it out."""
+    include_context: Annotated[Opt[Literal["none", "thisServer", "allServers"]], Field(alias="includeContext")] = None
+    """Which servers' context the client should add to the prompt; `none` if absent."""
+    temperature: Opt[Number] = None
+    """How freely the model picks its words; more is freer, and the scale is the model's own."""
+    max_tokens: Annotated[Int, Field(alias="maxTokens")]
+    """How many tokens the model may write at most; the client may settle for fewer."""
+    stop_sequences: Annotated[Opt[list[str]], Field(alias="stopSequences")] = None
+    """Texts that make the model stop as soon as it writes one of them."""
+    metadata: Opt[dict[str, Any]] = None
+    """Handed on to the provider of the model, who defines what may be in it."""
+    tools: Opt[list[Tool]] = None
+    """What the model can use; only for clients with the capability `sampling.tools`."""
+    tool_choice: Annotated[Opt["ToolChoice"], Field(alias="toolChoice")] = None
+    """Whether the model may, must or must not use the tools; it may if absent."""
 
 
 class ToolChoice(WireModel):
-    """Whether the model may, must or must not use tools."""
+    """Whether the model may, must or must not use tools.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#toolchoice
+    """
 
     mode: Opt[Literal["auto", "required", "none"]] = None
     """`auto`: the model decides, also if absent; `required`: it uses a tool; `none`: it uses no tool."""
 
 
-class Annotations(WireModel):
-    """Hints for the client on whom the data is for and how much it matters."""
+class CreateMessageRequest(WireModel):
+    """Server asks for a message written by the client's model.
 
-    audience: Opt[list[Role]] = None
-    """Whom the data is meant for; both roles may be named."""
-    priority: Annotated[Opt[Number], Field(ge=0, le=1)] = None
-    """How much the data matters, from 0 (can be left out) to 1 (needed)."""
-    last_modified: Annotated[Opt[str], Field(alias="lastModified")] = None
-    """When the data last changed, in ISO 8601."""
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#createmessagerequest
+    """
+
+    method: Literal["sampling/createMessage"] = const("sampling/createMessage")
+    params: CreateMessageRequestParams
+    jsonrpc: Literal["2.0"] = const("2.0")
+    id: RequestId
+    """Chosen by the side that asks, repeated by the side that responds."""
 
 
-class TextContent(WireModel):
-    """Text that a model is given or has made."""
+class SamplingMessage(WireModel):
+    """One message of a conversation with the client's model.
 
-    type: Literal["text"] = const("text")
-    text: str
-    annotations: Opt[Annotations] = None
-    """Hints for the client on how to use or show it."""
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#samplingmessage
+    """
+
+    role: Role
+    """Who says it."""
+    content: "SamplingMessageContentBlock | list[SamplingMessageContentBlock]"
+    """What the message says."""
     meta: Annotated[Opt[dict[str, Any]], Field(alias="_meta")] = None
     """Metadata from either side beside the content; the specification reserves some of the keys."""
 
 
-class ImageContent(WireModel):
-    """A picture that a model is given or has made."""
+class CreateMessageResult(Result, SamplingMessage):
+    """The message that the client's model wrote.
 
-    type: Literal["image"] = const("image")
-    data: str
-    """The picture, in base64."""
-    mime_type: Annotated[str, Field(alias="mimeType")]
-    """MIME type of the data."""
-    annotations: Opt[Annotations] = None
-    """Hints for the client on how to use or show it."""
-    meta: Annotated[Opt[dict[str, Any]], Field(alias="_meta")] = None
-    """Metadata from either side beside the content; the specification reserves some of the keys."""
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#createmessageresult
+    """
+
+    model: str
+    """Name of the model that wrote the message."""
+    stop_reason: Annotated[Opt[str], Field(alias="stopReason")] = None
+    """Why the model stopped, if known: `endTurn`, `stopSequence`, `maxTokens` or another."""
 
 
-class AudioContent(WireModel):
-    """Sound that a model is given or has made."""
+SamplingMessageContentBlock = TypeAliasType(
+    "SamplingMessageContentBlock",
+    Annotated[
+        "TextContent | ImageContent | AudioContent | ToolUseContent | ToolResultContent", Field(discriminator="type")
+    ],
+)
+"""One piece of content in a conversation with the client's model.
 
-    type: Literal["audio"] = const("audio")
-    data: str
-    """The sound, in base64."""
-    mime_type: Annotated[str, Field(alias="mimeType")]
-    """MIME type of the data."""
-    annotations: Opt[Annotations] = None
-    """Hints for the client on how to use or show it."""
-    meta: Annotated[Opt[dict[str, Any]], Field(alias="_meta")] = None
-    """Metadata from either side beside the content; the specification reserves some of the keys."""
+https://modelcontextprotocol.io/specification/2025-11-25/schema#samplingmessagecontentblock
+"""
 
 
 class ToolUseContent(WireModel):
-    """The model wants a tool to be used."""
+    """The model wants a tool to be used.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#toolusecontent
+    """
 
     type: Literal["tool_use"] = const("tool_use")
     id: str
@@ -832,11 +1537,52 @@ class ToolUseContent(WireModel):
     """Metadata; to be kept when the content is sent again, so that caches still match."""
 
 
+class ToolResultContent(WireModel):
+    """What a tool gave, handed back to the model that used it.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#toolresultcontent
+    """
+
+    type: Literal["tool_result"] = const("tool_result")
+    tool_use_id: Annotated[str, Field(alias="toolUseId")]
+    """The `id` of the ToolUseContent that this is the result of."""
+    content: list[ContentBlock]
+    """What the tool gave, in the form of a tool call's `content`."""
+    structured_content: Annotated[Opt[dict[str, Any]], Field(alias="structuredContent")] = None
+    """What the tool gave, for a program to read, as its `outputSchema` describes it."""
+    is_error: Annotated[Opt[bool], Field(alias="isError")] = None
+    """Whether the tool itself failed, which `content` then explains; false if absent."""
+    meta: Annotated[Opt[dict[str, Any]], Field(alias="_meta")] = None
+    """Metadata; to be kept when the content is sent again, so that caches still match."""
+
+
+class ModelPreferences(WireModel):
+    """Which kind of model suits the server; the client makes the choice.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#modelpreferences
+    """
+
+    hints: Opt[list["ModelHint"]] = None
+    """Models that would suit, the best first; they count more than the priorities."""
+    cost_priority: Annotated[Opt[Number], Field(alias="costPriority", ge=0, le=1)] = None
+    """How much a low price matters, from 0 (not at all) to 1 (above all)."""
+    speed_priority: Annotated[Opt[Number], Field(alias="speedPriority", ge=0, le=1)] = None
+    """How much a quick answer matters, from 0 (not at all) to 1 (above all)."""
+    intelligence_priority: Annotated[Opt[Number], Field(alias="intelligencePriority", ge=0, le=1)] = None
+    """How much ability matters, from 0 (not at all) to 1 (above all)."""
+
+
 class ModelHint(WireModel):
-    """Describes a model that would suit the server."""
+    """Describes a model that would suit the server.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#modelhint
+    """
 
     name: Opt[str] = None
     """Part of a model's name; the client may take a comparable model of another provider."""
+
+
+# ---- completion/complete ----
 
 
 class CompletionArgument(WireModel):
@@ -855,6 +1601,33 @@ class CompletionContext(WireModel):
     """Values already chosen for other arguments, by name."""
 
 
+class CompleteRequestParams(RequestParams):
+    """Which argument to complete, and of which prompt or resource template.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#completerequestparams
+    """
+
+    ref: Annotated["PromptReference | ResourceTemplateReference", Field(discriminator="type")]
+    """The prompt or resource template that the argument belongs to."""
+    argument: CompletionArgument
+    """The argument to complete."""
+    context: Opt[CompletionContext] = None
+    """What else is known and may narrow down the suggestions."""
+
+
+class CompleteRequest(WireModel):
+    """Client asks how what the user has typed for an argument could go on.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#completerequest
+    """
+
+    method: Literal["completion/complete"] = const("completion/complete")
+    params: CompleteRequestParams
+    jsonrpc: Literal["2.0"] = const("2.0")
+    id: RequestId
+    """Chosen by the side that asks, repeated by the side that responds."""
+
+
 class Completion(WireModel):
     """Suggestions for an argument, and whether there are more than those sent."""
 
@@ -867,14 +1640,20 @@ class Completion(WireModel):
 
 
 class CompleteResult(Result):
-    """What the server suggests for an argument."""
+    """What the server suggests for an argument.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#completeresult
+    """
 
     completion: Completion
     """The suggestions."""
 
 
 class ResourceTemplateReference(WireModel):
-    """Points to a resource template, or to a resource, by its URI."""
+    """Points to a resource template, or to a resource, by its URI.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#resourcetemplatereference
+    """
 
     type: Literal["ref/resource"] = const("ref/resource")
     uri: str
@@ -882,13 +1661,22 @@ class ResourceTemplateReference(WireModel):
 
 
 class PromptReference(BaseMetadata):
-    """Points to a prompt by its name."""
+    """Points to a prompt by its name.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#promptreference
+    """
 
     type: Literal["ref/prompt"] = const("ref/prompt")
 
 
+# ---- roots/list ----
+
+
 class ListRootsRequest(WireModel):
-    """Server asks which directories and files it is meant to work on."""
+    """Server asks which directories and files it is meant to work on.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#listrootsrequest
+    """
 
     method: Literal["roots/list"] = const("roots/list")
     params: Opt[RequestParams] = None
@@ -897,8 +1685,21 @@ class ListRootsRequest(WireModel):
     """Chosen by the side that asks, repeated by the side that responds."""
 
 
+class ListRootsResult(Result):
+    """The directories and files that the server is meant to work on.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#listrootsresult
+    """
+
+    roots: list["Root"]
+    """All roots; there are no pages."""
+
+
 class Root(WireModel):
-    """A place in the file system that the server is meant to work on."""
+    """A place in the file system that the server is meant to work on.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#root
+    """
 
     uri: str
     """Where the directory or file is; starts with `file://`."""
@@ -908,16 +1709,99 @@ class Root(WireModel):
     """Metadata from either side beside the content; the specification reserves some of the keys."""
 
 
+# ---- notifications/roots/list_changed ----
+
+
 class RootsListChangedNotification(WireModel):
-    """Client tells that its list of roots has changed; the server may then ask for it again."""
+    """Client tells that its list of roots has changed; the server may then ask for it again.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#rootslistchangednotification
+    """
 
     method: Literal["notifications/roots/list_changed"] = const("notifications/roots/list_changed")
     params: Opt[NotificationParams] = None
     jsonrpc: Literal["2.0"] = const("2.0")
 
 
+# ---- elicitation/create ----
+
+
+class RequestedSchema(WireModel):
+    """The form that the user fills in: flat, with simple fields only."""
+
+    schema_: Annotated[Opt[str], Field(alias="$schema")] = None
+    """URI of the JSON Schema dialect; 2020-12 if absent."""
+    type: Literal["object"] = const("object")
+    properties: dict[str, "PrimitiveSchemaDefinition"]
+    """The form's fields, by name."""
+    required: Opt[list[str]] = None
+    """Names of the properties that must be there."""
+
+
+class ElicitRequestFormParams(TaskAugmentedRequestParams):
+    """A message and a form for the user to fill in; not for secrets.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#elicitrequestformparams
+    """
+
+    mode: Opt[Literal["form"]] = None
+    """Says that the user fills in a form; so does leaving it out."""
+    message: str
+    """Tells the user what is asked for."""
+    requested_schema: Annotated[RequestedSchema, Field(alias="requestedSchema")]
+    """The form to fill in."""
+
+
+class ElicitRequestURLParams(TaskAugmentedRequestParams):
+    """A message and a page that the user is to visit.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#elicitrequesturlparams
+    """
+
+    mode: Literal["url"] = const("url")
+    """Says that the user visits a URL."""
+    message: str
+    """Tells the user what the visit is for."""
+    elicitation_id: Annotated[str, Field(alias="elicitationId")]
+    """Names the elicitation, for when the server tells that it is done; unique within the server."""
+    url: str
+    """The page that the user is to visit."""
+
+
+ElicitRequestParams = TypeAliasType("ElicitRequestParams", ElicitRequestFormParams | ElicitRequestURLParams)
+"""What the user is asked, and how the answer is to be given.
+
+https://modelcontextprotocol.io/specification/2025-11-25/schema#elicitrequestparams
+"""
+
+
+class ElicitRequest(WireModel):
+    """Server asks the user for input, by way of the client.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#elicitrequest
+    """
+
+    method: Literal["elicitation/create"] = const("elicitation/create")
+    params: ElicitRequestParams
+    jsonrpc: Literal["2.0"] = const("2.0")
+    id: RequestId
+    """Chosen by the side that asks, repeated by the side that responds."""
+
+
+PrimitiveSchemaDefinition = TypeAliasType(
+    "PrimitiveSchemaDefinition", "StringSchema | NumberSchema | BooleanSchema | EnumSchema"
+)
+"""What a form field can be: text, a number, yes or no, or a choice.
+
+https://modelcontextprotocol.io/specification/2025-11-25/schema#primitiveschemadefinition
+"""
+
+
 class StringSchema(WireModel):
-    """A form field for text."""
+    """A form field for text.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#stringschema
+    """
 
     type: Literal["string"] = const("string")
     title: Opt[str] = None
@@ -935,7 +1819,10 @@ class StringSchema(WireModel):
 
 
 class NumberSchema(WireModel):
-    """A form field for a number."""
+    """A form field for a number.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#numberschema
+    """
 
     type: Literal["number", "integer"]
     """`integer` if only whole numbers are accepted, otherwise `number`."""
@@ -952,7 +1839,10 @@ class NumberSchema(WireModel):
 
 
 class BooleanSchema(WireModel):
-    """A form field for yes or no."""
+    """A form field for yes or no.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#booleanschema
+    """
 
     type: Literal["boolean"] = const("boolean")
     title: Opt[str] = None
@@ -964,7 +1854,10 @@ class BooleanSchema(WireModel):
 
 
 class UntitledSingleSelectEnumSchema(WireModel):
-    """A form field for one of the given values, shown as it is."""
+    """A form field for one of the given values, shown as it is.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#untitledsingleselectenumschema
+    """
 
     type: Literal["string"] = const("string")
     title: Opt[str] = None
@@ -987,7 +1880,10 @@ class EnumOption(WireModel):
 
 
 class TitledSingleSelectEnumSchema(WireModel):
-    """A form field for one of the given values, each with a label."""
+    """A form field for one of the given values, each with a label.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#titledsingleselectenumschema
+    """
 
     type: Literal["string"] = const("string")
     title: Opt[str] = None
@@ -1003,7 +1899,10 @@ class TitledSingleSelectEnumSchema(WireModel):
 SingleSelectEnumSchema = TypeAliasType(
     "SingleSelectEnumSchema", UntitledSingleSelectEnumSchema | TitledSingleSelectEnumSchema
 )
-"""A form field for one of the given values, with or without labels."""
+"""A form field for one of the given values, with or without labels.
+
+https://modelcontextprotocol.io/specification/2025-11-25/schema#singleselectenumschema
+"""
 
 
 class UntitledEnumItems(WireModel):
@@ -1015,7 +1914,10 @@ class UntitledEnumItems(WireModel):
 
 
 class UntitledMultiSelectEnumSchema(WireModel):
-    """A form field for any number of the given values, shown as they are."""
+    """A form field for any number of the given values, shown as they are.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#untitledmultiselectenumschema
+    """
 
     type: Literal["array"] = const("array")
     title: Opt[str] = None
@@ -1040,7 +1942,10 @@ class TitledEnumItems(WireModel):
 
 
 class TitledMultiSelectEnumSchema(WireModel):
-    """A form field for any number of the given values, each with a label."""
+    """A form field for any number of the given values, each with a label.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#titledmultiselectenumschema
+    """
 
     type: Literal["array"] = const("array")
     title: Opt[str] = None
@@ -1060,11 +1965,17 @@ class TitledMultiSelectEnumSchema(WireModel):
 MultiSelectEnumSchema = TypeAliasType(
     "MultiSelectEnumSchema", UntitledMultiSelectEnumSchema | TitledMultiSelectEnumSchema
 )
-"""A form field for any number of the given values, with or without labels."""
+"""A form field for any number of the given values, with or without labels.
+
+https://modelcontextprotocol.io/specification/2025-11-25/schema#multiselectenumschema
+"""
 
 
 class LegacyTitledEnumSchema(WireModel):
-    """A form field for one of the given values, with the labels in a list of their own."""
+    """A form field for one of the given values, with the labels in a list of their own.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#legacytitledenumschema
+    """
 
     type: Literal["string"] = const("string")
     title: Opt[str] = None
@@ -1080,16 +1991,25 @@ class LegacyTitledEnumSchema(WireModel):
 
 
 EnumSchema = TypeAliasType("EnumSchema", SingleSelectEnumSchema | MultiSelectEnumSchema | LegacyTitledEnumSchema)
-"""A form field with given values to choose from."""
+"""A form field with given values to choose from.
+
+https://modelcontextprotocol.io/specification/2025-11-25/schema#enumschema
+"""
 
 
 class ElicitResult(Result):
-    """What the user did about the question, and the answers if there are any."""
+    """What the user did about the question, and the answers if there are any.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#elicitresult
+    """
 
     action: Literal["accept", "decline", "cancel"]
     """`accept` if the user agreed, `decline` if the user refused, `cancel` if the user did neither."""
     content: Opt[dict[str, str | Number | bool | list[str]]] = None
     """The filled-in values by field name; only after a form was accepted."""
+
+
+# ---- notifications/elicitation/complete ----
 
 
 class ElicitationCompleteNotificationParams(WireModel):
@@ -1100,284 +2020,17 @@ class ElicitationCompleteNotificationParams(WireModel):
 
 
 class ElicitationCompleteNotification(WireModel):
-    """Server tells that what the user had to do at a URL is done."""
+    """Server tells that what the user had to do at a URL is done.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#elicitationcompletenotification
+    """
 
     method: Literal["notifications/elicitation/complete"] = const("notifications/elicitation/complete")
     params: ElicitationCompleteNotificationParams
     jsonrpc: Literal["2.0"] = const("2.0")
 
 
-ClientNotification = TypeAliasType(
-    "ClientNotification",
-    Annotated[
-        CancelledNotification
-        | ProgressNotification
-        | InitializedNotification
-        | RootsListChangedNotification
-        | TaskStatusNotification,
-        Field(discriminator="method"),
-    ],
-)
-"""Any notification that a client sends."""
-
-
-JSONRPCMessage = TypeAliasType("JSONRPCMessage", JSONRPCRequest | JSONRPCNotification | JSONRPCResponse)
-"""Whatever one side can send the other in one piece."""
-
-
-class TaskAugmentedRequestParams(RequestParams):
-    """What the params of requests that can be run as tasks have in common."""
-
-    task: Opt[TaskMetadata] = None
-    """Asks for the request to be run as a task, and says how."""
-
-
-class InitializeRequestParams(RequestParams):
-    """Which revision the client wants, what it can do and which program it is."""
-
-    protocol_version: Annotated[str, Field(alias="protocolVersion")]
-    """The revision that the client wants, the latest it supports."""
-    capabilities: ClientCapabilities
-    """What the client can do for the server."""
-    client_info: Annotated[Implementation, Field(alias="clientInfo")]
-    """The client program."""
-
-
-class InitializeRequest(WireModel):
-    """Client opens the session and says which revision it wants and what it can do."""
-
-    method: Literal["initialize"] = const("initialize")
-    params: InitializeRequestParams
-    jsonrpc: Literal["2.0"] = const("2.0")
-    id: RequestId
-    """Chosen by the side that asks, repeated by the side that responds."""
-
-
-class InitializeResult(Result):
-    """Which revision the server has settled on, what it can do and which program it is."""
-
-    protocol_version: Annotated[str, Field(alias="protocolVersion")]
-    """The revision to use from now on; a client that does not support it disconnects."""
-    capabilities: ServerCapabilities
-    """What the server offers."""
-    server_info: Annotated[Implementation, Field(alias="serverInfo")]
-    """The server program."""
-    instructions: Opt[str] = None
-    """How to make good use of the server, in words that a client may give to the model."""
-
-
-class ReadResourceResult(Result):
-    """What is in a resource."""
-
-    contents: list[TextResourceContents | BlobResourceContents]
-    """The content, in several items if the resource has several parts."""
-
-
-class Resource(BaseMetadata, Icons):
-    """Data that the server lets clients read, such as a file."""
-
-    uri: str
-    """URI of the resource; what it means is up to the server."""
-    description: Opt[str] = None
-    """Says what the resource holds; models may be shown it."""
-    mime_type: Annotated[Opt[str], Field(alias="mimeType")] = None
-    """MIME type of the content, if known."""
-    annotations: Opt[Annotations] = None
-    """Hints for the client on how to use or show it."""
-    size: Opt[Int] = None
-    """Number of bytes before any encoding, if known."""
-    meta: Annotated[Opt[dict[str, Any]], Field(alias="_meta")] = None
-    """Metadata from either side beside the content; the specification reserves some of the keys."""
-
-
-class ResourceTemplate(BaseMetadata, Icons):
-    """A pattern for the URIs of resources that are not listed one by one."""
-
-    uri_template: Annotated[str, Field(alias="uriTemplate")]
-    """URIs of resources with gaps for variables, written as RFC 6570 says."""
-    description: Opt[str] = None
-    """Says what the resources of this pattern hold; models may be shown it."""
-    mime_type: Annotated[Opt[str], Field(alias="mimeType")] = None
-    """MIME type that all resources of this pattern have; absent if they differ."""
-    annotations: Opt[Annotations] = None
-    """Hints for the client on how to use or show it."""
-    meta: Annotated[Opt[dict[str, Any]], Field(alias="_meta")] = None
-    """Metadata from either side beside the content; the specification reserves some of the keys."""
-
-
-class Prompt(BaseMetadata, Icons):
-    """A prompt that the server offers, with the arguments it takes."""
-
-    description: Opt[str] = None
-    """Says what the prompt is for."""
-    arguments: Opt[list[PromptArgument]] = None
-    """The arguments that can be filled in."""
-    meta: Annotated[Opt[dict[str, Any]], Field(alias="_meta")] = None
-    """Metadata from either side beside the content; the specification reserves some of the keys."""
-
-
-class ResourceLink(Resource):
-    """Points to a resource from a prompt or tool result, without its content."""
-
-    type: Literal["resource_link"] = const("resource_link")
-
-
-class EmbeddedResource(WireModel):
-    """A resource whose content is part of a prompt or tool result."""
-
-    type: Literal["resource"] = const("resource")
-    resource: TextResourceContents | BlobResourceContents
-    """The content, as text or as bytes."""
-    annotations: Opt[Annotations] = None
-    """Hints for the client on how to use or show it."""
-    meta: Annotated[Opt[dict[str, Any]], Field(alias="_meta")] = None
-    """Metadata from either side beside the content; the specification reserves some of the keys."""
-
-
-class ListToolsResult(PaginatedResult):
-    """One page of the tools that the server offers."""
-
-    tools: list[Tool]
-    """The tools of this page."""
-
-
-class CallToolRequestParams(TaskAugmentedRequestParams):
-    """Which tool to run, and with which arguments."""
-
-    name: str
-    """The tool to run."""
-    arguments: Opt[dict[str, Any]] = None
-    """Values by argument name, as the tool's `inputSchema` wants them."""
-
-
-class CallToolRequest(WireModel):
-    """Client asks the server to run a tool."""
-
-    method: Literal["tools/call"] = const("tools/call")
-    params: CallToolRequestParams
-    jsonrpc: Literal["2.0"] = const("2.0")
-    id: RequestId
-    """Chosen by the side that asks, repeated by the side that responds."""
-
-
-class SetLevelRequestParams(RequestParams):
-    """From which level on to send log messages."""
-
-    level: LoggingLevel
-    """The lowest level to send; everything more severe is sent as well."""
-
-
-class SetLevelRequest(WireModel):
-    """Client says from which level on it wants log messages."""
-
-    method: Literal["logging/setLevel"] = const("logging/setLevel")
-    params: SetLevelRequestParams
-    jsonrpc: Literal["2.0"] = const("2.0")
-    id: RequestId
-    """Chosen by the side that asks, repeated by the side that responds."""
-
-
-class LoggingMessageNotificationParams(NotificationParams):
-    """One log message, with its level and where it comes from."""
-
-    level: LoggingLevel
-    """How severe the message is."""
-    logger: Opt[str] = None
-    """The part of the server that logs."""
-    data: Any
-    """What is logged: a text, or any other JSON value."""
-
-
-class LoggingMessageNotification(WireModel):
-    """Server sends the client a log message."""
-
-    method: Literal["notifications/message"] = const("notifications/message")
-    params: LoggingMessageNotificationParams
-    jsonrpc: Literal["2.0"] = const("2.0")
-
-
-ContentBlock = TypeAliasType(
-    "ContentBlock",
-    Annotated[TextContent | ImageContent | AudioContent | ResourceLink | EmbeddedResource, Field(discriminator="type")],
-)
-"""One piece of content in a prompt or tool result: text, media or a resource."""
-
-
-class ToolResultContent(WireModel):
-    """What a tool gave, handed back to the model that used it."""
-
-    type: Literal["tool_result"] = const("tool_result")
-    tool_use_id: Annotated[str, Field(alias="toolUseId")]
-    """The `id` of the ToolUseContent that this is the result of."""
-    content: list[ContentBlock]
-    """What the tool gave, in the form of a tool call's `content`."""
-    structured_content: Annotated[Opt[dict[str, Any]], Field(alias="structuredContent")] = None
-    """What the tool gave, for a program to read, as its `outputSchema` describes it."""
-    is_error: Annotated[Opt[bool], Field(alias="isError")] = None
-    """Whether the tool itself failed, which `content` then explains; false if absent."""
-    meta: Annotated[Opt[dict[str, Any]], Field(alias="_meta")] = None
-    """Metadata; to be kept when the content is sent again, so that caches still match."""
-
-
-class ModelPreferences(WireModel):
-    """Which kind of model suits the server; the client makes the choice."""
-
-    hints: Opt[list[ModelHint]] = None
-    """Models that would suit, the best first; they count more than the priorities."""
-    cost_priority: Annotated[Opt[Number], Field(alias="costPriority", ge=0, le=1)] = None
-    """How much a low price matters, from 0 (not at all) to 1 (above all)."""
-    speed_priority: Annotated[Opt[Number], Field(alias="speedPriority", ge=0, le=1)] = None
-    """How much a quick answer matters, from 0 (not at all) to 1 (above all)."""
-    intelligence_priority: Annotated[Opt[Number], Field(alias="intelligencePriority", ge=0, le=1)] = None
-    """How much ability matters, from 0 (not at all) to 1 (above all)."""
-
-
-class CompleteRequestParams(RequestParams):
-    """Which argument to complete, and of which prompt or resource template."""
-
-    ref: Annotated[PromptReference | ResourceTemplateReference, Field(discriminator="type")]
-    """The prompt or resource template that the argument belongs to."""
-    argument: CompletionArgument
-    """The argument to complete."""
-    context: Opt[CompletionContext] = None
-    """What else is known and may narrow down the suggestions."""
-
-
-class CompleteRequest(WireModel):
-    """Client asks how what the user has typed for an argument could go on."""
-
-    method: Literal["completion/complete"] = const("completion/complete")
-    params: CompleteRequestParams
-    jsonrpc: Literal["2.0"] = const("2.0")
-    id: RequestId
-    """Chosen by the side that asks, repeated by the side that responds."""
-
-
-class ListRootsResult(Result):
-    """The directories and files that the server is meant to work on."""
-
-    roots: list[Root]
-    """All roots; there are no pages."""
-
-
-class ElicitRequestURLParams(TaskAugmentedRequestParams):
-    """A message and a page that the user is to visit."""
-
-    mode: Literal["url"] = const("url")
-    """Says that the user visits a URL."""
-    message: str
-    """Tells the user what the visit is for."""
-    elicitation_id: Annotated[str, Field(alias="elicitationId")]
-    """Names the elicitation, for when the server tells that it is done; unique within the server."""
-    url: str
-    """The page that the user is to visit."""
-
-
-PrimitiveSchemaDefinition = TypeAliasType(
-    "PrimitiveSchemaDefinition", StringSchema | NumberSchema | BooleanSchema | EnumSchema
-)
-"""What a form field can be: text, a number, yes or no, or a choice."""
-
+# ---- Other types ----
 
 ClientRequest = TypeAliasType(
     "ClientRequest",
@@ -1405,221 +2058,18 @@ ClientRequest = TypeAliasType(
 """Any request that a client sends."""
 
 
-ServerNotification = TypeAliasType(
-    "ServerNotification",
+ClientNotification = TypeAliasType(
+    "ClientNotification",
     Annotated[
         CancelledNotification
         | ProgressNotification
-        | LoggingMessageNotification
-        | ResourceUpdatedNotification
-        | ResourceListChangedNotification
-        | ToolListChangedNotification
-        | PromptListChangedNotification
-        | ElicitationCompleteNotification
+        | InitializedNotification
+        | RootsListChangedNotification
         | TaskStatusNotification,
         Field(discriminator="method"),
     ],
 )
-"""Any notification that a server sends."""
-
-
-class URLElicitationRequiredErrorObjectData(WireModel):
-    """What the user has to do before the request can succeed."""
-
-    elicitations: list[ElicitRequestURLParams]
-    """The elicitations that the user has to go through."""
-
-
-class URLElicitationRequiredErrorObject(WireModel):
-    """Says that the user has to visit a URL first; code -32042."""
-
-    code: Literal[-32042] = const(-32042)
-    """Number for the kind of error; negative where JSON-RPC or MCP defines it."""
-    message: str
-    """What went wrong, in one short sentence."""
-    data: URLElicitationRequiredErrorObjectData
-    """What the user has to do first."""
-
-
-class URLElicitationRequiredError(WireModel):
-    """The response to a request for which the user has to visit a URL first."""
-
-    jsonrpc: Literal["2.0"] = const("2.0")
-    id: Opt[RequestId] = None
-    """The request that failed; absent if its id could not be read."""
-    error: URLElicitationRequiredErrorObject
-    """What went wrong."""
-
-
-class ListResourcesResult(PaginatedResult):
-    """One page of the resources that the server offers."""
-
-    resources: list[Resource]
-    """The resources of this page."""
-
-
-class ListResourceTemplatesResult(PaginatedResult):
-    """One page of the resource templates that the server offers."""
-
-    resource_templates: Annotated[list[ResourceTemplate], Field(alias="resourceTemplates")]
-    """The resource templates of this page."""
-
-
-class ListPromptsResult(PaginatedResult):
-    """One page of the prompts that the server offers."""
-
-    prompts: list[Prompt]
-    """The prompts of this page."""
-
-
-class PromptMessage(WireModel):
-    """One message of a prompt."""
-
-    role: Role
-    """Who says it."""
-    content: ContentBlock
-    """What the message says."""
-
-
-class CallToolResult(Result):
-    """What a tool call gave, or why the tool failed."""
-
-    content: list[ContentBlock]
-    """The result for a model to read, or a description of the error if `isError` is set."""
-    structured_content: Annotated[Opt[dict[str, Any]], Field(alias="structuredContent")] = None
-    """The result for a program to read, as the tool's `outputSchema` describes it."""
-    is_error: Annotated[Opt[bool], Field(alias="isError")] = None
-    """Whether the tool itself failed, which `content` then explains; false if absent."""
-
-
-SamplingMessageContentBlock = TypeAliasType(
-    "SamplingMessageContentBlock",
-    Annotated[
-        TextContent | ImageContent | AudioContent | ToolUseContent | ToolResultContent, Field(discriminator="type")
-    ],
-)
-"""One piece of content in a conversation with the client's model."""
-
-
-class RequestedSchema(WireModel):
-    """The form that the user fills in: flat, with simple fields only."""
-
-    schema_: Annotated[Opt[str], Field(alias="$schema")] = None
-    """URI of the JSON Schema dialect; 2020-12 if absent."""
-    type: Literal["object"] = const("object")
-    properties: dict[str, PrimitiveSchemaDefinition]
-    """The form's fields, by name."""
-    required: Opt[list[str]] = None
-    """Names of the properties that must be there."""
-
-
-class ElicitRequestFormParams(TaskAugmentedRequestParams):
-    """A message and a form for the user to fill in; not for secrets."""
-
-    mode: Opt[Literal["form"]] = None
-    """Says that the user fills in a form; so does leaving it out."""
-    message: str
-    """Tells the user what is asked for."""
-    requested_schema: Annotated[RequestedSchema, Field(alias="requestedSchema")]
-    """The form to fill in."""
-
-
-ElicitRequestParams = TypeAliasType("ElicitRequestParams", ElicitRequestFormParams | ElicitRequestURLParams)
-"""What the user is asked, and how the answer is to be given."""
-
-
-class ElicitRequest(WireModel):
-    """Server asks the user for input, by way of the client."""
-
-    method: Literal["elicitation/create"] = const("elicitation/create")
-    params: ElicitRequestParams
-    jsonrpc: Literal["2.0"] = const("2.0")
-    id: RequestId
-    """Chosen by the side that asks, repeated by the side that responds."""
-
-
-class GetPromptResult(Result):
-    """The messages of a prompt, ready for the model."""
-
-    description: Opt[str] = None
-    """Says what it is for, in words for people."""
-    messages: list[PromptMessage]
-    """The prompt itself, in order."""
-
-
-class SamplingMessage(WireModel):
-    """One message of a conversation with the client's model."""
-
-    role: Role
-    """Who says it."""
-    content: SamplingMessageContentBlock | list[SamplingMessageContentBlock]
-    """What the message says."""
-    meta: Annotated[Opt[dict[str, Any]], Field(alias="_meta")] = None
-    """Metadata from either side beside the content; the specification reserves some of the keys."""
-
-
-ServerResult = TypeAliasType(
-    "ServerResult",
-    Result
-    | InitializeResult
-    | CompleteResult
-    | GetPromptResult
-    | ListPromptsResult
-    | ListResourceTemplatesResult
-    | ListResourcesResult
-    | ReadResourceResult
-    | CallToolResult
-    | ListToolsResult
-    | GetTaskResult
-    | GetTaskPayloadResult
-    | ListTasksResult
-    | CancelTaskResult,
-)
-"""Any result that a server sends."""
-
-
-class CreateMessageRequestParams(TaskAugmentedRequestParams):
-    """The conversation so far, and how the model should go on."""
-
-    messages: list[SamplingMessage]
-    """The conversation so far, in order."""
-    model_preferences_: Annotated[Opt[ModelPreferences], Field(alias="modelPreferences")] = None
-    """Which kind of model suits; the client may choose another."""
-    system_prompt: Annotated[Opt[str], Field(alias="systemPrompt")] = None
-    """What the model should be told at the start; the client may change it or leave it out."""
-    include_context: Annotated[Opt[Literal["none", "thisServer", "allServers"]], Field(alias="includeContext")] = None
-    """Which servers' context the client should add to the prompt; `none` if absent."""
-    temperature: Opt[Number] = None
-    """How freely the model picks its words; more is freer, and the scale is the model's own."""
-    max_tokens: Annotated[Int, Field(alias="maxTokens")]
-    """How many tokens the model may write at most; the client may settle for fewer."""
-    stop_sequences: Annotated[Opt[list[str]], Field(alias="stopSequences")] = None
-    """Texts that make the model stop as soon as it writes one of them."""
-    metadata: Opt[dict[str, Any]] = None
-    """Handed on to the provider of the model, who defines what may be in it."""
-    tools: Opt[list[Tool]] = None
-    """What the model can use; only for clients with the capability `sampling.tools`."""
-    tool_choice: Annotated[Opt[ToolChoice], Field(alias="toolChoice")] = None
-    """Whether the model may, must or must not use the tools; it may if absent."""
-
-
-class CreateMessageRequest(WireModel):
-    """Server asks for a message written by the client's model."""
-
-    method: Literal["sampling/createMessage"] = const("sampling/createMessage")
-    params: CreateMessageRequestParams
-    jsonrpc: Literal["2.0"] = const("2.0")
-    id: RequestId
-    """Chosen by the side that asks, repeated by the side that responds."""
-
-
-class CreateMessageResult(Result, SamplingMessage):
-    """The message that the client's model wrote."""
-
-    model: str
-    """Name of the model that wrote the message."""
-    stop_reason: Annotated[Opt[str], Field(alias="stopReason")] = None
-    """Why the model stopped, if known: `endTurn`, `stopSequence`, `maxTokens` or another."""
+"""Any notification that a client sends."""
 
 
 ClientResult = TypeAliasType(
@@ -1652,5 +2102,40 @@ ServerRequest = TypeAliasType(
 )
 """Any request that a server sends."""
 
-EmptyResult: TypeAlias = Result
-"""Says that the request succeeded, and nothing else."""
+
+ServerNotification = TypeAliasType(
+    "ServerNotification",
+    Annotated[
+        CancelledNotification
+        | ProgressNotification
+        | LoggingMessageNotification
+        | ResourceUpdatedNotification
+        | ResourceListChangedNotification
+        | ToolListChangedNotification
+        | PromptListChangedNotification
+        | ElicitationCompleteNotification
+        | TaskStatusNotification,
+        Field(discriminator="method"),
+    ],
+)
+"""Any notification that a server sends."""
+
+
+ServerResult = TypeAliasType(
+    "ServerResult",
+    Result
+    | InitializeResult
+    | CompleteResult
+    | GetPromptResult
+    | ListPromptsResult
+    | ListResourceTemplatesResult
+    | ListResourcesResult
+    | ReadResourceResult
+    | CallToolResult
+    | ListToolsResult
+    | GetTaskResult
+    | GetTaskPayloadResult
+    | ListTasksResult
+    | CancelTaskResult,
+)
+"""Any result that a server sends."""

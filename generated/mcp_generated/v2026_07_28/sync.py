@@ -20,7 +20,10 @@ class SyncClient(BaseSyncClient[Client]):
     client_class: ClassVar[type[Client]] = Client
 
     def discover(self, *, options: RequestOptions | None = None) -> t.DiscoverResult:
-        """Client asks which revisions the server speaks and what it can do."""
+        """Client asks which revisions the server speaks and what it can do.
+
+        https://modelcontextprotocol.io/specification/2026-07-28/schema#discoverrequest
+        """
         return self._run(self.client.discover(options=options))
 
     def complete(
@@ -31,7 +34,10 @@ class SyncClient(BaseSyncClient[Client]):
         context: t.CompletionContext | None = None,
         options: RequestOptions | None = None,
     ) -> t.CompleteResult:
-        """Client asks how what the user has typed for an argument could go on."""
+        """Client asks how what the user has typed for an argument could go on.
+
+        https://modelcontextprotocol.io/specification/2026-07-28/schema#completerequest
+        """
         return self._run(self.client.complete(ref=ref, argument=argument, context=context, options=options))
 
     def get_prompt(
@@ -43,7 +49,10 @@ class SyncClient(BaseSyncClient[Client]):
         arguments: dict[str, str] | None = None,
         options: RequestOptions | None = None,
     ) -> t.GetPromptResult:
-        """Client asks for a prompt with its arguments filled in."""
+        """Client asks for a prompt with its arguments filled in.
+
+        https://modelcontextprotocol.io/specification/2026-07-28/schema#getpromptrequest
+        """
         return self._run(
             self.client.get_prompt(
                 name=name,
@@ -57,31 +66,40 @@ class SyncClient(BaseSyncClient[Client]):
     def list_prompts(
         self, *, cursor: t.Cursor | None = None, options: RequestOptions | None = None
     ) -> t.ListPromptsResult:
-        """Client asks for one page of the prompts."""
+        """Client asks for one page of the prompts.
+
+        https://modelcontextprotocol.io/specification/2026-07-28/schema#listpromptsrequest
+        """
         return self._run(self.client.list_prompts(cursor=cursor, options=options))
 
     def iter_prompts(self, *, options: RequestOptions | None = None) -> Iterator[t.Prompt]:
-        """Every item of `list_prompts`, page after page."""
+        """Iterate over all prompts, with a `prompts/list` request for each page."""
         return self._iterate(self.client.iter_prompts(options=options))
 
     def list_resources(
         self, *, cursor: t.Cursor | None = None, options: RequestOptions | None = None
     ) -> t.ListResourcesResult:
-        """Client asks for one page of the resources."""
+        """Client asks for one page of the resources.
+
+        https://modelcontextprotocol.io/specification/2026-07-28/schema#listresourcesrequest
+        """
         return self._run(self.client.list_resources(cursor=cursor, options=options))
 
     def iter_resources(self, *, options: RequestOptions | None = None) -> Iterator[t.Resource]:
-        """Every item of `list_resources`, page after page."""
+        """Iterate over all resources, with a `resources/list` request for each page."""
         return self._iterate(self.client.iter_resources(options=options))
 
     def list_resource_templates(
         self, *, cursor: t.Cursor | None = None, options: RequestOptions | None = None
     ) -> t.ListResourceTemplatesResult:
-        """Client asks for one page of the resource templates."""
+        """Client asks for one page of the resource templates.
+
+        https://modelcontextprotocol.io/specification/2026-07-28/schema#listresourcetemplatesrequest
+        """
         return self._run(self.client.list_resource_templates(cursor=cursor, options=options))
 
     def iter_resource_templates(self, *, options: RequestOptions | None = None) -> Iterator[t.ResourceTemplate]:
-        """Every item of `list_resource_templates`, page after page."""
+        """Iterate over all resource templates, with a `resources/templates/list` request for each page."""
         return self._iterate(self.client.iter_resource_templates(options=options))
 
     def read_resource(
@@ -92,7 +110,10 @@ class SyncClient(BaseSyncClient[Client]):
         request_state: str | None = None,
         options: RequestOptions | None = None,
     ) -> t.ReadResourceResult:
-        """Client asks for what is in a resource."""
+        """Client asks for what is in a resource.
+
+        https://modelcontextprotocol.io/specification/2026-07-28/schema#readresourcerequest
+        """
         return self._run(
             self.client.read_resource(
                 uri=uri, input_responses=input_responses, request_state=request_state, options=options
@@ -108,7 +129,10 @@ class SyncClient(BaseSyncClient[Client]):
         arguments: dict[str, Any] | None = None,
         options: RequestOptions | None = None,
     ) -> t.CallToolResult:
-        """Client asks the server to run a tool."""
+        """Client asks the server to run a tool.
+
+        https://modelcontextprotocol.io/specification/2026-07-28/schema#calltoolrequest
+        """
         return self._run(
             self.client.call_tool(
                 name=name,
@@ -120,11 +144,14 @@ class SyncClient(BaseSyncClient[Client]):
         )
 
     def list_tools(self, *, cursor: t.Cursor | None = None, options: RequestOptions | None = None) -> t.ListToolsResult:
-        """Client asks for one page of the tools."""
+        """Client asks for one page of the tools.
+
+        https://modelcontextprotocol.io/specification/2026-07-28/schema#listtoolsrequest
+        """
         return self._run(self.client.list_tools(cursor=cursor, options=options))
 
     def iter_tools(self, *, options: RequestOptions | None = None) -> Iterator[t.Tool]:
-        """Every item of `list_tools`, page after page."""
+        """Iterate over all tools, with a `tools/list` request for each page."""
         return self._iterate(self.client.iter_tools(options=options))
 
     def listen(

@@ -10,12 +10,100 @@ from mcp_runtime.protocol.models import MISSING, Int, Number, Opt, WireModel, co
 from pydantic import Field
 from typing_extensions import TypeAliasType
 
+# ---- Common Types ----
+
+JSONValue = TypeAliasType("JSONValue", Optional[Union[str, Number, bool, "JSONObject", "JSONArray"]])
+"""Anything that JSON can express.
+
+https://modelcontextprotocol.io/specification/2026-07-28/schema#jsonvalue
+"""
+
+
+JSONObject = TypeAliasType("JSONObject", dict[str, JSONValue])
+"""A JSON object with any members.
+
+https://modelcontextprotocol.io/specification/2026-07-28/schema#jsonobject
+"""
+
+
+JSONArray = TypeAliasType("JSONArray", list[JSONValue])
+"""A JSON array of any values.
+
+https://modelcontextprotocol.io/specification/2026-07-28/schema#jsonarray
+"""
+
+
+MetaObject: TypeAlias = dict[str, Any]
+"""Metadata by key; keys may have a prefix, and those of MCP are reserved.
+
+https://modelcontextprotocol.io/specification/2026-07-28/schema#metaobject
+"""
+
+
+class RequestMetaObject(WireModel):
+    """Metadata that comes with a request.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#requestmetaobject
+    """
+
+    progress_token: Annotated[Opt["ProgressToken"], Field(alias="progressToken")] = None
+    """Asks for progress notifications, which repeat this token; they may still not come."""
+    protocol_version: Annotated[str, Field(alias="io.modelcontextprotocol/protocolVersion")]
+    """The revision that the request is written in; over HTTP, a header repeats it."""
+    client_info: Annotated[Opt["Implementation"], Field(alias="io.modelcontextprotocol/clientInfo")] = None
+    """The client program, as it calls itself; for display and logs, not for decisions."""
+    client_capabilities: Annotated["ClientCapabilities", Field(alias="io.modelcontextprotocol/clientCapabilities")]
+    """What the client can do for this request; earlier requests do not count."""
+    log_level: Annotated[
+        Opt["LoggingLevel"],
+        Field(alias="io.modelcontextprotocol/logLevel"),
+        Field(deprecated="RequestMetaObject.log_level is deprecated in MCP 2026-07-28"),
+    ] = None
+    """From which level on to send log messages about this request; none are sent if absent. Deprecated."""
+
+
+class NotificationMetaObject(WireModel):
+    """Metadata that comes with a notification.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#notificationmetaobject
+    """
+
+    subscription_id: Annotated[Opt["RequestId"], Field(alias="io.modelcontextprotocol/subscriptionId")] = None
+    """Id of the request that opened the subscription; absent outside one."""
+
+
+class ResultMetaObject(WireModel):
+    """Metadata that comes with a result.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#resultmetaobject
+    """
+
+    server_info: Annotated[Opt["Implementation"], Field(alias="io.modelcontextprotocol/serverInfo")] = None
+    """The server program, as it calls itself; for display and logs, not for decisions."""
+
+
 ProgressToken = TypeAliasType("ProgressToken", str | Int)
-"""Names a request in the notifications about its progress."""
+"""Names a request in the notifications about its progress.
+
+https://modelcontextprotocol.io/specification/2026-07-28/schema#progresstoken
+"""
 
 
 Cursor = TypeAliasType("Cursor", str)
-"""Marks a place in a list; only the side that made it can read it."""
+"""Marks a place in a list; only the side that made it can read it.
+
+https://modelcontextprotocol.io/specification/2026-07-28/schema#cursor
+"""
+
+
+class RequestParams(WireModel):
+    """What the params of all requests have in common.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#requestparams
+    """
+
+    meta: Annotated[RequestMetaObject, Field(alias="_meta")]
+    """Metadata of the request, such as the token that asks for progress notifications."""
 
 
 class Request(WireModel):
@@ -23,6 +111,16 @@ class Request(WireModel):
 
     method: str
     params: Opt[dict[str, Any]] = None
+
+
+class NotificationParams(WireModel):
+    """What the params of all notifications have in common.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#notificationparams
+    """
+
+    meta: Annotated[Opt[NotificationMetaObject], Field(alias="_meta")] = None
+    """Metadata from either side beside the content; the specification reserves some of the keys."""
 
 
 class Notification(WireModel):
@@ -33,11 +131,164 @@ class Notification(WireModel):
 
 
 ResultType = TypeAliasType("ResultType", str)
-"""Whether a result is final (`complete`) or asks for input first (`input_required`)."""
+"""Whether a result is final (`complete`) or asks for input first (`input_required`).
+
+https://modelcontextprotocol.io/specification/2026-07-28/schema#resulttype
+"""
+
+
+class Result(WireModel):
+    """What every result has in common.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#result
+    """
+
+    meta: Annotated[Opt[ResultMetaObject], Field(alias="_meta")] = None
+    """Metadata from either side beside the content; the specification reserves some of the keys."""
+    result_type: Annotated[ResultType, Field(alias="resultType")] = default_to("complete")
+    """`complete`, or `input_required` if input is needed first; older servers leave it out and mean `complete`."""
+
+
+RequestId = TypeAliasType("RequestId", str | Int)
+"""Ties a response to its request; no two open requests of a side have the same.
+
+https://modelcontextprotocol.io/specification/2026-07-28/schema#requestid
+"""
+
+
+EmptyResult: TypeAlias = Result
+"""Says that the request succeeded, and nothing else.
+
+https://modelcontextprotocol.io/specification/2026-07-28/schema#emptyresult
+"""
+
+
+class Icon(WireModel):
+    """An image to show next to a name, with what it is suited for.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#icon
+    """
+
+    src: str
+    """Where the image is: on the web (HTTP or HTTPS), or in the URI itself (`data:`, in base64)."""
+    mime_type: Annotated[Opt[str], Field(alias="mimeType")] = None
+    """MIME type of the image, for when the one from `src` is missing or too general."""
+    sizes: Opt[list[str]] = None
+    """Pixel sizes it is suited for, such as `48x48`, or `any` if it scales; all sizes if absent."""
+    theme: Opt[Literal["light", "dark"]] = None
+    """Whether the background that it is drawn for is `light` or `dark`; any if absent."""
+
+
+class PaginatedRequestParams(RequestParams):
+    """Which page of a list to send.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#paginatedrequestparams
+    """
+
+    cursor: Opt[Cursor] = None
+    """The `nextCursor` of the page before; absent for the first page."""
+
+
+Role = TypeAliasType("Role", Literal["user", "assistant"])
+"""Who speaks: the user or the assistant.
+
+https://modelcontextprotocol.io/specification/2026-07-28/schema#role
+"""
+
+
+LoggingLevel = TypeAliasType(
+    "LoggingLevel", Literal["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"]
+)
+"""How severe a log message is, from `debug` up to `emergency`, as in syslog. Deprecated.
+
+https://modelcontextprotocol.io/specification/2026-07-28/schema#logginglevel
+"""
+
+
+class Annotations(WireModel):
+    """Hints for the client on whom the data is for and how much it matters.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#annotations
+    """
+
+    audience: Opt[list[Role]] = None
+    """Whom the data is meant for; both roles may be named."""
+    priority: Annotated[Opt[Number], Field(ge=0, le=1)] = None
+    """How much the data matters, from 0 (can be left out) to 1 (needed)."""
+    last_modified: Annotated[Opt[str], Field(alias="lastModified")] = None
+    """When the data last changed, in ISO 8601."""
+
+
+# ---- JSON-RPC ----
+
+JSONRPCMessage = TypeAliasType("JSONRPCMessage", "JSONRPCRequest | JSONRPCNotification | JSONRPCResponse")
+"""Whatever one side can send the other in one piece.
+
+https://modelcontextprotocol.io/specification/2026-07-28/schema#jsonrpcmessage
+"""
+
+
+class JSONRPCRequest(Request):
+    """Asks the other side for something; a response with the same id is sent back.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#jsonrpcrequest
+    """
+
+    jsonrpc: Literal["2.0"] = const("2.0")
+    id: RequestId
+    """Chosen by the side that asks, repeated by the side that responds."""
+
+
+class JSONRPCNotification(Notification):
+    """Tells the other side something; nothing is sent back.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#jsonrpcnotification
+    """
+
+    jsonrpc: Literal["2.0"] = const("2.0")
+
+
+class JSONRPCResultResponse(WireModel):
+    """The response to a request that succeeded.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#jsonrpcresultresponse
+    """
+
+    jsonrpc: Literal["2.0"] = const("2.0")
+    id: RequestId
+    """Chosen by the side that asks, repeated by the side that responds."""
+    result: Result
+    """What the method gave."""
+
+
+class JSONRPCErrorResponse(WireModel):
+    """The response to a request that failed.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#jsonrpcerrorresponse
+    """
+
+    jsonrpc: Literal["2.0"] = const("2.0")
+    id: Opt[RequestId] = None
+    """The request that failed; absent if its id could not be read."""
+    error: "Error"
+    """What went wrong."""
+
+
+JSONRPCResponse = TypeAliasType("JSONRPCResponse", JSONRPCResultResponse | JSONRPCErrorResponse)
+"""Answers the request that has the same id.
+
+https://modelcontextprotocol.io/specification/2026-07-28/schema#jsonrpcresponse
+"""
+
+
+# ---- Errors ----
 
 
 class Error(WireModel):
-    """What went wrong, as JSON-RPC describes it."""
+    """What went wrong, as JSON-RPC describes it.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#error
+    """
 
     code: Int
     """Number for the kind of error; negative where JSON-RPC or MCP defines it."""
@@ -47,36 +298,11 @@ class Error(WireModel):
     """More about the error; its form is up to the sender."""
 
 
-RequestId = TypeAliasType("RequestId", str | Int)
-"""Ties a response to its request; no two open requests of a side have the same."""
-
-
-class JSONRPCRequest(Request):
-    """Asks the other side for something; a response with the same id is sent back."""
-
-    jsonrpc: Literal["2.0"] = const("2.0")
-    id: RequestId
-    """Chosen by the side that asks, repeated by the side that responds."""
-
-
-class JSONRPCNotification(Notification):
-    """Tells the other side something; nothing is sent back."""
-
-    jsonrpc: Literal["2.0"] = const("2.0")
-
-
-class JSONRPCErrorResponse(WireModel):
-    """The response to a request that failed."""
-
-    jsonrpc: Literal["2.0"] = const("2.0")
-    id: Opt[RequestId] = None
-    """The request that failed; absent if its id could not be read."""
-    error: Error
-    """What went wrong."""
-
-
 class ParseError(WireModel):
-    """The message is not JSON; code -32700."""
+    """The message is not JSON; code -32700.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#parseerror
+    """
 
     code: Literal[-32700] = const(-32700)
     """Number for the kind of error; negative where JSON-RPC or MCP defines it."""
@@ -87,7 +313,10 @@ class ParseError(WireModel):
 
 
 class InvalidRequestError(WireModel):
-    """The message is JSON, but no valid request; code -32600."""
+    """The message is JSON, but no valid request; code -32600.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#invalidrequesterror
+    """
 
     code: Literal[-32600] = const(-32600)
     """Number for the kind of error; negative where JSON-RPC or MCP defines it."""
@@ -98,7 +327,10 @@ class InvalidRequestError(WireModel):
 
 
 class MethodNotFoundError(WireModel):
-    """The receiver has no such method, or does not offer the feature behind it; code -32601."""
+    """The receiver has no such method, or does not offer the feature behind it; code -32601.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#methodnotfounderror
+    """
 
     code: Literal[-32601] = const(-32601)
     """Number for the kind of error; negative where JSON-RPC or MCP defines it."""
@@ -109,7 +341,10 @@ class MethodNotFoundError(WireModel):
 
 
 class InvalidParamsError(WireModel):
-    """The method exists, but its params are wrong, such as an unknown tool; code -32602."""
+    """The method exists, but its params are wrong, such as an unknown tool; code -32602.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#invalidparamserror
+    """
 
     code: Literal[-32602] = const(-32602)
     """Number for the kind of error; negative where JSON-RPC or MCP defines it."""
@@ -120,7 +355,10 @@ class InvalidParamsError(WireModel):
 
 
 class InternalError(WireModel):
-    """The receiver ran into a fault of its own; code -32603."""
+    """The receiver ran into a fault of its own; code -32603.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#internalerror
+    """
 
     code: Literal[-32603] = const(-32603)
     """Number for the kind of error; negative where JSON-RPC or MCP defines it."""
@@ -142,7 +380,10 @@ class HeaderMismatchErrorObject(WireModel):
 
 
 class HeaderMismatchError(WireModel):
-    """The response to an HTTP request whose headers are wrong, missing or contradict its body."""
+    """The response to an HTTP request whose headers are wrong, missing or contradict its body.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#headermismatcherror
+    """
 
     jsonrpc: Literal["2.0"] = const("2.0")
     id: Opt[RequestId] = None
@@ -172,7 +413,10 @@ class UnsupportedProtocolVersionErrorObject(WireModel):
 
 
 class UnsupportedProtocolVersionError(WireModel):
-    """The response to a request in a revision that the server does not speak."""
+    """The response to a request in a revision that the server does not speak.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#unsupportedprotocolversionerror
+    """
 
     jsonrpc: Literal["2.0"] = const("2.0")
     id: Opt[RequestId] = None
@@ -181,9 +425,303 @@ class UnsupportedProtocolVersionError(WireModel):
     """What went wrong."""
 
 
+class MissingRequiredClientCapabilityErrorObjectData(WireModel):
+    """Which capabilities the client would have to declare."""
+
+    required_capabilities: Annotated["ClientCapabilities", Field(alias="requiredCapabilities")]
+    """What the client would have to declare for this request."""
+
+
+class MissingRequiredClientCapabilityErrorObject(WireModel):
+    """Says that the client did not declare a capability the request needs; code -32021."""
+
+    code: Literal[-32021] = const(-32021)
+    """Number for the kind of error; negative where JSON-RPC or MCP defines it."""
+    message: str
+    """What went wrong, in one short sentence."""
+    data: MissingRequiredClientCapabilityErrorObjectData
+    """The capabilities that are missing."""
+
+
+class MissingRequiredClientCapabilityError(WireModel):
+    """The response to a request that needs a capability which the client did not declare.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#missingrequiredclientcapabilityerror
+    """
+
+    jsonrpc: Literal["2.0"] = const("2.0")
+    id: Opt[RequestId] = None
+    """The request that failed; absent if its id could not be read."""
+    error: MissingRequiredClientCapabilityErrorObject
+    """What went wrong."""
+
+
+# ---- Multi Round-Trip ----
+
+InputRequest = TypeAliasType(
+    "InputRequest",
+    Annotated[Union["CreateMessageRequest", "ListRootsRequest", "ElicitRequest"], Field(discriminator="method")],
+)
+"""What a server may need from the client to go on: a message, the roots or the user's input."""
+
+
+InputResponse = TypeAliasType("InputResponse", "CreateMessageResult | ListRootsResult | ElicitResult")
+"""What the client gives for one InputRequest."""
+
+
+InputRequests = TypeAliasType("InputRequests", dict[str, InputRequest])
+"""What the server needs before it can answer, each under a key of its choice.
+
+https://modelcontextprotocol.io/specification/2026-07-28/schema#inputrequests
+"""
+
+
+InputResponses = TypeAliasType("InputResponses", dict[str, InputResponse])
+"""What the client gives for the InputRequests, each under the same key.
+
+https://modelcontextprotocol.io/specification/2026-07-28/schema#inputresponses
+"""
+
+
+class InputRequiredResult(WireModel):
+    """Server cannot answer yet; the client sends the request again, with what is asked for here.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#inputrequiredresult
+    """
+
+    meta: Annotated[Opt[ResultMetaObject], Field(alias="_meta")] = None
+    """Metadata from either side beside the content; the specification reserves some of the keys."""
+    result_type: Annotated[ResultType, Field(alias="resultType")] = default_to("input_required")
+    """`complete`, or `input_required` if input is needed first; older servers leave it out and mean `complete`."""
+    input_requests: Annotated[Opt[InputRequests], Field(alias="inputRequests")] = None
+    """What the client has to find out before it sends the request again, by key."""
+    request_state: Annotated[Opt[str], Field(alias="requestState")] = None
+    """What the server wants handed back with the next try; it means nothing to the client."""
+
+
+# ---- notifications/cancelled ----
+
+
+class InputResponseRequestParams(RequestParams):
+    """Params of a request that may be sent again with the input the server asked for."""
+
+    input_responses: Annotated[Opt[InputResponses], Field(alias="inputResponses")] = None
+    """What the client found out, under the keys of the result's `inputRequests`."""
+    request_state: Annotated[Opt[str], Field(alias="requestState")] = None
+    """The result's `requestState`, handed back as it was."""
+
+
+class CancelledNotificationParams(NotificationParams):
+    """Which request is given up, and why.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#cancellednotificationparams
+    """
+
+    request_id: Annotated[RequestId, Field(alias="requestId")]
+    """The id that the request was sent with."""
+    reason: Opt[str] = None
+    """Why it is given up, for logs or for the user."""
+
+
+class CancelledNotification(WireModel):
+    """The sender tells that a request is given up and its result no longer wanted.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#cancellednotification
+    """
+
+    method: Literal["notifications/cancelled"] = const("notifications/cancelled")
+    params: CancelledNotificationParams
+    jsonrpc: Literal["2.0"] = const("2.0")
+
+
+# ---- resources/list ----
+
+
+class PaginatedRequest(WireModel):
+    """What requests for one page of a list have in common."""
+
+    method: str
+    params: PaginatedRequestParams
+    jsonrpc: Literal["2.0"] = const("2.0")
+    id: RequestId
+    """Chosen by the side that asks, repeated by the side that responds."""
+
+
+class PaginatedResult(Result):
+    """What results with one page of a list have in common."""
+
+    next_cursor: Annotated[Opt[Cursor], Field(alias="nextCursor")] = None
+    """Where the next page starts; absent on the last page."""
+
+
+class CacheableResult(Result):
+    """What results that the client may cache have in common: for how long, and for whom."""
+
+    ttl_ms: Annotated[Int, Field(alias="ttlMs", ge=0)] = default_to(0)
+    """How long the client may cache the result after it came, in milliseconds; 0 for not at all."""
+    cache_scope: Annotated[Literal["public", "private"], Field(alias="cacheScope")] = default_to("private")
+    """`public`: the cached result may serve anyone; `private`: only requests under the same authorization."""
+
+
+class ListResourcesRequest(WireModel):
+    """Client asks for one page of the resources.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#listresourcesrequest
+    """
+
+    method: Literal["resources/list"] = const("resources/list")
+    params: PaginatedRequestParams
+    jsonrpc: Literal["2.0"] = const("2.0")
+    id: RequestId
+    """Chosen by the side that asks, repeated by the side that responds."""
+
+
+class ListResourcesResult(PaginatedResult, CacheableResult):
+    """One page of the resources that the server offers.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#listresourcesresult
+    """
+
+    resources: list["Resource"]
+    """The resources of this page."""
+
+
+class ListResourcesResultResponse(WireModel):
+    """The response that carries a ListResourcesResult.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#listresourcesresultresponse
+    """
+
+    jsonrpc: Literal["2.0"] = const("2.0")
+    id: RequestId
+    """Chosen by the side that asks, repeated by the side that responds."""
+    result: ListResourcesResult
+    """What the method gave."""
+
+
+class BaseMetadata(WireModel):
+    """What named things have in common: a name for programs and a title for people."""
+
+    name: str
+    """Name that programs use; people see it where there is no title."""
+    title: Opt[str] = None
+    """Name to show to people; `name` is shown if absent."""
+
+
+class Icons(WireModel):
+    """What things that can have icons have in common."""
+
+    icons: Opt[list[Icon]] = None
+    """Images to show with it, to choose from by size and theme."""
+
+
+class Resource(BaseMetadata, Icons):
+    """Data that the server lets clients read, such as a file.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#resource
+    """
+
+    uri: str
+    """URI of the resource; what it means is up to the server."""
+    description: Opt[str] = None
+    """Says what the resource holds; models may be shown it."""
+    mime_type: Annotated[Opt[str], Field(alias="mimeType")] = None
+    """MIME type of the content, if known."""
+    annotations: Opt[Annotations] = None
+    """Hints for the client on how to use or show it."""
+    size: Opt[Int] = None
+    """Number of bytes before any encoding, if known."""
+    meta: Annotated[Opt[dict[str, Any]], Field(alias="_meta")] = None
+    """Metadata from either side beside the content; the specification reserves some of the keys."""
+
+
+# ---- server/discover ----
+
+
+class DiscoverRequest(WireModel):
+    """Client asks which revisions the server speaks and what it can do.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#discoverrequest
+    """
+
+    method: Literal["server/discover"] = const("server/discover")
+    params: RequestParams
+    jsonrpc: Literal["2.0"] = const("2.0")
+    id: RequestId
+    """Chosen by the side that asks, repeated by the side that responds."""
+
+
+class DiscoverResult(CacheableResult):
+    """Which revisions the server speaks, what it can do and how to use it.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#discoverresult
+    """
+
+    supported_versions: Annotated[list[str], Field(alias="supportedVersions")]
+    """The revisions that the server speaks; the client takes one of them for its requests."""
+    capabilities: "ServerCapabilities"
+    """What the server offers."""
+    instructions: Opt[str] = None
+    """How to make good use of the server, in words that a client may give to the model."""
+
+
+class DiscoverResultResponse(WireModel):
+    """The response that carries a DiscoverResult.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#discoverresultresponse
+    """
+
+    jsonrpc: Literal["2.0"] = const("2.0")
+    id: RequestId
+    """Chosen by the side that asks, repeated by the side that responds."""
+    result: DiscoverResult
+    """What the method gave."""
+
+
 @deprecated("ClientCapabilitiesRoots is deprecated in MCP 2026-07-28")
 class ClientCapabilitiesRoots(WireModel):
     """What the client supports about roots. Deprecated."""
+
+
+@deprecated("ClientCapabilitiesSampling is deprecated in MCP 2026-07-28")
+class ClientCapabilitiesSampling(WireModel):
+    """Which optional parts of sampling the client supports. Deprecated."""
+
+    context: Opt[JSONObject] = None
+    """Present if the client heeds `includeContext`; otherwise it should be `none` or absent."""
+    tools: Opt[JSONObject] = None
+    """Present if the client's model can use tools that a server sends along."""
+
+
+class ClientCapabilitiesElicitation(WireModel):
+    """In which ways the client can get input from the user."""
+
+    form: Opt[JSONObject] = None
+    """Present if the client can show forms; an empty elicitation capability means the same."""
+    url: Opt[JSONObject] = None
+    """Present if the client can send the user to a URL."""
+
+
+class ClientCapabilities(WireModel):
+    """What the client can do for a server; it may name features that the schema does not know.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#clientcapabilities
+    """
+
+    experimental: Opt[dict[str, JSONObject]] = None
+    """Features outside the standard, by name."""
+    roots: Annotated[
+        Opt[ClientCapabilitiesRoots], Field(deprecated="ClientCapabilities.roots is deprecated in MCP 2026-07-28")
+    ] = None
+    """Present if the client can list its roots. Deprecated."""
+    sampling: Annotated[
+        Opt[ClientCapabilitiesSampling], Field(deprecated="ClientCapabilities.sampling is deprecated in MCP 2026-07-28")
+    ] = None
+    """Present if the client lets servers use its model. Deprecated."""
+    elicitation: Opt[ClientCapabilitiesElicitation] = None
+    """Present if the client can ask the user for input."""
+    extensions: Opt[dict[str, JSONObject]] = None
+    """Supported extensions by identifier, each with its settings, which may be empty."""
 
 
 class ServerCapabilitiesPrompts(WireModel):
@@ -209,37 +747,35 @@ class ServerCapabilitiesTools(WireModel):
     """Whether a notification is sent when this list changes."""
 
 
-class Icon(WireModel):
-    """An image to show next to a name, with what it is suited for."""
+class ServerCapabilities(WireModel):
+    """What the server offers; it may name features that the schema does not know.
 
-    src: str
-    """Where the image is: on the web (HTTP or HTTPS), or in the URI itself (`data:`, in base64)."""
-    mime_type: Annotated[Opt[str], Field(alias="mimeType")] = None
-    """MIME type of the image, for when the one from `src` is missing or too general."""
-    sizes: Opt[list[str]] = None
-    """Pixel sizes it is suited for, such as `48x48`, or `any` if it scales; all sizes if absent."""
-    theme: Opt[Literal["light", "dark"]] = None
-    """Whether the background that it is drawn for is `light` or `dark`; any if absent."""
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#servercapabilities
+    """
 
-
-class Icons(WireModel):
-    """What things that can have icons have in common."""
-
-    icons: Opt[list[Icon]] = None
-    """Images to show with it, to choose from by size and theme."""
-
-
-class BaseMetadata(WireModel):
-    """What named things have in common: a name for programs and a title for people."""
-
-    name: str
-    """Name that programs use; people see it where there is no title."""
-    title: Opt[str] = None
-    """Name to show to people; `name` is shown if absent."""
+    experimental: Opt[dict[str, JSONObject]] = None
+    """Features outside the standard, by name."""
+    logging: Annotated[
+        Opt[JSONObject], Field(deprecated="ServerCapabilities.logging is deprecated in MCP 2026-07-28")
+    ] = None
+    """Present if the server sends log messages. Deprecated."""
+    completions: Opt[JSONObject] = None
+    """Present if the server can suggest values for arguments."""
+    prompts: Opt[ServerCapabilitiesPrompts] = None
+    """Present if the server offers prompts."""
+    resources: Opt[ServerCapabilitiesResources] = None
+    """Present if the server offers resources."""
+    tools: Opt[ServerCapabilitiesTools] = None
+    """Present if the server offers tools."""
+    extensions: Opt[dict[str, JSONObject]] = None
+    """Supported extensions by identifier, each with its settings, which may be empty."""
 
 
 class Implementation(BaseMetadata, Icons):
-    """The program at one end of the connection: its name, version and how to present it."""
+    """The program at one end of the connection: its name, version and how to present it.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#implementation
+    """
 
     version: str
     description: Opt[str] = None
@@ -248,8 +784,168 @@ class Implementation(BaseMetadata, Icons):
     """The program's website."""
 
 
+# ---- notifications/progress ----
+
+
+class ProgressNotificationParams(NotificationParams):
+    """How far the work on a request is.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#progressnotificationparams
+    """
+
+    progress_token: Annotated[ProgressToken, Field(alias="progressToken")]
+    """The token that came with the request."""
+    progress: Number
+    """How far the work is; each notification has a higher number than the one before."""
+    total: Opt[Number] = None
+    """What `progress` will be in the end, if known."""
+    message: Opt[str] = None
+    """What is being done right now, in words for people."""
+
+
+class ProgressNotification(WireModel):
+    """The side that works on a request tells how far it is.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#progressnotification
+    """
+
+    method: Literal["notifications/progress"] = const("notifications/progress")
+    params: ProgressNotificationParams
+    jsonrpc: Literal["2.0"] = const("2.0")
+
+
+# ---- resources/templates/list ----
+
+
+class ListResourceTemplatesRequest(WireModel):
+    """Client asks for one page of the resource templates.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#listresourcetemplatesrequest
+    """
+
+    method: Literal["resources/templates/list"] = const("resources/templates/list")
+    params: PaginatedRequestParams
+    jsonrpc: Literal["2.0"] = const("2.0")
+    id: RequestId
+    """Chosen by the side that asks, repeated by the side that responds."""
+
+
+class ListResourceTemplatesResult(PaginatedResult, CacheableResult):
+    """One page of the resource templates that the server offers.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#listresourcetemplatesresult
+    """
+
+    resource_templates: Annotated[list["ResourceTemplate"], Field(alias="resourceTemplates")]
+    """The resource templates of this page."""
+
+
+class ListResourceTemplatesResultResponse(WireModel):
+    """The response that carries a ListResourceTemplatesResult.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#listresourcetemplatesresultresponse
+    """
+
+    jsonrpc: Literal["2.0"] = const("2.0")
+    id: RequestId
+    """Chosen by the side that asks, repeated by the side that responds."""
+    result: ListResourceTemplatesResult
+    """What the method gave."""
+
+
+class ResourceTemplate(BaseMetadata, Icons):
+    """A pattern for the URIs of resources that are not listed one by one.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#resourcetemplate
+    """
+
+    uri_template: Annotated[str, Field(alias="uriTemplate")]
+    """URIs of resources with gaps for variables, written as RFC 6570 says."""
+    description: Opt[str] = None
+    """Says what the resources of this pattern hold; models may be shown it."""
+    mime_type: Annotated[Opt[str], Field(alias="mimeType")] = None
+    """MIME type that all resources of this pattern have; absent if they differ."""
+    annotations: Opt[Annotations] = None
+    """Hints for the client on how to use or show it."""
+    meta: Annotated[Opt[dict[str, Any]], Field(alias="_meta")] = None
+    """Metadata from either side beside the content; the specification reserves some of the keys."""
+
+
+# ---- resources/read ----
+
+
+class ResourceRequestParams(RequestParams):
+    """What the params of requests about one resource have in common."""
+
+    uri: str
+    """URI of the resource; what it means is up to the server."""
+
+
+class ReadResourceRequestParams(ResourceRequestParams, InputResponseRequestParams):
+    """Which resource to read.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#readresourcerequestparams
+    """
+
+
+class ReadResourceRequest(WireModel):
+    """Client asks for what is in a resource.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#readresourcerequest
+    """
+
+    method: Literal["resources/read"] = const("resources/read")
+    params: ReadResourceRequestParams
+    jsonrpc: Literal["2.0"] = const("2.0")
+    id: RequestId
+    """Chosen by the side that asks, repeated by the side that responds."""
+
+
+class ReadResourceResult(CacheableResult):
+    """What is in a resource.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#readresourceresult
+    """
+
+    contents: list["TextResourceContents | BlobResourceContents"]
+    """The content, in several items if the resource has several parts."""
+
+
+class ReadResourceResultResponse(WireModel):
+    """The response that carries a ReadResourceResult, or asks for input first.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#readresourceresultresponse
+    """
+
+    jsonrpc: Literal["2.0"] = const("2.0")
+    id: RequestId
+    """Chosen by the side that asks, repeated by the side that responds."""
+    result: ReadResourceResult | InputRequiredResult
+    """The content, or what input it takes first."""
+
+
+# ---- notifications/resources/list_changed ----
+
+
+class ResourceListChangedNotification(WireModel):
+    """Server tells that its list of resources has changed.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#resourcelistchangednotification
+    """
+
+    method: Literal["notifications/resources/list_changed"] = const("notifications/resources/list_changed")
+    params: Opt[NotificationParams] = None
+    jsonrpc: Literal["2.0"] = const("2.0")
+
+
+# ---- subscriptions/listen ----
+
+
 class SubscriptionFilter(WireModel):
-    """Chooses the notifications of a subscription; what is not named is not sent."""
+    """Chooses the notifications of a subscription; what is not named is not sent.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#subscriptionfilter
+    """
 
     tools_list_changed: Annotated[Opt[bool], Field(alias="toolsListChanged")] = None
     """Whether to tell when the list of tools changes."""
@@ -259,6 +955,115 @@ class SubscriptionFilter(WireModel):
     """Whether to tell when the list of resources changes."""
     resource_subscriptions: Annotated[Opt[list[str]], Field(alias="resourceSubscriptions")] = None
     """URIs of the resources to watch for changes."""
+
+
+class SubscriptionsListenRequestParams(RequestParams):
+    """Which notifications the client wants.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#subscriptionslistenrequestparams
+    """
+
+    notifications: SubscriptionFilter
+    """What to send; the server sends nothing else."""
+
+
+class SubscriptionsListenRequest(WireModel):
+    """Client opens a subscription, which lasts until one side ends it.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#subscriptionslistenrequest
+    """
+
+    method: Literal["subscriptions/listen"] = const("subscriptions/listen")
+    params: SubscriptionsListenRequestParams
+    jsonrpc: Literal["2.0"] = const("2.0")
+    id: RequestId
+    """Chosen by the side that asks, repeated by the side that responds."""
+
+
+class SubscriptionsListenResultMetaObject(ResultMetaObject):
+    """Metadata that comes with the end of a subscription.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#subscriptionslistenresultmetaobject
+    """
+
+    subscription_id: Annotated[RequestId, Field(alias="io.modelcontextprotocol/subscriptionId")]
+    """Id of the request that opened the subscription."""
+
+
+class SubscriptionsListenResult(WireModel):
+    """Server ends a subscription in an orderly way; until then there is no response.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#subscriptionslistenresult
+    """
+
+    meta: Annotated[SubscriptionsListenResultMetaObject, Field(alias="_meta")]
+    """Metadata from either side beside the content; the specification reserves some of the keys."""
+    result_type: Annotated[ResultType, Field(alias="resultType")] = default_to("complete")
+    """`complete`, or `input_required` if input is needed first; older servers leave it out and mean `complete`."""
+
+
+class SubscriptionsListenResultResponse(WireModel):
+    """The response that carries a SubscriptionsListenResult.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#subscriptionslistenresultresponse
+    """
+
+    jsonrpc: Literal["2.0"] = const("2.0")
+    id: RequestId
+    """Chosen by the side that asks, repeated by the side that responds."""
+    result: SubscriptionsListenResult
+    """What the method gave."""
+
+
+# ---- notifications/subscriptions/acknowledged ----
+
+
+class SubscriptionsAcknowledgedNotificationParams(NotificationParams):
+    """What the server is going to send for a subscription.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#subscriptionsacknowledgednotificationparams
+    """
+
+    notifications: SubscriptionFilter
+    """What is sent from now on: what was asked for, less what the server lacks."""
+
+
+class SubscriptionsAcknowledgedNotification(WireModel):
+    """Server tells that a subscription has begun, before anything else is sent for it.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#subscriptionsacknowledgednotification
+    """
+
+    method: Literal["notifications/subscriptions/acknowledged"] = const("notifications/subscriptions/acknowledged")
+    params: SubscriptionsAcknowledgedNotificationParams
+    jsonrpc: Literal["2.0"] = const("2.0")
+
+
+# ---- notifications/resources/updated ----
+
+
+class ResourceUpdatedNotificationParams(NotificationParams):
+    """Which resource has changed.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#resourceupdatednotificationparams
+    """
+
+    uri: str
+    """The resource that changed, which can be a part of the one that is watched."""
+
+
+class ResourceUpdatedNotification(WireModel):
+    """Server tells that a resource which the client watches has changed.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#resourceupdatednotification
+    """
+
+    method: Literal["notifications/resources/updated"] = const("notifications/resources/updated")
+    params: ResourceUpdatedNotificationParams
+    jsonrpc: Literal["2.0"] = const("2.0")
+
+
+# ---- Content ----
 
 
 class ResourceContents(WireModel):
@@ -273,20 +1078,166 @@ class ResourceContents(WireModel):
 
 
 class TextResourceContents(ResourceContents):
-    """Content of a resource that is text."""
+    """Content of a resource that is text.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#textresourcecontents
+    """
 
     text: str
 
 
 class BlobResourceContents(ResourceContents):
-    """Content of a resource that is not text, as bytes in base64."""
+    """Content of a resource that is not text, as bytes in base64.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#blobresourcecontents
+    """
 
     blob: str
     """The bytes, in base64."""
 
 
+class ResourceLink(Resource):
+    """Points to a resource from a prompt or tool result, without its content.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#resourcelink
+    """
+
+    type: Literal["resource_link"] = const("resource_link")
+
+
+class EmbeddedResource(WireModel):
+    """A resource whose content is part of a prompt or tool result.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#embeddedresource
+    """
+
+    type: Literal["resource"] = const("resource")
+    resource: TextResourceContents | BlobResourceContents
+    """The content, as text or as bytes."""
+    annotations: Opt[Annotations] = None
+    """Hints for the client on how to use or show it."""
+    meta: Annotated[Opt[dict[str, Any]], Field(alias="_meta")] = None
+    """Metadata from either side beside the content; the specification reserves some of the keys."""
+
+
+ContentBlock = TypeAliasType(
+    "ContentBlock",
+    Annotated[
+        "TextContent | ImageContent | AudioContent | ResourceLink | EmbeddedResource", Field(discriminator="type")
+    ],
+)
+"""One piece of content in a prompt or tool result: text, media or a resource.
+
+https://modelcontextprotocol.io/specification/2026-07-28/schema#contentblock
+"""
+
+
+class TextContent(WireModel):
+    """Text that a model is given or has made.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#textcontent
+    """
+
+    type: Literal["text"] = const("text")
+    text: str
+    annotations: Opt[Annotations] = None
+    """Hints for the client on how to use or show it."""
+    meta: Annotated[Opt[dict[str, Any]], Field(alias="_meta")] = None
+    """Metadata from either side beside the content; the specification reserves some of the keys."""
+
+
+class ImageContent(WireModel):
+    """A picture that a model is given or has made.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#imagecontent
+    """
+
+    type: Literal["image"] = const("image")
+    data: str
+    """The picture, in base64."""
+    mime_type: Annotated[str, Field(alias="mimeType")]
+    """MIME type of the data."""
+    annotations: Opt[Annotations] = None
+    """Hints for the client on how to use or show it."""
+    meta: Annotated[Opt[dict[str, Any]], Field(alias="_meta")] = None
+    """Metadata from either side beside the content; the specification reserves some of the keys."""
+
+
+class AudioContent(WireModel):
+    """Sound that a model is given or has made.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#audiocontent
+    """
+
+    type: Literal["audio"] = const("audio")
+    data: str
+    """The sound, in base64."""
+    mime_type: Annotated[str, Field(alias="mimeType")]
+    """MIME type of the data."""
+    annotations: Opt[Annotations] = None
+    """Hints for the client on how to use or show it."""
+    meta: Annotated[Opt[dict[str, Any]], Field(alias="_meta")] = None
+    """Metadata from either side beside the content; the specification reserves some of the keys."""
+
+
+# ---- prompts/list ----
+
+
+class ListPromptsRequest(WireModel):
+    """Client asks for one page of the prompts.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#listpromptsrequest
+    """
+
+    method: Literal["prompts/list"] = const("prompts/list")
+    params: PaginatedRequestParams
+    jsonrpc: Literal["2.0"] = const("2.0")
+    id: RequestId
+    """Chosen by the side that asks, repeated by the side that responds."""
+
+
+class ListPromptsResult(PaginatedResult, CacheableResult):
+    """One page of the prompts that the server offers.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#listpromptsresult
+    """
+
+    prompts: list["Prompt"]
+    """The prompts of this page."""
+
+
+class ListPromptsResultResponse(WireModel):
+    """The response that carries a ListPromptsResult.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#listpromptsresultresponse
+    """
+
+    jsonrpc: Literal["2.0"] = const("2.0")
+    id: RequestId
+    """Chosen by the side that asks, repeated by the side that responds."""
+    result: ListPromptsResult
+    """What the method gave."""
+
+
+class Prompt(BaseMetadata, Icons):
+    """A prompt that the server offers, with the arguments it takes.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#prompt
+    """
+
+    description: Opt[str] = None
+    """Says what the prompt is for."""
+    arguments: Opt[list["PromptArgument"]] = None
+    """The arguments that can be filled in."""
+    meta: Annotated[Opt[dict[str, Any]], Field(alias="_meta")] = None
+    """Metadata from either side beside the content; the specification reserves some of the keys."""
+
+
 class PromptArgument(BaseMetadata):
-    """One argument that a prompt takes."""
+    """One argument that a prompt takes.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#promptargument
+    """
 
     description: Opt[str] = None
     """Says what it is for, in words for people."""
@@ -294,12 +1245,129 @@ class PromptArgument(BaseMetadata):
     """Whether a value must be given; not if absent."""
 
 
-Role = TypeAliasType("Role", Literal["user", "assistant"])
-"""Who speaks: the user or the assistant."""
+# ---- prompts/get ----
+
+
+class GetPromptRequestParams(InputResponseRequestParams):
+    """Which prompt to get, and with which arguments.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#getpromptrequestparams
+    """
+
+    name: str
+    """The prompt to get."""
+    arguments: Opt[dict[str, str]] = None
+    """Values by argument name; all of them are strings."""
+
+
+class GetPromptRequest(WireModel):
+    """Client asks for a prompt with its arguments filled in.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#getpromptrequest
+    """
+
+    method: Literal["prompts/get"] = const("prompts/get")
+    params: GetPromptRequestParams
+    jsonrpc: Literal["2.0"] = const("2.0")
+    id: RequestId
+    """Chosen by the side that asks, repeated by the side that responds."""
+
+
+class GetPromptResult(Result):
+    """The messages of a prompt, ready for the model.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#getpromptresult
+    """
+
+    description: Opt[str] = None
+    """Says what it is for, in words for people."""
+    messages: list["PromptMessage"]
+    """The prompt itself, in order."""
+
+
+class GetPromptResultResponse(WireModel):
+    """The response that carries a GetPromptResult, or asks for input first.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#getpromptresultresponse
+    """
+
+    jsonrpc: Literal["2.0"] = const("2.0")
+    id: RequestId
+    """Chosen by the side that asks, repeated by the side that responds."""
+    result: GetPromptResult | InputRequiredResult
+    """The prompt, or what input it takes first."""
+
+
+class PromptMessage(WireModel):
+    """One message of a prompt.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#promptmessage
+    """
+
+    role: Role
+    """Who says it."""
+    content: ContentBlock
+    """What the message says."""
+
+
+# ---- notifications/prompts/list_changed ----
+
+
+class PromptListChangedNotification(WireModel):
+    """Server tells that its list of prompts has changed.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#promptlistchangednotification
+    """
+
+    method: Literal["notifications/prompts/list_changed"] = const("notifications/prompts/list_changed")
+    params: Opt[NotificationParams] = None
+    jsonrpc: Literal["2.0"] = const("2.0")
+
+
+# ---- tools/list ----
+
+
+class ListToolsRequest(WireModel):
+    """Client asks for one page of the tools.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#listtoolsrequest
+    """
+
+    method: Literal["tools/list"] = const("tools/list")
+    params: PaginatedRequestParams
+    jsonrpc: Literal["2.0"] = const("2.0")
+    id: RequestId
+    """Chosen by the side that asks, repeated by the side that responds."""
+
+
+class ListToolsResult(PaginatedResult, CacheableResult):
+    """One page of the tools that the server offers.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#listtoolsresult
+    """
+
+    tools: list["Tool"]
+    """The tools of this page."""
+
+
+class ListToolsResultResponse(WireModel):
+    """The response that carries a ListToolsResult.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#listtoolsresultresponse
+    """
+
+    jsonrpc: Literal["2.0"] = const("2.0")
+    id: RequestId
+    """Chosen by the side that asks, repeated by the side that responds."""
+    result: ListToolsResult
+    """What the method gave."""
 
 
 class ToolAnnotations(WireModel):
-    """Hints on how a tool behaves; worth no more than the server that gives them."""
+    """Hints on how a tool behaves; worth no more than the server that gives them.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#toolannotations
+    """
 
     title: Opt[str] = None
     """Name to show to people if the tool itself has no title."""
@@ -329,7 +1397,10 @@ class ToolOutputSchema(WireModel):
 
 
 class Tool(BaseMetadata, Icons):
-    """A tool that the server offers, with what it takes and what it does."""
+    """A tool that the server offers, with what it takes and what it does.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#tool
+    """
 
     description: Opt[str] = None
     """Says what the tool does; models go by it when they choose a tool."""
@@ -343,73 +1414,209 @@ class Tool(BaseMetadata, Icons):
     """Metadata from either side beside the content; the specification reserves some of the keys."""
 
 
-LoggingLevel = TypeAliasType(
-    "LoggingLevel", Literal["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"]
-)
-"""How severe a log message is, from `debug` up to `emergency`, as in syslog. Deprecated."""
+# ---- tools/call ----
+
+
+class CallToolResult(Result):
+    """What a tool call gave, or why the tool failed.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#calltoolresult
+    """
+
+    content: list[ContentBlock]
+    """The result for a model to read, or a description of the error if `isError` is set."""
+    structured_content: Annotated[Any | MISSING, Field(alias="structuredContent")] = MISSING
+    """The result for a program to read, as the tool's `outputSchema` describes it."""
+    is_error: Annotated[Opt[bool], Field(alias="isError")] = None
+    """Whether the tool itself failed, which `content` then explains; false if absent."""
+
+
+class CallToolResultResponse(WireModel):
+    """The response that carries a CallToolResult, or asks for input first.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#calltoolresultresponse
+    """
+
+    jsonrpc: Literal["2.0"] = const("2.0")
+    id: RequestId
+    """Chosen by the side that asks, repeated by the side that responds."""
+    result: CallToolResult | InputRequiredResult
+    """What the tool call gave, or what input it takes first."""
+
+
+class CallToolRequestParams(InputResponseRequestParams):
+    """Which tool to run, and with which arguments.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#calltoolrequestparams
+    """
+
+    name: str
+    """The tool to run."""
+    arguments: Opt[dict[str, Any]] = None
+    """Values by argument name, as the tool's `inputSchema` wants them."""
+
+
+class CallToolRequest(WireModel):
+    """Client asks the server to run a tool.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#calltoolrequest
+    """
+
+    method: Literal["tools/call"] = const("tools/call")
+    params: CallToolRequestParams
+    jsonrpc: Literal["2.0"] = const("2.0")
+    id: RequestId
+    """Chosen by the side that asks, repeated by the side that responds."""
+
+
+# ---- notifications/tools/list_changed ----
+
+
+class ToolListChangedNotification(WireModel):
+    """Server tells that its list of tools has changed.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#toollistchangednotification
+    """
+
+    method: Literal["notifications/tools/list_changed"] = const("notifications/tools/list_changed")
+    params: Opt[NotificationParams] = None
+    jsonrpc: Literal["2.0"] = const("2.0")
+
+
+# ---- notifications/message ----
+
+
+@deprecated("LoggingMessageNotificationParams is deprecated in MCP 2026-07-28")
+class LoggingMessageNotificationParams(NotificationParams):
+    """One log message, with its level and where it comes from. Deprecated.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#loggingmessagenotificationparams
+    """
+
+    level: LoggingLevel
+    """How severe the message is."""
+    logger: Opt[str] = None
+    """The part of the server that logs."""
+    data: Any
+    """What is logged: a text, or any other JSON value."""
+
+
+@deprecated("LoggingMessageNotification is deprecated in MCP 2026-07-28")
+class LoggingMessageNotification(WireModel):
+    """Server sends the client a log message. Deprecated.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#loggingmessagenotification
+    """
+
+    method: Literal["notifications/message"] = const("notifications/message")
+    params: LoggingMessageNotificationParams
+    jsonrpc: Literal["2.0"] = const("2.0")
+
+
+# ---- sampling/createMessage ----
+
+
+@deprecated("CreateMessageRequestParams is deprecated in MCP 2026-07-28")
+class CreateMessageRequestParams(WireModel):
+    """The conversation so far, and how the model should go on. Deprecated.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#createmessagerequestparams
+    """
+
+    messages: list["SamplingMessage"]
+    """The conversation so far, in order."""
+    model_preferences: Annotated[Opt["ModelPreferences"], Field(alias="modelPreferences")] = None
+    """Which kind of model suits; the client may choose another."""
+    system_prompt: Annotated[Opt[str], Field(alias="systemPrompt")] = None
+    """What the model should be told at the start; the client may change it or leave it out."""
+    include_context: Annotated[
+        Opt[Literal["none", "thisServer", "allServers"]],
+        Field(alias="includeContext"),
+        Field(deprecated="CreateMessageRequestParams.include_context is deprecated in MCP 2026-07-28"),
+    ] = None
+    """Which servers' context the client should add to the prompt; `none` if absent. Deprecated."""
+    temperature: Opt[Number] = None
+    """How freely the model picks its words; more is freer, and the scale is the model's own."""
+    max_tokens: Annotated[Int, Field(alias="maxTokens")]
+    """How many tokens the model may write at most; the client may settle for fewer."""
+    stop_sequences: Annotated[Opt[list[str]], Field(alias="stopSequences")] = None
+    """Texts that make the model stop as soon as it writes one of them."""
+    metadata: Opt[JSONObject] = None
+    """Handed on to the provider of the model, who defines what may be in it."""
+    tools: Opt[list[Tool]] = None
+    """What the model can use; only for clients with the capability `sampling.tools`."""
+    tool_choice: Annotated[Opt["ToolChoice"], Field(alias="toolChoice")] = None
+    """Whether the model may, must or must not use the tools; it may if absent."""
 
 
 @deprecated("ToolChoice is deprecated in MCP 2026-07-28")
 class ToolChoice(WireModel):
-    """Whether the model may, must or must not use tools. Deprecated."""
+    """Whether the model may, must or must not use tools. Deprecated.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#toolchoice
+    """
 
     mode: Opt[Literal["auto", "required", "none"]] = None
     """`auto`: the model decides, also if absent; `required`: it uses a tool; `none`: it uses no tool."""
 
 
-class Annotations(WireModel):
-    """Hints for the client on whom the data is for and how much it matters."""
+@deprecated("CreateMessageRequest is deprecated in MCP 2026-07-28")
+class CreateMessageRequest(WireModel):
+    """Server asks for a message written by the client's model. Deprecated.
 
-    audience: Opt[list[Role]] = None
-    """Whom the data is meant for; both roles may be named."""
-    priority: Annotated[Opt[Number], Field(ge=0, le=1)] = None
-    """How much the data matters, from 0 (can be left out) to 1 (needed)."""
-    last_modified: Annotated[Opt[str], Field(alias="lastModified")] = None
-    """When the data last changed, in ISO 8601."""
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#createmessagerequest
+    """
+
+    method: Literal["sampling/createMessage"] = const("sampling/createMessage")
+    params: CreateMessageRequestParams
 
 
-class TextContent(WireModel):
-    """Text that a model is given or has made."""
+@deprecated("SamplingMessage is deprecated in MCP 2026-07-28")
+class SamplingMessage(WireModel):
+    """One message of a conversation with the client's model. Deprecated.
 
-    type: Literal["text"] = const("text")
-    text: str
-    annotations: Opt[Annotations] = None
-    """Hints for the client on how to use or show it."""
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#samplingmessage
+    """
+
+    role: Role
+    """Who says it."""
+    content: "SamplingMessageContentBlock | list[SamplingMessageContentBlock]"
+    """What the message says."""
     meta: Annotated[Opt[dict[str, Any]], Field(alias="_meta")] = None
     """Metadata from either side beside the content; the specification reserves some of the keys."""
 
 
-class ImageContent(WireModel):
-    """A picture that a model is given or has made."""
+@deprecated("CreateMessageResult is deprecated in MCP 2026-07-28")
+class CreateMessageResult(SamplingMessage):
+    """The message that the client's model wrote. Deprecated.
 
-    type: Literal["image"] = const("image")
-    data: str
-    """The picture, in base64."""
-    mime_type: Annotated[str, Field(alias="mimeType")]
-    """MIME type of the data."""
-    annotations: Opt[Annotations] = None
-    """Hints for the client on how to use or show it."""
-    meta: Annotated[Opt[dict[str, Any]], Field(alias="_meta")] = None
-    """Metadata from either side beside the content; the specification reserves some of the keys."""
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#createmessageresult
+    """
+
+    model: str
+    """Name of the model that wrote the message."""
+    stop_reason: Annotated[Opt[str], Field(alias="stopReason")] = None
+    """Why the model stopped, if known: `endTurn`, `stopSequence`, `maxTokens` or another."""
 
 
-class AudioContent(WireModel):
-    """Sound that a model is given or has made."""
+SamplingMessageContentBlock = TypeAliasType(
+    "SamplingMessageContentBlock",
+    Annotated[
+        "TextContent | ImageContent | AudioContent | ToolUseContent | ToolResultContent", Field(discriminator="type")
+    ],
+)
+"""One piece of content in a conversation with the client's model. Deprecated.
 
-    type: Literal["audio"] = const("audio")
-    data: str
-    """The sound, in base64."""
-    mime_type: Annotated[str, Field(alias="mimeType")]
-    """MIME type of the data."""
-    annotations: Opt[Annotations] = None
-    """Hints for the client on how to use or show it."""
-    meta: Annotated[Opt[dict[str, Any]], Field(alias="_meta")] = None
-    """Metadata from either side beside the content; the specification reserves some of the keys."""
+https://modelcontextprotocol.io/specification/2026-07-28/schema#samplingmessagecontentblock
+"""
 
 
 @deprecated("ToolUseContent is deprecated in MCP 2026-07-28")
 class ToolUseContent(WireModel):
-    """The model wants a tool to be used. Deprecated."""
+    """The model wants a tool to be used. Deprecated.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#toolusecontent
+    """
 
     type: Literal["tool_use"] = const("tool_use")
     id: str
@@ -422,12 +1629,55 @@ class ToolUseContent(WireModel):
     """Metadata; to be kept when the content is sent again, so that caches still match."""
 
 
+@deprecated("ToolResultContent is deprecated in MCP 2026-07-28")
+class ToolResultContent(WireModel):
+    """What a tool gave, handed back to the model that used it. Deprecated.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#toolresultcontent
+    """
+
+    type: Literal["tool_result"] = const("tool_result")
+    tool_use_id: Annotated[str, Field(alias="toolUseId")]
+    """The `id` of the ToolUseContent that this is the result of."""
+    content: list[ContentBlock]
+    """What the tool gave, in the form of a tool call's `content`."""
+    structured_content: Annotated[Any | MISSING, Field(alias="structuredContent")] = MISSING
+    """What the tool gave, for a program to read, as its `outputSchema` describes it."""
+    is_error: Annotated[Opt[bool], Field(alias="isError")] = None
+    """Whether the tool itself failed, which `content` then explains; false if absent."""
+    meta: Annotated[Opt[dict[str, Any]], Field(alias="_meta")] = None
+    """Metadata; to be kept when the content is sent again, so that caches still match."""
+
+
+@deprecated("ModelPreferences is deprecated in MCP 2026-07-28")
+class ModelPreferences(WireModel):
+    """Which kind of model suits the server; the client makes the choice. Deprecated.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#modelpreferences
+    """
+
+    hints: Opt[list["ModelHint"]] = None
+    """Models that would suit, the best first; they count more than the priorities."""
+    cost_priority: Annotated[Opt[Number], Field(alias="costPriority", ge=0, le=1)] = None
+    """How much a low price matters, from 0 (not at all) to 1 (above all)."""
+    speed_priority: Annotated[Opt[Number], Field(alias="speedPriority", ge=0, le=1)] = None
+    """How much a quick answer matters, from 0 (not at all) to 1 (above all)."""
+    intelligence_priority: Annotated[Opt[Number], Field(alias="intelligencePriority", ge=0, le=1)] = None
+    """How much ability matters, from 0 (not at all) to 1 (above all)."""
+
+
 @deprecated("ModelHint is deprecated in MCP 2026-07-28")
 class ModelHint(WireModel):
-    """Describes a model that would suit the server. Deprecated."""
+    """Describes a model that would suit the server. Deprecated.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#modelhint
+    """
 
     name: Opt[str] = None
     """Part of a model's name; the client may take a comparable model of another provider."""
+
+
+# ---- completion/complete ----
 
 
 class CompletionArgument(WireModel):
@@ -446,6 +1696,33 @@ class CompletionContext(WireModel):
     """Values already chosen for other arguments, by name."""
 
 
+class CompleteRequestParams(RequestParams):
+    """Which argument to complete, and of which prompt or resource template.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#completerequestparams
+    """
+
+    ref: Annotated["PromptReference | ResourceTemplateReference", Field(discriminator="type")]
+    """The prompt or resource template that the argument belongs to."""
+    argument: CompletionArgument
+    """The argument to complete."""
+    context: Opt[CompletionContext] = None
+    """What else is known and may narrow down the suggestions."""
+
+
+class CompleteRequest(WireModel):
+    """Client asks how what the user has typed for an argument could go on.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#completerequest
+    """
+
+    method: Literal["completion/complete"] = const("completion/complete")
+    params: CompleteRequestParams
+    jsonrpc: Literal["2.0"] = const("2.0")
+    id: RequestId
+    """Chosen by the side that asks, repeated by the side that responds."""
+
+
 class Completion(WireModel):
     """Suggestions for an argument, and whether there are more than those sent."""
 
@@ -457,8 +1734,34 @@ class Completion(WireModel):
     """Whether there are suggestions beyond those sent."""
 
 
+class CompleteResult(Result):
+    """What the server suggests for an argument.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#completeresult
+    """
+
+    completion: Completion
+    """The suggestions."""
+
+
+class CompleteResultResponse(WireModel):
+    """The response that carries a CompleteResult.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#completeresultresponse
+    """
+
+    jsonrpc: Literal["2.0"] = const("2.0")
+    id: RequestId
+    """Chosen by the side that asks, repeated by the side that responds."""
+    result: CompleteResult
+    """What the method gave."""
+
+
 class ResourceTemplateReference(WireModel):
-    """Points to a resource template, or to a resource, by its URI."""
+    """Points to a resource template, or to a resource, by its URI.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#resourcetemplatereference
+    """
 
     type: Literal["ref/resource"] = const("ref/resource")
     uri: str
@@ -466,9 +1769,15 @@ class ResourceTemplateReference(WireModel):
 
 
 class PromptReference(BaseMetadata):
-    """Points to a prompt by its name."""
+    """Points to a prompt by its name.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#promptreference
+    """
 
     type: Literal["ref/prompt"] = const("ref/prompt")
+
+
+# ---- roots/list ----
 
 
 class ListRootsRequestParams(WireModel):
@@ -480,15 +1789,32 @@ class ListRootsRequestParams(WireModel):
 
 @deprecated("ListRootsRequest is deprecated in MCP 2026-07-28")
 class ListRootsRequest(WireModel):
-    """Server asks which directories and files it is meant to work on. Deprecated."""
+    """Server asks which directories and files it is meant to work on. Deprecated.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#listrootsrequest
+    """
 
     method: Literal["roots/list"] = const("roots/list")
     params: Opt[ListRootsRequestParams] = None
 
 
+@deprecated("ListRootsResult is deprecated in MCP 2026-07-28")
+class ListRootsResult(WireModel):
+    """The directories and files that the server is meant to work on. Deprecated.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#listrootsresult
+    """
+
+    roots: list["Root"]
+    """All roots; there are no pages."""
+
+
 @deprecated("Root is deprecated in MCP 2026-07-28")
 class Root(WireModel):
-    """A place in the file system that the server is meant to work on. Deprecated."""
+    """A place in the file system that the server is meant to work on. Deprecated.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#root
+    """
 
     uri: str
     """Where the directory or file is; starts with `file://`."""
@@ -498,8 +1824,40 @@ class Root(WireModel):
     """Metadata from either side beside the content; the specification reserves some of the keys."""
 
 
+# ---- elicitation/create ----
+
+
+class RequestedSchema(WireModel):
+    """The form that the user fills in: flat, with simple fields only."""
+
+    schema_: Annotated[Opt[str], Field(alias="$schema")] = None
+    """URI of the JSON Schema dialect; 2020-12 if absent."""
+    type: Literal["object"] = const("object")
+    properties: dict[str, "PrimitiveSchemaDefinition"]
+    """The form's fields, by name."""
+    required: Opt[list[str]] = None
+    """Names of the properties that must be there."""
+
+
+class ElicitRequestFormParams(WireModel):
+    """A message and a form for the user to fill in; not for secrets.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#elicitrequestformparams
+    """
+
+    mode: Opt[Literal["form"]] = None
+    """Says that the user fills in a form; so does leaving it out."""
+    message: str
+    """Tells the user what is asked for."""
+    requested_schema: Annotated[RequestedSchema, Field(alias="requestedSchema")]
+    """The form to fill in."""
+
+
 class ElicitRequestURLParams(WireModel):
-    """A message and a page that the user is to visit."""
+    """A message and a page that the user is to visit.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#elicitrequesturlparams
+    """
 
     mode: Literal["url"] = const("url")
     """Says that the user visits a URL."""
@@ -509,8 +1867,37 @@ class ElicitRequestURLParams(WireModel):
     """The page that the user is to visit."""
 
 
+ElicitRequestParams = TypeAliasType("ElicitRequestParams", ElicitRequestFormParams | ElicitRequestURLParams)
+"""What the user is asked, and how the answer is to be given.
+
+https://modelcontextprotocol.io/specification/2026-07-28/schema#elicitrequestparams
+"""
+
+
+class ElicitRequest(WireModel):
+    """Server asks the user for input, by way of the client.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#elicitrequest
+    """
+
+    method: Literal["elicitation/create"] = const("elicitation/create")
+    params: ElicitRequestParams
+
+
+PrimitiveSchemaDefinition = TypeAliasType(
+    "PrimitiveSchemaDefinition", "StringSchema | NumberSchema | BooleanSchema | EnumSchema"
+)
+"""What a form field can be: text, a number, yes or no, or a choice.
+
+https://modelcontextprotocol.io/specification/2026-07-28/schema#primitiveschemadefinition
+"""
+
+
 class StringSchema(WireModel):
-    """A form field for text."""
+    """A form field for text.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#stringschema
+    """
 
     type: Literal["string"] = const("string")
     title: Opt[str] = None
@@ -528,7 +1915,10 @@ class StringSchema(WireModel):
 
 
 class NumberSchema(WireModel):
-    """A form field for a number."""
+    """A form field for a number.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#numberschema
+    """
 
     type: Literal["number", "integer"]
     """`integer` if only whole numbers are accepted, otherwise `number`."""
@@ -545,7 +1935,10 @@ class NumberSchema(WireModel):
 
 
 class BooleanSchema(WireModel):
-    """A form field for yes or no."""
+    """A form field for yes or no.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#booleanschema
+    """
 
     type: Literal["boolean"] = const("boolean")
     title: Opt[str] = None
@@ -557,7 +1950,10 @@ class BooleanSchema(WireModel):
 
 
 class UntitledSingleSelectEnumSchema(WireModel):
-    """A form field for one of the given values, shown as it is."""
+    """A form field for one of the given values, shown as it is.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#untitledsingleselectenumschema
+    """
 
     type: Literal["string"] = const("string")
     title: Opt[str] = None
@@ -580,7 +1976,10 @@ class EnumOption(WireModel):
 
 
 class TitledSingleSelectEnumSchema(WireModel):
-    """A form field for one of the given values, each with a label."""
+    """A form field for one of the given values, each with a label.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#titledsingleselectenumschema
+    """
 
     type: Literal["string"] = const("string")
     title: Opt[str] = None
@@ -596,7 +1995,10 @@ class TitledSingleSelectEnumSchema(WireModel):
 SingleSelectEnumSchema = TypeAliasType(
     "SingleSelectEnumSchema", UntitledSingleSelectEnumSchema | TitledSingleSelectEnumSchema
 )
-"""A form field for one of the given values, with or without labels."""
+"""A form field for one of the given values, with or without labels.
+
+https://modelcontextprotocol.io/specification/2026-07-28/schema#singleselectenumschema
+"""
 
 
 class UntitledEnumItems(WireModel):
@@ -608,7 +2010,10 @@ class UntitledEnumItems(WireModel):
 
 
 class UntitledMultiSelectEnumSchema(WireModel):
-    """A form field for any number of the given values, shown as they are."""
+    """A form field for any number of the given values, shown as they are.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#untitledmultiselectenumschema
+    """
 
     type: Literal["array"] = const("array")
     title: Opt[str] = None
@@ -633,7 +2038,10 @@ class TitledEnumItems(WireModel):
 
 
 class TitledMultiSelectEnumSchema(WireModel):
-    """A form field for any number of the given values, each with a label."""
+    """A form field for any number of the given values, each with a label.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#titledmultiselectenumschema
+    """
 
     type: Literal["array"] = const("array")
     title: Opt[str] = None
@@ -653,11 +2061,17 @@ class TitledMultiSelectEnumSchema(WireModel):
 MultiSelectEnumSchema = TypeAliasType(
     "MultiSelectEnumSchema", UntitledMultiSelectEnumSchema | TitledMultiSelectEnumSchema
 )
-"""A form field for any number of the given values, with or without labels."""
+"""A form field for any number of the given values, with or without labels.
+
+https://modelcontextprotocol.io/specification/2026-07-28/schema#multiselectenumschema
+"""
 
 
 class LegacyTitledEnumSchema(WireModel):
-    """A form field for one of the given values, with the labels in a list of their own."""
+    """A form field for one of the given values, with the labels in a list of their own.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#legacytitledenumschema
+    """
 
     type: Literal["string"] = const("string")
     title: Opt[str] = None
@@ -673,11 +2087,17 @@ class LegacyTitledEnumSchema(WireModel):
 
 
 EnumSchema = TypeAliasType("EnumSchema", SingleSelectEnumSchema | MultiSelectEnumSchema | LegacyTitledEnumSchema)
-"""A form field with given values to choose from."""
+"""A form field with given values to choose from.
+
+https://modelcontextprotocol.io/specification/2026-07-28/schema#enumschema
+"""
 
 
 class ElicitResult(WireModel):
-    """What the user did about the question, and the answers if there are any."""
+    """What the user did about the question, and the answers if there are any.
+
+    https://modelcontextprotocol.io/specification/2026-07-28/schema#elicitresult
+    """
 
     action: Literal["accept", "decline", "cancel"]
     """`accept` if the user agreed, `decline` if the user refused, `cancel` if the user did neither."""
@@ -685,880 +2105,7 @@ class ElicitResult(WireModel):
     """The filled-in values by field name; only after a form was accepted."""
 
 
-class NotificationMetaObject(WireModel):
-    """Metadata that comes with a notification."""
-
-    subscription_id: Annotated[Opt[RequestId], Field(alias="io.modelcontextprotocol/subscriptionId")] = None
-    """Id of the request that opened the subscription; absent outside one."""
-
-
-class ResultMetaObject(WireModel):
-    """Metadata that comes with a result."""
-
-    server_info: Annotated[Opt[Implementation], Field(alias="io.modelcontextprotocol/serverInfo")] = None
-    """The server program, as it calls itself; for display and logs, not for decisions."""
-
-
-class NotificationParams(WireModel):
-    """What the params of all notifications have in common."""
-
-    meta: Annotated[Opt[NotificationMetaObject], Field(alias="_meta")] = None
-    """Metadata from either side beside the content; the specification reserves some of the keys."""
-
-
-class Result(WireModel):
-    """What every result has in common."""
-
-    meta: Annotated[Opt[ResultMetaObject], Field(alias="_meta")] = None
-    """Metadata from either side beside the content; the specification reserves some of the keys."""
-    result_type: Annotated[ResultType, Field(alias="resultType")] = default_to("complete")
-    """`complete`, or `input_required` if input is needed first; older servers leave it out and mean `complete`."""
-
-
-class JSONRPCResultResponse(WireModel):
-    """The response to a request that succeeded."""
-
-    jsonrpc: Literal["2.0"] = const("2.0")
-    id: RequestId
-    """Chosen by the side that asks, repeated by the side that responds."""
-    result: Result
-    """What the method gave."""
-
-
-JSONRPCResponse = TypeAliasType("JSONRPCResponse", JSONRPCResultResponse | JSONRPCErrorResponse)
-"""Answers the request that has the same id."""
-
-
-class CancelledNotificationParams(NotificationParams):
-    """Which request is given up, and why."""
-
-    request_id: Annotated[RequestId, Field(alias="requestId")]
-    """The id that the request was sent with."""
-    reason: Opt[str] = None
-    """Why it is given up, for logs or for the user."""
-
-
-class CancelledNotification(WireModel):
-    """The sender tells that a request is given up and its result no longer wanted."""
-
-    method: Literal["notifications/cancelled"] = const("notifications/cancelled")
-    params: CancelledNotificationParams
-    jsonrpc: Literal["2.0"] = const("2.0")
-
-
-class ProgressNotificationParams(NotificationParams):
-    """How far the work on a request is."""
-
-    progress_token: Annotated[ProgressToken, Field(alias="progressToken")]
-    """The token that came with the request."""
-    progress: Number
-    """How far the work is; each notification has a higher number than the one before."""
-    total: Opt[Number] = None
-    """What `progress` will be in the end, if known."""
-    message: Opt[str] = None
-    """What is being done right now, in words for people."""
-
-
-class ProgressNotification(WireModel):
-    """The side that works on a request tells how far it is."""
-
-    method: Literal["notifications/progress"] = const("notifications/progress")
-    params: ProgressNotificationParams
-    jsonrpc: Literal["2.0"] = const("2.0")
-
-
-class PaginatedResult(Result):
-    """What results with one page of a list have in common."""
-
-    next_cursor: Annotated[Opt[Cursor], Field(alias="nextCursor")] = None
-    """Where the next page starts; absent on the last page."""
-
-
-class CacheableResult(Result):
-    """What results that the client may cache have in common: for how long, and for whom."""
-
-    ttl_ms: Annotated[Int, Field(alias="ttlMs", ge=0)] = default_to(0)
-    """How long the client may cache the result after it came, in milliseconds; 0 for not at all."""
-    cache_scope: Annotated[Literal["public", "private"], Field(alias="cacheScope")] = default_to("private")
-    """`public`: the cached result may serve anyone; `private`: only requests under the same authorization."""
-
-
-class ReadResourceResult(CacheableResult):
-    """What is in a resource."""
-
-    contents: list[TextResourceContents | BlobResourceContents]
-    """The content, in several items if the resource has several parts."""
-
-
-class ResourceListChangedNotification(WireModel):
-    """Server tells that its list of resources has changed."""
-
-    method: Literal["notifications/resources/list_changed"] = const("notifications/resources/list_changed")
-    params: Opt[NotificationParams] = None
-    jsonrpc: Literal["2.0"] = const("2.0")
-
-
-class SubscriptionsListenResultMetaObject(ResultMetaObject):
-    """Metadata that comes with the end of a subscription."""
-
-    subscription_id: Annotated[RequestId, Field(alias="io.modelcontextprotocol/subscriptionId")]
-    """Id of the request that opened the subscription."""
-
-
-class SubscriptionsListenResult(WireModel):
-    """Server ends a subscription in an orderly way; until then there is no response."""
-
-    meta: Annotated[SubscriptionsListenResultMetaObject, Field(alias="_meta")]
-    """Metadata from either side beside the content; the specification reserves some of the keys."""
-    result_type: Annotated[ResultType, Field(alias="resultType")] = default_to("complete")
-    """`complete`, or `input_required` if input is needed first; older servers leave it out and mean `complete`."""
-
-
-class SubscriptionsListenResultResponse(WireModel):
-    """The response that carries a SubscriptionsListenResult."""
-
-    jsonrpc: Literal["2.0"] = const("2.0")
-    id: RequestId
-    """Chosen by the side that asks, repeated by the side that responds."""
-    result: SubscriptionsListenResult
-    """What the method gave."""
-
-
-class SubscriptionsAcknowledgedNotificationParams(NotificationParams):
-    """What the server is going to send for a subscription."""
-
-    notifications: SubscriptionFilter
-    """What is sent from now on: what was asked for, less what the server lacks."""
-
-
-class SubscriptionsAcknowledgedNotification(WireModel):
-    """Server tells that a subscription has begun, before anything else is sent for it."""
-
-    method: Literal["notifications/subscriptions/acknowledged"] = const("notifications/subscriptions/acknowledged")
-    params: SubscriptionsAcknowledgedNotificationParams
-    jsonrpc: Literal["2.0"] = const("2.0")
-
-
-class ResourceUpdatedNotificationParams(NotificationParams):
-    """Which resource has changed."""
-
-    uri: str
-    """The resource that changed, which can be a part of the one that is watched."""
-
-
-class ResourceUpdatedNotification(WireModel):
-    """Server tells that a resource which the client watches has changed."""
-
-    method: Literal["notifications/resources/updated"] = const("notifications/resources/updated")
-    params: ResourceUpdatedNotificationParams
-    jsonrpc: Literal["2.0"] = const("2.0")
-
-
-class Resource(BaseMetadata, Icons):
-    """Data that the server lets clients read, such as a file."""
-
-    uri: str
-    """URI of the resource; what it means is up to the server."""
-    description: Opt[str] = None
-    """Says what the resource holds; models may be shown it."""
-    mime_type: Annotated[Opt[str], Field(alias="mimeType")] = None
-    """MIME type of the content, if known."""
-    annotations: Opt[Annotations] = None
-    """Hints for the client on how to use or show it."""
-    size: Opt[Int] = None
-    """Number of bytes before any encoding, if known."""
-    meta: Annotated[Opt[dict[str, Any]], Field(alias="_meta")] = None
-    """Metadata from either side beside the content; the specification reserves some of the keys."""
-
-
-class ResourceTemplate(BaseMetadata, Icons):
-    """A pattern for the URIs of resources that are not listed one by one."""
-
-    uri_template: Annotated[str, Field(alias="uriTemplate")]
-    """URIs of resources with gaps for variables, written as RFC 6570 says."""
-    description: Opt[str] = None
-    """Says what the resources of this pattern hold; models may be shown it."""
-    mime_type: Annotated[Opt[str], Field(alias="mimeType")] = None
-    """MIME type that all resources of this pattern have; absent if they differ."""
-    annotations: Opt[Annotations] = None
-    """Hints for the client on how to use or show it."""
-    meta: Annotated[Opt[dict[str, Any]], Field(alias="_meta")] = None
-    """Metadata from either side beside the content; the specification reserves some of the keys."""
-
-
-class Prompt(BaseMetadata, Icons):
-    """A prompt that the server offers, with the arguments it takes."""
-
-    description: Opt[str] = None
-    """Says what the prompt is for."""
-    arguments: Opt[list[PromptArgument]] = None
-    """The arguments that can be filled in."""
-    meta: Annotated[Opt[dict[str, Any]], Field(alias="_meta")] = None
-    """Metadata from either side beside the content; the specification reserves some of the keys."""
-
-
-class ResourceLink(Resource):
-    """Points to a resource from a prompt or tool result, without its content."""
-
-    type: Literal["resource_link"] = const("resource_link")
-
-
-class EmbeddedResource(WireModel):
-    """A resource whose content is part of a prompt or tool result."""
-
-    type: Literal["resource"] = const("resource")
-    resource: TextResourceContents | BlobResourceContents
-    """The content, as text or as bytes."""
-    annotations: Opt[Annotations] = None
-    """Hints for the client on how to use or show it."""
-    meta: Annotated[Opt[dict[str, Any]], Field(alias="_meta")] = None
-    """Metadata from either side beside the content; the specification reserves some of the keys."""
-
-
-class PromptListChangedNotification(WireModel):
-    """Server tells that its list of prompts has changed."""
-
-    method: Literal["notifications/prompts/list_changed"] = const("notifications/prompts/list_changed")
-    params: Opt[NotificationParams] = None
-    jsonrpc: Literal["2.0"] = const("2.0")
-
-
-class ListToolsResult(PaginatedResult, CacheableResult):
-    """One page of the tools that the server offers."""
-
-    tools: list[Tool]
-    """The tools of this page."""
-
-
-class ListToolsResultResponse(WireModel):
-    """The response that carries a ListToolsResult."""
-
-    jsonrpc: Literal["2.0"] = const("2.0")
-    id: RequestId
-    """Chosen by the side that asks, repeated by the side that responds."""
-    result: ListToolsResult
-    """What the method gave."""
-
-
-class ToolListChangedNotification(WireModel):
-    """Server tells that its list of tools has changed."""
-
-    method: Literal["notifications/tools/list_changed"] = const("notifications/tools/list_changed")
-    params: Opt[NotificationParams] = None
-    jsonrpc: Literal["2.0"] = const("2.0")
-
-
-@deprecated("LoggingMessageNotificationParams is deprecated in MCP 2026-07-28")
-class LoggingMessageNotificationParams(NotificationParams):
-    """One log message, with its level and where it comes from. Deprecated."""
-
-    level: LoggingLevel
-    """How severe the message is."""
-    logger: Opt[str] = None
-    """The part of the server that logs."""
-    data: Any
-    """What is logged: a text, or any other JSON value."""
-
-
-@deprecated("LoggingMessageNotification is deprecated in MCP 2026-07-28")
-class LoggingMessageNotification(WireModel):
-    """Server sends the client a log message. Deprecated."""
-
-    method: Literal["notifications/message"] = const("notifications/message")
-    params: LoggingMessageNotificationParams
-    jsonrpc: Literal["2.0"] = const("2.0")
-
-
-ContentBlock = TypeAliasType(
-    "ContentBlock",
-    Annotated[TextContent | ImageContent | AudioContent | ResourceLink | EmbeddedResource, Field(discriminator="type")],
-)
-"""One piece of content in a prompt or tool result: text, media or a resource."""
-
-
-@deprecated("ToolResultContent is deprecated in MCP 2026-07-28")
-class ToolResultContent(WireModel):
-    """What a tool gave, handed back to the model that used it. Deprecated."""
-
-    type: Literal["tool_result"] = const("tool_result")
-    tool_use_id: Annotated[str, Field(alias="toolUseId")]
-    """The `id` of the ToolUseContent that this is the result of."""
-    content: list[ContentBlock]
-    """What the tool gave, in the form of a tool call's `content`."""
-    structured_content: Annotated[Any | MISSING, Field(alias="structuredContent")] = MISSING
-    """What the tool gave, for a program to read, as its `outputSchema` describes it."""
-    is_error: Annotated[Opt[bool], Field(alias="isError")] = None
-    """Whether the tool itself failed, which `content` then explains; false if absent."""
-    meta: Annotated[Opt[dict[str, Any]], Field(alias="_meta")] = None
-    """Metadata; to be kept when the content is sent again, so that caches still match."""
-
-
-@deprecated("ModelPreferences is deprecated in MCP 2026-07-28")
-class ModelPreferences(WireModel):
-    """Which kind of model suits the server; the client makes the choice. Deprecated."""
-
-    hints: Opt[list[ModelHint]] = None
-    """Models that would suit, the best first; they count more than the priorities."""
-    cost_priority: Annotated[Opt[Number], Field(alias="costPriority", ge=0, le=1)] = None
-    """How much a low price matters, from 0 (not at all) to 1 (above all)."""
-    speed_priority: Annotated[Opt[Number], Field(alias="speedPriority", ge=0, le=1)] = None
-    """How much a quick answer matters, from 0 (not at all) to 1 (above all)."""
-    intelligence_priority: Annotated[Opt[Number], Field(alias="intelligencePriority", ge=0, le=1)] = None
-    """How much ability matters, from 0 (not at all) to 1 (above all)."""
-
-
-class CompleteResult(Result):
-    """What the server suggests for an argument."""
-
-    completion: Completion
-    """The suggestions."""
-
-
-class CompleteResultResponse(WireModel):
-    """The response that carries a CompleteResult."""
-
-    jsonrpc: Literal["2.0"] = const("2.0")
-    id: RequestId
-    """Chosen by the side that asks, repeated by the side that responds."""
-    result: CompleteResult
-    """What the method gave."""
-
-
-@deprecated("ListRootsResult is deprecated in MCP 2026-07-28")
-class ListRootsResult(WireModel):
-    """The directories and files that the server is meant to work on. Deprecated."""
-
-    roots: list[Root]
-    """All roots; there are no pages."""
-
-
-PrimitiveSchemaDefinition = TypeAliasType(
-    "PrimitiveSchemaDefinition", StringSchema | NumberSchema | BooleanSchema | EnumSchema
-)
-"""What a form field can be: text, a number, yes or no, or a choice."""
-
-
-ServerNotification = TypeAliasType(
-    "ServerNotification",
-    Annotated[
-        CancelledNotification
-        | ProgressNotification
-        | LoggingMessageNotification
-        | ResourceUpdatedNotification
-        | ResourceListChangedNotification
-        | ToolListChangedNotification
-        | PromptListChangedNotification
-        | SubscriptionsAcknowledgedNotification,
-        Field(discriminator="method"),
-    ],
-)
-"""Any notification that a server sends."""
-
-
-JSONRPCMessage = TypeAliasType("JSONRPCMessage", JSONRPCRequest | JSONRPCNotification | JSONRPCResponse)
-"""Whatever one side can send the other in one piece."""
-
-
-class ListResourcesResult(PaginatedResult, CacheableResult):
-    """One page of the resources that the server offers."""
-
-    resources: list[Resource]
-    """The resources of this page."""
-
-
-class ListResourcesResultResponse(WireModel):
-    """The response that carries a ListResourcesResult."""
-
-    jsonrpc: Literal["2.0"] = const("2.0")
-    id: RequestId
-    """Chosen by the side that asks, repeated by the side that responds."""
-    result: ListResourcesResult
-    """What the method gave."""
-
-
-class ListResourceTemplatesResult(PaginatedResult, CacheableResult):
-    """One page of the resource templates that the server offers."""
-
-    resource_templates: Annotated[list[ResourceTemplate], Field(alias="resourceTemplates")]
-    """The resource templates of this page."""
-
-
-class ListResourceTemplatesResultResponse(WireModel):
-    """The response that carries a ListResourceTemplatesResult."""
-
-    jsonrpc: Literal["2.0"] = const("2.0")
-    id: RequestId
-    """Chosen by the side that asks, repeated by the side that responds."""
-    result: ListResourceTemplatesResult
-    """What the method gave."""
-
-
-class ListPromptsResult(PaginatedResult, CacheableResult):
-    """One page of the prompts that the server offers."""
-
-    prompts: list[Prompt]
-    """The prompts of this page."""
-
-
-class ListPromptsResultResponse(WireModel):
-    """The response that carries a ListPromptsResult."""
-
-    jsonrpc: Literal["2.0"] = const("2.0")
-    id: RequestId
-    """Chosen by the side that asks, repeated by the side that responds."""
-    result: ListPromptsResult
-    """What the method gave."""
-
-
-class PromptMessage(WireModel):
-    """One message of a prompt."""
-
-    role: Role
-    """Who says it."""
-    content: ContentBlock
-    """What the message says."""
-
-
-class CallToolResult(Result):
-    """What a tool call gave, or why the tool failed."""
-
-    content: list[ContentBlock]
-    """The result for a model to read, or a description of the error if `isError` is set."""
-    structured_content: Annotated[Any | MISSING, Field(alias="structuredContent")] = MISSING
-    """The result for a program to read, as the tool's `outputSchema` describes it."""
-    is_error: Annotated[Opt[bool], Field(alias="isError")] = None
-    """Whether the tool itself failed, which `content` then explains; false if absent."""
-
-
-SamplingMessageContentBlock = TypeAliasType(
-    "SamplingMessageContentBlock",
-    Annotated[
-        TextContent | ImageContent | AudioContent | ToolUseContent | ToolResultContent, Field(discriminator="type")
-    ],
-)
-"""One piece of content in a conversation with the client's model. Deprecated."""
-
-
-class RequestedSchema(WireModel):
-    """The form that the user fills in: flat, with simple fields only."""
-
-    schema_: Annotated[Opt[str], Field(alias="$schema")] = None
-    """URI of the JSON Schema dialect; 2020-12 if absent."""
-    type: Literal["object"] = const("object")
-    properties: dict[str, PrimitiveSchemaDefinition]
-    """The form's fields, by name."""
-    required: Opt[list[str]] = None
-    """Names of the properties that must be there."""
-
-
-class ElicitRequestFormParams(WireModel):
-    """A message and a form for the user to fill in; not for secrets."""
-
-    mode: Opt[Literal["form"]] = None
-    """Says that the user fills in a form; so does leaving it out."""
-    message: str
-    """Tells the user what is asked for."""
-    requested_schema: Annotated[RequestedSchema, Field(alias="requestedSchema")]
-    """The form to fill in."""
-
-
-ElicitRequestParams = TypeAliasType("ElicitRequestParams", ElicitRequestFormParams | ElicitRequestURLParams)
-"""What the user is asked, and how the answer is to be given."""
-
-
-class ElicitRequest(WireModel):
-    """Server asks the user for input, by way of the client."""
-
-    method: Literal["elicitation/create"] = const("elicitation/create")
-    params: ElicitRequestParams
-
-
-class GetPromptResult(Result):
-    """The messages of a prompt, ready for the model."""
-
-    description: Opt[str] = None
-    """Says what it is for, in words for people."""
-    messages: list[PromptMessage]
-    """The prompt itself, in order."""
-
-
-@deprecated("SamplingMessage is deprecated in MCP 2026-07-28")
-class SamplingMessage(WireModel):
-    """One message of a conversation with the client's model. Deprecated."""
-
-    role: Role
-    """Who says it."""
-    content: SamplingMessageContentBlock | list[SamplingMessageContentBlock]
-    """What the message says."""
-    meta: Annotated[Opt[dict[str, Any]], Field(alias="_meta")] = None
-    """Metadata from either side beside the content; the specification reserves some of the keys."""
-
-
-@deprecated("CreateMessageResult is deprecated in MCP 2026-07-28")
-class CreateMessageResult(SamplingMessage):
-    """The message that the client's model wrote. Deprecated."""
-
-    model: str
-    """Name of the model that wrote the message."""
-    stop_reason: Annotated[Opt[str], Field(alias="stopReason")] = None
-    """Why the model stopped, if known: `endTurn`, `stopSequence`, `maxTokens` or another."""
-
-
-InputResponse = TypeAliasType("InputResponse", CreateMessageResult | ListRootsResult | ElicitResult)
-"""What the client gives for one InputRequest."""
-
-
-InputResponses = TypeAliasType("InputResponses", dict[str, InputResponse])
-"""What the client gives for the InputRequests, each under the same key."""
-
-
-JSONValue = TypeAliasType("JSONValue", Optional[Union[str, Number, bool, "JSONObject", "JSONArray"]])
-"""Anything that JSON can express."""
-
-
-JSONObject = TypeAliasType("JSONObject", dict[str, JSONValue])
-"""A JSON object with any members."""
-
-
-JSONArray = TypeAliasType("JSONArray", list[JSONValue])
-"""A JSON array of any values."""
-
-
-class RequestMetaObject(WireModel):
-    """Metadata that comes with a request."""
-
-    progress_token: Annotated[Opt[ProgressToken], Field(alias="progressToken")] = None
-    """Asks for progress notifications, which repeat this token; they may still not come."""
-    protocol_version: Annotated[str, Field(alias="io.modelcontextprotocol/protocolVersion")]
-    """The revision that the request is written in; over HTTP, a header repeats it."""
-    client_info: Annotated[Opt[Implementation], Field(alias="io.modelcontextprotocol/clientInfo")] = None
-    """The client program, as it calls itself; for display and logs, not for decisions."""
-    client_capabilities: Annotated["ClientCapabilities", Field(alias="io.modelcontextprotocol/clientCapabilities")]
-    """What the client can do for this request; earlier requests do not count."""
-    log_level: Annotated[
-        Opt[LoggingLevel],
-        Field(alias="io.modelcontextprotocol/logLevel"),
-        Field(deprecated="RequestMetaObject.log_level is deprecated in MCP 2026-07-28"),
-    ] = None
-    """From which level on to send log messages about this request; none are sent if absent. Deprecated."""
-
-
-class RequestParams(WireModel):
-    """What the params of all requests have in common."""
-
-    meta: Annotated[RequestMetaObject, Field(alias="_meta")]
-    """Metadata of the request, such as the token that asks for progress notifications."""
-
-
-class MissingRequiredClientCapabilityErrorObjectData(WireModel):
-    """Which capabilities the client would have to declare."""
-
-    required_capabilities: Annotated["ClientCapabilities", Field(alias="requiredCapabilities")]
-    """What the client would have to declare for this request."""
-
-
-class MissingRequiredClientCapabilityErrorObject(WireModel):
-    """Says that the client did not declare a capability the request needs; code -32021."""
-
-    code: Literal[-32021] = const(-32021)
-    """Number for the kind of error; negative where JSON-RPC or MCP defines it."""
-    message: str
-    """What went wrong, in one short sentence."""
-    data: MissingRequiredClientCapabilityErrorObjectData
-    """The capabilities that are missing."""
-
-
-class MissingRequiredClientCapabilityError(WireModel):
-    """The response to a request that needs a capability which the client did not declare."""
-
-    jsonrpc: Literal["2.0"] = const("2.0")
-    id: Opt[RequestId] = None
-    """The request that failed; absent if its id could not be read."""
-    error: MissingRequiredClientCapabilityErrorObject
-    """What went wrong."""
-
-
-InputRequest = TypeAliasType(
-    "InputRequest",
-    Annotated[Union["CreateMessageRequest", ListRootsRequest, ElicitRequest], Field(discriminator="method")],
-)
-"""What a server may need from the client to go on: a message, the roots or the user's input."""
-
-
-InputRequests = TypeAliasType("InputRequests", dict[str, InputRequest])
-"""What the server needs before it can answer, each under a key of its choice."""
-
-
-class InputRequiredResult(WireModel):
-    """Server cannot answer yet; the client sends the request again, with what is asked for here."""
-
-    meta: Annotated[Opt[ResultMetaObject], Field(alias="_meta")] = None
-    """Metadata from either side beside the content; the specification reserves some of the keys."""
-    result_type: Annotated[ResultType, Field(alias="resultType")] = default_to("input_required")
-    """`complete`, or `input_required` if input is needed first; older servers leave it out and mean `complete`."""
-    input_requests: Annotated[Opt[InputRequests], Field(alias="inputRequests")] = None
-    """What the client has to find out before it sends the request again, by key."""
-    request_state: Annotated[Opt[str], Field(alias="requestState")] = None
-    """What the server wants handed back with the next try; it means nothing to the client."""
-
-
-class DiscoverRequest(WireModel):
-    """Client asks which revisions the server speaks and what it can do."""
-
-    method: Literal["server/discover"] = const("server/discover")
-    params: RequestParams
-    jsonrpc: Literal["2.0"] = const("2.0")
-    id: RequestId
-    """Chosen by the side that asks, repeated by the side that responds."""
-
-
-class DiscoverResult(CacheableResult):
-    """Which revisions the server speaks, what it can do and how to use it."""
-
-    supported_versions: Annotated[list[str], Field(alias="supportedVersions")]
-    """The revisions that the server speaks; the client takes one of them for its requests."""
-    capabilities: "ServerCapabilities"
-    """What the server offers."""
-    instructions: Opt[str] = None
-    """How to make good use of the server, in words that a client may give to the model."""
-
-
-class DiscoverResultResponse(WireModel):
-    """The response that carries a DiscoverResult."""
-
-    jsonrpc: Literal["2.0"] = const("2.0")
-    id: RequestId
-    """Chosen by the side that asks, repeated by the side that responds."""
-    result: DiscoverResult
-    """What the method gave."""
-
-
-@deprecated("ClientCapabilitiesSampling is deprecated in MCP 2026-07-28")
-class ClientCapabilitiesSampling(WireModel):
-    """Which optional parts of sampling the client supports. Deprecated."""
-
-    context: Opt[JSONObject] = None
-    """Present if the client heeds `includeContext`; otherwise it should be `none` or absent."""
-    tools: Opt[JSONObject] = None
-    """Present if the client's model can use tools that a server sends along."""
-
-
-class ClientCapabilitiesElicitation(WireModel):
-    """In which ways the client can get input from the user."""
-
-    form: Opt[JSONObject] = None
-    """Present if the client can show forms; an empty elicitation capability means the same."""
-    url: Opt[JSONObject] = None
-    """Present if the client can send the user to a URL."""
-
-
-class ClientCapabilities(WireModel):
-    """What the client can do for a server; it may name features that the schema does not know."""
-
-    experimental: Opt[dict[str, JSONObject]] = None
-    """Features outside the standard, by name."""
-    roots: Annotated[
-        Opt[ClientCapabilitiesRoots], Field(deprecated="ClientCapabilities.roots is deprecated in MCP 2026-07-28")
-    ] = None
-    """Present if the client can list its roots. Deprecated."""
-    sampling: Annotated[
-        Opt[ClientCapabilitiesSampling], Field(deprecated="ClientCapabilities.sampling is deprecated in MCP 2026-07-28")
-    ] = None
-    """Present if the client lets servers use its model. Deprecated."""
-    elicitation: Opt[ClientCapabilitiesElicitation] = None
-    """Present if the client can ask the user for input."""
-    extensions: Opt[dict[str, JSONObject]] = None
-    """Supported extensions by identifier, each with its settings, which may be empty."""
-
-
-class ServerCapabilities(WireModel):
-    """What the server offers; it may name features that the schema does not know."""
-
-    experimental: Opt[dict[str, JSONObject]] = None
-    """Features outside the standard, by name."""
-    logging: Annotated[
-        Opt[JSONObject], Field(deprecated="ServerCapabilities.logging is deprecated in MCP 2026-07-28")
-    ] = None
-    """Present if the server sends log messages. Deprecated."""
-    completions: Opt[JSONObject] = None
-    """Present if the server can suggest values for arguments."""
-    prompts: Opt[ServerCapabilitiesPrompts] = None
-    """Present if the server offers prompts."""
-    resources: Opt[ServerCapabilitiesResources] = None
-    """Present if the server offers resources."""
-    tools: Opt[ServerCapabilitiesTools] = None
-    """Present if the server offers tools."""
-    extensions: Opt[dict[str, JSONObject]] = None
-    """Supported extensions by identifier, each with its settings, which may be empty."""
-
-
-class PaginatedRequest(WireModel):
-    """What requests for one page of a list have in common."""
-
-    method: str
-    params: "PaginatedRequestParams"
-    jsonrpc: Literal["2.0"] = const("2.0")
-    id: RequestId
-    """Chosen by the side that asks, repeated by the side that responds."""
-
-
-class ListResourcesRequest(WireModel):
-    """Client asks for one page of the resources."""
-
-    method: Literal["resources/list"] = const("resources/list")
-    params: "PaginatedRequestParams"
-    jsonrpc: Literal["2.0"] = const("2.0")
-    id: RequestId
-    """Chosen by the side that asks, repeated by the side that responds."""
-
-
-class ListResourceTemplatesRequest(WireModel):
-    """Client asks for one page of the resource templates."""
-
-    method: Literal["resources/templates/list"] = const("resources/templates/list")
-    params: "PaginatedRequestParams"
-    jsonrpc: Literal["2.0"] = const("2.0")
-    id: RequestId
-    """Chosen by the side that asks, repeated by the side that responds."""
-
-
-class ReadResourceRequest(WireModel):
-    """Client asks for what is in a resource."""
-
-    method: Literal["resources/read"] = const("resources/read")
-    params: "ReadResourceRequestParams"
-    jsonrpc: Literal["2.0"] = const("2.0")
-    id: RequestId
-    """Chosen by the side that asks, repeated by the side that responds."""
-
-
-class ReadResourceResultResponse(WireModel):
-    """The response that carries a ReadResourceResult, or asks for input first."""
-
-    jsonrpc: Literal["2.0"] = const("2.0")
-    id: RequestId
-    """Chosen by the side that asks, repeated by the side that responds."""
-    result: ReadResourceResult | InputRequiredResult
-    """The content, or what input it takes first."""
-
-
-class SubscriptionsListenRequest(WireModel):
-    """Client opens a subscription, which lasts until one side ends it."""
-
-    method: Literal["subscriptions/listen"] = const("subscriptions/listen")
-    params: "SubscriptionsListenRequestParams"
-    jsonrpc: Literal["2.0"] = const("2.0")
-    id: RequestId
-    """Chosen by the side that asks, repeated by the side that responds."""
-
-
-class ListPromptsRequest(WireModel):
-    """Client asks for one page of the prompts."""
-
-    method: Literal["prompts/list"] = const("prompts/list")
-    params: "PaginatedRequestParams"
-    jsonrpc: Literal["2.0"] = const("2.0")
-    id: RequestId
-    """Chosen by the side that asks, repeated by the side that responds."""
-
-
-class GetPromptRequest(WireModel):
-    """Client asks for a prompt with its arguments filled in."""
-
-    method: Literal["prompts/get"] = const("prompts/get")
-    params: "GetPromptRequestParams"
-    jsonrpc: Literal["2.0"] = const("2.0")
-    id: RequestId
-    """Chosen by the side that asks, repeated by the side that responds."""
-
-
-class GetPromptResultResponse(WireModel):
-    """The response that carries a GetPromptResult, or asks for input first."""
-
-    jsonrpc: Literal["2.0"] = const("2.0")
-    id: RequestId
-    """Chosen by the side that asks, repeated by the side that responds."""
-    result: GetPromptResult | InputRequiredResult
-    """The prompt, or what input it takes first."""
-
-
-class ListToolsRequest(WireModel):
-    """Client asks for one page of the tools."""
-
-    method: Literal["tools/list"] = const("tools/list")
-    params: "PaginatedRequestParams"
-    jsonrpc: Literal["2.0"] = const("2.0")
-    id: RequestId
-    """Chosen by the side that asks, repeated by the side that responds."""
-
-
-class CallToolResultResponse(WireModel):
-    """The response that carries a CallToolResult, or asks for input first."""
-
-    jsonrpc: Literal["2.0"] = const("2.0")
-    id: RequestId
-    """Chosen by the side that asks, repeated by the side that responds."""
-    result: CallToolResult | InputRequiredResult
-    """What the tool call gave, or what input it takes first."""
-
-
-class CallToolRequest(WireModel):
-    """Client asks the server to run a tool."""
-
-    method: Literal["tools/call"] = const("tools/call")
-    params: "CallToolRequestParams"
-    jsonrpc: Literal["2.0"] = const("2.0")
-    id: RequestId
-    """Chosen by the side that asks, repeated by the side that responds."""
-
-
-@deprecated("CreateMessageRequestParams is deprecated in MCP 2026-07-28")
-class CreateMessageRequestParams(WireModel):
-    """The conversation so far, and how the model should go on. Deprecated."""
-
-    messages: list[SamplingMessage]
-    """The conversation so far, in order."""
-    model_preferences_: Annotated[Opt[ModelPreferences], Field(alias="modelPreferences")] = None
-    """Which kind of model suits; the client may choose another."""
-    system_prompt: Annotated[Opt[str], Field(alias="systemPrompt")] = None
-    """What the model should be told at the start; the client may change it or leave it out."""
-    include_context: Annotated[
-        Opt[Literal["none", "thisServer", "allServers"]],
-        Field(alias="includeContext"),
-        Field(deprecated="CreateMessageRequestParams.include_context is deprecated in MCP 2026-07-28"),
-    ] = None
-    """Which servers' context the client should add to the prompt; `none` if absent. Deprecated."""
-    temperature: Opt[Number] = None
-    """How freely the model picks its words; more is freer, and the scale is the model's own."""
-    max_tokens: Annotated[Int, Field(alias="maxTokens")]
-    """How many tokens the model may write at most; the client may settle for fewer."""
-    stop_sequences: Annotated[Opt[list[str]], Field(alias="stopSequences")] = None
-    """Texts that make the model stop as soon as it writes one of them."""
-    metadata: Opt[JSONObject] = None
-    """Handed on to the provider of the model, who defines what may be in it."""
-    tools: Opt[list[Tool]] = None
-    """What the model can use; only for clients with the capability `sampling.tools`."""
-    tool_choice: Annotated[Opt[ToolChoice], Field(alias="toolChoice")] = None
-    """Whether the model may, must or must not use the tools; it may if absent."""
-
-
-@deprecated("CreateMessageRequest is deprecated in MCP 2026-07-28")
-class CreateMessageRequest(WireModel):
-    """Server asks for a message written by the client's model. Deprecated."""
-
-    method: Literal["sampling/createMessage"] = const("sampling/createMessage")
-    params: CreateMessageRequestParams
-
-
-class CompleteRequest(WireModel):
-    """Client asks how what the user has typed for an argument could go on."""
-
-    method: Literal["completion/complete"] = const("completion/complete")
-    params: "CompleteRequestParams"
-    jsonrpc: Literal["2.0"] = const("2.0")
-    id: RequestId
-    """Chosen by the side that asks, repeated by the side that responds."""
-
+# ---- Other types ----
 
 ClientRequest = TypeAliasType(
     "ClientRequest",
@@ -1579,6 +2126,31 @@ ClientRequest = TypeAliasType(
 """Any request that a client sends."""
 
 
+ClientNotification: TypeAlias = CancelledNotification
+"""Any notification that a client sends."""
+
+
+ClientResult: TypeAlias = EmptyResult
+"""Any result that a client sends."""
+
+
+ServerNotification = TypeAliasType(
+    "ServerNotification",
+    Annotated[
+        CancelledNotification
+        | ProgressNotification
+        | LoggingMessageNotification
+        | ResourceUpdatedNotification
+        | ResourceListChangedNotification
+        | ToolListChangedNotification
+        | PromptListChangedNotification
+        | SubscriptionsAcknowledgedNotification,
+        Field(discriminator="method"),
+    ],
+)
+"""Any notification that a server sends."""
+
+
 ServerResult = TypeAliasType(
     "ServerResult",
     Result
@@ -1595,79 +2167,3 @@ ServerResult = TypeAliasType(
     | InputRequiredResult,
 )
 """Any result that a server sends."""
-
-
-class InputResponseRequestParams(RequestParams):
-    """Params of a request that may be sent again with the input the server asked for."""
-
-    input_responses: Annotated[Opt[InputResponses], Field(alias="inputResponses")] = None
-    """What the client found out, under the keys of the result's `inputRequests`."""
-    request_state: Annotated[Opt[str], Field(alias="requestState")] = None
-    """The result's `requestState`, handed back as it was."""
-
-
-class PaginatedRequestParams(RequestParams):
-    """Which page of a list to send."""
-
-    cursor: Opt[Cursor] = None
-    """The `nextCursor` of the page before; absent for the first page."""
-
-
-class ResourceRequestParams(RequestParams):
-    """What the params of requests about one resource have in common."""
-
-    uri: str
-    """URI of the resource; what it means is up to the server."""
-
-
-class SubscriptionsListenRequestParams(RequestParams):
-    """Which notifications the client wants."""
-
-    notifications: SubscriptionFilter
-    """What to send; the server sends nothing else."""
-
-
-class CompleteRequestParams(RequestParams):
-    """Which argument to complete, and of which prompt or resource template."""
-
-    ref: Annotated[PromptReference | ResourceTemplateReference, Field(discriminator="type")]
-    """The prompt or resource template that the argument belongs to."""
-    argument: CompletionArgument
-    """The argument to complete."""
-    context: Opt[CompletionContext] = None
-    """What else is known and may narrow down the suggestions."""
-
-
-class GetPromptRequestParams(InputResponseRequestParams):
-    """Which prompt to get, and with which arguments."""
-
-    name: str
-    """The prompt to get."""
-    arguments: Opt[dict[str, str]] = None
-    """Values by argument name; all of them are strings."""
-
-
-class CallToolRequestParams(InputResponseRequestParams):
-    """Which tool to run, and with which arguments."""
-
-    name: str
-    """The tool to run."""
-    arguments: Opt[dict[str, Any]] = None
-    """Values by argument name, as the tool's `inputSchema` wants them."""
-
-
-class ReadResourceRequestParams(ResourceRequestParams, InputResponseRequestParams):
-    """Which resource to read."""
-
-
-MetaObject: TypeAlias = dict[str, Any]
-"""Metadata by key; keys may have a prefix, and those of MCP are reserved."""
-
-EmptyResult: TypeAlias = Result
-"""Says that the request succeeded, and nothing else."""
-
-ClientNotification: TypeAlias = CancelledNotification
-"""Any notification that a client sends."""
-
-ClientResult: TypeAlias = EmptyResult
-"""Any result that a client sends."""

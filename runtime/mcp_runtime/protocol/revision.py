@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Final, Generic, Literal, NamedTuple, TypeVar, dataclass_transform
+from typing import Any, ClassVar, Final, Generic, Literal, NamedTuple, TypeVar, dataclass_transform
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import InitErrorDetails, PydanticCustomError
@@ -89,13 +89,14 @@ class _Message:
 
     `name` is the method of the generated class that handles the message. `params` is a model, a union of models, or
     None; params may be absent unless `params_required`. `capability` is the path of the capability that the message
-    needs, empty if it needs none; `requirements` are further capabilities that some params need.
+    needs, empty if it needs none; `requirements` are further capabilities that some params need. The table of a row sets
+    its `direction`.
     """
 
     method: str = field(kw_only=False)
-    direction: Direction = field(kw_only=False)
     name: str = field(kw_only=False)
-    params: Any = None
+    params: Any = field(kw_only=False)
+    direction: Direction = "client_to_server"
     params_required: bool = True
     capability: str = ""
     requirements: tuple[CapabilityRequirement, ...] = ()
@@ -120,7 +121,7 @@ class Request(_Message, Generic[ResultT]):
     `cacheable` is True if the result has caching properties. `input_required` is the interim result with input requests.
     """
 
-    result: type[ResultT]
+    result: type[ResultT] = field(kw_only=False)
     interim: tuple[InterimResult, ...] = ()
     result_types: tuple[type[BaseModel], ...] = field(init=False)
     cacheable: bool = field(init=False)
@@ -157,10 +158,27 @@ class InputRequest(_Message, Generic[ResultT]):
     https://modelcontextprotocol.io/specification/draft/basic/patterns/mrtr
     """
 
-    result: type[ResultT]
+    result: type[ResultT] = field(kw_only=False)
 
 
 Sent = Request[Any] | Notification
+
+
+class MessageTable:
+    """The messages that one side sends: a row for each, in `rows` in the order of the class."""
+
+    rows: ClassVar[tuple[Sent | InputRequest[Any], ...]] = ()
+
+    def __init_subclass__(cls, direction: Direction) -> None:
+        """Collect the rows of the class, and give them the direction of the table."""
+        cls.rows = tuple(row for row in vars(cls).values() if isinstance(row, (Request, Notification, InputRequest)))
+        for row in cls.rows:
+            object.__setattr__(row, "direction", direction)
+
+
+def rows_of(*tables: type[MessageTable]) -> tuple[Sent | InputRequest[Any], ...]:
+    """Return the rows of all tables."""
+    return tuple(row for table in tables for row in table.rows)
 
 
 @frozen_record

@@ -63,7 +63,10 @@ class App(BaseClient):
         arguments: dict[str, Any] | None = None,
         options: RequestOptions | None = None,
     ) -> t.CallToolResult:
-        """An app asks its host to run a tool of the server, or the host runs a tool of the app."""
+        """Send an app asks its host to run a tool of the server, or the host runs a tool of the app.
+
+        https://modelcontextprotocol.io/specification/2026-01-26/schema#calltoolrequest
+        """
         return await self._send_request(
             FromClient.CALL_TOOL, {"name": name, "task": task, "arguments": arguments}, options
         )
@@ -71,35 +74,47 @@ class App(BaseClient):
     async def list_resources(
         self, *, cursor: t.Cursor | None = None, options: RequestOptions | None = None
     ) -> t.ListResourcesResult:
-        """App asks for one page of the server's resources."""
+        """App asks for one page of the server's resources.
+
+        https://modelcontextprotocol.io/specification/2026-01-26/schema#listresourcesrequest
+        """
         return await self._send_request(FromClient.LIST_RESOURCES, {"cursor": cursor}, options)
 
     def iter_resources(self, *, options: RequestOptions | None = None) -> AsyncIterator[t.Resource]:
-        """Every item of `list_resources`, page after page."""
+        """Iterate over all resources, with a `resources/list` request for each page."""
         return self._paginate(FromClient.LIST_RESOURCES, {}, "resources", options)
 
     async def list_resource_templates(
         self, *, cursor: t.Cursor | None = None, options: RequestOptions | None = None
     ) -> t.ListResourceTemplatesResult:
-        """App asks for one page of the server's resource templates."""
+        """App asks for one page of the server's resource templates.
+
+        https://modelcontextprotocol.io/specification/2026-01-26/schema#listresourcetemplatesrequest
+        """
         return await self._send_request(FromClient.LIST_RESOURCE_TEMPLATES, {"cursor": cursor}, options)
 
     def iter_resource_templates(self, *, options: RequestOptions | None = None) -> AsyncIterator[t.ResourceTemplate]:
-        """Every item of `list_resource_templates`, page after page."""
+        """Iterate over all resource templates, with a `resources/templates/list` request for each page."""
         return self._paginate(FromClient.LIST_RESOURCE_TEMPLATES, {}, "resource_templates", options)
 
     async def read_resource(self, *, uri: str, options: RequestOptions | None = None) -> t.ReadResourceResult:
-        """Client asks for what is in a resource."""
+        """Client asks for what is in a resource.
+
+        https://modelcontextprotocol.io/specification/2026-01-26/schema#readresourcerequest
+        """
         return await self._send_request(FromClient.READ_RESOURCE, {"uri": uri}, options)
 
     async def list_prompts(
         self, *, cursor: t.Cursor | None = None, options: RequestOptions | None = None
     ) -> t.ListPromptsResult:
-        """App asks for one page of the server's prompts."""
+        """App asks for one page of the server's prompts.
+
+        https://modelcontextprotocol.io/specification/2026-01-26/schema#listpromptsrequest
+        """
         return await self._send_request(FromClient.LIST_PROMPTS, {"cursor": cursor}, options)
 
     def iter_prompts(self, *, options: RequestOptions | None = None) -> AsyncIterator[t.Prompt]:
-        """Every item of `list_prompts`, page after page."""
+        """Iterate over all prompts, with a `prompts/list` request for each page."""
         return self._paginate(FromClient.LIST_PROMPTS, {}, "prompts", options)
 
     async def create_message(
@@ -108,7 +123,7 @@ class App(BaseClient):
         messages: list[t.SamplingMessage],
         max_tokens: int,
         task: t.TaskMetadata | None = None,
-        model_preferences_: t.ModelPreferences | None = None,
+        model_preferences: t.ModelPreferences | None = None,
         system_prompt: str | None = None,
         include_context: Literal["none", "thisServer", "allServers"] | None = None,
         temperature: int | float | None = None,
@@ -118,14 +133,17 @@ class App(BaseClient):
         tool_choice: t.ToolChoice | None = None,
         options: RequestOptions | None = None,
     ) -> t.CreateMessageResult:
-        """App asks for a message written by the host's model."""
+        """App asks for a message written by the host's model.
+
+        https://modelcontextprotocol.io/specification/2026-01-26/schema#createmessagerequest
+        """
         return await self._send_request(
             FromClient.CREATE_MESSAGE,
             {
                 "messages": messages,
                 "maxTokens": max_tokens,
                 "task": task,
-                "modelPreferences": model_preferences_,
+                "modelPreferences": model_preferences,
                 "systemPrompt": system_prompt,
                 "includeContext": include_context,
                 "temperature": temperature,
@@ -140,7 +158,10 @@ class App(BaseClient):
     sample = create_message
 
     async def ping(self, *, options: RequestOptions | None = None) -> t.EmptyResult:
-        """Either side asks whether the other still answers."""
+        """Either side asks whether the other still answers.
+
+        https://modelcontextprotocol.io/specification/2026-01-26/schema#pingrequest
+        """
         return await self._send_request(FromClient.PING, {}, options)
 
     async def notify_size_changed(
@@ -164,13 +185,19 @@ class App(BaseClient):
     async def notify_logging_message(
         self, *, level: t.LoggingLevel, data: Any, logger: str | None = None, options: RequestOptions | None = None
     ) -> None:
-        """App sends its host a log message."""
+        """App sends its host a log message.
+
+        https://modelcontextprotocol.io/specification/2026-01-26/schema#loggingmessagenotification
+        """
         await self._send_notification(
             FromClient.LOGGING_MESSAGE, {"level": level, "data": data, "logger": logger}, options
         )
 
     async def notify_tool_list_changed(self, *, options: RequestOptions | None = None) -> None:
-        """Server tells that its list of tools has changed."""
+        """Server tells that its list of tools has changed.
+
+        https://modelcontextprotocol.io/specification/2026-01-26/schema#toollistchangednotification
+        """
         await self._send_notification(FromClient.TOOL_LIST_CHANGED, {}, options)
 
     def on_resource_teardown(
@@ -180,11 +207,17 @@ class App(BaseClient):
         raise self._not_handled(FromServer.RESOURCE_TEARDOWN)
 
     def on_call_tool(self, ctx: ClientContext, params: t.CallToolRequestParams) -> HandlerResult[t.CallToolResult]:
-        """An app asks its host to run a tool of the server, or the host runs a tool of the app."""
+        """Handle an app asks its host to run a tool of the server, or the host runs a tool of the app.
+
+        https://modelcontextprotocol.io/specification/2026-01-26/schema#calltoolrequest
+        """
         raise self._not_handled(FromServer.CALL_TOOL)
 
     def on_list_tools(self, ctx: ClientContext, params: t.PaginatedRequestParams) -> HandlerResult[t.ListToolsResult]:
-        """Host asks for one page of the app's own tools."""
+        """Host asks for one page of the app's own tools.
+
+        https://modelcontextprotocol.io/specification/2026-01-26/schema#listtoolsrequest
+        """
         raise self._not_handled(FromServer.LIST_TOOLS)
 
     def on_tool_input(self, ctx: ClientContext, params: t.McpUiToolInputNotificationParams) -> HandlerResult[None]:
@@ -218,13 +251,22 @@ class App(BaseClient):
         raise self._not_handled(FromServer.SANDBOX_RESOURCE_READY)
 
     def on_tool_list_changed(self, ctx: ClientContext, params: t.NotificationParams) -> HandlerResult[None]:
-        """Server tells that its list of tools has changed."""
+        """Server tells that its list of tools has changed.
+
+        https://modelcontextprotocol.io/specification/2026-01-26/schema#toollistchangednotification
+        """
         raise self._not_handled(FromServer.TOOL_LIST_CHANGED)
 
     def on_resource_list_changed(self, ctx: ClientContext, params: t.NotificationParams) -> HandlerResult[None]:
-        """Server tells that its list of resources has changed."""
+        """Server tells that its list of resources has changed.
+
+        https://modelcontextprotocol.io/specification/2026-01-26/schema#resourcelistchangednotification
+        """
         raise self._not_handled(FromServer.RESOURCE_LIST_CHANGED)
 
     def on_prompt_list_changed(self, ctx: ClientContext, params: t.NotificationParams) -> HandlerResult[None]:
-        """Server tells that its list of prompts has changed."""
+        """Server tells that its list of prompts has changed.
+
+        https://modelcontextprotocol.io/specification/2026-01-26/schema#promptlistchangednotification
+        """
         raise self._not_handled(FromServer.PROMPT_LIST_CHANGED)

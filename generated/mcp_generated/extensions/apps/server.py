@@ -31,7 +31,10 @@ class Context(ServerContext):
         arguments: dict[str, Any] | None = None,
         options: RequestOptions | None = None,
     ) -> t.CallToolResult:
-        """An app asks its host to run a tool of the server, or the host runs a tool of the app."""
+        """Send an app asks its host to run a tool of the server, or the host runs a tool of the app.
+
+        https://modelcontextprotocol.io/specification/2026-01-26/schema#calltoolrequest
+        """
         return await self._send_request(
             FromServer.CALL_TOOL, {"name": name, "task": task, "arguments": arguments}, options
         )
@@ -39,15 +42,21 @@ class Context(ServerContext):
     async def list_tools(
         self, *, cursor: t.Cursor | None = None, options: RequestOptions | None = None
     ) -> t.ListToolsResult:
-        """Host asks for one page of the app's own tools."""
+        """Host asks for one page of the app's own tools.
+
+        https://modelcontextprotocol.io/specification/2026-01-26/schema#listtoolsrequest
+        """
         return await self._send_request(FromServer.LIST_TOOLS, {"cursor": cursor}, options)
 
     def iter_tools(self, *, options: RequestOptions | None = None) -> AsyncIterator[t.Tool]:
-        """Every item of `list_tools`, page after page."""
+        """Iterate over all tools, with a `tools/list` request for each page."""
         return self._paginate(FromServer.LIST_TOOLS, {}, "tools", options)
 
     async def ping(self, *, options: RequestOptions | None = None) -> t.EmptyResult:
-        """Either side asks whether the other still answers."""
+        """Either side asks whether the other still answers.
+
+        https://modelcontextprotocol.io/specification/2026-01-26/schema#pingrequest
+        """
         return await self._send_request(FromServer.PING, {}, options)
 
     async def notify_tool_input(
@@ -135,15 +144,24 @@ class Context(ServerContext):
         )
 
     async def notify_tool_list_changed(self, *, options: RequestOptions | None = None) -> None:
-        """Server tells that its list of tools has changed."""
+        """Server tells that its list of tools has changed.
+
+        https://modelcontextprotocol.io/specification/2026-01-26/schema#toollistchangednotification
+        """
         await self._send_notification(FromServer.TOOL_LIST_CHANGED, {}, options)
 
     async def notify_resource_list_changed(self, *, options: RequestOptions | None = None) -> None:
-        """Server tells that its list of resources has changed."""
+        """Server tells that its list of resources has changed.
+
+        https://modelcontextprotocol.io/specification/2026-01-26/schema#resourcelistchangednotification
+        """
         await self._send_notification(FromServer.RESOURCE_LIST_CHANGED, {}, options)
 
     async def notify_prompt_list_changed(self, *, options: RequestOptions | None = None) -> None:
-        """Server tells that its list of prompts has changed."""
+        """Server tells that its list of prompts has changed.
+
+        https://modelcontextprotocol.io/specification/2026-01-26/schema#promptlistchangednotification
+        """
         await self._send_notification(FromServer.PROMPT_LIST_CHANGED, {}, options)
 
 
@@ -180,31 +198,49 @@ class Host(BaseServer):
         raise self._not_handled(FromClient.REQUEST_DISPLAY_MODE)
 
     def call_tool(self, ctx: Context, params: t.CallToolRequestParams) -> HandlerResult[t.CallToolResult]:
-        """An app asks its host to run a tool of the server, or the host runs a tool of the app."""
+        """Handle an app asks its host to run a tool of the server, or the host runs a tool of the app.
+
+        https://modelcontextprotocol.io/specification/2026-01-26/schema#calltoolrequest
+        """
         raise self._not_handled(FromClient.CALL_TOOL)
 
     def list_resources(self, ctx: Context, params: t.PaginatedRequestParams) -> HandlerResult[t.ListResourcesResult]:
-        """App asks for one page of the server's resources."""
+        """App asks for one page of the server's resources.
+
+        https://modelcontextprotocol.io/specification/2026-01-26/schema#listresourcesrequest
+        """
         raise self._not_handled(FromClient.LIST_RESOURCES)
 
     def list_resource_templates(
         self, ctx: Context, params: t.PaginatedRequestParams
     ) -> HandlerResult[t.ListResourceTemplatesResult]:
-        """App asks for one page of the server's resource templates."""
+        """App asks for one page of the server's resource templates.
+
+        https://modelcontextprotocol.io/specification/2026-01-26/schema#listresourcetemplatesrequest
+        """
         raise self._not_handled(FromClient.LIST_RESOURCE_TEMPLATES)
 
     def read_resource(self, ctx: Context, params: t.ReadResourceRequestParams) -> HandlerResult[t.ReadResourceResult]:
-        """Client asks for what is in a resource."""
+        """Client asks for what is in a resource.
+
+        https://modelcontextprotocol.io/specification/2026-01-26/schema#readresourcerequest
+        """
         raise self._not_handled(FromClient.READ_RESOURCE)
 
     def list_prompts(self, ctx: Context, params: t.PaginatedRequestParams) -> HandlerResult[t.ListPromptsResult]:
-        """App asks for one page of the server's prompts."""
+        """App asks for one page of the server's prompts.
+
+        https://modelcontextprotocol.io/specification/2026-01-26/schema#listpromptsrequest
+        """
         raise self._not_handled(FromClient.LIST_PROMPTS)
 
     def create_message(
         self, ctx: Context, params: t.CreateMessageRequestParams
     ) -> HandlerResult[t.CreateMessageResult]:
-        """App asks for a message written by the host's model."""
+        """App asks for a message written by the host's model.
+
+        https://modelcontextprotocol.io/specification/2026-01-26/schema#createmessagerequest
+        """
         raise self._not_handled(FromClient.CREATE_MESSAGE)
 
     def on_initialized(self, ctx: Context, params: t.NotificationParams) -> HandlerResult[None]:
@@ -224,9 +260,15 @@ class Host(BaseServer):
         raise self._not_handled(FromClient.SANDBOX_PROXY_READY)
 
     def on_logging_message(self, ctx: Context, params: t.LoggingMessageNotificationParams) -> HandlerResult[None]:
-        """App sends its host a log message."""
+        """App sends its host a log message.
+
+        https://modelcontextprotocol.io/specification/2026-01-26/schema#loggingmessagenotification
+        """
         raise self._not_handled(FromClient.LOGGING_MESSAGE)
 
     def on_tool_list_changed(self, ctx: Context, params: t.NotificationParams) -> HandlerResult[None]:
-        """Server tells that its list of tools has changed."""
+        """Server tells that its list of tools has changed.
+
+        https://modelcontextprotocol.io/specification/2026-01-26/schema#toollistchangednotification
+        """
         raise self._not_handled(FromClient.TOOL_LIST_CHANGED)

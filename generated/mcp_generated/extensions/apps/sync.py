@@ -60,41 +60,56 @@ class SyncApp(BaseSyncClient[App]):
         arguments: dict[str, Any] | None = None,
         options: RequestOptions | None = None,
     ) -> t.CallToolResult:
-        """An app asks its host to run a tool of the server, or the host runs a tool of the app."""
+        """Send an app asks its host to run a tool of the server, or the host runs a tool of the app.
+
+        https://modelcontextprotocol.io/specification/2026-01-26/schema#calltoolrequest
+        """
         return self._run(self.client.call_tool(name=name, task=task, arguments=arguments, options=options))
 
     def list_resources(
         self, *, cursor: t.Cursor | None = None, options: RequestOptions | None = None
     ) -> t.ListResourcesResult:
-        """App asks for one page of the server's resources."""
+        """App asks for one page of the server's resources.
+
+        https://modelcontextprotocol.io/specification/2026-01-26/schema#listresourcesrequest
+        """
         return self._run(self.client.list_resources(cursor=cursor, options=options))
 
     def iter_resources(self, *, options: RequestOptions | None = None) -> Iterator[t.Resource]:
-        """Every item of `list_resources`, page after page."""
+        """Iterate over all resources, with a `resources/list` request for each page."""
         return self._iterate(self.client.iter_resources(options=options))
 
     def list_resource_templates(
         self, *, cursor: t.Cursor | None = None, options: RequestOptions | None = None
     ) -> t.ListResourceTemplatesResult:
-        """App asks for one page of the server's resource templates."""
+        """App asks for one page of the server's resource templates.
+
+        https://modelcontextprotocol.io/specification/2026-01-26/schema#listresourcetemplatesrequest
+        """
         return self._run(self.client.list_resource_templates(cursor=cursor, options=options))
 
     def iter_resource_templates(self, *, options: RequestOptions | None = None) -> Iterator[t.ResourceTemplate]:
-        """Every item of `list_resource_templates`, page after page."""
+        """Iterate over all resource templates, with a `resources/templates/list` request for each page."""
         return self._iterate(self.client.iter_resource_templates(options=options))
 
     def read_resource(self, *, uri: str, options: RequestOptions | None = None) -> t.ReadResourceResult:
-        """Client asks for what is in a resource."""
+        """Client asks for what is in a resource.
+
+        https://modelcontextprotocol.io/specification/2026-01-26/schema#readresourcerequest
+        """
         return self._run(self.client.read_resource(uri=uri, options=options))
 
     def list_prompts(
         self, *, cursor: t.Cursor | None = None, options: RequestOptions | None = None
     ) -> t.ListPromptsResult:
-        """App asks for one page of the server's prompts."""
+        """App asks for one page of the server's prompts.
+
+        https://modelcontextprotocol.io/specification/2026-01-26/schema#listpromptsrequest
+        """
         return self._run(self.client.list_prompts(cursor=cursor, options=options))
 
     def iter_prompts(self, *, options: RequestOptions | None = None) -> Iterator[t.Prompt]:
-        """Every item of `list_prompts`, page after page."""
+        """Iterate over all prompts, with a `prompts/list` request for each page."""
         return self._iterate(self.client.iter_prompts(options=options))
 
     def create_message(
@@ -103,7 +118,7 @@ class SyncApp(BaseSyncClient[App]):
         messages: list[t.SamplingMessage],
         max_tokens: int,
         task: t.TaskMetadata | None = None,
-        model_preferences_: t.ModelPreferences | None = None,
+        model_preferences: t.ModelPreferences | None = None,
         system_prompt: str | None = None,
         include_context: Literal["none", "thisServer", "allServers"] | None = None,
         temperature: int | float | None = None,
@@ -113,13 +128,16 @@ class SyncApp(BaseSyncClient[App]):
         tool_choice: t.ToolChoice | None = None,
         options: RequestOptions | None = None,
     ) -> t.CreateMessageResult:
-        """App asks for a message written by the host's model."""
+        """App asks for a message written by the host's model.
+
+        https://modelcontextprotocol.io/specification/2026-01-26/schema#createmessagerequest
+        """
         return self._run(
             self.client.create_message(
                 messages=messages,
                 max_tokens=max_tokens,
                 task=task,
-                model_preferences_=model_preferences_,
+                model_preferences=model_preferences,
                 system_prompt=system_prompt,
                 include_context=include_context,
                 temperature=temperature,
@@ -132,7 +150,10 @@ class SyncApp(BaseSyncClient[App]):
         )
 
     def ping(self, *, options: RequestOptions | None = None) -> t.EmptyResult:
-        """Either side asks whether the other still answers."""
+        """Either side asks whether the other still answers.
+
+        https://modelcontextprotocol.io/specification/2026-01-26/schema#pingrequest
+        """
         return self._run(self.client.ping(options=options))
 
     def notify_size_changed(
@@ -156,9 +177,15 @@ class SyncApp(BaseSyncClient[App]):
     def notify_logging_message(
         self, *, level: t.LoggingLevel, data: Any, logger: str | None = None, options: RequestOptions | None = None
     ) -> None:
-        """App sends its host a log message."""
+        """App sends its host a log message.
+
+        https://modelcontextprotocol.io/specification/2026-01-26/schema#loggingmessagenotification
+        """
         return self._run(self.client.notify_logging_message(level=level, data=data, logger=logger, options=options))
 
     def notify_tool_list_changed(self, *, options: RequestOptions | None = None) -> None:
-        """Server tells that its list of tools has changed."""
+        """Server tells that its list of tools has changed.
+
+        https://modelcontextprotocol.io/specification/2026-01-26/schema#toollistchangednotification
+        """
         return self._run(self.client.notify_tool_list_changed(options=options))

@@ -194,6 +194,15 @@ class McpUiAppCapabilitiesTools(WireModel):
     """Whether a notification is sent when this list changes."""
 
 
+class McpUiAppCapabilities(WireModel):
+    """What an app can do for its host."""
+
+    experimental: Opt[dict[str, dict[str, Any]]] = None
+    """Features outside the standard, by name."""
+    tools: Opt[McpUiAppCapabilitiesTools] = None
+    available_display_modes: Annotated[Opt[list["McpUiDisplayMode"]], Field(alias="availableDisplayModes")] = None
+
+
 class McpUiClientCapabilities(WireModel):
     """What a client declares to servers with the extension's name: the kinds of views it can show."""
 
@@ -203,6 +212,20 @@ class McpUiClientCapabilities(WireModel):
 McpUiDisplayMode = TypeAliasType("McpUiDisplayMode", Literal["inline", "fullscreen", "pip"])
 
 """How a view is shown."""
+
+
+class McpUiDownloadFileRequestParams(RequestParams):
+    """The files, as contents or as links."""
+
+    contents: list[EmbeddedResource | ResourceLink]
+    """The content, in several items if the resource has several parts."""
+
+
+class McpUiDownloadFileRequest(WireModel):
+    """App asks its host to let the user save files."""
+
+    method: Literal["ui/download-file"] = const("ui/download-file")
+    params: McpUiDownloadFileRequestParams
 
 
 class McpUiDownloadFileResult(WireModel):
@@ -222,8 +245,40 @@ class McpUiHostCapabilitiesServerResources(WireModel):
     """Whether a notification is sent when this list changes."""
 
 
+class McpUiHostCapabilitiesSandbox(WireModel):
+    permissions: Opt["McpUiResourcePermissions"] = None
+    csp: Opt["McpUiResourceCsp"] = None
+
+
 class McpUiHostCapabilitiesSampling(WireModel):
     tools: Opt[dict[str, Any]] = None
+
+
+class McpUiHostCapabilities(WireModel):
+    """What a host can do for its apps."""
+
+    experimental: Opt[dict[str, dict[str, Any]]] = None
+    """Features outside the standard, by name."""
+    open_links: Annotated[Opt[dict[str, Any]], Field(alias="openLinks")] = None
+    download_file: Annotated[Opt[dict[str, Any]], Field(alias="downloadFile")] = None
+    server_tools: Annotated[Opt[McpUiHostCapabilitiesServerTools], Field(alias="serverTools")] = None
+    server_resources: Annotated[Opt[McpUiHostCapabilitiesServerResources], Field(alias="serverResources")] = None
+    logging: Opt[dict[str, Any]] = None
+    """Present if the server sends log messages."""
+    sandbox: Opt[McpUiHostCapabilitiesSandbox] = None
+    update_model_context: Annotated[Opt["McpUiSupportedContentBlockModalities"], Field(alias="updateModelContext")] = (
+        None
+    )
+    message: Opt["McpUiSupportedContentBlockModalities"] = None
+    """What went wrong, in one short sentence."""
+    sampling: Opt[McpUiHostCapabilitiesSampling] = None
+
+
+class McpUiHostContextChangedNotification(WireModel):
+    """Host tells what has changed in the surroundings."""
+
+    method: Literal["ui/notifications/host-context-changed"] = const("ui/notifications/host-context-changed")
+    params: "McpUiHostContext"
 
 
 class McpUiHostContextToolInfo(WireModel):
@@ -259,10 +314,57 @@ class McpUiHostContextSafeAreaInsets(WireModel):
     left: Number
 
 
+class McpUiHostContext(WireModel):
+    """What an app is told of its surroundings: theme, size, locale, the call that it belongs to."""
+
+    tool_info: Annotated[Opt[McpUiHostContextToolInfo], Field(alias="toolInfo")] = None
+    theme: Opt["McpUiTheme"] = None
+    """Whether the background that it is drawn for is `light` or `dark`; any if absent."""
+    styles: Opt["McpUiHostStyles"] = None
+    display_mode: Annotated[Opt[McpUiDisplayMode], Field(alias="displayMode")] = None
+    available_display_modes: Annotated[Opt[list[McpUiDisplayMode]], Field(alias="availableDisplayModes")] = None
+    container_dimensions: Annotated[Opt[McpUiHostContextContainerDimensions], Field(alias="containerDimensions")] = None
+    locale: Opt[str] = None
+    time_zone: Annotated[Opt[str], Field(alias="timeZone")] = None
+    user_agent: Annotated[Opt[str], Field(alias="userAgent")] = None
+    platform: Opt[Literal["web", "desktop", "mobile"]] = None
+    device_capabilities: Annotated[Opt[McpUiHostContextDeviceCapabilities], Field(alias="deviceCapabilities")] = None
+    safe_area_insets: Annotated[Opt[McpUiHostContextSafeAreaInsets], Field(alias="safeAreaInsets")] = None
+
+
 class McpUiHostCss(WireModel):
     """Style sheets that an app takes from its host."""
 
     fonts: Opt[str] = None
+
+
+class McpUiHostStyles(WireModel):
+    """How an app is to look."""
+
+    variables: Opt["McpUiStyles"] = None
+    css: Opt[McpUiHostCss] = None
+
+
+class McpUiInitializeRequestParams(RequestParams):
+    app_info: Annotated[Implementation, Field(alias="appInfo")]
+    app_capabilities: Annotated[McpUiAppCapabilities, Field(alias="appCapabilities")]
+    protocol_version: Annotated[str, Field(alias="protocolVersion")]
+
+
+class McpUiInitializeRequest(WireModel):
+    """App opens the conversation, and says what it can do."""
+
+    method: Literal["ui/initialize"] = const("ui/initialize")
+    params: McpUiInitializeRequestParams
+
+
+class McpUiInitializeResult(WireModel):
+    """What the host can do, and what surrounds the app."""
+
+    protocol_version: Annotated[str, Field(alias="protocolVersion")]
+    host_info: Annotated[Implementation, Field(alias="hostInfo")]
+    host_capabilities: Annotated[McpUiHostCapabilities, Field(alias="hostCapabilities")]
+    host_context: Annotated[McpUiHostContext, Field(alias="hostContext")]
 
 
 class McpUiInitializedNotification(WireModel):
@@ -270,6 +372,20 @@ class McpUiInitializedNotification(WireModel):
 
     method: Literal["ui/notifications/initialized"] = const("ui/notifications/initialized")
     params: Opt[NotificationParams] = None
+
+
+class McpUiMessageRequestParams(RequestParams):
+    role: Literal["user"] = const("user")
+    """Who says it."""
+    content: list[ContentBlock]
+    """What the message says."""
+
+
+class McpUiMessageRequest(WireModel):
+    """App puts a message of the user into the conversation with the model."""
+
+    method: Literal["ui/message"] = const("ui/message")
+    params: McpUiMessageRequestParams
 
 
 class McpUiMessageResult(WireModel):
@@ -328,6 +444,15 @@ class McpUiResourceCsp(WireModel):
     resource_domains: Annotated[Opt[list[str]], Field(alias="resourceDomains")] = None
     frame_domains: Annotated[Opt[list[str]], Field(alias="frameDomains")] = None
     base_uri_domains: Annotated[Opt[list[str]], Field(alias="baseUriDomains")] = None
+
+
+class McpUiResourceMeta(WireModel):
+    """What a server says of a view, in the `_meta.ui` of the resource."""
+
+    csp: Opt[McpUiResourceCsp] = None
+    permissions: Opt["McpUiResourcePermissions"] = None
+    domain: Opt[str] = None
+    prefers_border: Annotated[Opt[bool], Field(alias="prefersBorder")] = None
 
 
 class McpUiResourcePermissions(WireModel):
@@ -600,105 +725,23 @@ class McpUiToolInputPartialNotification(WireModel):
     params: McpUiToolInputPartialNotificationParams
 
 
-McpUiToolVisibility = TypeAliasType("McpUiToolVisibility", Literal["model", "app"])
-
-"""Who may call a tool: the model, the app, or both."""
-
-
-class McpUiAppCapabilities(WireModel):
-    """What an app can do for its host."""
-
-    experimental: Opt[dict[str, dict[str, Any]]] = None
-    """Features outside the standard, by name."""
-    tools: Opt[McpUiAppCapabilitiesTools] = None
-    available_display_modes: Annotated[Opt[list[McpUiDisplayMode]], Field(alias="availableDisplayModes")] = None
-
-
-class McpUiDownloadFileRequestParams(RequestParams):
-    """The files, as contents or as links."""
-
-    contents: list[EmbeddedResource | ResourceLink]
-    """The content, in several items if the resource has several parts."""
-
-
-class McpUiDownloadFileRequest(WireModel):
-    """App asks its host to let the user save files."""
-
-    method: Literal["ui/download-file"] = const("ui/download-file")
-    params: McpUiDownloadFileRequestParams
-
-
-class McpUiHostCapabilitiesSandbox(WireModel):
-    permissions: Opt[McpUiResourcePermissions] = None
-    csp: Opt[McpUiResourceCsp] = None
-
-
-class McpUiHostCapabilities(WireModel):
-    """What a host can do for its apps."""
-
-    experimental: Opt[dict[str, dict[str, Any]]] = None
-    """Features outside the standard, by name."""
-    open_links: Annotated[Opt[dict[str, Any]], Field(alias="openLinks")] = None
-    download_file: Annotated[Opt[dict[str, Any]], Field(alias="downloadFile")] = None
-    server_tools: Annotated[Opt[McpUiHostCapabilitiesServerTools], Field(alias="serverTools")] = None
-    server_resources: Annotated[Opt[McpUiHostCapabilitiesServerResources], Field(alias="serverResources")] = None
-    logging: Opt[dict[str, Any]] = None
-    """Present if the server sends log messages."""
-    sandbox: Opt[McpUiHostCapabilitiesSandbox] = None
-    update_model_context: Annotated[Opt[McpUiSupportedContentBlockModalities], Field(alias="updateModelContext")] = None
-    message: Opt[McpUiSupportedContentBlockModalities] = None
-    """What went wrong, in one short sentence."""
-    sampling: Opt[McpUiHostCapabilitiesSampling] = None
-
-
-class McpUiHostStyles(WireModel):
-    """How an app is to look."""
-
-    variables: Opt[McpUiStyles] = None
-    css: Opt[McpUiHostCss] = None
-
-
-class McpUiInitializeRequestParams(RequestParams):
-    app_info: Annotated[Implementation, Field(alias="appInfo")]
-    app_capabilities: Annotated[McpUiAppCapabilities, Field(alias="appCapabilities")]
-    protocol_version: Annotated[str, Field(alias="protocolVersion")]
-
-
-class McpUiInitializeRequest(WireModel):
-    """App opens the conversation, and says what it can do."""
-
-    method: Literal["ui/initialize"] = const("ui/initialize")
-    params: McpUiInitializeRequestParams
-
-
-class McpUiMessageRequestParams(RequestParams):
-    role: Literal["user"] = const("user")
-    """Who says it."""
-    content: list[ContentBlock]
-    """What the message says."""
-
-
-class McpUiMessageRequest(WireModel):
-    """App puts a message of the user into the conversation with the model."""
-
-    method: Literal["ui/message"] = const("ui/message")
-    params: McpUiMessageRequestParams
-
-
-class McpUiResourceMeta(WireModel):
-    """What a server says of a view, in the `_meta.ui` of the resource."""
-
-    csp: Opt[McpUiResourceCsp] = None
-    permissions: Opt[McpUiResourcePermissions] = None
-    domain: Opt[str] = None
-    prefers_border: Annotated[Opt[bool], Field(alias="prefersBorder")] = None
-
-
 class McpUiToolMeta(WireModel):
     """What a server says of a tool with a view, in the `_meta.ui` of the tool."""
 
     resource_uri: Annotated[Opt[str], Field(alias="resourceUri")] = None
-    visibility: Opt[list[McpUiToolVisibility]] = None
+    visibility: Opt[list["McpUiToolVisibility"]] = None
+
+
+class McpUiToolResultNotification(WireModel):
+    """Host tells what the tool gave."""
+
+    method: Literal["ui/notifications/tool-result"] = const("ui/notifications/tool-result")
+    params: CallToolResult
+
+
+McpUiToolVisibility = TypeAliasType("McpUiToolVisibility", Literal["model", "app"])
+
+"""Who may call a tool: the model, the app, or both."""
 
 
 class McpUiUpdateModelContextRequestParams(RequestParams):
@@ -712,44 +755,3 @@ class McpUiUpdateModelContextRequest(WireModel):
 
     method: Literal["ui/update-model-context"] = const("ui/update-model-context")
     params: McpUiUpdateModelContextRequestParams
-
-
-class McpUiHostContext(WireModel):
-    """What an app is told of its surroundings: theme, size, locale, the call that it belongs to."""
-
-    tool_info: Annotated[Opt[McpUiHostContextToolInfo], Field(alias="toolInfo")] = None
-    theme: Opt[McpUiTheme] = None
-    """Whether the background that it is drawn for is `light` or `dark`; any if absent."""
-    styles: Opt[McpUiHostStyles] = None
-    display_mode: Annotated[Opt[McpUiDisplayMode], Field(alias="displayMode")] = None
-    available_display_modes: Annotated[Opt[list[McpUiDisplayMode]], Field(alias="availableDisplayModes")] = None
-    container_dimensions: Annotated[Opt[McpUiHostContextContainerDimensions], Field(alias="containerDimensions")] = None
-    locale: Opt[str] = None
-    time_zone: Annotated[Opt[str], Field(alias="timeZone")] = None
-    user_agent: Annotated[Opt[str], Field(alias="userAgent")] = None
-    platform: Opt[Literal["web", "desktop", "mobile"]] = None
-    device_capabilities: Annotated[Opt[McpUiHostContextDeviceCapabilities], Field(alias="deviceCapabilities")] = None
-    safe_area_insets: Annotated[Opt[McpUiHostContextSafeAreaInsets], Field(alias="safeAreaInsets")] = None
-
-
-class McpUiInitializeResult(WireModel):
-    """What the host can do, and what surrounds the app."""
-
-    protocol_version: Annotated[str, Field(alias="protocolVersion")]
-    host_info: Annotated[Implementation, Field(alias="hostInfo")]
-    host_capabilities: Annotated[McpUiHostCapabilities, Field(alias="hostCapabilities")]
-    host_context: Annotated[McpUiHostContext, Field(alias="hostContext")]
-
-
-class McpUiToolResultNotification(WireModel):
-    """Host tells what the tool gave."""
-
-    method: Literal["ui/notifications/tool-result"] = const("ui/notifications/tool-result")
-    params: CallToolResult
-
-
-class McpUiHostContextChangedNotification(WireModel):
-    """Host tells what has changed in the surroundings."""
-
-    method: Literal["ui/notifications/host-context-changed"] = const("ui/notifications/host-context-changed")
-    params: McpUiHostContext

@@ -191,12 +191,46 @@ from ...v2026_07_28.types import (
 )
 
 
+class ServerCard(WireModel):
+    schema_: Annotated[
+        str,
+        Field(
+            alias="$schema",
+            pattern="^https://static\\.modelcontextprotocol\\.io/schemas/v1/server-card\\.schema\\.json$",
+        ),
+    ]
+    """URI of the JSON Schema dialect; 2020-12 if absent."""
+    name: Annotated[str, Field(max_length=200, min_length=3, pattern="^[a-zA-Z0-9.-]+/[a-zA-Z0-9._-]+$")]
+    """Name that programs use; people see it where there is no title."""
+    version: Annotated[str, Field(max_length=255)]
+    description: Annotated[str, Field(max_length=100, min_length=1)]
+    """Says what it is for, in words for people."""
+    title: Annotated[Opt[str], Field(max_length=100, min_length=1)] = None
+    """Name or label to show to people."""
+    website_url: Annotated[Opt[str], Field(alias="websiteUrl")] = None
+    """The program's website."""
+    repository: Opt["Repository"] = None
+    icons: Opt[list[Icon]] = None
+    """Images to show with it, to choose from by size and theme."""
+    remotes: Opt[list["Remote"]] = None
+    meta: Annotated[Opt[dict[str, Any]], Field(alias="_meta")] = None
+    """Metadata from either side beside the content; the specification reserves some of the keys."""
+
+
 class Repository(WireModel):
     url: str
     source: str
     subfolder: Opt[str] = None
     id: Opt[str] = None
     """Chosen by the side that asks, repeated by the side that responds."""
+
+
+class Remote(WireModel):
+    type: Literal["streamable-http", "sse"]
+    url: Annotated[str, Field(pattern="^(https?://[^\\s]+|\\{[a-zA-Z_][a-zA-Z0-9_]*\\}[^\\s]*)$")]
+    headers: Opt[list["KeyValueInput"]] = None
+    variables: Opt[dict[str, "Input"]] = None
+    supported_protocol_versions: Annotated[Opt[list[str]], Field(alias="supportedProtocolVersions")] = None
 
 
 class Input(WireModel):
@@ -218,37 +252,3 @@ class KeyValueInput(Input):
     name: str
     """Name that programs use; people see it where there is no title."""
     variables: Opt[dict[str, Input]] = None
-
-
-class Remote(WireModel):
-    type: Literal["streamable-http", "sse"]
-    url: Annotated[str, Field(pattern="^(https?://[^\\s]+|\\{[a-zA-Z_][a-zA-Z0-9_]*\\}[^\\s]*)$")]
-    headers: Opt[list[KeyValueInput]] = None
-    variables: Opt[dict[str, Input]] = None
-    supported_protocol_versions: Annotated[Opt[list[str]], Field(alias="supportedProtocolVersions")] = None
-
-
-class ServerCard(WireModel):
-    schema_: Annotated[
-        str,
-        Field(
-            alias="$schema",
-            pattern="^https://static\\.modelcontextprotocol\\.io/schemas/v1/server-card\\.schema\\.json$",
-        ),
-    ]
-    """URI of the JSON Schema dialect; 2020-12 if absent."""
-    name: Annotated[str, Field(max_length=200, min_length=3, pattern="^[a-zA-Z0-9.-]+/[a-zA-Z0-9._-]+$")]
-    """Name that programs use; people see it where there is no title."""
-    version: Annotated[str, Field(max_length=255)]
-    description: Annotated[str, Field(max_length=100, min_length=1)]
-    """Says what it is for, in words for people."""
-    title: Annotated[Opt[str], Field(max_length=100, min_length=1)] = None
-    """Name or label to show to people."""
-    website_url: Annotated[Opt[str], Field(alias="websiteUrl")] = None
-    """The program's website."""
-    repository: Opt[Repository] = None
-    icons: Opt[list[Icon]] = None
-    """Images to show with it, to choose from by size and theme."""
-    remotes: Opt[list[Remote]] = None
-    meta: Annotated[Opt[dict[str, Any]], Field(alias="_meta")] = None
-    """Metadata from either side beside the content; the specification reserves some of the keys."""

@@ -31,7 +31,7 @@ class ClientMixin(BaseClient):
         return await self._send_request(FromClient.LIST_SKILLS, {"cursor": cursor}, options)
 
     def iter_skills(self, *, options: RequestOptions | None = None) -> AsyncIterator[t.Skill]:
-        """Every item of `list_skills`, page after page."""
+        """Iterate over all skills, with a `skills/list` request for each page."""
         return self._paginate(FromClient.LIST_SKILLS, {}, "skills", options)
 
     async def get_skill(self, *, uri: str, options: RequestOptions | None = None) -> t.GetSkillResult:
@@ -45,7 +45,7 @@ class ClientMixin(BaseClient):
         return await self._send_request(FromClient.READ_DIRECTORY, {"uri": uri, "cursor": cursor}, options)
 
     def iter_directory(self, *, uri: str, options: RequestOptions | None = None) -> AsyncIterator[t.Resource]:
-        """Every item of `read_directory`, page after page."""
+        """Iterate over all resources, with a `resources/directory/read` request for each page."""
         return self._paginate(FromClient.READ_DIRECTORY, {"uri": uri}, "resources", options)
 
 
@@ -55,7 +55,10 @@ class Client(ClientMixin):
     revision: ClassVar[Revision] = REVISION
 
     async def discover(self, *, options: RequestOptions | None = None) -> t.DiscoverResult:
-        """Client asks which revisions the server speaks and what it can do."""
+        """Client asks which revisions the server speaks and what it can do.
+
+        https://modelcontextprotocol.io/specification/2026-07-28/schema#discoverrequest
+        """
         return await self._send_request(FromClient.DISCOVER, {}, options)
 
     async def complete(
@@ -66,7 +69,10 @@ class Client(ClientMixin):
         context: t.CompletionContext | None = None,
         options: RequestOptions | None = None,
     ) -> t.CompleteResult:
-        """Client asks how what the user has typed for an argument could go on."""
+        """Client asks how what the user has typed for an argument could go on.
+
+        https://modelcontextprotocol.io/specification/2026-07-28/schema#completerequest
+        """
         return await self._send_request(
             FromClient.COMPLETE, {"ref": ref, "argument": argument, "context": context}, options
         )
@@ -80,7 +86,10 @@ class Client(ClientMixin):
         arguments: dict[str, str] | None = None,
         options: RequestOptions | None = None,
     ) -> t.GetPromptResult:
-        """Client asks for a prompt with its arguments filled in."""
+        """Client asks for a prompt with its arguments filled in.
+
+        https://modelcontextprotocol.io/specification/2026-07-28/schema#getpromptrequest
+        """
         return await self._send_request(
             FromClient.GET_PROMPT,
             {"name": name, "inputResponses": input_responses, "requestState": request_state, "arguments": arguments},
@@ -90,31 +99,40 @@ class Client(ClientMixin):
     async def list_prompts(
         self, *, cursor: t.Cursor | None = None, options: RequestOptions | None = None
     ) -> t.ListPromptsResult:
-        """Client asks for one page of the prompts."""
+        """Client asks for one page of the prompts.
+
+        https://modelcontextprotocol.io/specification/2026-07-28/schema#listpromptsrequest
+        """
         return await self._send_request(FromClient.LIST_PROMPTS, {"cursor": cursor}, options)
 
     def iter_prompts(self, *, options: RequestOptions | None = None) -> AsyncIterator[t.Prompt]:
-        """Every item of `list_prompts`, page after page."""
+        """Iterate over all prompts, with a `prompts/list` request for each page."""
         return self._paginate(FromClient.LIST_PROMPTS, {}, "prompts", options)
 
     async def list_resources(
         self, *, cursor: t.Cursor | None = None, options: RequestOptions | None = None
     ) -> t.ListResourcesResult:
-        """Client asks for one page of the resources."""
+        """Client asks for one page of the resources.
+
+        https://modelcontextprotocol.io/specification/2026-07-28/schema#listresourcesrequest
+        """
         return await self._send_request(FromClient.LIST_RESOURCES, {"cursor": cursor}, options)
 
     def iter_resources(self, *, options: RequestOptions | None = None) -> AsyncIterator[t.Resource]:
-        """Every item of `list_resources`, page after page."""
+        """Iterate over all resources, with a `resources/list` request for each page."""
         return self._paginate(FromClient.LIST_RESOURCES, {}, "resources", options)
 
     async def list_resource_templates(
         self, *, cursor: t.Cursor | None = None, options: RequestOptions | None = None
     ) -> t.ListResourceTemplatesResult:
-        """Client asks for one page of the resource templates."""
+        """Client asks for one page of the resource templates.
+
+        https://modelcontextprotocol.io/specification/2026-07-28/schema#listresourcetemplatesrequest
+        """
         return await self._send_request(FromClient.LIST_RESOURCE_TEMPLATES, {"cursor": cursor}, options)
 
     def iter_resource_templates(self, *, options: RequestOptions | None = None) -> AsyncIterator[t.ResourceTemplate]:
-        """Every item of `list_resource_templates`, page after page."""
+        """Iterate over all resource templates, with a `resources/templates/list` request for each page."""
         return self._paginate(FromClient.LIST_RESOURCE_TEMPLATES, {}, "resource_templates", options)
 
     async def read_resource(
@@ -125,7 +143,10 @@ class Client(ClientMixin):
         request_state: str | None = None,
         options: RequestOptions | None = None,
     ) -> t.ReadResourceResult:
-        """Client asks for what is in a resource."""
+        """Client asks for what is in a resource.
+
+        https://modelcontextprotocol.io/specification/2026-07-28/schema#readresourcerequest
+        """
         return await self._send_request(
             FromClient.READ_RESOURCE,
             {"uri": uri, "inputResponses": input_responses, "requestState": request_state},
@@ -141,7 +162,10 @@ class Client(ClientMixin):
         arguments: dict[str, Any] | None = None,
         options: RequestOptions | None = None,
     ) -> t.CallToolResult:
-        """Client asks the server to run a tool."""
+        """Client asks the server to run a tool.
+
+        https://modelcontextprotocol.io/specification/2026-07-28/schema#calltoolrequest
+        """
         return await self._send_request(
             FromClient.CALL_TOOL,
             {"name": name, "inputResponses": input_responses, "requestState": request_state, "arguments": arguments},
@@ -151,11 +175,14 @@ class Client(ClientMixin):
     async def list_tools(
         self, *, cursor: t.Cursor | None = None, options: RequestOptions | None = None
     ) -> t.ListToolsResult:
-        """Client asks for one page of the tools."""
+        """Client asks for one page of the tools.
+
+        https://modelcontextprotocol.io/specification/2026-07-28/schema#listtoolsrequest
+        """
         return await self._send_request(FromClient.LIST_TOOLS, {"cursor": cursor}, options)
 
     def iter_tools(self, *, options: RequestOptions | None = None) -> AsyncIterator[t.Tool]:
-        """Every item of `list_tools`, page after page."""
+        """Iterate over all tools, with a `tools/list` request for each page."""
         return self._paginate(FromClient.LIST_TOOLS, {}, "tools", options)
 
     def listen(
@@ -194,43 +221,70 @@ class Client(ClientMixin):
     def on_create_message(
         self, ctx: ClientContext, params: t.CreateMessageRequestParams
     ) -> HandlerResult[t.CreateMessageResult]:
-        """Server asks for a message written by the client's model. Deprecated."""
+        """Server asks for a message written by the client's model. Deprecated.
+
+        https://modelcontextprotocol.io/specification/2026-07-28/schema#createmessagerequest
+        """
         raise self._not_handled(FromServer.CREATE_MESSAGE)
 
     @deprecated("ListRootsRequest is deprecated in MCP 2026-07-28")
     def on_list_roots(self, ctx: ClientContext, params: t.ListRootsRequestParams) -> HandlerResult[t.ListRootsResult]:
-        """Server asks which directories and files it is meant to work on. Deprecated."""
+        """Server asks which directories and files it is meant to work on. Deprecated.
+
+        https://modelcontextprotocol.io/specification/2026-07-28/schema#listrootsrequest
+        """
         raise self._not_handled(FromServer.LIST_ROOTS)
 
     def on_elicit(self, ctx: ClientContext, params: t.ElicitRequestParams) -> HandlerResult[t.ElicitResult]:
-        """Server asks the user for input, by way of the client."""
+        """Server asks the user for input, by way of the client.
+
+        https://modelcontextprotocol.io/specification/2026-07-28/schema#elicitrequest
+        """
         raise self._not_handled(FromServer.ELICIT)
 
     @deprecated("LoggingMessageNotification is deprecated in MCP 2026-07-28")
     def on_logging_message(self, ctx: ClientContext, params: t.LoggingMessageNotificationParams) -> HandlerResult[None]:
-        """Server sends the client a log message. Deprecated."""
+        """Server sends the client a log message. Deprecated.
+
+        https://modelcontextprotocol.io/specification/2026-07-28/schema#loggingmessagenotification
+        """
         raise self._not_handled(FromServer.LOGGING_MESSAGE)
 
     def on_resource_updated(
         self, ctx: ClientContext, params: t.ResourceUpdatedNotificationParams
     ) -> HandlerResult[None]:
-        """Server tells that a resource which the client watches has changed."""
+        """Server tells that a resource which the client watches has changed.
+
+        https://modelcontextprotocol.io/specification/2026-07-28/schema#resourceupdatednotification
+        """
         raise self._not_handled(FromServer.RESOURCE_UPDATED)
 
     def on_resource_list_changed(self, ctx: ClientContext, params: t.NotificationParams) -> HandlerResult[None]:
-        """Server tells that its list of resources has changed."""
+        """Server tells that its list of resources has changed.
+
+        https://modelcontextprotocol.io/specification/2026-07-28/schema#resourcelistchangednotification
+        """
         raise self._not_handled(FromServer.RESOURCE_LIST_CHANGED)
 
     def on_tool_list_changed(self, ctx: ClientContext, params: t.NotificationParams) -> HandlerResult[None]:
-        """Server tells that its list of tools has changed."""
+        """Server tells that its list of tools has changed.
+
+        https://modelcontextprotocol.io/specification/2026-07-28/schema#toollistchangednotification
+        """
         raise self._not_handled(FromServer.TOOL_LIST_CHANGED)
 
     def on_prompt_list_changed(self, ctx: ClientContext, params: t.NotificationParams) -> HandlerResult[None]:
-        """Server tells that its list of prompts has changed."""
+        """Server tells that its list of prompts has changed.
+
+        https://modelcontextprotocol.io/specification/2026-07-28/schema#promptlistchangednotification
+        """
         raise self._not_handled(FromServer.PROMPT_LIST_CHANGED)
 
     def on_subscriptions_acknowledged(
         self, ctx: ClientContext, params: t.SubscriptionsAcknowledgedNotificationParams
     ) -> HandlerResult[None]:
-        """Server tells that a subscription has begun, before anything else is sent for it."""
+        """Server tells that a subscription has begun, before anything else is sent for it.
+
+        https://modelcontextprotocol.io/specification/2026-07-28/schema#subscriptionsacknowledgednotification
+        """
         raise self._not_handled(FromServer.SUBSCRIPTIONS_ACKNOWLEDGED)

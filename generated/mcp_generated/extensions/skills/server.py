@@ -27,7 +27,7 @@ class Context(ServerContext):
         *,
         messages: list[t.SamplingMessage],
         max_tokens: int,
-        model_preferences_: t.ModelPreferences | None = None,
+        model_preferences: t.ModelPreferences | None = None,
         system_prompt: str | None = None,
         include_context: Literal["none", "thisServer", "allServers"] | None = None,
         temperature: int | float | None = None,
@@ -37,13 +37,16 @@ class Context(ServerContext):
         tool_choice: t.ToolChoice | None = None,
         options: RequestOptions | None = None,
     ) -> t.CreateMessageResult:
-        """Server asks for a message written by the client's model. Deprecated."""
+        """Server asks for a message written by the client's model. Deprecated.
+
+        https://modelcontextprotocol.io/specification/2026-07-28/schema#createmessagerequest
+        """
         return await self._send_request(
             FromServer.CREATE_MESSAGE,
             {
                 "messages": messages,
                 "maxTokens": max_tokens,
-                "modelPreferences": model_preferences_,
+                "modelPreferences": model_preferences,
                 "systemPrompt": system_prompt,
                 "includeContext": include_context,
                 "temperature": temperature,
@@ -59,32 +62,53 @@ class Context(ServerContext):
 
     @deprecated("ListRootsRequest is deprecated in MCP 2026-07-28")
     async def list_roots(self, *, options: RequestOptions | None = None) -> t.ListRootsResult:
-        """Server asks which directories and files it is meant to work on. Deprecated."""
+        """Server asks which directories and files it is meant to work on. Deprecated.
+
+        https://modelcontextprotocol.io/specification/2026-07-28/schema#listrootsrequest
+        """
         return await self._send_request(FromServer.LIST_ROOTS, {}, options)
 
     async def elicit(self, params: t.ElicitRequestParams, *, options: RequestOptions | None = None) -> t.ElicitResult:
-        """Server asks the user for input, by way of the client."""
+        """Server asks the user for input, by way of the client.
+
+        https://modelcontextprotocol.io/specification/2026-07-28/schema#elicitrequest
+        """
         return await self._send_request(FromServer.ELICIT, params, options)
 
     async def notify_resource_updated(self, *, uri: str, options: RequestOptions | None = None) -> None:
-        """Server tells that a resource which the client watches has changed."""
+        """Server tells that a resource which the client watches has changed.
+
+        https://modelcontextprotocol.io/specification/2026-07-28/schema#resourceupdatednotification
+        """
         await self._send_notification(FromServer.RESOURCE_UPDATED, {"uri": uri}, options)
 
     async def notify_resource_list_changed(self, *, options: RequestOptions | None = None) -> None:
-        """Server tells that its list of resources has changed."""
+        """Server tells that its list of resources has changed.
+
+        https://modelcontextprotocol.io/specification/2026-07-28/schema#resourcelistchangednotification
+        """
         await self._send_notification(FromServer.RESOURCE_LIST_CHANGED, {}, options)
 
     async def notify_tool_list_changed(self, *, options: RequestOptions | None = None) -> None:
-        """Server tells that its list of tools has changed."""
+        """Server tells that its list of tools has changed.
+
+        https://modelcontextprotocol.io/specification/2026-07-28/schema#toollistchangednotification
+        """
         await self._send_notification(FromServer.TOOL_LIST_CHANGED, {}, options)
 
     async def notify_prompt_list_changed(self, *, options: RequestOptions | None = None) -> None:
-        """Server tells that its list of prompts has changed."""
+        """Server tells that its list of prompts has changed.
+
+        https://modelcontextprotocol.io/specification/2026-07-28/schema#promptlistchangednotification
+        """
         await self._send_notification(FromServer.PROMPT_LIST_CHANGED, {}, options)
 
     @deprecated("LoggingMessageNotification is deprecated in MCP 2026-07-28")
     async def log(self, level: Level, data: Any, logger: str | None = None) -> None:
-        """Server sends the client a log message. Deprecated."""
+        """Server sends the client a log message. Deprecated.
+
+        https://modelcontextprotocol.io/specification/2026-07-28/schema#loggingmessagenotification
+        """
         await super().log(level, data, logger)
 
 
@@ -116,57 +140,93 @@ class Server(ServerMixin):
     context: ClassVar[type[ServerContext]] = Context
 
     def complete(self, ctx: Context, params: t.CompleteRequestParams) -> HandlerResult[t.CompleteResult]:
-        """Client asks how what the user has typed for an argument could go on."""
+        """Client asks how what the user has typed for an argument could go on.
+
+        https://modelcontextprotocol.io/specification/2026-07-28/schema#completerequest
+        """
         raise self._not_handled(FromClient.COMPLETE)
 
     def get_prompt(
         self, ctx: Context, params: t.GetPromptRequestParams
     ) -> HandlerResult[t.GetPromptResult | t.InputRequiredResult]:
-        """Client asks for a prompt with its arguments filled in."""
+        """Client asks for a prompt with its arguments filled in.
+
+        https://modelcontextprotocol.io/specification/2026-07-28/schema#getpromptrequest
+        """
         raise self._not_handled(FromClient.GET_PROMPT)
 
     def list_prompts(self, ctx: Context, params: t.PaginatedRequestParams) -> HandlerResult[t.ListPromptsResult]:
-        """Client asks for one page of the prompts."""
+        """Client asks for one page of the prompts.
+
+        https://modelcontextprotocol.io/specification/2026-07-28/schema#listpromptsrequest
+        """
         raise self._not_handled(FromClient.LIST_PROMPTS)
 
     def list_resources(self, ctx: Context, params: t.PaginatedRequestParams) -> HandlerResult[t.ListResourcesResult]:
-        """Client asks for one page of the resources."""
+        """Client asks for one page of the resources.
+
+        https://modelcontextprotocol.io/specification/2026-07-28/schema#listresourcesrequest
+        """
         raise self._not_handled(FromClient.LIST_RESOURCES)
 
     def list_resource_templates(
         self, ctx: Context, params: t.PaginatedRequestParams
     ) -> HandlerResult[t.ListResourceTemplatesResult]:
-        """Client asks for one page of the resource templates."""
+        """Client asks for one page of the resource templates.
+
+        https://modelcontextprotocol.io/specification/2026-07-28/schema#listresourcetemplatesrequest
+        """
         raise self._not_handled(FromClient.LIST_RESOURCE_TEMPLATES)
 
     def read_resource(
         self, ctx: Context, params: t.ReadResourceRequestParams
     ) -> HandlerResult[t.ReadResourceResult | t.InputRequiredResult]:
-        """Client asks for what is in a resource."""
+        """Client asks for what is in a resource.
+
+        https://modelcontextprotocol.io/specification/2026-07-28/schema#readresourcerequest
+        """
         raise self._not_handled(FromClient.READ_RESOURCE)
 
     def call_tool(
         self, ctx: Context, params: t.CallToolRequestParams
     ) -> HandlerResult[t.CallToolResult | t.InputRequiredResult]:
-        """Client asks the server to run a tool."""
+        """Client asks the server to run a tool.
+
+        https://modelcontextprotocol.io/specification/2026-07-28/schema#calltoolrequest
+        """
         raise self._not_handled(FromClient.CALL_TOOL)
 
     def list_tools(self, ctx: Context, params: t.PaginatedRequestParams) -> HandlerResult[t.ListToolsResult]:
-        """Client asks for one page of the tools."""
+        """Client asks for one page of the tools.
+
+        https://modelcontextprotocol.io/specification/2026-07-28/schema#listtoolsrequest
+        """
         raise self._not_handled(FromClient.LIST_TOOLS)
 
     async def notify_resource_updated(self, *, uri: str, options: RequestOptions | None = None) -> None:
-        """Server tells that a resource which the client watches has changed."""
+        """Server tells that a resource which the client watches has changed.
+
+        https://modelcontextprotocol.io/specification/2026-07-28/schema#resourceupdatednotification
+        """
         await self._announce(FromServer.RESOURCE_UPDATED, {"uri": uri}, options)
 
     async def notify_resource_list_changed(self, *, options: RequestOptions | None = None) -> None:
-        """Server tells that its list of resources has changed."""
+        """Server tells that its list of resources has changed.
+
+        https://modelcontextprotocol.io/specification/2026-07-28/schema#resourcelistchangednotification
+        """
         await self._announce(FromServer.RESOURCE_LIST_CHANGED, {}, options)
 
     async def notify_tool_list_changed(self, *, options: RequestOptions | None = None) -> None:
-        """Server tells that its list of tools has changed."""
+        """Server tells that its list of tools has changed.
+
+        https://modelcontextprotocol.io/specification/2026-07-28/schema#toollistchangednotification
+        """
         await self._announce(FromServer.TOOL_LIST_CHANGED, {}, options)
 
     async def notify_prompt_list_changed(self, *, options: RequestOptions | None = None) -> None:
-        """Server tells that its list of prompts has changed."""
+        """Server tells that its list of prompts has changed.
+
+        https://modelcontextprotocol.io/specification/2026-07-28/schema#promptlistchangednotification
+        """
         await self._announce(FromServer.PROMPT_LIST_CHANGED, {}, options)

@@ -229,55 +229,21 @@ class Skill(WireModel):
     """All files of the skill, each once; or `dynamic` where they are not known beforehand."""
 
 
+class ListSkillsRequest(WireModel):
+    """Client asks for one page of the skills."""
+
+    method: Literal["skills/list"] = const("skills/list")
+    params: PaginatedRequestParams
+    jsonrpc: Literal["2.0"] = const("2.0")
+    id: RequestId
+    """Chosen by the side that asks, repeated by the side that responds."""
+
+
 class ListSkillsResult(PaginatedResult, CacheableResult):
     """One page of the skills; there may be others that no list has."""
 
     skills: list[Skill]
     """The skills on this page."""
-
-
-class GetSkillResult(CacheableResult):
-    """One skill as it is now."""
-
-    skill: Skill
-    """The skill."""
-
-
-class ReadDirectoryResult(PaginatedResult):
-    """One page of what is directly in a directory; directories in it have the MIME type inode/directory."""
-
-    resources: list[Resource]
-    """The files and directories on this page."""
-
-
-class ListSkillsRequest(WireModel):
-    """Client asks for one page of the skills."""
-
-    method: Literal["skills/list"] = const("skills/list")
-    params: "PaginatedRequestParams"
-    jsonrpc: Literal["2.0"] = const("2.0")
-    id: RequestId
-    """Chosen by the side that asks, repeated by the side that responds."""
-
-
-class GetSkillRequest(WireModel):
-    """Client asks for one skill as it is now, listed or not."""
-
-    method: Literal["skills/get"] = const("skills/get")
-    params: "GetSkillRequestParams"
-    jsonrpc: Literal["2.0"] = const("2.0")
-    id: RequestId
-    """Chosen by the side that asks, repeated by the side that responds."""
-
-
-class ReadDirectoryRequest(WireModel):
-    """Client asks what is in a directory."""
-
-    method: Literal["resources/directory/read"] = const("resources/directory/read")
-    params: "ReadDirectoryRequestParams"
-    jsonrpc: Literal["2.0"] = const("2.0")
-    id: RequestId
-    """Chosen by the side that asks, repeated by the side that responds."""
 
 
 class GetSkillRequestParams(RequestParams):
@@ -287,6 +253,23 @@ class GetSkillRequestParams(RequestParams):
     """The `uri` of the skill: that of its SKILL.md."""
 
 
+class GetSkillRequest(WireModel):
+    """Client asks for one skill as it is now, listed or not."""
+
+    method: Literal["skills/get"] = const("skills/get")
+    params: GetSkillRequestParams
+    jsonrpc: Literal["2.0"] = const("2.0")
+    id: RequestId
+    """Chosen by the side that asks, repeated by the side that responds."""
+
+
+class GetSkillResult(CacheableResult):
+    """One skill as it is now."""
+
+    skill: Skill
+    """The skill."""
+
+
 class ReadDirectoryRequestParams(RequestParams):
     """Says which directory, and which page of it."""
 
@@ -294,3 +277,20 @@ class ReadDirectoryRequestParams(RequestParams):
     """URI of the directory, without a slash at its end."""
     cursor: Opt[Cursor] = None
     """The `nextCursor` of the page before; absent for the first page."""
+
+
+class ReadDirectoryRequest(WireModel):
+    """Client asks what is in a directory."""
+
+    method: Literal["resources/directory/read"] = const("resources/directory/read")
+    params: ReadDirectoryRequestParams
+    jsonrpc: Literal["2.0"] = const("2.0")
+    id: RequestId
+    """Chosen by the side that asks, repeated by the side that responds."""
+
+
+class ReadDirectoryResult(PaginatedResult):
+    """One page of what is directly in a directory; directories in it have the MIME type inode/directory."""
+
+    resources: list[Resource]
+    """The files and directories on this page."""

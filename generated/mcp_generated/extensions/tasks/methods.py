@@ -2,7 +2,7 @@
 # Source: schema/extensions/tasks/schema.json, sha256 17b09481e5efdd6fa1dce19d5167b5fff26b2194b7a138384a8d4d251098a07a.
 # To make it again: mcp-codegen --revision 2026-07-28
 # pyright: reportDeprecated=false
-"""Every method of 2026-07-28: who sends it, its params and results, and what has to be declared before."""
+"""The methods of 2026-07-28: sender, handler, params, result and required capabilities of each."""
 
 from typing import Final
 
@@ -11,271 +11,75 @@ from mcp_runtime.protocol.revision import (
     HTTPProfile,
     InputRequest,
     InterimResult,
+    MessageTable,
     Notification,
     Request,
     ReservedErrorCodes,
     Revision,
     Stateless,
+    rows_of,
 )
 
 from . import types as t
 
 
-class FromClient:
-    """What a client sends."""
+class FromClient(MessageTable, direction="client_to_server"):
+    """The messages that a client sends."""
 
-    DISCOVER: Final = Request(
-        "server/discover", "client_to_server", "discover", params=t.RequestParams, result=t.DiscoverResult
-    )
-    COMPLETE: Final = Request(
-        "completion/complete",
-        "client_to_server",
-        "complete",
-        params=t.CompleteRequestParams,
-        result=t.CompleteResult,
-        capability="server.completions",
-    )
-    GET_PROMPT: Final = Request(
-        "prompts/get",
-        "client_to_server",
-        "get_prompt",
-        params=t.GetPromptRequestParams,
-        result=t.GetPromptResult,
-        interim=(InterimResult(t.InputRequiredResult, "resultType", "input_required"),),
-        capability="server.prompts",
-    )
-    LIST_PROMPTS: Final = Request(
-        "prompts/list",
-        "client_to_server",
-        "list_prompts",
-        params=t.PaginatedRequestParams,
-        result=t.ListPromptsResult,
-        capability="server.prompts",
-    )
-    LIST_RESOURCES: Final = Request(
-        "resources/list",
-        "client_to_server",
-        "list_resources",
-        params=t.PaginatedRequestParams,
-        result=t.ListResourcesResult,
-        capability="server.resources",
-    )
-    LIST_RESOURCE_TEMPLATES: Final = Request(
-        "resources/templates/list",
-        "client_to_server",
-        "list_resource_templates",
-        params=t.PaginatedRequestParams,
-        result=t.ListResourceTemplatesResult,
-        capability="server.resources",
-    )
-    READ_RESOURCE: Final = Request(
-        "resources/read",
-        "client_to_server",
-        "read_resource",
-        params=t.ReadResourceRequestParams,
-        result=t.ReadResourceResult,
-        interim=(InterimResult(t.InputRequiredResult, "resultType", "input_required"),),
-        capability="server.resources",
-    )
-    SUBSCRIPTIONS_LISTEN: Final = Request(
-        "subscriptions/listen",
-        "client_to_server",
-        "subscriptions_listen",
-        params=t.SubscriptionsListenRequestParams,
-        result=t.SubscriptionsListenResult,
-    )
-    CALL_TOOL: Final = Request(
-        "tools/call",
-        "client_to_server",
-        "call_tool",
-        params=t.CallToolRequestParams,
-        result=t.CallToolResult,
-        interim=(
-            InterimResult(t.InputRequiredResult, "resultType", "input_required"),
-            InterimResult(t.CreateTaskResult, "resultType", "task"),
-        ),
-        capability="server.tools",
-    )
-    LIST_TOOLS: Final = Request(
-        "tools/list",
-        "client_to_server",
-        "list_tools",
-        params=t.PaginatedRequestParams,
-        result=t.ListToolsResult,
-        capability="server.tools",
-    )
-    GET_TASK: Final = Request(
-        "tasks/get",
-        "client_to_server",
-        "get_task",
-        params=t.GetTaskRequestParams,
-        result=t.GetTaskResult,
-        capability="server.extensions.io.modelcontextprotocol/tasks",
-        requirements=(
-            CapabilityRequirement(t.GetTaskRequestParams, "client.extensions.io.modelcontextprotocol/tasks"),
-        ),
-    )
-    UPDATE_TASK: Final = Request(
-        "tasks/update",
-        "client_to_server",
-        "update_task",
-        params=t.UpdateTaskRequestParams,
-        result=t.UpdateTaskResult,
-        capability="server.extensions.io.modelcontextprotocol/tasks",
-        requirements=(
-            CapabilityRequirement(t.UpdateTaskRequestParams, "client.extensions.io.modelcontextprotocol/tasks"),
-        ),
-    )
-    CANCEL_TASK: Final = Request(
-        "tasks/cancel",
-        "client_to_server",
-        "cancel_task",
-        params=t.CancelTaskRequestParams,
-        result=t.CancelTaskResult,
-        capability="server.extensions.io.modelcontextprotocol/tasks",
-        requirements=(
-            CapabilityRequirement(t.CancelTaskRequestParams, "client.extensions.io.modelcontextprotocol/tasks"),
-        ),
-    )
-    CANCELLED: Final = Notification(
-        "notifications/cancelled", "client_to_server", "on_cancelled", params=t.CancelledNotificationParams
-    )
+    # fmt: off
+    DISCOVER: Final = Request("server/discover", "discover", t.RequestParams, t.DiscoverResult)
+    COMPLETE: Final = Request("completion/complete", "complete", t.CompleteRequestParams, t.CompleteResult, capability="server.completions")
+    GET_PROMPT: Final = Request("prompts/get", "get_prompt", t.GetPromptRequestParams, t.GetPromptResult, interim=(InterimResult(t.InputRequiredResult, "resultType", "input_required"),), capability="server.prompts")
+    LIST_PROMPTS: Final = Request("prompts/list", "list_prompts", t.PaginatedRequestParams, t.ListPromptsResult, capability="server.prompts")
+    LIST_RESOURCES: Final = Request("resources/list", "list_resources", t.PaginatedRequestParams, t.ListResourcesResult, capability="server.resources")
+    LIST_RESOURCE_TEMPLATES: Final = Request("resources/templates/list", "list_resource_templates", t.PaginatedRequestParams, t.ListResourceTemplatesResult, capability="server.resources")
+    READ_RESOURCE: Final = Request("resources/read", "read_resource", t.ReadResourceRequestParams, t.ReadResourceResult, interim=(InterimResult(t.InputRequiredResult, "resultType", "input_required"),), capability="server.resources")
+    SUBSCRIPTIONS_LISTEN: Final = Request("subscriptions/listen", "subscriptions_listen", t.SubscriptionsListenRequestParams, t.SubscriptionsListenResult)
+    CALL_TOOL: Final = Request("tools/call", "call_tool", t.CallToolRequestParams, t.CallToolResult, interim=(InterimResult(t.InputRequiredResult, "resultType", "input_required"), InterimResult(t.CreateTaskResult, "resultType", "task"),), capability="server.tools")
+    LIST_TOOLS: Final = Request("tools/list", "list_tools", t.PaginatedRequestParams, t.ListToolsResult, capability="server.tools")
+    GET_TASK: Final = Request("tasks/get", "get_task", t.GetTaskRequestParams, t.GetTaskResult, capability="server.extensions.io.modelcontextprotocol/tasks", requirements=(
+        CapabilityRequirement(t.GetTaskRequestParams, "client.extensions.io.modelcontextprotocol/tasks"),
+    ))
+    UPDATE_TASK: Final = Request("tasks/update", "update_task", t.UpdateTaskRequestParams, t.UpdateTaskResult, capability="server.extensions.io.modelcontextprotocol/tasks", requirements=(
+        CapabilityRequirement(t.UpdateTaskRequestParams, "client.extensions.io.modelcontextprotocol/tasks"),
+    ))
+    CANCEL_TASK: Final = Request("tasks/cancel", "cancel_task", t.CancelTaskRequestParams, t.CancelTaskResult, capability="server.extensions.io.modelcontextprotocol/tasks", requirements=(
+        CapabilityRequirement(t.CancelTaskRequestParams, "client.extensions.io.modelcontextprotocol/tasks"),
+    ))
+    CANCELLED: Final = Notification("notifications/cancelled", "on_cancelled", t.CancelledNotificationParams)
+    # fmt: on
 
 
-class FromServer:
-    """What a server sends."""
+class FromServer(MessageTable, direction="server_to_client"):
+    """The messages that a server sends."""
 
-    CREATE_MESSAGE: Final = InputRequest(
-        "sampling/createMessage",
-        "server_to_client",
-        "on_create_message",
-        params=t.CreateMessageRequestParams,
-        result=t.CreateMessageResult,
-        capability="client.sampling",
-        requirements=(
-            CapabilityRequirement(t.CreateMessageRequestParams, "client.sampling.tools", "tools"),
-            CapabilityRequirement(t.CreateMessageRequestParams, "client.sampling.tools", "tool_choice"),
-            CapabilityRequirement(
-                t.CreateMessageRequestParams,
-                "client.sampling.context",
-                "include_context",
-                ("thisServer", "allServers"),
-                sender_only=True,
-            ),
-        ),
-    )
-    LIST_ROOTS: Final = InputRequest(
-        "roots/list",
-        "server_to_client",
-        "on_list_roots",
-        params=t.ListRootsRequestParams,
-        params_required=False,
-        result=t.ListRootsResult,
-        capability="client.roots",
-    )
-    ELICIT: Final = InputRequest(
-        "elicitation/create",
-        "server_to_client",
-        "on_elicit",
-        params=t.ElicitRequestParams,
-        result=t.ElicitResult,
-        capability="client.elicitation",
-        requirements=(
-            CapabilityRequirement(t.ElicitRequestURLParams, "client.elicitation.url"),
-            CapabilityRequirement(t.ElicitRequestFormParams, "client.elicitation.form", implied_by_empty=True),
-        ),
-    )
-    CANCELLED: Final = Notification(
-        "notifications/cancelled", "server_to_client", "on_cancelled", params=t.CancelledNotificationParams
-    )
-    PROGRESS: Final = Notification(
-        "notifications/progress", "server_to_client", "on_progress", params=t.ProgressNotificationParams
-    )
-    LOGGING_MESSAGE: Final = Notification(
-        "notifications/message",
-        "server_to_client",
-        "on_logging_message",
-        params=t.LoggingMessageNotificationParams,
-        capability="server.logging",
-    )
-    RESOURCE_UPDATED: Final = Notification(
-        "notifications/resources/updated",
-        "server_to_client",
-        "on_resource_updated",
-        params=t.ResourceUpdatedNotificationParams,
-        capability="server.resources.subscribe",
-    )
-    RESOURCE_LIST_CHANGED: Final = Notification(
-        "notifications/resources/list_changed",
-        "server_to_client",
-        "on_resource_list_changed",
-        params=t.NotificationParams,
-        params_required=False,
-        capability="server.resources.listChanged",
-    )
-    TOOL_LIST_CHANGED: Final = Notification(
-        "notifications/tools/list_changed",
-        "server_to_client",
-        "on_tool_list_changed",
-        params=t.NotificationParams,
-        params_required=False,
-        capability="server.tools.listChanged",
-    )
-    PROMPT_LIST_CHANGED: Final = Notification(
-        "notifications/prompts/list_changed",
-        "server_to_client",
-        "on_prompt_list_changed",
-        params=t.NotificationParams,
-        params_required=False,
-        capability="server.prompts.listChanged",
-    )
-    SUBSCRIPTIONS_ACKNOWLEDGED: Final = Notification(
-        "notifications/subscriptions/acknowledged",
-        "server_to_client",
-        "on_subscriptions_acknowledged",
-        params=t.SubscriptionsAcknowledgedNotificationParams,
-    )
-    TASK_STATUS: Final = Notification(
-        "notifications/tasks",
-        "server_to_client",
-        "on_task_status",
-        params=t.TaskStatusNotificationParams,
-        capability="server.extensions.io.modelcontextprotocol/tasks",
-        listed=("taskIds", "taskId"),
-    )
+    # fmt: off
+    CREATE_MESSAGE: Final = InputRequest("sampling/createMessage", "on_create_message", t.CreateMessageRequestParams, t.CreateMessageResult, capability="client.sampling", requirements=(
+        CapabilityRequirement(t.CreateMessageRequestParams, "client.sampling.tools", "tools"),
+        CapabilityRequirement(t.CreateMessageRequestParams, "client.sampling.tools", "tool_choice"),
+        CapabilityRequirement(t.CreateMessageRequestParams, "client.sampling.context", "include_context", ("thisServer", "allServers"), sender_only=True),
+    ))
+    LIST_ROOTS: Final = InputRequest("roots/list", "on_list_roots", t.ListRootsRequestParams, t.ListRootsResult, params_required=False, capability="client.roots")
+    ELICIT: Final = InputRequest("elicitation/create", "on_elicit", t.ElicitRequestParams, t.ElicitResult, capability="client.elicitation", requirements=(
+        CapabilityRequirement(t.ElicitRequestURLParams, "client.elicitation.url"),
+        CapabilityRequirement(t.ElicitRequestFormParams, "client.elicitation.form", implied_by_empty=True),
+    ))
+    CANCELLED: Final = Notification("notifications/cancelled", "on_cancelled", t.CancelledNotificationParams)
+    PROGRESS: Final = Notification("notifications/progress", "on_progress", t.ProgressNotificationParams)
+    LOGGING_MESSAGE: Final = Notification("notifications/message", "on_logging_message", t.LoggingMessageNotificationParams, capability="server.logging")
+    RESOURCE_UPDATED: Final = Notification("notifications/resources/updated", "on_resource_updated", t.ResourceUpdatedNotificationParams, capability="server.resources.subscribe")
+    RESOURCE_LIST_CHANGED: Final = Notification("notifications/resources/list_changed", "on_resource_list_changed", t.NotificationParams, params_required=False, capability="server.resources.listChanged")
+    TOOL_LIST_CHANGED: Final = Notification("notifications/tools/list_changed", "on_tool_list_changed", t.NotificationParams, params_required=False, capability="server.tools.listChanged")
+    PROMPT_LIST_CHANGED: Final = Notification("notifications/prompts/list_changed", "on_prompt_list_changed", t.NotificationParams, params_required=False, capability="server.prompts.listChanged")
+    SUBSCRIPTIONS_ACKNOWLEDGED: Final = Notification("notifications/subscriptions/acknowledged", "on_subscriptions_acknowledged", t.SubscriptionsAcknowledgedNotificationParams)
+    TASK_STATUS: Final = Notification("notifications/tasks", "on_task_status", t.TaskStatusNotificationParams, capability="server.extensions.io.modelcontextprotocol/tasks", listed=("taskIds", "taskId"))
+    # fmt: on
 
 
 REVISION: Final = Revision(
     id="2026-07-28",
     module=__name__.rpartition(".extensions.")[0] + ".v2026_07_28.methods",
-    rows=(
-        FromClient.DISCOVER,
-        FromClient.COMPLETE,
-        FromClient.GET_PROMPT,
-        FromClient.LIST_PROMPTS,
-        FromClient.LIST_RESOURCES,
-        FromClient.LIST_RESOURCE_TEMPLATES,
-        FromClient.READ_RESOURCE,
-        FromClient.SUBSCRIPTIONS_LISTEN,
-        FromClient.CALL_TOOL,
-        FromClient.LIST_TOOLS,
-        FromClient.GET_TASK,
-        FromClient.UPDATE_TASK,
-        FromClient.CANCEL_TASK,
-        FromClient.CANCELLED,
-        FromServer.CREATE_MESSAGE,
-        FromServer.LIST_ROOTS,
-        FromServer.ELICIT,
-        FromServer.CANCELLED,
-        FromServer.PROGRESS,
-        FromServer.LOGGING_MESSAGE,
-        FromServer.RESOURCE_UPDATED,
-        FromServer.RESOURCE_LIST_CHANGED,
-        FromServer.TOOL_LIST_CHANGED,
-        FromServer.PROMPT_LIST_CHANGED,
-        FromServer.SUBSCRIPTIONS_ACKNOWLEDGED,
-        FromServer.TASK_STATUS,
-    ),
+    rows=rows_of(FromClient, FromServer),
     lifecycle=Stateless(
         discover=FromClient.DISCOVER,
         listen=FromClient.SUBSCRIPTIONS_LISTEN,
@@ -320,4 +124,4 @@ REVISION: Final = Revision(
         "UNSUPPORTED_PROTOCOL_VERSION": -32022,
     },
 )
-"""This revision, as the runtime knows it."""
+"""The method tables, the lifecycle, the HTTP rules and the constants of this revision."""

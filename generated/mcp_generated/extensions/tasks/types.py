@@ -234,6 +234,27 @@ class WorkingTask(WireModel):
     """Milliseconds to wait between two questions for the task."""
 
 
+class InputRequiredTask(WireModel):
+    """A task that waits for the client's answers."""
+
+    task_id: Annotated[str, Field(alias="taskId")]
+    """Names the task."""
+    status: Literal["input_required"] = const("input_required")
+    """How far the task is."""
+    status_message: Annotated[Opt[str], Field(alias="statusMessage")] = None
+    """Says in words how the task stands."""
+    created_at: Annotated[str, Field(alias="createdAt")]
+    """When the task was created, in ISO 8601."""
+    last_updated_at: Annotated[str, Field(alias="lastUpdatedAt")]
+    """When the task last changed, in ISO 8601."""
+    ttl_ms: Annotated[Int | None, Field(alias="ttlMs")]
+    """Milliseconds from its creation for which a task is kept; null for ever."""
+    poll_interval_ms: Annotated[Opt[Int], Field(alias="pollIntervalMs")] = None
+    """Milliseconds to wait between two questions for the task."""
+    input_requests: Annotated[InputRequests, Field(alias="inputRequests")]
+    """What the client has to find out before it sends the request again, by key."""
+
+
 class CompletedTask(WireModel):
     """A task that is done, with the result of the request that began it."""
 
@@ -295,22 +316,14 @@ class CancelledTask(WireModel):
     """Milliseconds to wait between two questions for the task."""
 
 
-class TaskSubscriptionNotifications(WireModel):
-    """The tasks that a client wants to hear of."""
+DetailedTask = TypeAliasType(
+    "DetailedTask",
+    Annotated[
+        WorkingTask | InputRequiredTask | CompletedTask | FailedTask | CancelledTask, Field(discriminator="status")
+    ],
+)
 
-    task_ids: Annotated[Opt[list[str]], Field(alias="taskIds")] = None
-    """The tasks, by their names."""
-
-
-class TaskSubscriptionAcknowledgedNotifications(WireModel):
-    """The tasks that a client will hear of."""
-
-    task_ids: Annotated[Opt[list[str]], Field(alias="taskIds")] = None
-    """The tasks, by their names."""
-
-
-class TasksExtensionCapability(WireModel):
-    """Settings of the tasks extension: there are none."""
+"""A task with what goes with its status."""
 
 
 class CreateTaskResult(WireModel):
@@ -336,60 +349,22 @@ class CreateTaskResult(WireModel):
     """Milliseconds to wait between two questions for the task."""
 
 
-class UpdateTaskResult(WireModel):
-    """Says that the answers have come."""
-
-    meta: Annotated[Opt[ResultMetaObject], Field(alias="_meta")] = None
-    """Metadata from either side beside the content; the specification reserves some of the keys."""
-    result_type: Annotated[Literal["complete"], Field(alias="resultType")] = default_to("complete")
-    """`complete`, or `input_required` if input is needed first; older servers leave it out and mean `complete`."""
+class TasksExtensionCapability(WireModel):
+    """Settings of the tasks extension: there are none."""
 
 
-class CancelTaskResult(WireModel):
-    """Says that the wish has come; the task may still end otherwise."""
-
-    meta: Annotated[Opt[ResultMetaObject], Field(alias="_meta")] = None
-    """Metadata from either side beside the content; the specification reserves some of the keys."""
-    result_type: Annotated[Literal["complete"], Field(alias="resultType")] = default_to("complete")
-    """`complete`, or `input_required` if input is needed first; older servers leave it out and mean `complete`."""
-
-
-class InputRequiredTask(WireModel):
-    """A task that waits for the client's answers."""
+class GetTaskRequestParams(RequestParams):
+    """Says which task."""
 
     task_id: Annotated[str, Field(alias="taskId")]
     """Names the task."""
-    status: Literal["input_required"] = const("input_required")
-    """How far the task is."""
-    status_message: Annotated[Opt[str], Field(alias="statusMessage")] = None
-    """Says in words how the task stands."""
-    created_at: Annotated[str, Field(alias="createdAt")]
-    """When the task was created, in ISO 8601."""
-    last_updated_at: Annotated[str, Field(alias="lastUpdatedAt")]
-    """When the task last changed, in ISO 8601."""
-    ttl_ms: Annotated[Int | None, Field(alias="ttlMs")]
-    """Milliseconds from its creation for which a task is kept; null for ever."""
-    poll_interval_ms: Annotated[Opt[Int], Field(alias="pollIntervalMs")] = None
-    """Milliseconds to wait between two questions for the task."""
-    input_requests: Annotated[InputRequests, Field(alias="inputRequests")]
-    """What the client has to find out before it sends the request again, by key."""
-
-
-DetailedTask = TypeAliasType(
-    "DetailedTask",
-    Annotated[
-        WorkingTask | InputRequiredTask | CompletedTask | FailedTask | CancelledTask, Field(discriminator="status")
-    ],
-)
-
-"""A task with what goes with its status."""
 
 
 class GetTaskRequest(WireModel):
     """Client asks how a task stands."""
 
     method: Literal["tasks/get"] = const("tasks/get")
-    params: "GetTaskRequestParams"
+    params: GetTaskRequestParams
     jsonrpc: Literal["2.0"] = const("2.0")
     id: RequestId
     """Chosen by the side that asks, repeated by the side that responds."""
@@ -424,24 +399,58 @@ class GetTaskResult(WireModel):
     """What went wrong."""
 
 
+class UpdateTaskRequestParams(RequestParams):
+    """The task, and the answers by the keys of its questions."""
+
+    task_id: Annotated[str, Field(alias="taskId")]
+    """Names the task."""
+    input_responses: Annotated[dict[str, Any], Field(alias="inputResponses")]
+    """What the client found out, under the keys of the result's `inputRequests`."""
+
+
 class UpdateTaskRequest(WireModel):
     """Client answers what a task asks."""
 
     method: Literal["tasks/update"] = const("tasks/update")
-    params: "UpdateTaskRequestParams"
+    params: UpdateTaskRequestParams
     jsonrpc: Literal["2.0"] = const("2.0")
     id: RequestId
     """Chosen by the side that asks, repeated by the side that responds."""
+
+
+class UpdateTaskResult(WireModel):
+    """Says that the answers have come."""
+
+    meta: Annotated[Opt[ResultMetaObject], Field(alias="_meta")] = None
+    """Metadata from either side beside the content; the specification reserves some of the keys."""
+    result_type: Annotated[Literal["complete"], Field(alias="resultType")] = default_to("complete")
+    """`complete`, or `input_required` if input is needed first; older servers leave it out and mean `complete`."""
+
+
+class CancelTaskRequestParams(RequestParams):
+    """Says which task."""
+
+    task_id: Annotated[str, Field(alias="taskId")]
+    """Names the task."""
 
 
 class CancelTaskRequest(WireModel):
     """Client asks to end a task early."""
 
     method: Literal["tasks/cancel"] = const("tasks/cancel")
-    params: "CancelTaskRequestParams"
+    params: CancelTaskRequestParams
     jsonrpc: Literal["2.0"] = const("2.0")
     id: RequestId
     """Chosen by the side that asks, repeated by the side that responds."""
+
+
+class CancelTaskResult(WireModel):
+    """Says that the wish has come; the task may still end otherwise."""
+
+    meta: Annotated[Opt[ResultMetaObject], Field(alias="_meta")] = None
+    """Metadata from either side beside the content; the specification reserves some of the keys."""
+    result_type: Annotated[Literal["complete"], Field(alias="resultType")] = default_to("complete")
+    """`complete`, or `input_required` if input is needed first; older servers leave it out and mean `complete`."""
 
 
 class TaskStatusNotificationParams(WireModel):
@@ -479,24 +488,15 @@ class TaskStatusNotification(WireModel):
     jsonrpc: Literal["2.0"] = const("2.0")
 
 
-class GetTaskRequestParams(RequestParams):
-    """Says which task."""
+class TaskSubscriptionNotifications(WireModel):
+    """The tasks that a client wants to hear of."""
 
-    task_id: Annotated[str, Field(alias="taskId")]
-    """Names the task."""
-
-
-class UpdateTaskRequestParams(RequestParams):
-    """The task, and the answers by the keys of its questions."""
-
-    task_id: Annotated[str, Field(alias="taskId")]
-    """Names the task."""
-    input_responses: Annotated[dict[str, Any], Field(alias="inputResponses")]
-    """What the client found out, under the keys of the result's `inputRequests`."""
+    task_ids: Annotated[Opt[list[str]], Field(alias="taskIds")] = None
+    """The tasks, by their names."""
 
 
-class CancelTaskRequestParams(RequestParams):
-    """Says which task."""
+class TaskSubscriptionAcknowledgedNotifications(WireModel):
+    """The tasks that a client will hear of."""
 
-    task_id: Annotated[str, Field(alias="taskId")]
-    """Names the task."""
+    task_ids: Annotated[Opt[list[str]], Field(alias="taskIds")] = None
+    """The tasks, by their names."""

@@ -113,8 +113,8 @@ def _quote(source: str, later: Collection[str]) -> str:
             begin = starts[node.lineno - 1] + node.col_offset
             end = starts[(node.end_lineno or 0) - 1] + (node.end_col_offset or 0)
             edits.append((begin, end, quoted.encode()))
-    for begin, end, quoted in sorted(edits, reverse=True):
-        text = text[:begin] + quoted + text[end:]
+    for begin, end, replacement in sorted(edits, reverse=True):
+        text = text[:begin] + replacement + text[end:]
     return text.decode()
 
 

@@ -11,7 +11,7 @@ from support.endpoints import EVERY, INVALID_REQUEST, Rev, among, clause, server
 from support.auth.resource_server import PROTECTED, Authority, Endpoint, challenge, endpoint
 
 from mcp_generated import App, Context
-from mcp_generated.app import tool
+from mcp_generated import tool
 from mcp_runtime.session.identity import AuthenticatedUser
 from mcp_runtime.auth.resource_server.protection import ResourceServer
 from mcp_runtime.errors import RemoteJSONRPCError, LocalError

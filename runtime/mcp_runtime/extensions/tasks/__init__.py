@@ -5,17 +5,19 @@ from typing import TYPE_CHECKING
 from ..._lazy import lazy_module
 
 if TYPE_CHECKING:
+    from ...server.task_options import TaskOptions as TaskOptions
     from .client import wait_for_task as wait_for_task
     from .server import TaskServerMixin as TaskServerMixin
     from .store import InMemoryTaskStore as InMemoryTaskStore
     from .store import TaskRecord as TaskRecord
     from .store import TaskStore as TaskStore
 
-__all__ = ["InMemoryTaskStore", "TaskRecord", "TaskServerMixin", "TaskStore", "wait_for_task"]
+__all__ = ["InMemoryTaskStore", "TaskOptions", "TaskRecord", "TaskServerMixin", "TaskStore", "wait_for_task"]
 
 __getattr__, __dir__ = lazy_module(
     __name__,
     names={
+        "TaskOptions": "server",
         "wait_for_task": "client",
         "TaskServerMixin": "server",
         "InMemoryTaskStore": "store",

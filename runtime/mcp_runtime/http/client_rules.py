@@ -74,12 +74,14 @@ class ResponseKind(Enum):
 
 def post_headers(message: Outgoing, revision: Revision, session: str | None, paths: ArgumentPaths) -> dict[str, str]:
     """Return the headers of the POST that sends a message, None for a response."""
-    headers = {
-        "accept": _ACCEPT,
-        "content-type": JSON,
-        **_common_headers(revision, session, is_initialize(message, revision)),
-    }
-    if message is not None and isinstance(revision.lifecycle, Stateless):
+    headers = {"accept": _ACCEPT, "content-type": JSON}
+    stateless = isinstance(revision.lifecycle, Stateless)
+    if revision.http.version_header and (stateless or not is_initialize(message, revision)):
+        headers[PROTOCOL_VERSION] = revision.id
+    if not stateless:
+        if session is not None:
+            headers[SESSION_ID] = session
+    elif message is not None:
         headers[METHOD] = message.method
         headers |= _parameter_headers(message, revision, paths)
     return headers
@@ -87,14 +89,10 @@ def post_headers(message: Outgoing, revision: Revision, session: str | None, pat
 
 def get_headers(revision: Revision, session: str | None) -> dict[str, str]:
     """Return the headers of the GET that opens an SSE stream, or of the DELETE that ends the session."""
-    return {"accept": EVENT_STREAM, **_common_headers(revision, session, False)}
-
-
-def _common_headers(revision: Revision, session: str | None, initializes: bool) -> dict[str, str]:
-    headers: dict[str, str] = {}
+    headers = {"accept": EVENT_STREAM}
     if session is not None and not isinstance(revision.lifecycle, Stateless):
         headers[SESSION_ID] = session
-    if revision.http.version_header and not initializes:
+    if revision.http.version_header:
         headers[PROTOCOL_VERSION] = revision.id
     return headers
 

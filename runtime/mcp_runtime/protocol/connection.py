@@ -11,7 +11,12 @@ from typing import Any, Final, Literal, TypeVar, cast
 
 from pydantic import ValidationError
 
-from ..errors import InvalidMessageError, InvalidResponseError, ProtocolViolationError, RemoteJSONRPCError
+from ..errors import (
+    InvalidMessageError,
+    InvalidResponseError,
+    ProtocolViolationError,
+    RemoteJSONRPCError,
+)
 from . import jsonrpc
 from .capabilities import (
     MISSING_CAPABILITY_ERROR,
@@ -21,11 +26,35 @@ from .capabilities import (
     parse_capability_path,
     satisfies,
 )
-from .events import Batch, Event, MessageRejected, NotificationReceived, RequestReceived, ResponseReceived
-from .jsonrpc import ErrorMessage, Id, MalformedMessage, NotificationMessage, RequestMessage, ResultMessage
+from .events import (
+    Batch,
+    Event,
+    MessageRejected,
+    NotificationReceived,
+    RequestReceived,
+    ResponseReceived,
+)
+from .jsonrpc import (
+    ErrorMessage,
+    Id,
+    MalformedMessage,
+    NotificationMessage,
+    RequestMessage,
+    ResultMessage,
+)
 from .lifecycle import Phase, allowed_methods, first_phase, is_allowed
 from .models import PreSerialized, format_validation_error, is_object, validator
-from .revision import META, OPPOSITE, CapabilityRequirement, Direction, Handshake, Notification, Request, Revision, Sent
+from .revision import (
+    META,
+    OPPOSITE,
+    CapabilityRequirement,
+    Direction,
+    Handshake,
+    Notification,
+    Request,
+    Revision,
+    Sent,
+)
 
 Side = Literal["client", "server"]
 SentT = TypeVar("SentT", bound=Sent)
@@ -220,24 +249,23 @@ class Connection:
         """Return the event of one encoded message, or of a batch if the revision has batches."""
         return self.receive_message(jsonrpc.decode(data))
 
-    def receive_message(self, message: jsonrpc.Message | list[jsonrpc.Message]) -> Event:
+    def receive_message(self, message: jsonrpc.Message | list[jsonrpc.Message], in_batch: bool = False) -> Event:
         """Return the event of a decoded message, or of a decoded batch."""
-        if isinstance(message, RequestMessage):  # Checked first: requests are the most frequent messages.
-            return self._received_request(message, False)
-        if not isinstance(message, list):
-            return self._received(message)
-        if not self.revision.batches:
-            return self._reject_malformed(None, jsonrpc.INVALID_REQUEST, f"{self.revision.id} has no batches")
-        return Batch([self._received(item, in_batch=True) for item in message])
-
-    def _received(self, message: jsonrpc.Message, in_batch: bool = False) -> Event:
-        if isinstance(message, RequestMessage):
-            return self._received_request(message, in_batch)
-        if isinstance(message, NotificationMessage):
-            return self._received_notification(message)
-        if isinstance(message, MalformedMessage) and not message.is_response:
-            return self._reject_malformed(message.id, message.code, message.message)
-        return self._received_response(message)
+        match message:
+            case RequestMessage():  # First, because requests are the most frequent messages.
+                return self._received_request(message, in_batch)
+            case ResultMessage() | ErrorMessage():
+                return self._received_response(message)
+            case NotificationMessage():
+                return self._received_notification(message)
+            case MalformedMessage():
+                if message.is_response:
+                    return self._received_response(message)
+                return self._reject_malformed(message.id, message.code, message.message)
+            case _:
+                if not self.revision.batches:
+                    return self._reject_malformed(None, jsonrpc.INVALID_REQUEST, f"{self.revision.id} has no batches")
+                return Batch([self.receive_message(item, in_batch=True) for item in message])
 
     def _received_request(self, message: RequestMessage, in_batch: bool) -> Event:
         row = self._receivable.get(message.method)

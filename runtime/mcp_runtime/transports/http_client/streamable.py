@@ -78,9 +78,10 @@ class StreamableHTTPClient:
 
     async def send_request(self, request: RequestMessage, data: bytes) -> None:
         """Send a request, and hand over its answer and all that comes with it. Raises MCPError where there is none."""
-        if is_initialize(request, self.revision):
+        opens = is_initialize(request, self.revision)
+        if opens:
             self._initialize_request, self.session = request, None
-        response = await self._post(request, data)
+        response = await self._post(request, data, opens=opens)
         if response.status_code >= 300:
             fault = await self._error_of(response, request)
             mismatch = self.revision.constants.get("HEADER_MISMATCH")
@@ -93,20 +94,22 @@ class StreamableHTTPClient:
             response = await self._post(request, data)
             if response.status_code >= 300:
                 raise await self._error_of(response, request)
-        await self._read_response(response, request, self._receive)
+        await self._read_response(response, request, self._receive, opens)
 
-    async def _post(self, message: Outgoing, data: bytes, wait_for_response: bool = True) -> httpx2.Response:
-        """The answer to a POST; where the session is gone, that to a second one in a new session: the first was not
-        looked at by anybody."""
+    async def _post(
+        self, message: Outgoing, data: bytes, *, opens: bool = False, wait_for_response: bool = True
+    ) -> httpx2.Response:
+        """Send a POST and return the response; `opens` is True for a request that opens a session.
+
+        If the server no longer knows the session, the message is sent again in a new one: the server has not handled it.
+        """
         for attempt in (1, 2):
-            session = None if is_initialize(message, self.revision) else self.session
+            session = None if opens else self.session
             headers = post_headers(message, self.revision, session, self._tools.paths_for(message, self.revision))
             response = await self._http.send("POST", headers, data, wait_for_response=wait_for_response)
-            if (
-                classify_response(response.status_code, "", False, SESSION_ID in headers)
-                is not ResponseKind.SESSION_LOST
-                or session is None
-            ):
+            if session is None:
+                return response
+            if classify_response(response.status_code, "", False, True) is not ResponseKind.SESSION_LOST:
                 return response
             await response.aclose()
             if attempt == 1:
@@ -124,10 +127,13 @@ class StreamableHTTPClient:
             raise LegacyServerError(fault)
         return fault
 
-    async def _read_response(self, response: httpx2.Response, request: RequestMessage, receive: Receive) -> None:
-        """Hand over the answer to a request, and all that comes with it."""
+    async def _read_response(
+        self, response: httpx2.Response, request: RequestMessage, receive: Receive, opens: bool
+    ) -> None:
+        """Hand over the response to a request, and all messages that come with it."""
         try:
-            self._note_session(response, request)
+            if opens:
+                self._note_session(response, request)
             kind = response.headers.get("content-type", "")
             match classify_response(response.status_code, kind, True, False):
                 case ResponseKind.JSON:
@@ -205,17 +211,18 @@ class StreamableHTTPClient:
             cursor = further
         return True
 
-    async def _request_internally(self, request: RequestMessage) -> dict[str, object]:
+    async def _request_internally(self, request: RequestMessage, opens: bool = False) -> dict[str, object]:
         """The result of a request of the transport's own, of which the session knows nothing."""
         heard: list[Message] = []
 
         def keep(message: Message | list[Message]) -> None:
             heard.extend(message if isinstance(message, list) else [message])
 
-        response = await self._post(request, jsonrpc.request(request.id, request.method, request.params))
+        encoded = jsonrpc.request(request.id, request.method, request.params)
+        response = await self._post(request, encoded, opens=opens)
         if response.status_code >= 300:
             raise await self._error_of(response, request)
-        await self._read_response(response, request, keep)
+        await self._read_response(response, request, keep, opens)
         for message in heard:
             if isinstance(message, ResultMessage) and is_response_to(message, request.id) and is_object(message.result):
                 return message.result
@@ -267,8 +274,6 @@ class StreamableHTTPClient:
 
     def _note_session(self, response: httpx2.Response, request: RequestMessage) -> None:
         """Keep the id of the session that was opened. Raises InvalidResponseError for one that cannot be sent."""
-        if not is_initialize(request, self.revision):
-            return
         id = response.headers.get(SESSION_ID)
         if id is not None and not is_session_id(id):
             raise InvalidResponseError(f"{request.method!r}: the id of the session is too long, or not visible ASCII")
@@ -286,7 +291,7 @@ class StreamableHTTPClient:
             self._reopened_session += 1
             request = RequestMessage(f"reopen-{self._reopened_session}", opening.method, opening.params)
             try:
-                result = await self._request_internally(request)
+                result = await self._request_internally(request, opens=True)
             except (MCPError, LegacyServerError) as fault:
                 raise ConnectionClosedError(f"the session is gone, and no new one could be opened: {fault}") from None
             if result.get("protocolVersion") != self.revision.id:

@@ -27,7 +27,9 @@ class ToolHeaderCache:
         row = revision.http.tool_call
         if row is None or not isinstance(message, RequestMessage) or message.method != row.method:
             return _NONE
-        return self._paths.get(str(called_tool(message, revision)), _NONE)
+        params: Mapping[str, object] = message.params if is_object(message.params) else {}
+        name = params.get(revision.http.name_params.get(message.method, ""))
+        return self._paths.get(str(name), _NONE)
 
     def read(self, request: RequestMessage, response: Message, revision: Revision) -> None:
         """Note what a list says, and take the tools out of it that may not be used."""
@@ -43,9 +45,3 @@ class ToolHeaderCache:
         for name, why in tools.rejected.items():
             self._paths.pop(name, None)
             log.warning("the tool %r is left out: %s", name[:200], why)
-
-
-def called_tool(message: RequestMessage, revision: Revision) -> object:
-    """The name of the tool that is called."""
-    params: Mapping[str, object] = message.params if is_object(message.params) else {}
-    return params.get(revision.http.name_params.get(message.method, ""))

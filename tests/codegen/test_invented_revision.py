@@ -135,6 +135,7 @@ def future(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
+@pytest.mark.long
 def test_the_old_revisions_still_generate_beside_it(future: Path) -> None:
     result = CliRunner().invoke(main, ["list", "--schema", str(future / "schema")])
     assert result.exit_code == 0 and "2099-01-01  handshake           18            8             15" in result.output
@@ -145,6 +146,7 @@ def test_its_table_has_the_new_rows_with_their_capability(future: Path) -> None:
     assert '"notes/search"' in text and "result=t.SearchNotesResult" in text and 'capability="server.notes"' in text
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("check", [mypy, pyright])
 def test_it_passes_the_type_checkers(future: Path, check: object) -> None:
     assert callable(check)

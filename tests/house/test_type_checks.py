@@ -79,11 +79,13 @@ def test_a_mistake_is_reported_where_it_is_made(findings: list[str], mistake: st
     assert reported and min(abs(each - line) for each in reported) <= 1, findings
 
 
+@pytest.mark.long
 def test_mypy_strict_finds_nothing_in_this_repository() -> None:
     done = subprocess.run([sys.executable, "-m", "mypy"], cwd=ROOT, capture_output=True, text=True)
     assert done.stdout.startswith("Success: no issues found in"), done.stdout
 
 
+@pytest.mark.long
 def test_pyright_strict_finds_nothing_in_this_repository() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "pyright", "--project", ".", "--pythonpath", sys.executable],

@@ -256,9 +256,16 @@ FEATURES: Final[tuple[Callable[[Talk], Awaitable[None]], ...]] = (
 )
 
 
+# A process for each feature takes its time: the revisions between the oldest and the newest are left to the long tests.
+CELLS = [
+    pytest.param(way, rev, id=f"{way}-{rev}", marks=[pytest.mark.long] if way == "stdio" and rev in EVERY[1:-1] else [])
+    for way in ("stdio", "http")
+    for rev in EVERY
+]
+
+
 @pytest.mark.parametrize("feature", FEATURES, ids=lambda each: each.__name__)
-@pytest.mark.parametrize("rev", EVERY, ids=str)
-@pytest.mark.parametrize("way", ["stdio", "http"])
+@pytest.mark.parametrize(("way", "rev"), CELLS)
 async def test_a_feature(way: str, rev: Rev, feature: Callable[[Talk], Awaitable[None]]) -> None:
     async with talking(way, rev) as talk:
         assert talk.client.revision.id == rev.id

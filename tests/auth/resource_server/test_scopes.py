@@ -10,8 +10,7 @@ import pytest
 from support.endpoints import EVERY, INVALID_REQUEST, Rev, among, clause, server_of, wire_to
 from support.auth.resource_server import PROTECTED, Authority, Endpoint, challenge, endpoint
 
-from mcp_generated import App, Context
-from mcp_generated import tool
+from mcp_generated import App, Context, tool
 from mcp_runtime.session.identity import AuthenticatedUser
 from mcp_runtime.auth.resource_server.protection import ResourceServer
 from mcp_runtime.errors import RemoteJSONRPCError, LocalError

@@ -11,11 +11,12 @@ from support.project import SERVERS
 from support.servers.jobs import Seen, jobs
 from support.task_clients import CEILING, KNOWN, begun, both, by_hand, stands
 
+from mcp_generated import TaskOptions
 from mcp_generated.extensions import tasks
 from mcp_generated.extensions.tasks import types as t
 from mcp_runtime.bindings.server import BaseServer
 from mcp_runtime.errors import LocalError, RemoteJSONRPCError
-from mcp_runtime.extensions.tasks import InMemoryTaskStore, TaskOptions, TaskRecord
+from mcp_runtime.extensions.tasks import InMemoryTaskStore, TaskRecord
 
 JOBS = str(SERVERS / "jobs.py")
 

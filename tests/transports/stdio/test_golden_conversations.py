@@ -17,11 +17,20 @@ from mcp_generated import REVISIONS
 # A folder of more conversations, such as those that wait for a change of the runtime.
 FOLDERS = [FOLDER, *map(Path, filter(None, [os.environ.get("MCP_MORE_GOLDEN")]))]
 FILES = [read(path) for folder in FOLDERS for path in sorted(folder.glob("*.txt"))]
+# The revisions between the oldest and the newest one with a handshake are left to the long tests.
+LONG = HANDSHAKE[1:-1]
+
+
+def marks(golden: golden_runner.Golden, revision: str) -> list[pytest.MarkDecorator]:
+    long = [pytest.mark.long] if revision in LONG and HANDSHAKE[-1] in golden.revisions else []
+    proven = golden.clauses_of(revision)
+    return [*long, pytest.mark.clause(*proven)] if proven else long
+
+
 CASES = [
-    pytest.param(golden, revision, id=f"{golden.name}-{revision}", marks=pytest.mark.clause(*proven) if proven else ())
+    pytest.param(golden, revision, id=f"{golden.name}-{revision}", marks=marks(golden, revision))
     for golden in FILES
     for revision in golden.revisions
-    for proven in [golden.clauses_of(revision)]
 ]
 
 

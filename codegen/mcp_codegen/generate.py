@@ -16,9 +16,9 @@ from .render.package import (
     render_areas,
     render_index,
     render_revision,
-    render_steps,
-    render_steps_package,
-    steps_module,
+    render_converter,
+    render_converters_package,
+    converter_module,
 )
 
 
@@ -50,9 +50,11 @@ def generate(
     pairs = _pairs(every, indexed)
     for older, newer in pairs:
         steps = [schemas.steps[newer.id, older.id], schemas.steps[older.id, newer.id]]
-        files[output / "steps" / f"{steps_module(older, newer)}.py"] = render_steps(older, newer, steps, templates)
+        files[output / "converters" / f"{converter_module(older, newer)}.py"] = render_converter(
+            older, newer, steps, templates
+        )
     if pairs:
-        files[output / "steps" / "__init__.py"] = render_steps_package(templates)
+        files[output / "converters" / "__init__.py"] = render_converters_package(templates)
     files |= {output / name: text for name, text in render_areas(templates).items()}
     app = render_app(every[-1], templates) if every[-1] in indexed else None
     if app is not None:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from .app import Context as Context
 
 __all__ = [
-    "STEPS",
+    "CONVERSIONS",
     "LIFECYCLES",
     "REVISIONS",
     "App",
@@ -41,7 +41,7 @@ REVISIONS: Final = {
     "2025-11-25": "v2025_11_25",
     "2026-07-28": "v2026_07_28",
 }
-"""The package of each revision, oldest first."""
+"""The name of the package of each revision, oldest first."""
 
 LIFECYCLES: Final = {
     "2024-11-05": "handshake",
@@ -50,15 +50,15 @@ LIFECYCLES: Final = {
     "2025-11-25": "handshake",
     "2026-07-28": "stateless",
 }
-"""How a conversation of each revision opens."""
+"""The lifecycle of each revision: `handshake` with `initialize`, or `stateless`."""
 
-STEPS: Final[tuple[tuple[str, str, str], ...]] = (
+CONVERSIONS: Final[tuple[tuple[str, str, str], ...]] = (
     ("2024-11-05", "2025-03-26", "v2024_11_05_v2025_03_26"),
     ("2025-03-26", "2025-06-18", "v2025_03_26_v2025_06_18"),
     ("2025-06-18", "2025-11-25", "v2025_06_18_v2025_11_25"),
     ("2025-11-25", "2026-07-28", "v2025_11_25_v2026_07_28"),
 )
-"""The neighbours, and the module in `steps` that converts between them."""
+"""Neighbouring revisions, older first, and the module of `converters` that converts between them."""
 
 
 @overload
@@ -95,7 +95,7 @@ def connect(target: Any, *, client: Any = None, revisions: Any = "all", **settin
 
 
 def converter(source: str, target: str) -> Chain:
-    """Return what converts messages of the revision `source` to the revision `target`, and reports what is lost."""
+    """Return the converter of messages of the revision `source` to the revision `target`; it reports lost information."""
     from mcp_runtime.versions.conversion import chain_of
 
     return chain_of(__name__, source, target)

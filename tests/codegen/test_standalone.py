@@ -101,7 +101,7 @@ def test_no_module_of_it_imports_anything_of_ours(place: Path) -> None:
 
 
 def test_each_file_says_what_made_it_and_how_to_make_it_again(place: Path) -> None:
-    command = "# To make it again: mcp-codegen --revision 2025-03-26 --standalone --output weather_mcp\n"
+    command = "# Regenerate with: mcp-codegen --revision 2025-03-26 --standalone --output weather_mcp\n"
     for path in sorted((place / "weather_mcp").rglob("*.py")):
         text = path.read_text(encoding="utf-8")
         assert "enerated by mcp-codegen" in text, path

@@ -72,6 +72,8 @@ def render_revision(
         "module": module,
         "page": "" if own else schema_page(revision),
         "generator": GENERATOR,
+        "change_name": f"{revision.server}Change",
+        "grouped": not added,
         "added": frozenset(literal(method) for method in added),
         "client_sends": tables["FromClient"],
         "server_sends": tables["FromServer"],
@@ -100,7 +102,9 @@ def render_index(
     context: dict[str, Any] = {
         "revisions": [(literal(each.id), each.module, literal(each.lifecycle.style)) for each in revisions],
         "newest": revisions[-1].module,
-        "steps": [(literal(older.id), literal(newer.id), steps_module(older, newer)) for older, newer in pairs],
+        "conversions": [
+            (literal(older.id), literal(newer.id), converter_module(older, newer)) for older, newer in pairs
+        ],
         "generator": GENERATOR,
         "app": _APP if app else (),
     }
@@ -118,20 +122,20 @@ def render_areas(templates: Templates) -> dict[str, str]:
     }
 
 
-def steps_module(older: Revision, newer: Revision) -> str:
-    """The name of the module that holds the steps between two neighbours."""
+def converter_module(older: Revision, newer: Revision) -> str:
+    """Return the name of the module that converts between two neighbouring revisions."""
     return f"{older.module}_{newer.module}"
 
 
-def render_steps(older: Revision, newer: Revision, steps: list[Step], templates: Templates) -> str:
-    """The module with the steps between two neighbours, which is nothing but literals."""
+def render_converter(older: Revision, newer: Revision, steps: list[Step], templates: Templates) -> str:
+    """Return the module that converts between two neighbouring revisions; it holds nothing but literals."""
     tables = [(literal(step.target), [(name, ascii(value)) for name, value in asdict(step).items()]) for step in steps]
     context = {"older": older, "newer": newer, "tables": tables, "generator": GENERATOR}
-    return format_module(print_template("steps.py.jinja2", context, templates), steps_module(older, newer))
+    return format_module(print_template("converter.py.jinja2", context, templates), converter_module(older, newer))
 
 
-def render_steps_package(templates: Templates) -> str:
-    return print_template("steps_package.py.jinja2", {"generator": GENERATOR}, templates)
+def render_converters_package(templates: Templates) -> str:
+    return print_template("converters_package.py.jinja2", {"generator": GENERATOR}, templates)
 
 
 def render_app(revision: Revision, templates: Templates) -> str | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Mapping
 from functools import cache
 from importlib.metadata import version
@@ -14,6 +13,7 @@ from black.mode import TargetVersion
 
 from ..errors import CodegenError
 from ..paths import Templates
+from .imports import tidy_imports
 
 MODE: Final = black.Mode(line_length=120, target_versions={TargetVersion.PY311})
 GENERATOR: Final = version("mcp-codegen")
@@ -22,7 +22,7 @@ GENERATOR: Final = version("mcp-codegen")
 def format_module(text: str, what: str) -> str:
     """The module without the imports it does not need, formatted by black."""
     try:
-        return black.format_str(_without_unused(text), mode=MODE)
+        return black.format_str(tidy_imports(text), mode=MODE)
     except (SyntaxError, ValueError) as fault:
         raise CodegenError(f"{what}: what the templates give is not Python: {fault}") from fault
 
@@ -48,21 +48,3 @@ def _environment(templates: Templates) -> jinja2.Environment:
         keep_trailing_newline=True,
         autoescape=False,  # What is printed is Python, made safe by `literal` and `docstring`.
     )
-
-
-def _without_unused(text: str) -> str:
-    """Drop from the `from … import …` statements what the module does not use."""
-    tree = ast.parse(text)
-    used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
-    lines = text.split("\n")
-    for node in reversed(tree.body):
-        if (
-            isinstance(node, ast.ImportFrom)
-            and node.module != "__future__"
-            and not any(alias.asname == alias.name for alias in node.names)
-        ):
-            kept = [alias for alias in node.names if (alias.asname or alias.name) in used]
-            names = ", ".join(ast.unparse(alias) for alias in kept)
-            statement = f"from {'.' * node.level}{node.module or ''} import {names}"
-            lines[node.lineno - 1 : node.end_lineno] = [statement] if kept else []
-    return "\n".join(lines)

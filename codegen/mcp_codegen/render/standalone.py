@@ -15,7 +15,7 @@ from ..paths import runtime_home
 RUNTIME: Final = "runtime"
 
 _OURS: Final = "mcp_runtime"
-_MADE: Final = "# To make it again: "
+_MADE: Final = "# Regenerate with: "
 
 
 def stand_alone(files: Files, output: Path, command: str) -> dict[Path, str]:

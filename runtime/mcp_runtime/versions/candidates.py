@@ -49,7 +49,7 @@ def _candidates(
     known: dict[str, str] = family.REVISIONS
     if own.id not in known and revisions == "all":
         return [ready_candidate(own, endpoint)]  # A conversation of its own, which has no other revisions.
-    joined = {id for older, newer, _ in family.STEPS for id in (older, newer)} | {own.id}
+    joined = {id for older, newer, _ in family.CONVERSIONS for id in (older, newer)} | {own.id}
     wanted = [id for id in known if id in joined] if revisions == "all" else list(revisions)
     for id in wanted:
         if id not in known or id not in joined:

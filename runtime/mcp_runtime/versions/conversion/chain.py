@@ -132,7 +132,7 @@ def _apply(
 @cache
 def chain_of(package: str, source: str, target: str) -> Chain:
     """Return the chain between two revisions of a generated package."""
-    pairs: Sequence[tuple[str, str, str]] = import_module(package).STEPS
+    pairs: Sequence[tuple[str, str, str]] = import_module(package).CONVERSIONS
     order = [*(older for older, _, _ in pairs[:1]), *(newer for _, newer, _ in pairs)]
     first, last = (order.index(source), order.index(target)) if source != target else (0, 0)
     path = order[first : last + 1] if first <= last else order[last : first + 1][::-1]
@@ -142,5 +142,5 @@ def chain_of(package: str, source: str, target: str) -> Chain:
 @cache
 def _operations(package: str, source: str, target: str) -> Operations:
     """Return the step between two neighbouring revisions."""
-    module = next(name for *revisions, name in import_module(package).STEPS if {source, target} == set(revisions))
-    return Operations(import_module(f"{package}.steps.{module}").STEPS[target])
+    module = next(name for *revisions, name in import_module(package).CONVERSIONS if {source, target} == set(revisions))
+    return Operations(import_module(f"{package}.converters.{module}").CONVERSIONS[target])

@@ -12,7 +12,7 @@ from urllib.parse import urlencode
 from mcp_runtime.auth.authorization_server.pages import page
 from mcp_runtime.auth.authorization_server.models import OAuthError
 from mcp_runtime.auth.authorization_server.app import App
-from mcp_runtime.auth.authorization_server.http import Request, Response, read_request
+from mcp_runtime.auth.authorization_server.http import HTTPRequest, HTTPResponse, read_request
 from mcp_runtime.http.body import BodyReader
 from mcp_runtime.http.asgi import Receive, Scope, Send
 
@@ -29,7 +29,7 @@ class SignIn:
         self._sessions: dict[str, str] = {}
         self._arrivals = BodyReader(8 * 1024, 15.0)
 
-    async def current_user(self, request: Request) -> str | None:
+    async def current_user(self, request: HTTPRequest) -> str | None:
         """Who the browser belongs to."""
         return self._sessions.get(request.cookie(COOKIE) or "")
 
@@ -44,12 +44,12 @@ class SignIn:
             if scope["type"] != "http" or scope["path"] != "/signin":
                 return await app(scope, receive, send)
             request = await read_request(scope, receive, self._arrivals)
-            reply = request if isinstance(request, Response) else await self._reply(request)
+            reply = request if isinstance(request, HTTPResponse) else await self._reply(request)
             await reply.send(send)
 
         return both
 
-    async def _reply(self, request: Request) -> Response:
+    async def _reply(self, request: HTTPRequest) -> HTTPResponse:
         if request.method == "GET":
             return _form()
         try:
@@ -68,13 +68,13 @@ class SignIn:
         secure = "; Secure" if self._origin.startswith("https:") else ""
         # Only to this server's own page: a link in a mail could name any other.
         there = back if back.startswith("/authorize?") else "/signin"
-        return Response.redirect(there, ("set-cookie", f"{COOKIE}={session}; Path=/; HttpOnly; SameSite=Lax{secure}"))
+        return HTTPResponse.redirect(there, ("set-cookie", f"{COOKIE}={session}; Path=/; HttpOnly; SameSite=Lax{secure}"))
 
     def _digest(self, password: str) -> bytes:
         return scrypt(password.encode(), salt=self._salt, n=2**14, r=8, p=1)
 
 
-def _form(problem: str = "", status: int = 200) -> Response:
+def _form(problem: str = "", status: int = 200) -> HTTPResponse:
     body = (
         f'<h1>Sign in</h1>{f"<p class=warning>{escape(problem)}.</p>" if problem else ""}<form method="post">'
         '<p><label>Name <input name="name" autocomplete="username" autofocus></label></p>'

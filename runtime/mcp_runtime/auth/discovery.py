@@ -44,17 +44,17 @@ class AuthorizationServerDiscovery:
             found = await self._document(protected_resource_metadata_urls(self.server, hint), headers)
             if found is not None:
                 resource = read_protected_resource_metadata(found, self.server, self.http.policy)
-                return resource, await self._issuer(resource.issuers, DiscoveryMethod.BY_RESOURCE, headers)
+                return resource, await self._issuer(resource.authorization_servers, DiscoveryMethod.PROTECTED_RESOURCE_METADATA, headers)
             if hint is not None or not self._may_be_legacy(negotiated):
                 raise AuthorizationError(
                     f"{redact_url(self.server)} does not say which authorization server it takes tokens of"
                 )
         parts = urlsplit(self.server)
-        return None, await self._issuer((f"{parts.scheme}://{parts.netloc}",), DiscoveryMethod.AT_SERVER, headers)
+        return None, await self._issuer((f"{parts.scheme}://{parts.netloc}",), DiscoveryMethod.SERVER_ORIGIN, headers)
 
     def _uses_resource_metadata(self, negotiated: NegotiatedRevision | None) -> bool:
         if self.discovery is not None:
-            return self.discovery is DiscoveryMethod.BY_RESOURCE
+            return self.discovery is DiscoveryMethod.PROTECTED_RESOURCE_METADATA
         return negotiated is None or negotiated.revision.http.resource_metadata
 
     def _may_be_legacy(self, negotiated: NegotiatedRevision | None) -> bool:
@@ -72,7 +72,7 @@ class AuthorizationServerDiscovery:
         found = await self._document(authorization_server_metadata_urls(name, discovery), headers)
         if found is not None:
             return read_authorization_server_metadata(found, name, self.http.policy, self.aliases.get(name, ()))
-        if discovery is DiscoveryMethod.AT_SERVER:
+        if discovery is DiscoveryMethod.SERVER_ORIGIN:
             return default_endpoints(self.server)
         raise AuthorizationError(f"{redact_url(name)} has no metadata")
 

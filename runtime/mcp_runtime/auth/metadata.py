@@ -21,34 +21,34 @@ _OPENID: Final = "/.well-known/openid-configuration"
 class DiscoveryMethod(Enum):
     """Who says which authorization server is asked."""
 
-    BY_RESOURCE = "the metadata of the protected resource"
-    AT_SERVER = "the server's own origin is its authorization server, with usual endpoints where it has no metadata"
+    PROTECTED_RESOURCE_METADATA = "the metadata of the protected resource"
+    SERVER_ORIGIN = "the server's own origin is its authorization server, with usual endpoints where it has no metadata"
 
 
 @dataclass(frozen=True, slots=True)
 class ProtectedResourceMetadata:
     """What a protected resource says of itself (RFC 9728). `name` is byte for byte what tokens are asked for."""
 
-    name: str
-    issuers: tuple[str, ...]
-    scopes: tuple[str, ...] = ()
+    resource: str
+    authorization_servers: tuple[str, ...]
+    scopes_supported: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class AuthorizationServerMetadata:
     """What an authorization server says of itself (RFC 8414)."""
 
-    name: str
+    issuer: str
     token_endpoint: str
     authorization_endpoint: str | None = None
     registration_endpoint: str | None = None
-    methods: tuple[str, ...] = ()
-    challenges: tuple[str, ...] = ()
-    scopes: tuple[str, ...] = ()
-    proof_algorithms: tuple[str, ...] = ()
+    token_endpoint_auth_methods: tuple[str, ...] = ()
+    code_challenge_methods: tuple[str, ...] = ()
+    scopes_supported: tuple[str, ...] = ()
+    dpop_algorithms: tuple[str, ...] = ()
     iss_parameter_supported: bool = False
     client_id_metadata_documents_supported: bool = False
-    keys: str | None = None
+    jwks_uri: str | None = None
 
 
 def protected_resource_metadata_urls(server: str, hint: str | None) -> list[str]:
@@ -67,7 +67,7 @@ def protected_resource_metadata_urls(server: str, hint: str | None) -> list[str]
 def authorization_server_metadata_urls(issuer: str, discovery: DiscoveryMethod) -> list[str]:
     """Where the metadata of an authorization server is, in order."""
     base, path = base_url(issuer), urlsplit(issuer).path.rstrip("/")
-    if discovery is DiscoveryMethod.AT_SERVER:
+    if discovery is DiscoveryMethod.SERVER_ORIGIN:
         return [f"{base}{_OAUTH}"]
     if path:
         return [f"{base}{_OAUTH}{path}", f"{base}{_OPENID}{path}", f"{base}{path}{_OPENID}"]
@@ -79,7 +79,7 @@ def default_endpoints(server: str) -> AuthorizationServerMetadata:
     base = base_url(server)
     # Nobody could say what it supports: the challenge is sent all the same.
     return AuthorizationServerMetadata(
-        base, f"{base}/token", f"{base}/authorize", f"{base}/register", challenges=("S256",)
+        base, f"{base}/token", f"{base}/authorize", f"{base}/register", code_challenge_methods=("S256",)
     )
 
 
@@ -118,13 +118,13 @@ def read_authorization_server_metadata(
         token,
         authorize,
         register,
-        methods=_texts(said, "token_endpoint_auth_methods_supported"),
-        challenges=_texts(said, "code_challenge_methods_supported"),
-        scopes=_texts(said, "scopes_supported"),
-        proof_algorithms=_texts(said, "dpop_signing_alg_values_supported"),
+        token_endpoint_auth_methods=_texts(said, "token_endpoint_auth_methods_supported"),
+        code_challenge_methods=_texts(said, "code_challenge_methods_supported"),
+        scopes_supported=_texts(said, "scopes_supported"),
+        dpop_algorithms=_texts(said, "dpop_signing_alg_values_supported"),
         iss_parameter_supported=said.get("authorization_response_iss_parameter_supported") is True,
         client_id_metadata_documents_supported=said.get("client_id_metadata_document_supported") is True,
-        keys=_text(said, "jwks_uri"),
+        jwks_uri=_text(said, "jwks_uri"),
     )
 
 

@@ -12,8 +12,8 @@ from ..errors import JSONRPCError, LocalError
 from ..protocol.jsonrpc import INVALID_REQUEST
 
 INSUFFICIENT_SCOPE: Final = "insufficient_scope"
-Raw = Sequence[tuple[bytes, bytes]]
-Challenge = Callable[[Iterable[str]], Raw]
+RawHeaders = Sequence[tuple[bytes, bytes]]
+ChallengeBuilder = Callable[[Iterable[str]], RawHeaders]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -23,22 +23,22 @@ class AuthenticatedUser:
     `expires`: when the token ends, in seconds since the epoch; what it has opened to listen to ends with it."""
 
     subject: str | None
-    client: str | None = None
+    client_id: str | None = None
     scopes: frozenset[str] = frozenset()
     issuer: str = ""
     claims: Mapping[str, Any] = field(default_factory=dict[str, Any], repr=False)
     dpop_thumbprint: str | None = None
-    expires: float | None = None
+    expires_at: float | None = None
 
     def __post_init__(self) -> None:
-        if not self.subject and not self.client:
+        if not self.subject and not self.client_id:
             raise LocalError("a user has a subject, or at least a client id")
 
     @property
     def key(self) -> str:
         """The same text for the same user of the same client, whatever the token: what is kept for users is kept
         under it."""
-        return json.dumps([self.issuer, self.subject, self.client])
+        return json.dumps([self.issuer, self.subject, self.client_id])
 
 
 class RequestAuth:
@@ -48,17 +48,17 @@ class RequestAuth:
     __slots__ = ("user", "owner", "challenge_headers", "_challenge")
 
     def __init__(
-        self, user: AuthenticatedUser | None, challenge: Challenge | None = None, owner: object = None
+        self, user: AuthenticatedUser | None, challenge: ChallengeBuilder | None = None, owner: object = None
     ) -> None:
         self.user = user
         self.owner = owner if user is None else user.key
-        self.challenge_headers: Raw = ()
+        self.challenge_headers: RawHeaders = ()
         self._challenge = challenge
 
     @property
     def expires_in(self) -> float | None:
         """Seconds until the token ends; None for ever."""
-        expires = None if self.user is None else self.user.expires
+        expires = None if self.user is None else self.user.expires_at
         return None if expires is None else max(expires - time.time(), 0.0)
 
     def require_scopes(self, scopes: Iterable[str]) -> None:

@@ -140,6 +140,6 @@ def test_a_client_of_a_document_gets_tokens_and_the_person_sees_where_it_is_from
         page = await Person(server).asks(**program.wish())
         assert ID in page.text and "nobody else has checked its name" in page.text
         worth = await server.introspect((await tokens(server, program))["access_token"])
-        assert worth is not None and worth.grant.client == ID
+        assert worth is not None and worth.grant.client_id == ID
 
     asyncio.run(run())

@@ -124,10 +124,10 @@ async def test_once_a_later_revision_is_agreed_a_server_cannot_turn_to_older_way
 async def test_a_way_that_was_chosen_by_hand_is_the_only_one() -> None:
     async with town(FIRST, protects=False) as world:
         with pytest.raises(AuthorizationError, match="does not say which authorization server"):
-            async with connect(world.url, http=reach(world, discovery=DiscoveryMethod.BY_RESOURCE)):
+            async with connect(world.url, http=reach(world, discovery=DiscoveryMethod.PROTECTED_RESOURCE_METADATA)):
                 pass
     async with town() as world:
-        async with connect(world.url, http=reach(world, discovery=DiscoveryMethod.AT_SERVER)) as client:
+        async with connect(world.url, http=reach(world, discovery=DiscoveryMethod.SERVER_ORIGIN)) as client:
             assert await looks(client) == ["look"]
         assert not asked_of(world, RESOURCE)
 

@@ -173,8 +173,8 @@ def test_an_endpoint_does_not_say_what_is_the_client_s_to_say() -> None:
 def test_a_repr_has_no_secret() -> None:
     kept = StoredCredentials(
         "https://as.example",
-        OAuthClientInformation("id", "secret", key="secret"),
-        OAuthToken("secret", refresh="secret"),
+        OAuthClientInformation("id", "secret", private_key="secret"),
+        OAuthToken("secret", refresh_token="secret"),
     )
     assert "'secret'" not in repr(kept)
     with pytest.raises(AuthorizationError):

@@ -56,7 +56,7 @@ async def test_a_client_proves_to_hold_its_key_with_the_nonces_it_is_told(
     rev: Rev, chosen: bool, issuer: Authority
 ) -> None:
     def made(url: str) -> ResourceServer:
-        return ResourceServer(url, [issuer.name], dpop=DPoPVerifier(required=not chosen, nonces=True))
+        return ResourceServer(url, [issuer.name], dpop=DPoPVerifier(required=not chosen, require_nonce=True))
 
     async with endpoint(rev, made) as at:
         async with connected(at, dpop=chosen) as client:

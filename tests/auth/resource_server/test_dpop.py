@@ -220,7 +220,7 @@ def test_another_clients_proof_with_the_same_id_is_no_replay() -> None:
 
 def test_a_proof_is_remembered_for_as_long_as_it_could_be_shown_again() -> None:
     now = [time.time()]
-    possession = DPoPVerifier(clock=lambda: now[0], window=60)
+    possession = DPoPVerifier(clock=lambda: now[0], max_clock_skew=60)
     for made in (-59, 0, 59):
         shown = proof(KEY, "POST", "https://a.example/mcp", "t", iat=int(now[0]) + made)
         start = now[0]
@@ -243,7 +243,7 @@ def test_what_is_remembered_has_a_limit_beyond_which_proofs_are_refused() -> Non
 def test_no_proof_is_forgotten_while_it_could_be_shown_again_however_many_there_are() -> None:
     now = [time.time()]
     clock = lambda: now[0]  # noqa: E731
-    possession = DPoPVerifier(clock=clock, window=60, replay_cache=InMemoryReplayCache(max_entries=1, clock=clock))
+    possession = DPoPVerifier(clock=clock, max_clock_skew=60, replay_cache=InMemoryReplayCache(max_entries=1, clock=clock))
     start, url = int(now[0]), "https://a.example/mcp"
 
     def shown(later: float) -> None:

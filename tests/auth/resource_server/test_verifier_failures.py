@@ -65,7 +65,7 @@ async def test_an_issuer_that_is_down_is_no_reason_to_let_anybody_in_or_to_log_i
     issuer.down = True
     at_issuer = f"{issuer.name}/introspect"
     asking = lambda url: IntrospectionVerifier(
-        at_issuer, client_id="resource", secret="s&cret", audience=url
+        at_issuer, client_id="resource", client_secret="s&cret", audience=url
     )  # noqa: E731
     introspecting = lambda url: ResourceServer(url, [issuer.name], verifier=asking(url))  # noqa: E731
     for made in (lambda url: ResourceServer(url, [issuer.name]), introspecting):

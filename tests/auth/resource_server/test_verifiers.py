@@ -131,7 +131,7 @@ async def test_metadata_of_another_issuer_gives_no_keys(issuer: Authority) -> No
 
 
 async def test_keys_are_not_fetched_from_where_the_policy_does_not_reach(issuer: Authority) -> None:
-    verifier = JWTVerifier("https://issuer.example", audience=HERE, keys=f"{issuer.name}/keys", policy=URLPolicy())
+    verifier = JWTVerifier("https://issuer.example", audience=HERE, jwks_uri=f"{issuer.name}/keys", policy=URLPolicy())
     with pytest.raises(AuthorizationError, match="this machine"):
         await verifier.verify(issuer.token(HERE, iss="https://issuer.example"))
     assert not issuer.asked
@@ -225,7 +225,7 @@ def test_whatever_a_token_says_it_is_taken_only_by_the_rules(said: dict[str, Any
     assert claims["iss"] == "https://a.example" or (claims["iss"] is None and not complete)
     assert claims["exp"] is None and not complete or claims["exp"] > 990
     assert all(claims.get(name) is None or claims[name] <= 1010 for name in ("nbf", "iat"))
-    assert user.subject or user.client
+    assert user.subject or user.client_id
     assert user.dpop_thumbprint is None if claims.get("cnf") is None else user.dpop_thumbprint == claims["cnf"]["jkt"]
 
 
@@ -243,7 +243,7 @@ async def test_an_issuer_is_asked_about_a_token_and_the_answer_is_kept_shortly(i
     issuer.active["t"] = {"active": True, "sub": "alice", "client_id": "app", "scope": "a b", "aud": [HERE, "x"]}
     for _ in range(3):
         user = await verifier.verify("t")
-        assert user is not None and (user.subject, user.client, user.scopes) == ("alice", "app", {"a", "b"})
+        assert user is not None and (user.subject, user.client_id, user.scopes) == ("alice", "app", {"a", "b"})
     assert len(issuer.asked) == 1
     issuer.active["t"] = {"active": False}
     clock.now += 31

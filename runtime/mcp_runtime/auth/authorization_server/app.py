@@ -22,12 +22,12 @@ from . import pages
 from .authorize import AuthorizeEndpoints
 from .clients import ClientRegistry, RegistrationQuota
 from .endpoints import TokenEndpoints, claims
-from .http import Request, Response, read_request
+from .http import HTTPRequest, HTTPResponse, read_request
 from .login import Login
 from .models import OAuthClient, OAuthError, OAuthErrorCode
 from .storage import AuthorizationStorage, SQLiteStorage
 from .tokens import TokenInfo, TokenLifetimes, TokenService
-from .upstream import Upstream, UpstreamProvider
+from .upstream import UpstreamClient, UpstreamProvider
 
 _METADATA: Final = "/.well-known/oauth-authorization-server"
 _BODY_SECONDS: Final = 15.0  # Seconds a request may take to arrive.
@@ -48,7 +48,7 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 @dataclass(frozen=True, slots=True)
 class _Route:
     method: str
-    handler: Callable[[Request], Awaitable[Response]]
+    handler: Callable[[HTTPRequest], Awaitable[HTTPResponse]]
     allows_cors: bool
 
 
@@ -104,10 +104,10 @@ class AuthorizationServer:
         self._last_cleanup = 0.0
         self._body_reader = BodyReader(limits.max_body, _BODY_SECONDS)
         keys = keys or (KeyRing.new_key(),)
-        self._upstream: Upstream | None = None
+        self._upstream: UpstreamClient | None = None
         if upstream is not None:
             ring = KeyRing(*keys, lifetime=_YEAR)
-            self._upstream = Upstream(upstream, f"{issuer}/callback", self._storage, ring, clock)
+            self._upstream = UpstreamClient(upstream, f"{issuer}/callback", self._storage, ring, clock)
         signs_in = self._upstream or login
         if signs_in is None or (login is not None and upstream is not None):
             raise LocalError("people sign in either by `login` or with a `third_party`")
@@ -163,18 +163,18 @@ class AuthorizationServer:
         route = self._routes[scope["path"]]
         more = _CORS_HEADERS if route.allows_cors else ()
         request = await read_request(scope, receive, self._body_reader)
-        if isinstance(request, Response):
+        if isinstance(request, HTTPResponse):
             reply = request
         elif route.allows_cors and request.method == "OPTIONS":
-            reply = Response(204)
+            reply = HTTPResponse(204)
         elif request.method != route.method:
-            reply = Response(405, headers=(("allow", route.method),))
+            reply = HTTPResponse(405, headers=(("allow", route.method),))
         elif self._local and not is_loopback(_host(request)):
-            reply = Response(421)  # A name that was bent to this machine is not ours.
+            reply = HTTPResponse(421)  # A name that was bent to this machine is not ours.
         else:
             await self._delete_expired()
             reply = await _run_route(route, request)
-        await Response(reply.status, reply.body, (*reply.headers, *more)).send(send)
+        await HTTPResponse(reply.status, reply.body, (*reply.headers, *more)).send(send)
 
     async def _delete_expired(self) -> None:
         now = self._clock()
@@ -194,7 +194,7 @@ class _OwnTokenVerifier:
             return None
         said = claims(found, self.server.issuer)
         return AuthenticatedUser(
-            found.grant.user, found.grant.client, frozenset(found.scopes), self.server.issuer, said
+            found.grant.user, found.grant.client_id, frozenset(found.scopes), self.server.issuer, said
         )
 
 
@@ -211,7 +211,7 @@ def _routes(path: str, authorize: AuthorizeEndpoints, endpoints: TokenEndpoints)
     }
 
 
-async def _run_route(route: _Route, request: Request) -> Response:
+async def _run_route(route: _Route, request: HTTPRequest) -> HTTPResponse:
     try:
         return await route.handler(request)
     except OAuthError as fault:
@@ -219,17 +219,17 @@ async def _run_route(route: _Route, request: Request) -> Response:
     except Exception:
         log.exception("a request of authorization failed")
         refused = OAuthError(OAuthErrorCode.SERVER_ERROR, "something went wrong here", 500)
-    return Response.error(refused) if route.allows_cors else pages.error_page(refused.reason, refused.status)
+    return HTTPResponse.error(refused) if route.allows_cors else pages.error_page(refused.reason, refused.status)
 
 
-def _host(request: Request) -> str:
+def _host(request: HTTPRequest) -> str:
     return urlsplit(f"//{request.headers.get('host', '')}").hostname or ""
 
 
 async def _not_found(scope: Scope, receive: Receive, send: Send) -> None:
     """What is beside a server that is alone."""
     if scope["type"] == "http":
-        return await Response(404).send(send)
+        return await HTTPResponse(404).send(send)
     while scope["type"] == "lifespan":
         said: str = (await receive())["type"]
         await send({"type": f"{said}.complete"})

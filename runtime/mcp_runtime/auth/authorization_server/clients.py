@@ -63,7 +63,7 @@ class ClientRegistry:
         for each in static:
             _check(each)
         self._storage = storage
-        self._static: Mapping[str, OAuthClient] = {each.id: each for each in static}
+        self._static: Mapping[str, OAuthClient] = {each.client_id: each for each in static}
         self._scopes = scopes
         self._http = http
         self._max_clients = max_clients
@@ -129,7 +129,7 @@ def _check(client: OAuthClient) -> None:
         for each in client.redirect_uris:
             check_registered_redirect_uri(each)
     except OAuthError as fault:
-        raise LocalError(f"client {client.id}: {fault.reason}") from None
+        raise LocalError(f"client {client.client_id}: {fault.reason}") from None
 
 
 def _network(address: str) -> str:

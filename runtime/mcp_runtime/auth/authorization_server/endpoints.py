@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 from .clients import ClientRegistry, RegistrationQuota
-from .http import Request, Response
+from .http import HTTPRequest, HTTPResponse
 from .models import CODE, CREDENTIALS, REFRESH, OAuthClient, OAuthError, OAuthErrorCode
 from .registration import METHODS, read_registration
 from .requests import Fields, check_client_authentication, parse_client_authentication
@@ -34,7 +34,7 @@ class TokenEndpoints:
         self._documents = documents
         self._introspect_token = introspect_token
 
-    async def metadata(self, request: Request) -> Response:
+    async def metadata(self, request: HTTPRequest) -> HTTPResponse:
         """What this server says of itself (RFC 8414)."""
         at = self._issuer
         shows = list(METHODS)
@@ -58,9 +58,9 @@ class TokenEndpoints:
             said["registration_endpoint"] = f"{at}/register"
         if self._scopes:
             said["scopes_supported"] = list(self._scopes)
-        return Response.json(said)
+        return HTTPResponse.json(said)
 
-    async def register(self, request: Request) -> Response:
+    async def register(self, request: HTTPRequest) -> HTTPResponse:
         """Register a client (RFC 7591). Raises Refused."""
         if self._quota is None:
             raise OAuthError(OAuthErrorCode.INVALID_REQUEST, "clients do not register here", 404)
@@ -70,34 +70,34 @@ class TokenEndpoints:
             )
         if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
             raise OAuthError(OAuthErrorCode.INVALID_CLIENT_METADATA, "the body is application/json")
-        return Response.json(await self._clients.register(read_registration(request.body)), 201)
+        return HTTPResponse.json(await self._clients.register(read_registration(request.body)), 201)
 
-    async def token(self, request: Request) -> Response:
+    async def token(self, request: HTTPRequest) -> HTTPResponse:
         """Give tokens (RFC 6749 3.2). Raises Refused."""
         client, said = await self._authenticated_client(request)
-        return Response.json(await self._tokens.token_response(client, said))
+        return HTTPResponse.json(await self._tokens.token_response(client, said))
 
-    async def revoke(self, request: Request) -> Response:
+    async def revoke(self, request: HTTPRequest) -> HTTPResponse:
         """End what a token is of (RFC 7009). Raises Refused."""
         client, said = await self._authenticated_client(request)
         if "token" not in said:
             raise OAuthError(OAuthErrorCode.INVALID_REQUEST, "there is no token to revoke")
         await self._tokens.revoke(client, said["token"])
-        return Response.json({})
+        return HTTPResponse.json({})
 
-    async def introspect(self, request: Request) -> Response:
+    async def introspect(self, request: HTTPRequest) -> HTTPResponse:
         """Say to a resource server what a token is worth (RFC 7662). Raises Refused."""
         client, said = await self._authenticated_client(request)
-        if not client.may_introspect or client.secret is None:
+        if not client.may_introspect or client.secret_digest is None:
             raise OAuthError(OAuthErrorCode.UNAUTHORIZED_CLIENT, "this client may not ask what tokens are worth", 403)
         found = await self._introspect_token(said.get("token", ""))
-        return Response.json({"active": False} if found is None else {"active": True, **claims(found, self._issuer)})
+        return HTTPResponse.json({"active": False} if found is None else {"active": True, **claims(found, self._issuer)})
 
-    async def _authenticated_client(self, request: Request) -> tuple[OAuthClient, Fields]:
+    async def _authenticated_client(self, request: HTTPRequest) -> tuple[OAuthClient, Fields]:
         """The client, once it has shown itself, and what it says."""
         said = request.form()
         who = parse_client_authentication(request.headers, said)
-        return check_client_authentication(await self._clients.find(who.id), who), said
+        return check_client_authentication(await self._clients.find(who.client_id), who), said
 
 
 def claims(info: TokenInfo, issuer: str) -> Mapping[str, Any]:
@@ -105,10 +105,10 @@ def claims(info: TokenInfo, issuer: str) -> Mapping[str, Any]:
     return {
         "iss": issuer,
         "sub": info.grant.user,
-        "client_id": info.grant.client,
+        "client_id": info.grant.client_id,
         "aud": info.grant.resource,
         "scope": " ".join(info.scopes),
-        "exp": int(info.expires),
+        "exp": int(info.expires_at),
         "sid": info.grant.id,
         "token_type": "Bearer",
     }

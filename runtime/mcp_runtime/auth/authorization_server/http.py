@@ -19,7 +19,7 @@ _EVERY: Final = (("cache-control", "no-store"), ("pragma", "no-cache"), ("x-cont
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class HTTPRequest:
     """A request, read as a whole. `scope` is ASGI's own."""
 
     method: str
@@ -55,7 +55,7 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
-class Response:
+class HTTPResponse:
     """An answer of HTTP. None of them is to be kept by a cache."""
 
     status: int
@@ -63,19 +63,19 @@ class Response:
     headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
 
     @classmethod
-    def json(cls, value: Mapping[str, Any], status: int = 200, *headers: tuple[str, str]) -> Response:
+    def json(cls, value: Mapping[str, Any], status: int = 200, *headers: tuple[str, str]) -> HTTPResponse:
         """JSON."""
         return cls(status, json.dumps(value).encode(), (("content-type", "application/json"), *headers))
 
     @classmethod
-    def error(cls, error: OAuthError, *headers: tuple[str, str]) -> Response:
+    def error(cls, error: OAuthError, *headers: tuple[str, str]) -> HTTPResponse:
         """What a program is told that is refused (RFC 6749 5.2)."""
         more = (("www-authenticate", 'Basic realm="token endpoint"'),) if error.status == 401 else ()
-        said = {"error": error.error.value, "error_description": error.reason}
+        said = {"error": error.code.value, "error_description": error.reason}
         return cls.json(said, error.status, *more, *headers)
 
     @classmethod
-    def redirect(cls, url: str, *headers: tuple[str, str]) -> Response:
+    def redirect(cls, url: str, *headers: tuple[str, str]) -> HTTPResponse:
         """The browser goes there with GET, whatever it came with: a form is never sent on (RFC 9700 4.12)."""
         return cls(303, b"", (("location", url), ("referrer-policy", "no-referrer"), *headers))
 
@@ -87,15 +87,15 @@ class Response:
         await send({"type": "http.response.body", "body": self.body})
 
 
-async def read_request(scope: Scope, receive: Receive, body_reader: BodyReader) -> Request | Response:
+async def read_request(scope: Scope, receive: Receive, body_reader: BodyReader) -> HTTPRequest | HTTPResponse:
     """The request, or the reply to one that cannot be read. Raises Left."""
     headers = read_headers(scope["headers"])
     query = bytes(scope.get("query_string", b""))
     if isinstance(headers, HTTPError):
-        return Response(headers.status)
+        return HTTPResponse(headers.status)
     if len(query) > _MAX_QUERY_LENGTH:
-        return Response(414)
+        return HTTPResponse(414)
     body = await body_reader.read(receive)
     if isinstance(body, HTTPError):
-        return Response(body.status, headers=(("connection", "close"),))
-    return Request(scope["method"], scope["path"], query.decode("latin-1"), headers, body, scope)
+        return HTTPResponse(body.status, headers=(("connection", "close"),))
+    return HTTPRequest(scope["method"], scope["path"], query.decode("latin-1"), headers, body, scope)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from .http import Request
+from .http import HTTPRequest
 
 
 class Login(Protocol):
     """The sign-in of a site."""
 
-    async def current_user(self, request: Request) -> str | None:
+    async def current_user(self, request: HTTPRequest) -> str | None:
         """Who the browser belongs to, by the name that grants are kept under; None where nobody has signed in."""
         ...
 

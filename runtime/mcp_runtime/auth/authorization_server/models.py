@@ -37,7 +37,7 @@ class OAuthError(Exception):
 
     def __init__(self, error: OAuthErrorCode, reason: str, status: int = 400) -> None:
         super().__init__(reason)
-        self.error = error
+        self.code = error
         self.reason = reason
         self.status = status
 
@@ -45,7 +45,7 @@ class OAuthError(Exception):
 class ClientOrigin(Enum):
     """How a client became known, which is what a person is told of it."""
 
-    GIVEN = "the operator of the server gave it"
+    STATIC = "the operator of the server gave it"
     REGISTERED = "it registered itself"
     DOCUMENT = "its id is where its metadata is"
 
@@ -56,34 +56,34 @@ class OAuthClient:
     all there is. `introspects`: it is a resource server, which may ask what tokens are worth. `made`: seconds since the
     epoch."""
 
-    id: str
+    client_id: str
     redirect_uris: tuple[str, ...] = ()
     name: str = ""
-    secret: str | None = field(default=None, repr=False)
-    grants: tuple[str, ...] = (CODE, REFRESH)
+    secret_digest: str | None = field(default=None, repr=False)
+    grant_types: tuple[str, ...] = (CODE, REFRESH)
     scopes: tuple[str, ...] | None = None
     may_introspect: bool = False
-    origin: ClientOrigin = ClientOrigin.GIVEN
+    origin: ClientOrigin = ClientOrigin.STATIC
     created: float = 0.0
 
     @classmethod
     def static(
         cls,
-        id: str,
+        client_id: str,
         redirect_uris: tuple[str, ...] = (),
         *,
         name: str = "",
         secret: str | None = None,
-        grants: tuple[str, ...] = (CODE, REFRESH),
+        grant_types: tuple[str, ...] = (CODE, REFRESH),
         scopes: tuple[str, ...] | None = None,
         may_introspect: bool = False,
     ) -> OAuthClient:
         """A client that is given to the server beforehand; of its secret only the digest stays."""
-        return cls(id, redirect_uris, name, digest(secret) if secret else None, grants, scopes, may_introspect)
+        return cls(client_id, redirect_uris, name, digest(secret) if secret else None, grant_types, scopes, may_introspect)
 
     def check_secret(self, secret: str) -> bool:
         """Whether a secret is this client's, in a time that does not tell how much of it was right."""
-        return self.secret is not None and hmac.compare_digest(digest(secret), self.secret)
+        return self.secret_digest is not None and hmac.compare_digest(digest(secret), self.secret_digest)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,11 +92,11 @@ class Grant:
     of it end with it. `upstream`: sealed, what a third party's server gave for it."""
 
     id: str
-    client: str
+    client_id: str
     user: str
     scopes: tuple[str, ...]
     resource: str
-    expires: float
+    expires_at: float
     upstream: str | None = field(default=None, repr=False)
 
 
@@ -114,11 +114,11 @@ class StoredSecret:
 
     digest: str = field(repr=False)
     kind: SecretKind
-    grant: str
-    expires: float
+    grant_id: str
+    expires_at: float
     scopes: tuple[str, ...] = ()
     redirect_uri: str = ""
-    challenge: str = ""
+    code_challenge: str = ""
 
 
 def digest(secret: str) -> str:

@@ -10,9 +10,9 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from ..url_policy import is_loopback
-from .http import Response
+from .http import HTTPResponse
 from .models import ClientOrigin, OAuthClient
-from .requests import PendingAuthorization
+from .requests import AuthorizationRequest
 
 _STYLE: Final = (
     ":root{color-scheme:light dark}body{font:1rem/1.5 system-ui,sans-serif;max-width:36rem;margin:3rem auto;padding:0 1rem}"
@@ -28,15 +28,15 @@ _UNVERIFIED_CLIENT: Final[Mapping[ClientOrigin, str]] = {
 
 
 def consent(
-    client: OAuthClient, request: PendingAuthorization, user: str, ticket: str, action: str, provider: str | None
-) -> Response:
+    client: OAuthClient, request: AuthorizationRequest, user: str, ticket: str, action: str, provider: str | None
+) -> HTTPResponse:
     """The page on which a person allows a client what it wants, or does not. `provider`: the third party by which
     they sign in afterwards, where there is one."""
     host = urlsplit(request.redirect_uri).hostname or ""
     where = f"a program on this computer ({host})" if is_loopback(host) else host
     facts = {
         "Program": client.name or "(it has no name)",
-        "Its id": client.id,
+        "Its id": client.client_id,
         "The answer goes to": where,
         "It gets access to": request.resource,
         "It may": ", ".join(request.scopes) or "use it as you",
@@ -48,7 +48,7 @@ def consent(
     shown = "".join(f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in facts.items())
     warning = _UNVERIFIED_CLIENT.get(client.origin, "")
     body = (
-        f"<h1>Allow {escape(client.name or client.id)} to act for you?</h1>"
+        f"<h1>Allow {escape(client.name or client.client_id)} to act for you?</h1>"
         + (f'<p class="warning">{warning} Go on only if you started this yourself.</p>' if warning else "")
         + f'<dl>{shown}</dl><form method="post" action="{escape(action)}">'
         f'<input type="hidden" name="ticket" value="{escape(ticket)}">'
@@ -58,7 +58,7 @@ def consent(
     return page("Allow access?", body, forms="'self'")
 
 
-def error_page(reason: str, status: int = 400, return_to: str | None = None) -> Response:
+def error_page(reason: str, status: int = 400, return_to: str | None = None) -> HTTPResponse:
     """The page that tells a person why nothing can be allowed. `back`: where they may go with that."""
     link = (
         f'<p><a class="button" rel="noreferrer" href="{escape(return_to)}">Back to the program</a></p>'
@@ -68,7 +68,7 @@ def error_page(reason: str, status: int = 400, return_to: str | None = None) -> 
     return page("Not allowed", f"<h1>This cannot be allowed</h1><p>{escape(reason)}.</p>{link}", status)
 
 
-def redirect_page(url: str, name: str) -> Response:
+def redirect_page(url: str, name: str) -> HTTPResponse:
     """The page that goes on by itself, after a form. Browsers hold all redirects that follow a form to the rule of its
     page, and where those go whom the person is sent to, is their own matter."""
     to = escape(url)
@@ -76,7 +76,7 @@ def redirect_page(url: str, name: str) -> Response:
     return page("Going on", body, head=f'<meta http-equiv="refresh" content="0; url={to}">')
 
 
-def page(title: str, body: str, status: int = 200, forms: str = "'none'", head: str = "") -> Response:
+def page(title: str, body: str, status: int = 200, forms: str = "'none'", head: str = "") -> HTTPResponse:
     """A page that loads nothing, runs nothing and stands in no frame."""
     policy = (
         f"default-src 'none'; style-src 'sha256-{_STYLE_HASH}'; base-uri 'none'; frame-ancestors 'none'; "
@@ -94,4 +94,4 @@ def page(title: str, body: str, status: int = 200, forms: str = "'none'", head: 
         # With no-referrer a browser would also leave out the origin of the form, which is checked.
         ("referrer-policy", "same-origin"),
     )
-    return Response(status, text.encode(), headers)
+    return HTTPResponse(status, text.encode(), headers)

@@ -84,11 +84,11 @@ def auth_method(metadata: Mapping[str, Any]) -> str:
 def registration_response(client: OAuthClient, method: str, secret: str | None) -> dict[str, Any]:
     """What a client that registered is told (RFC 7591 3.2.1)."""
     said: dict[str, Any] = {
-        "client_id": client.id,
+        "client_id": client.client_id,
         "client_id_issued_at": int(client.created),
         "client_name": client.name,
         "redirect_uris": list(client.redirect_uris),
-        "grant_types": list(client.grants),
+        "grant_types": list(client.grant_types),
         "response_types": ["code"],
         "token_endpoint_auth_method": method,
     }

@@ -24,14 +24,14 @@ Fields = Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class PendingAuthorization:
+class AuthorizationRequest:
     """What a client asks a person for. `state` is handed back as it is."""
 
-    client: str
+    client_id: str
     redirect_uri: str
     scopes: tuple[str, ...]
     resource: str
-    challenge: str
+    code_challenge: str
     state: str | None = field(default=None, repr=False)
 
 
@@ -39,8 +39,8 @@ class PendingAuthorization:
 class ClientAuthentication:
     """How a client shows itself at an endpoint: by its id, and perhaps a secret."""
 
-    id: str
-    secret: str | None = field(default=None, repr=False)
+    client_id: str
+    client_secret: str | None = field(default=None, repr=False)
 
 
 def parse_form(text: str) -> list[tuple[str, str]]:
@@ -63,7 +63,7 @@ def unique_params(pairs: Sequence[tuple[str, str]]) -> Fields:
 def resolve_redirect_uri(pairs: Sequence[tuple[str, str]], client: OAuthClient | None) -> str:
     """Where the answer to an authorization request may go. Raises Refused, which a person is told, as nobody else may
     be: the redirect URI is not to be trusted."""
-    if client is None or CODE not in client.grants:
+    if client is None or CODE not in client.grant_types:
         raise OAuthError(OAuthErrorCode.INVALID_CLIENT, "no program is known here by this id")
     named = [value for name, value in pairs if name == "redirect_uri"]
     if len(named) != 1 or not matches_registered(named[0], client.redirect_uris):
@@ -79,7 +79,7 @@ def parse_authorization_request(
     redirect_uri: str,
     supported_scopes: Sequence[str],
     resources: Sequence[str],
-) -> PendingAuthorization:
+) -> AuthorizationRequest:
     """What is wanted, once it is known where refusals go. Raises Refused."""
     said = unique_params(pairs)
     if said.get("response_type") != "code":
@@ -96,8 +96,8 @@ def parse_authorization_request(
     scopes = parse_scopes(
         said.get("scope"), client.scopes if client.scopes is not None else supported_scopes, supported_scopes
     )
-    return PendingAuthorization(
-        client.id, redirect_uri, scopes, parse_resource(said, resources), said["code_challenge"], state
+    return AuthorizationRequest(
+        client.client_id, redirect_uri, scopes, parse_resource(said, resources), said["code_challenge"], state
     )
 
 
@@ -143,11 +143,11 @@ def parse_client_authentication(headers: Mapping[str, str], params: Fields) -> C
 
 def check_client_authentication(client: OAuthClient | None, authentication: ClientAuthentication) -> OAuthClient:
     """The client, if it is who it says: one with a secret by its secret, one without by its id. Raises Refused."""
-    if client is None or (client.secret is None) != (authentication.secret is None):
+    if client is None or (client.secret_digest is None) != (authentication.client_secret is None):
         raise OAuthError(
             OAuthErrorCode.INVALID_CLIENT, "the client is not known here, or does not show itself as it has to", 401
         )
-    if authentication.secret is not None and not client.check_secret(authentication.secret):
+    if authentication.client_secret is not None and not client.check_secret(authentication.client_secret):
         raise OAuthError(
             OAuthErrorCode.INVALID_CLIENT, "the client is not known here, or does not show itself as it has to", 401
         )

@@ -109,7 +109,7 @@ class SQLiteStorage:
         body = json.dumps({**asdict(client), "origin": client.origin.name})
 
         def work() -> bool:
-            row = (client.id, client.created, body, max_clients)
+            row = (client.client_id, client.created, body, max_clients)
             if self._run(_ADD, row) == 1:
                 return True
             return self._run(_DELETE_EXPIRED, (since,)) == 1 and self._run(_ADD, row) == 1
@@ -122,11 +122,11 @@ class SQLiteStorage:
 
     async def add_grant(self, grant: Grant, *first: StoredSecret) -> None:
         def work() -> None:
-            own = (grant.id, grant.client, grant.user, " ".join(grant.scopes))
+            own = (grant.id, grant.client_id, grant.user, " ".join(grant.scopes))
             self._run(
-                "INSERT INTO grants VALUES (?, ?, ?, ?, ?, ?, ?)", (*own, grant.resource, grant.expires, grant.upstream)
+                "INSERT INTO grants VALUES (?, ?, ?, ?, ?, ?, ?)", (*own, grant.resource, grant.expires_at, grant.upstream)
             )
-            self._run("UPDATE clients SET used = 1 WHERE id = ?", (grant.client,))
+            self._run("UPDATE clients SET used = 1 WHERE id = ?", (grant.client_id,))
             self._insert(first)
 
         await self._in_transaction(work)
@@ -174,11 +174,11 @@ class SQLiteStorage:
                 (
                     each.digest,
                     each.kind,
-                    each.grant,
-                    each.expires,
+                    each.grant_id,
+                    each.expires_at,
                     " ".join(each.scopes),
                     each.redirect_uri,
-                    each.challenge,
+                    each.code_challenge,
                 ),
             )
 

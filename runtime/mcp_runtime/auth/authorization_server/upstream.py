@@ -54,7 +54,7 @@ class UpstreamProvider:
     policy: URLPolicy = URLPolicy()
 
 
-class Upstream:
+class UpstreamClient:
     """One third party, as it is asked. What it gives is kept sealed: whoever has the storage alone, cannot use it."""
 
     def __init__(
@@ -80,11 +80,11 @@ class Upstream:
         issuer = await self._discover()
         check_challenge_method(issuer)
         if issuer.authorization_endpoint is None:
-            raise AuthorizationError(f"{issuer.name} has no authorization endpoint")
+            raise AuthorizationError(f"{issuer.issuer} has no authorization endpoint")
         verifier = secrets.token_urlsafe(48)
         said = {
             "response_type": "code",
-            "client_id": self.provider.client.id,
+            "client_id": self.provider.client.client_id,
             "redirect_uri": self._callback,
             "state": encrypt(json.dumps({"wish": request, "verifier": verifier}).encode()),
             "code_challenge": urlsafe_b64encode(sha256(verifier.encode()).digest()).rstrip(b"=").decode(),
@@ -122,7 +122,7 @@ class Upstream:
         except AuthorizationServerUnavailableError:
             raise
         except (AuthorizationError, InvalidTokenError) as fault:
-            log.warning("a grant of client %s ends, as the third party's does: %s", grant.client, fault)
+            log.warning("a grant of client %s ends, as the third party's does: %s", grant.client_id, fault)
             await self._storage.revoke(grant.id)
             self._checked.pop(grant.id, None)
             return None
@@ -131,10 +131,10 @@ class Upstream:
         # It may have been renewed while this waited.
         grant = await self._storage.grant(grant.id) or grant
         token, now = self._decrypt(grant), self._clock()
-        if token.expires is not None and token.expires - _RENEW_BEFORE_SECONDS <= now:
-            if token.refresh is None:
+        if token.expires_at is not None and token.expires_at - _RENEW_BEFORE_SECONDS <= now:
+            if token.refresh_token is None:
                 raise AuthorizationError("the third party's token has expired, and cannot be renewed")
-            form = {"grant_type": "refresh_token", "refresh_token": token.refresh}
+            form = {"grant_type": "refresh_token", "refresh_token": token.refresh_token}
             token = await self._endpoint(await self._discover()).token(form, token.scopes)
             await self._storage.update_upstream(grant.id, self.encrypt(token, grant.user))
             self._checked.pop(grant.id, None)
@@ -159,7 +159,7 @@ class Upstream:
     async def _discover(self) -> AuthorizationServerMetadata:
         """What the third party says of itself, asked once. Raises AuthorizationError."""
         if self._issuer is None:
-            for url in authorization_server_metadata_urls(self.provider.issuer, DiscoveryMethod.BY_RESOURCE):
+            for url in authorization_server_metadata_urls(self.provider.issuer, DiscoveryMethod.PROTECTED_RESOURCE_METADATA):
                 said = await self._http.get(url)
                 if said.status == 200:
                     self._issuer = read_authorization_server_metadata(

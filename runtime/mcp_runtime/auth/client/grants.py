@@ -98,15 +98,15 @@ class AuthorizationCode:
         if previous is not None and previous.redirect_uri in (None, self.redirect_uri):
             return previous
         if self.client_metadata_url is not None and issuer.client_id_metadata_documents_supported:
-            return OAuthClientInformation(self.client_metadata_url, method="none", issuer=issuer.name)
+            return OAuthClientInformation(self.client_metadata_url, token_endpoint_auth_method="none", issuer=issuer.issuer)
         if issuer.registration_endpoint is None:
-            raise AuthorizationError(f"{issuer.name} registers no clients: give it one that it knows")
+            raise AuthorizationError(f"{issuer.issuer} registers no clients: give it one that it knows")
         return await self._register(http, issuer, issuer.registration_endpoint)
 
     async def _register(
         self, http: AuthHTTPClient, issuer: AuthorizationServerMetadata, url: str
     ) -> OAuthClientInformation:
-        known = issuer.methods or ("none",)
+        known = issuer.token_endpoint_auth_methods or ("none",)
         method = next((each for each in ("none", "client_secret_basic", "client_secret_post") if each in known), "none")
         said = await http.post_json(
             url,
@@ -121,13 +121,13 @@ class AuthorizationCode:
         )
         body: Any = said.body
         if said.status not in (200, 201) or not is_object(body) or not isinstance(body.get("client_id"), str):
-            raise AuthorizationError(f"{issuer.name} does not register this client: {describe_error(said)}")
+            raise AuthorizationError(f"{issuer.issuer} does not register this client: {describe_error(said)}")
         secret, given = body.get("client_secret"), body.get("token_endpoint_auth_method")
         return OAuthClientInformation(
             body["client_id"],
             secret if isinstance(secret, str) else None,
             given if isinstance(given, str) else method,
-            issuer=issuer.name,
+            issuer=issuer.issuer,
             redirect_uri=self.redirect_uri,
         )
 
@@ -137,14 +137,14 @@ class AuthorizationCode:
         issuer = request.issuer
         check_challenge_method(issuer)
         if issuer.authorization_endpoint is None:
-            raise AuthorizationError(f"{issuer.name} has no authorization endpoint")
+            raise AuthorizationError(f"{issuer.issuer} has no authorization endpoint")
         asked = AuthorizationRequest(issuer, self.redirect_uri, secrets.token_urlsafe(32), secrets.token_urlsafe(48))
         said = request.form(
             response_type="code",
-            client_id=client.id,
+            client_id=client.client_id,
             redirect_uri=self.redirect_uri,
             state=asked.state,
-            code_challenge=urlsafe_b64encode(sha256(asked.verifier.encode()).digest()).decode(),
+            code_challenge=urlsafe_b64encode(sha256(asked.code_verifier.encode()).digest()).decode(),
             code_challenge_method="S256",
         )
         if OFFLINE in request.scopes:
@@ -159,7 +159,7 @@ class AuthorizationCode:
             "grant_type": "authorization_code",
             "code": parse_authorization_response(answer, asked),
             "redirect_uri": self.redirect_uri,
-            "code_verifier": asked.verifier,
+            "code_verifier": asked.code_verifier,
         }
         return form if request.resource is None else {**form, "resource": request.resource}
 
@@ -219,7 +219,7 @@ class IdentityAssertion:
             request.form(
                 grant_type=_EXCHANGE,
                 requested_token_type=_ID_JAG,
-                audience=request.issuer.name,
+                audience=request.issuer.issuer,
                 subject_token=await self.id_token(),
                 subject_token_type=_ID_TOKEN,
             )

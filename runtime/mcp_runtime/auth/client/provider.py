@@ -122,7 +122,7 @@ class OAuthClientProvider(httpx2.Auth):
 
     async def _current_token(self) -> OAuthToken | None:
         token = self._usable_token(await self._storage.load(self._server))
-        if token is not None and token.expires is not None and token.expires - _RENEW_BEFORE_SECONDS < time.time():
+        if token is not None and token.expires_at is not None and token.expires_at - _RENEW_BEFORE_SECONDS < time.time():
             return (await self._renew(token, {}))[0]
         return token
 
@@ -135,9 +135,9 @@ class OAuthClientProvider(httpx2.Auth):
     def _sign(self, request: httpx2.Request, token: OAuthToken | None) -> None:
         if token is None:
             return
-        request.headers["authorization"] = f"{token.kind} {token.access}"
-        if token.kind == "DPoP" and self._dpop is not None:
-            request.headers["dpop"] = self._dpop.header(request.method, str(request.url), token.access)
+        request.headers["authorization"] = f"{token.token_type} {token.access_token}"
+        if token.token_type == "DPoP" and self._dpop is not None:
+            request.headers["dpop"] = self._dpop.header(request.method, str(request.url), token.access_token)
 
     def _may_step_up(self, challenge: Mapping[str, str], token: OAuthToken | None) -> bool:
         """Whether more can be had: a server that asks again for what was asked for already, will not be content."""
@@ -156,17 +156,17 @@ class OAuthClientProvider(httpx2.Auth):
         async with self._storage.lock(self._server):
             kept = await self._storage.load(self._server)
             there = self._usable_token(kept)
-            if there is not None and (old is None or there.access != old.access):
+            if there is not None and (old is None or there.access_token != old.access_token):
                 return there, False
             self._hint = challenge.get("resource_metadata", self._hint)
             self._challenged_scope = challenge.get("scope", self._challenged_scope)
             resource, issuer = await self._discovery.find(self._hint, self._negotiated)
-            if kept is not None and kept.issuer != issuer.name:
+            if kept is not None and kept.issuer != issuer.issuer:
                 self._check_issuer_changed()
                 kept = old = None
                 self._requested_scopes.clear()
                 await self._storage.save(self._server, None)
-            if kept is not None and old is not None and old.refresh is not None and not step_up:
+            if kept is not None and old is not None and old.refresh_token is not None and not step_up:
                 refreshed = await self._refresh(kept, issuer, resource, old)
                 if refreshed is not None:
                     return refreshed, False
@@ -179,9 +179,9 @@ class OAuthClientProvider(httpx2.Auth):
         resource: ProtectedResourceMetadata | None,
         old: OAuthToken,
     ) -> OAuthToken | None:
-        form = {"grant_type": "refresh_token", "refresh_token": old.refresh or ""}
+        form = {"grant_type": "refresh_token", "refresh_token": old.refresh_token or ""}
         if resource is not None:
-            form["resource"] = resource.name
+            form["resource"] = resource.resource
         try:
             token = await self._endpoint(issuer, self._grant.client_information or credentials.client).token(
                 form, old.scopes
@@ -203,19 +203,19 @@ class OAuthClientProvider(httpx2.Auth):
     ) -> OAuthToken:
         known = self._grant.client_information
         client = await self._grant.client_for(self._http, issuer, credentials.client if credentials else None)
-        if client.issuer is not None and client.issuer != issuer.name:
-            raise AuthorizationError(f"the client is known to {client.issuer}, and {issuer.name} is another issuer")
+        if client.issuer is not None and client.issuer != issuer.issuer:
+            raise AuthorizationError(f"the client is known to {client.issuer}, and {issuer.issuer} is another issuer")
         held = {*self._requested_scopes, *(old.scopes if old else ())}
         scopes = select_scopes(
             self._challenged_scope,
-            resource.scopes if resource else (),
+            resource.scopes_supported if resource else (),
             sorted(held),
-            issuer.scopes,
+            issuer.scopes_supported,
             self._grant.offline,
         )
-        wanted = TokenRequest(issuer, resource.name if resource else None, scopes)
+        wanted = TokenRequest(issuer, resource.resource if resource else None, scopes)
         # What the program knows by itself is not kept with what it was given.
-        keep = StoredCredentials(issuer.name, client if known is None else OAuthClientInformation(known.id))
+        keep = StoredCredentials(issuer.issuer, client if known is None else OAuthClientInformation(known.client_id))
         # The client is kept before its first token: whoever breaks off here need not register again.
         await self._storage.save(self._server, keep)
         try:

@@ -28,7 +28,7 @@ class AuthorizationRequest:
     issuer: AuthorizationServerMetadata
     redirect_uri: str
     state: str = field(repr=False)
-    verifier: str = field(repr=False)
+    code_verifier: str = field(repr=False)
 
 
 def parse_challenges(header: str) -> dict[str, Mapping[str, str]]:
@@ -59,8 +59,8 @@ def select_scopes(
 
 def check_challenge_method(issuer: AuthorizationServerMetadata) -> None:
     """Raises AuthorizationError where the authorization server does not say that it knows S256."""
-    if "S256" not in issuer.challenges:
-        raise AuthorizationError(f"{issuer.name} does not say that it supports PKCE with S256")
+    if "S256" not in issuer.code_challenge_methods:
+        raise AuthorizationError(f"{issuer.issuer} does not say that it supports PKCE with S256")
 
 
 def check_redirect_uri(uri: str) -> str:
@@ -97,12 +97,12 @@ def parse_authorization_response(url: str, request: AuthorizationRequest) -> str
         raise AuthorizationError("the answer is to no request of this client: its state is another")
     iss = said.get("iss")
     if iss is None and request.issuer.iss_parameter_supported:
-        raise AuthorizationError(f"the answer does not say its issuer, as {request.issuer.name} does")
-    if iss is not None and iss != request.issuer.name:
-        raise AuthorizationError(f"the answer is of another issuer than {request.issuer.name}")
+        raise AuthorizationError(f"the answer does not say its issuer, as {request.issuer.issuer} does")
+    if iss is not None and iss != request.issuer.issuer:
+        raise AuthorizationError(f"the answer is of another issuer than {request.issuer.issuer}")
     if "error" in said:
         error = said["error"] if _ERROR.fullmatch(said["error"]) else "an error"
-        raise AuthorizationError(f"{request.issuer.name} did not authorize: {error}")
+        raise AuthorizationError(f"{request.issuer.issuer} did not authorize: {error}")
     if not said.get("code"):
         raise AuthorizationError("the answer has no code")
     return said["code"]

@@ -16,10 +16,10 @@ class OAuthClientInformation:
     None for the first that is met. `signs`: the algorithm of the key. `redirect`: where it registered itself to be
     sent back to."""
 
-    id: str
-    secret: str | None = field(default=None, repr=False)
-    method: str | None = None
-    key: str | None = field(default=None, repr=False)
+    client_id: str
+    client_secret: str | None = field(default=None, repr=False)
+    token_endpoint_auth_method: str | None = None
+    private_key: str | None = field(default=None, repr=False)
     signing_algorithm: str = "ES256"
     issuer: str | None = None
     redirect_uri: str | None = None
@@ -30,11 +30,11 @@ class OAuthToken:
     """An access token and what it is good for. `expires`: seconds since the epoch, if the server said it. `bound`: the
     thumbprint of the key it is bound to (DPoP)."""
 
-    access: str = field(repr=False)
-    kind: str = "Bearer"
+    access_token: str = field(repr=False)
+    token_type: str = "Bearer"
     scopes: tuple[str, ...] = ()
-    expires: float | None = None
-    refresh: str | None = field(default=None, repr=False)
+    expires_at: float | None = None
+    refresh_token: str | None = field(default=None, repr=False)
     dpop_thumbprint: str | None = None
 
 

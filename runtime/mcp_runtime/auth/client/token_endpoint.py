@@ -56,9 +56,9 @@ class TokenEndpoint:
         access, kind = body.get("access_token"), body.get("token_type")
         wanted = "dpop" if self._dpop else "bearer"
         if not isinstance(access, str) or not access.isascii() or not access.isprintable() or " " in access:
-            raise AuthorizationError(f"{self._issuer.name} gives a token that cannot be sent")
+            raise AuthorizationError(f"{self._issuer.issuer} gives a token that cannot be sent")
         if not isinstance(kind, str) or kind.lower() != wanted:
-            raise AuthorizationError(f"{self._issuer.name} gives a token of another type than {wanted}")
+            raise AuthorizationError(f"{self._issuer.issuer} gives a token of another type than {wanted}")
         scope, lasts, refresh = body.get("scope"), body.get("expires_in"), body.get("refresh_token")
         return OAuthToken(
             access,
@@ -77,9 +77,9 @@ class TokenEndpoint:
     async def _read_response(self, grant: Mapping[str, str], refused: str) -> Mapping[str, Any]:
         said = await self._send(grant)
         if said.status in _RETRYABLE_STATUSES or said.status >= 500:
-            raise AuthorizationServerUnavailableError(f"{self._issuer.name} {refused} now: status {said.status}")
+            raise AuthorizationServerUnavailableError(f"{self._issuer.issuer} {refused} now: status {said.status}")
         if said.status != 200 or not is_object(said.body):
-            raise AuthorizationError(f"{self._issuer.name} {refused}: {describe_error(said)}")
+            raise AuthorizationError(f"{self._issuer.issuer} {refused}: {describe_error(said)}")
         return cast(Mapping[str, Any], said.body)
 
     async def _send(self, grant: Mapping[str, str]) -> AuthResponse:
@@ -99,25 +99,25 @@ class TokenEndpoint:
         client, form = self._client, dict(grant)
         match self._method():
             case "none":
-                return {**form, "client_id": client.id}, {}
+                return {**form, "client_id": client.client_id}, {}
             case "client_secret_basic":
-                both = f"{quote_plus(client.id)}:{quote_plus(client.secret or '')}"
+                both = f"{quote_plus(client.client_id)}:{quote_plus(client.client_secret or '')}"
                 return form, {"authorization": f"Basic {b64encode(both.encode()).decode()}"}
             case "client_secret_post":
-                return {**form, "client_id": client.id, "client_secret": client.secret or ""}, {}
+                return {**form, "client_id": client.client_id, "client_secret": client.client_secret or ""}, {}
             case "private_key_jwt":
                 said = {"client_assertion_type": _ASSERTION, "client_assertion": self._assertion()}
-                return {**form, "client_id": client.id, **said}, {}
+                return {**form, "client_id": client.client_id, **said}, {}
             case other:
-                raise AuthorizationError(f"{self._issuer.name} wants the client to show itself by {other!r}")
+                raise AuthorizationError(f"{self._issuer.issuer} wants the client to show itself by {other!r}")
 
     def _method(self) -> str:
-        client, known = self._client, self._issuer.methods
-        if client.method is not None:
-            return client.method
-        if client.key is not None:
+        client, known = self._client, self._issuer.token_endpoint_auth_methods
+        if client.token_endpoint_auth_method is not None:
+            return client.token_endpoint_auth_method
+        if client.private_key is not None:
             return "private_key_jwt"
-        if client.secret is None:
+        if client.client_secret is None:
             return "none"
         # One that says nothing knows basic (RFC 8414 2).
         return next((each for each in _METHODS if each in known), "client_secret_basic")
@@ -125,12 +125,12 @@ class TokenEndpoint:
     def _assertion(self) -> str:
         client, now = self._client, int(time.time())
         kind = _KEYS.get(client.signing_algorithm[:2])
-        if kind is None or client.key is None:
+        if kind is None or client.private_key is None:
             raise AuthorizationError("private_key_jwt needs a private key and an algorithm that uses one")
         claims: dict[str, Any] = {
-            "iss": client.id,
-            "sub": client.id,
-            "aud": self._issuer.name,
+            "iss": client.client_id,
+            "sub": client.client_id,
+            "aud": self._issuer.issuer,
             "jti": secrets.token_urlsafe(16),
             "iat": now,
             "exp": now + _ASSERTION_SECONDS,
@@ -139,7 +139,7 @@ class TokenEndpoint:
             return jwt.encode(
                 {"alg": client.signing_algorithm},
                 claims,
-                kind.import_key(client.key),
+                kind.import_key(client.private_key),
                 algorithms=[client.signing_algorithm],
             )
         except ValueError as fault:

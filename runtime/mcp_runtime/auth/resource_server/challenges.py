@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from ...errors import LocalError
-from ...session.identity import INSUFFICIENT_SCOPE, Raw
+from ...session.identity import INSUFFICIENT_SCOPE, RawHeaders
 
 _SCOPE: Final = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]+")
 
@@ -20,7 +20,7 @@ class AuthChallenge:
 
     status: int
     reason: str
-    headers: Raw = ()
+    headers: RawHeaders = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,15 +41,15 @@ class Challenges:
         """The credentials are not formed as they have to be."""
         return AuthChallenge(400, reason, self._headers("invalid_request", self.scopes))
 
-    def invalid_token(self, error: str = "invalid_token", more: Raw = ()) -> AuthChallenge:
+    def invalid_token(self, error: str = "invalid_token", more: RawHeaders = ()) -> AuthChallenge:
         """The token, or the proof, is not good; why, is told to nobody."""
         return AuthChallenge(401, "the credentials are not good", [*self._headers(error, self.scopes), *more])
 
-    def insufficient_scope(self, scopes: Iterable[str]) -> Raw:
+    def insufficient_scope(self, scopes: Iterable[str]) -> RawHeaders:
         """The headers that name all scopes a request needs at once, with those that every request does."""
         return self._headers(INSUFFICIENT_SCOPE, tuple(dict.fromkeys([*self.scopes, *scopes])))
 
-    def _headers(self, error: str | None, scopes: tuple[str, ...]) -> Raw:
+    def _headers(self, error: str | None, scopes: tuple[str, ...]) -> RawHeaders:
         said = {"error": error, "scope": " ".join(scopes) or None, "resource_metadata": self.metadata}
         parts = [f'{name}="{value}"' for name, value in said.items() if value is not None]
         schemes = ["Bearer"] if self.bearer else []

@@ -69,11 +69,11 @@ class DPoPVerifier:
         self,
         *,
         required: bool = False,
-        nonces: bool = False,
+        require_nonce: bool = False,
         algorithms: tuple[str, ...] = _ALGORITHMS,
-        window: float = 60.0,
-        nonce_life: float = 300.0,
-        secret: bytes | None = None,
+        max_clock_skew: float = 60.0,
+        nonce_lifetime: float = 300.0,
+        nonce_secret: bytes | None = None,
         replay_cache: ReplayCache | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
@@ -85,10 +85,10 @@ class DPoPVerifier:
             raise LocalError("proofs of possession need joserfc: pip install 'mcp-codegen[auth]'") from None
         self.required = required
         self.algorithms = algorithms
-        self._nonces = nonces
-        self._window = window
-        self._nonce_life = nonce_life
-        self._secret = secret or secrets.token_bytes(32)
+        self._nonces = require_nonce
+        self._window = max_clock_skew
+        self._nonce_life = nonce_lifetime
+        self._secret = nonce_secret or secrets.token_bytes(32)
         self._replay_cache = replay_cache or InMemoryReplayCache(clock=clock)
         self._clock = clock
 

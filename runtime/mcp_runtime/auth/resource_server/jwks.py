@@ -83,10 +83,10 @@ class JWKSClient:
         return found
 
     async def _discover(self) -> str:
-        for url in authorization_server_metadata_urls(self._issuer, DiscoveryMethod.BY_RESOURCE):
+        for url in authorization_server_metadata_urls(self._issuer, DiscoveryMethod.PROTECTED_RESOURCE_METADATA):
             said = await self._http.get(url)
             if said.status == 200:
-                keys = read_authorization_server_metadata(said.body, self._issuer, self._http.policy).keys
+                keys = read_authorization_server_metadata(said.body, self._issuer, self._http.policy).jwks_uri
                 if keys is None:
                     raise AuthorizationError(f"{self._issuer} names no key set")
                 return keys

@@ -63,10 +63,10 @@ class ResourceServer:
         self.dpop = dpop
         self.verifier = verifier or self._well_known_path()
 
-    def authenticator(self, mounted: bool, announced: bool) -> Authenticator:
+    def authenticator(self, mounted: bool, serves_metadata: bool) -> Authenticator:
         """What judges the requests to one endpoint; `announced`: its clients know the metadata of RFC 9728, which is
         below the endpoint where that is `mounted` in another application."""
-        return Authenticator(self, self._metadata_paths(mounted) if announced else None)
+        return Authenticator(self, self._metadata_paths(mounted) if serves_metadata else None)
 
     def document(self) -> bytes:
         """The metadata of the resource (RFC 9728 2), as JSON."""
@@ -100,16 +100,16 @@ class ResourceServer:
 class Authenticator:
     """Judges requests by their heads. `where` is the URL of the metadata, None where there is none."""
 
-    def __init__(self, resource_server: ResourceServer, metadata_paths: str | None) -> None:
+    def __init__(self, resource_server: ResourceServer, metadata_url: str | None) -> None:
         self._resource_server = resource_server
         self._dpop = resource_server.dpop
         proofs = self._dpop.algorithms if self._dpop else ()
         bearer = self._dpop is None or not self._dpop.required
-        self._challenges = Challenges(metadata_paths, resource_server.scopes, proofs, bearer)
-        self._metadata_paths = metadata_paths
+        self._challenges = Challenges(metadata_url, resource_server.scopes, proofs, bearer)
+        self._metadata_paths = metadata_url
         self.document = resource_server.document()
 
-    def serves_metadata(self, path: str, endpoint: str | None) -> bool:
+    def is_metadata_path(self, path: str, endpoint: str | None) -> bool:
         """Whether the metadata is asked for: at the path of the endpoint, or at the root."""
         if self._metadata_paths is None or not path.startswith(PROTECTED_RESOURCE_PATH):
             return False

@@ -52,7 +52,7 @@ class JWTVerifier:
         issuer: str,
         *,
         audience: str | Sequence[str],
-        keys: str | None = None,
+        jwks_uri: str | None = None,
         algorithms: Sequence[str] = _ALGORITHMS,
         leeway: float = 30.0,
         policy: URLPolicy | None = None,
@@ -65,7 +65,7 @@ class JWTVerifier:
         self._required = ClaimRequirements(issuer, _audiences(audience), leeway)
         self._cache = _TokenCache(_MAX_CACHE_SECONDS, leeway, clock)
         self._clock = clock
-        self._keys = JWKSClient(issuer, keys, AuthHTTPClient(policy or _policy(issuer, keys)), clock)
+        self._keys = JWKSClient(issuer, jwks_uri, AuthHTTPClient(policy or _policy(issuer, jwks_uri)), clock)
 
     async def verify(self, token: str) -> AuthenticatedUser | None:
         known = self._cache.get(token)
@@ -113,22 +113,22 @@ class IntrospectionVerifier:
         url: str,
         *,
         client_id: str,
-        secret: str,
+        client_secret: str,
         audience: str | Sequence[str] | None,
         issuer: str | None = None,
-        cache_seconds: float = 30.0,
+        cache_ttl: float = 30.0,
         leeway: float = 30.0,
         policy: URLPolicy | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._url = url
-        both = f"{quote_plus(client_id)}:{quote_plus(secret)}"
+        both = f"{quote_plus(client_id)}:{quote_plus(client_secret)}"
         self._headers = {"authorization": f"Basic {b64encode(both.encode()).decode()}"}
         audiences = None if audience is None else _audiences(audience)
         self._required = ClaimRequirements(issuer, audiences, leeway, require_all=False)
         self._http = AuthHTTPClient(policy or _policy(url))
         self._clock = clock
-        self._cache = _TokenCache(cache_seconds, leeway, clock)
+        self._cache = _TokenCache(cache_ttl, leeway, clock)
 
     async def verify(self, token: str) -> AuthenticatedUser | None:
         known = self._cache.get(token)
@@ -165,7 +165,7 @@ class _TokenCache:
         return (user,) if self._clock() < until else None
 
     def put(self, token: str, user: AuthenticatedUser | None) -> None:
-        expires = None if user is None else user.expires
+        expires = None if user is None else user.expires_at
         until = self._clock() + self._seconds
         digest = sha256(token.encode()).digest()
         self._users[digest] = until if expires is None else min(until, expires + self._leeway), user

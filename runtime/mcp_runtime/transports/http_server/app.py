@@ -213,7 +213,7 @@ class MCPASGIApp:
         if head.origin_error is not None:
             return send_error(send, head.origin_error)
         path = path_of(scope)
-        if self._authenticator is not None and self._authenticator.serves_metadata(path, self._path):
+        if self._authenticator is not None and self._authenticator.is_metadata_path(path, self._path):
             return send_metadata(send, scope["method"], self._authenticator.document)
         pairs = self._legacy_sse if self._legacy_sse is not None and self._legacy_sse.serves(path) else None
         if pairs is None and self._path not in (None, path):

@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 
 from mcp_runtime.auth.authorization_server.pages import page
 from mcp_runtime.auth.authorization_server.models import OAuthError
-from mcp_runtime.auth.authorization_server.app import App
+from mcp_runtime.auth.authorization_server.app import ASGIApp
 from mcp_runtime.auth.authorization_server.http import HTTPRequest, HTTPResponse, read_request
 from mcp_runtime.http.body import BodyReader
 from mcp_runtime.http.asgi import Receive, Scope, Send

@@ -68,7 +68,7 @@ def test_a_token_is_kept_for_a_later_process_and_only_its_owner_reads_it(world: 
 def test_a_browser_comes_back_to_this_machine(world: World) -> None:
     browser = LoopbackBrowser(open_url=lambda url: urlopen(url, timeout=30).read())
     try:
-        assert get(world, OAuthClientProvider(world.url, AuthorizationCode(browser, browser.redirect))) == [200]
+        assert get(world, OAuthClientProvider(world.url, AuthorizationCode(browser, browser.redirect_uri))) == [200]
     finally:
         browser.close()
 

@@ -88,7 +88,7 @@ def test_who_signed_in_is_sent_to_no_other_site(served: tuple[str, str]) -> None
     ):
         with httpx2.Client(trust_env=False) as web:
             form = {"name": "ada", "password": example.PASSWORD}
-            answer = web.post(f"{served[0]}/signin", params={"back": back}, data=form)
+            answer = web.post(f"{served[0]}/signin", params={"return_to": back}, data=form)
         assert answer.status_code == 303
         assert answer.headers["location"] == (back if back.startswith("/authorize?") else "/signin")
 

@@ -286,7 +286,7 @@ def test_an_issuer_is_https_or_on_this_machine(issuer: str) -> None:
 
 
 def test_a_client_that_is_given_with_an_unsafe_redirect_is_an_error_at_once() -> None:
-    with pytest.raises(LocalError, match="evil: a redirect URI is https"):
+    with pytest.raises(LocalError, match="evil: a redirect URI must use https"):
         house(clients=[OAuthClient.static("evil", ("http://client.example/callback",))])
 
 

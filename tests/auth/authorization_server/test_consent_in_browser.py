@@ -232,7 +232,7 @@ def test_another_site_cannot_press_the_button(browser: Browser, issuer: str, sit
     )
     browser.get(site.origin.replace("127.0.0.1", "localhost"))
     press(browser, "#go")
-    assert "did not come from the page of this server" in text(browser)
+    assert "was not sent from a page of this server" in text(browser)
     assert site.came == []
 
 

@@ -178,7 +178,7 @@ async def test_a_person_who_does_not_come_back_is_waited_for_as_long_as_was_said
 
     async with town() as world:
         auth = OAuthClientProvider(world.url, AuthorizationCode(nobody, REDIRECT, timeout=0.05))
-        with pytest.raises(AuthorizationError, match="nobody agreed within 0.05 seconds"):
+        with pytest.raises(AuthorizationError, match="did not log in within 0.05 seconds"):
             async with connect(world.url, http=HTTPOptions(auth=auth)):
                 pass
         auth = OAuthClientProvider(world.url, AuthorizationCode(visit, REDIRECT, timeout=1000))

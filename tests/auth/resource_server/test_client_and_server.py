@@ -47,7 +47,7 @@ async def test_a_client_finds_the_issuer_and_steps_up_to_what_a_tool_needs(rev: 
             for name in ("read", "write", "read", "write"):
                 assert not (await client.call_tool(name=name, arguments={})).is_error
     assert [sorted(each.split()) for each in issuer.wanted] == [["read"], ["read", "write"]]
-    assert [ctx.user.client for ctx in at.ran] == ["app"] * 4
+    assert [ctx.user.client_id for ctx in at.ran] == ["app"] * 4
 
 
 @among(KNOWN)

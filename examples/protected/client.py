@@ -1,4 +1,4 @@
-"""A client that logs in once in a browser, and stores its tokens in a file that only its owner can read.
+"""A client that logs in: a browser opens once, and what was given there is kept in a file that its owner alone can read.
 
 Run it: `python examples/protected/client.py [URL OF THE MCP SERVER] [FILE]`.
 """
@@ -11,7 +11,10 @@ import webbrowser
 from collections.abc import Callable
 
 from mcp_generated import connect
-from mcp_runtime.auth import AuthorizationCode, FileTokenStorage, LoopbackBrowser, OAuthClientProvider
+from mcp_runtime.auth.client.browser import LoopbackBrowser
+from mcp_runtime.auth.client.grants import AuthorizationCode
+from mcp_runtime.auth.client.file_storage import FileTokenStorage
+from mcp_runtime.auth.client.provider import OAuthClientProvider
 from mcp_runtime.transports.http_client.connection import HTTPOptions
 
 
@@ -31,7 +34,7 @@ async def main(
         async with connect(url, http=HTTPOptions(auth=auth)) as client:
             for name, arguments in (("add_note", {"text": "buy milk"}), ("list_notes", {})):
                 result = await client.call_tool(name=name, arguments=arguments)
-                print(*(getattr(block, "text", block) for block in result.content))
+                print(*(getattr(each, "text", each) for each in result.content))
     finally:
         browser.close()
 

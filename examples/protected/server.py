@@ -1,4 +1,4 @@
-"""Notes of the signed-in user: an MCP server that introspects tokens at a separate authorization server.
+"""Notes that belong to whoever signed in: an MCP server behind an authorization server, which tells it what tokens are worth.
 
 Run it: `NOTES_SECRET=… python examples/protected/server.py [PORT] [URL OF THE AUTHORIZATION SERVER]`; the endpoint is /mcp.
 """
@@ -10,7 +10,8 @@ import os
 import sys
 
 from mcp_generated import App, Context
-from mcp_runtime.auth import IntrospectionVerifier, ResourceServer
+from mcp_runtime.auth.resource_server.protection import ResourceServer
+from mcp_runtime.auth.resource_server.verifiers import IntrospectionVerifier
 
 app = App("notes", version="1.0")
 NOTES: dict[str, list[str]] = {}
@@ -18,19 +19,19 @@ NOTES: dict[str, list[str]] = {}
 
 @app.tool(scopes=["notes:read"])
 def list_notes(ctx: Context) -> str:
-    """List all notes of the user."""
+    """All notes of whoever asks."""
     return "; ".join(NOTES.get(owner(ctx), []))
 
 
 @app.tool(scopes=["notes:write"])
 def add_note(ctx: Context, text: str) -> str:
-    """Add a note."""
+    """Write a note down."""
     NOTES.setdefault(owner(ctx), []).append(text)
     return f"{owner(ctx)} has {len(NOTES[owner(ctx)])} notes"
 
 
 def owner(ctx: Context) -> str:
-    """Return the user; the endpoint rejects requests without a token."""
+    """Who signed in; the endpoint takes no request without a token."""
     assert ctx.user is not None and ctx.user.subject is not None
     return ctx.user.subject
 

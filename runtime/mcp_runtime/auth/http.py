@@ -43,7 +43,7 @@ class AuthResponse:
 
 class AuthHTTPClient:
     """An HTTP client for authorization servers. It does not follow redirects: a response counts for the requested URL
-    alone."""
+    only."""
 
     def __init__(self, policy: URLPolicy, tls: ssl.SSLContext | None = None) -> None:
         """Create a client.

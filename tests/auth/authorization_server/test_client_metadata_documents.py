@@ -47,7 +47,11 @@ def found(said: AuthResponse, id: str = ID, times: int = 1, clock: Clock | None 
 
 def test_a_document_that_is_about_itself_is_a_client_and_is_asked_for_once_in_a_while() -> None:
     client, web = found(AuthResponse(200, DOCUMENT), times=3)
-    assert client is not None and (client.client_id, client.redirect_uris, client.secret_digest) == (ID, (REDIRECT,), None)
+    assert client is not None and (client.client_id, client.redirect_uris, client.secret_digest) == (
+        ID,
+        (REDIRECT,),
+        None,
+    )
     assert web.asked == [ID]
 
 

@@ -127,7 +127,8 @@ def test_metadata_of_an_authorization_server_that_is_not_right_is_not_used(chang
 def test_an_issuer_goes_by_another_name_only_where_that_was_said() -> None:
     said = {**METADATA, "issuer": "https://other.example"}
     assert (
-        read_authorization_server_metadata(said, AS, POLICY, ["https://other.example"]).issuer == "https://other.example"
+        read_authorization_server_metadata(said, AS, POLICY, ["https://other.example"]).issuer
+        == "https://other.example"
     )
 
 

@@ -243,7 +243,9 @@ def test_what_is_remembered_has_a_limit_beyond_which_proofs_are_refused() -> Non
 def test_no_proof_is_forgotten_while_it_could_be_shown_again_however_many_there_are() -> None:
     now = [time.time()]
     clock = lambda: now[0]  # noqa: E731
-    possession = DPoPVerifier(clock=clock, max_clock_skew=60, replay_cache=InMemoryReplayCache(max_entries=1, clock=clock))
+    possession = DPoPVerifier(
+        clock=clock, max_clock_skew=60, replay_cache=InMemoryReplayCache(max_entries=1, clock=clock)
+    )
     start, url = int(now[0]), "https://a.example/mcp"
 
     def shown(later: float) -> None:

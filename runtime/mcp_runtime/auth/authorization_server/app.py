@@ -68,8 +68,29 @@ class AuthorizationServerLimits:
 
 
 class AuthorizationServer:
-    """An OAuth 2.1 authorization server for MCP servers, as an ASGI 3 application. Use `wrap` to serve it together with
-    another application at the same origin."""
+    """An OAuth 2.1 authorization server for MCP servers, as an ASGI 3 application.
+
+    Use `wrap` to serve it at the same origin as another application. The constructor raises LocalError for a wrong
+    configuration.
+
+    Args:
+        issuer: Issuer identifier: the URL of this server, with https, or http on this machine.
+        resources: URLs of the MCP servers that tokens are for; the first one if a client names none.
+        login: The sign-in of the site. Exactly one of `login` and `upstream` is needed.
+        upstream: The third party where users sign in.
+        storage: Storage of clients, grants and secrets. Default: in memory.
+        scopes: Scopes that clients may request. Default: none.
+        clients: Configured clients. Default: none.
+        dynamic_registration: True to let clients register themselves (https://www.rfc-editor.org/rfc/rfc7591).
+            Default True.
+        client_id_metadata_documents: True to let a client id be the URL of the client's metadata. Default True.
+        keys: Keys of 32 bytes for encryption, the newest first, shared by all processes. Without them a restart
+            ends logins in progress and makes stored upstream tokens useless. Default: a random key.
+        policy: URLs from which client id metadata documents may be fetched. Default: public ones.
+        limits: Limits on requests of unknown clients.
+        lifetimes: Lifetimes of codes, tokens and grants.
+        clock: Returns the current time in seconds since the epoch. Default `time.time`.
+    """
 
     def __init__(
         self,
@@ -89,26 +110,6 @@ class AuthorizationServer:
         lifetimes: TokenLifetimes = TokenLifetimes(),  # noqa: B008
         clock: Callable[[], float] = time.time,
     ) -> None:
-        """Create a server. Raises LocalError for a wrong configuration.
-
-        Args:
-            issuer: Issuer identifier: the URL of this server, with https, or http on this machine.
-            resources: URLs of the MCP servers that tokens are for; the first one if a client names none.
-            login: The sign-in of the site. Exactly one of `login` and `upstream` is needed.
-            upstream: The third party where users sign in.
-            storage: Storage of clients, grants and secrets. Default: in memory.
-            scopes: Scopes that clients may request. Default: none.
-            clients: Configured clients. Default: none.
-            dynamic_registration: True to let clients register themselves (https://www.rfc-editor.org/rfc/rfc7591).
-                Default True.
-            client_id_metadata_documents: True to let a client id be the URL of the client's metadata. Default True.
-            keys: Keys of 32 bytes for encryption, the newest first, shared by all processes. Without them a restart
-                ends logins in progress and makes stored upstream tokens useless. Default: a random key.
-            policy: URLs from which client id metadata documents may be fetched. Default: public ones.
-            limits: Limits on requests of unknown clients.
-            lifetimes: Lifetimes of codes, tokens and grants.
-            clock: Returns the current time in seconds since the epoch. Default `time.time`.
-        """
         _check_issuer(issuer)
         if not resources:
             raise LocalError("an authorization server needs at least one URL in `resources`")

@@ -19,7 +19,7 @@ from .http import HTTPRequest, HTTPResponse
 from .login import Login
 from .models import ClientOrigin, OAuthClient, OAuthError, OAuthErrorCode, new_secret
 from .requests import (
-    AuthorizationRequest,
+    PendingAuthorization,
     parse_authorization_request,
     parse_form,
     resolve_redirect_uri,
@@ -36,7 +36,7 @@ _DEFAULT_NAME: Final = "the program"
 class AuthorizeEndpoints:
     """The endpoints that browsers use.
 
-    Users are asked for consent every time, and consent is not stored. So a client cannot get a token without the user's
+    The consent page is shown every time, and consent is not stored. So a client cannot get a token without the user's
     knowledge, even if the upstream provider would not ask again.
     """
 
@@ -169,10 +169,10 @@ class AuthorizeEndpoints:
             ) from None
         return state
 
-    async def _authorization_request(self, ticket: Mapping[str, Any]) -> tuple[AuthorizationRequest, OAuthClient]:
+    async def _authorization_request(self, ticket: Mapping[str, Any]) -> tuple[PendingAuthorization, OAuthClient]:
         """Return the authorization request of a ticket, and its client. Raises OAuthError if the client is deleted."""
         fields: dict[str, Any] = {**ticket["request"]}
-        authorization = AuthorizationRequest(scopes=tuple(fields.pop("scopes")), **fields)
+        authorization = PendingAuthorization(scopes=tuple(fields.pop("scopes")), **fields)
         client = await self._clients.find(authorization.client_id)
         resolve_redirect_uri([("redirect_uri", authorization.redirect_uri)], client)
         assert client is not None, "an unknown client has no redirect URI"
@@ -187,7 +187,7 @@ class AuthorizeEndpoints:
         secure = "; Secure" if self._cookie.startswith("__Host-") else ""
         return f"{self._cookie}={browser}; Path=/; HttpOnly; SameSite=Lax{secure}"
 
-    def _upstream_error_url(self, request: AuthorizationRequest, client: OAuthClient, error: AuthorizationError) -> str:
+    def _upstream_error_url(self, request: PendingAuthorization, client: OAuthClient, error: AuthorizationError) -> str:
         """Return the redirect for a failure at the upstream provider. Only the log has the reason."""
         log.warning("signing in with the upstream provider failed for client %s: %s", client.client_id, error)
         failure = OAuthError(OAuthErrorCode.ACCESS_DENIED, "the user did not sign in with the third party")

@@ -117,7 +117,7 @@ class OAuthClient:
 
 
 @dataclass(frozen=True, slots=True)
-class Grant:
+class StoredGrant:
     """An authorization of a client by a user. All codes and tokens of a grant end with it.
 
     Args:

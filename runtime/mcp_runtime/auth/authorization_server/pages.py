@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from ..url_policy import is_loopback
 from .http import HTTPResponse
 from .models import ClientOrigin, OAuthClient
-from .requests import AuthorizationRequest
+from .requests import PendingAuthorization
 
 _STYLE: Final = (
     ":root{color-scheme:light dark}body{font:1rem/1.5 system-ui,sans-serif;max-width:36rem;margin:3rem auto;padding:0 1rem}"
@@ -28,7 +28,7 @@ _UNVERIFIED_CLIENT: Final[Mapping[ClientOrigin, str]] = {
 
 
 def consent(
-    client: OAuthClient, request: AuthorizationRequest, user: str, ticket: str, action: str, provider: str | None
+    client: OAuthClient, request: PendingAuthorization, user: str, ticket: str, action: str, provider: str | None
 ) -> HTTPResponse:
     """Return the page on which a user allows or denies the request of a client.
 

@@ -24,8 +24,8 @@ Fields = Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class AuthorizationRequest:
-    """A valid authorization request (https://www.rfc-editor.org/rfc/rfc6749#section-4.1.1).
+class PendingAuthorization:
+    """A valid authorization request (https://www.rfc-editor.org/rfc/rfc6749#section-4.1.1) before the user's decision.
 
     Args:
         client_id: The client.
@@ -96,8 +96,8 @@ def parse_authorization_request(
     redirect_uri: str,
     supported_scopes: Sequence[str],
     resources: Sequence[str],
-) -> AuthorizationRequest:
-    """Return an authorization request whose redirect URI is resolved. Raises OAuthError if it is not valid."""
+) -> PendingAuthorization:
+    """Return an authorization request, after its redirect URI is resolved. Raises OAuthError if it is not valid."""
     params = unique_params(pairs)
     if params.get("response_type") != "code":
         raise OAuthError(OAuthErrorCode.UNSUPPORTED_RESPONSE_TYPE, "response_type must be code")
@@ -113,7 +113,7 @@ def parse_authorization_request(
     allowed = client.scopes if client.scopes is not None else supported_scopes
     scopes = parse_scopes(params.get("scope"), allowed, supported_scopes)
     resource = parse_resource(params, resources)
-    return AuthorizationRequest(client.client_id, redirect_uri, scopes, resource, params["code_challenge"], state)
+    return PendingAuthorization(client.client_id, redirect_uri, scopes, resource, params["code_challenge"], state)
 
 
 def parse_scopes(text: str | None, allowed: Sequence[str], default: Sequence[str]) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final, Protocol, TypeVar
 
-from .models import ClientOrigin, Grant, OAuthClient, SecretKind, StoredSecret
+from .models import ClientOrigin, OAuthClient, SecretKind, StoredGrant, StoredSecret
 
 T = TypeVar("T")
 
@@ -61,11 +61,11 @@ class AuthorizationStorage(Protocol):
         """Return a registered client, if there is one with this id."""
         ...
 
-    async def add_grant(self, grant: Grant, *first: StoredSecret) -> None:
+    async def add_grant(self, grant: StoredGrant, *first: StoredSecret) -> None:
         """Store a grant and its first secrets, and mark its client as used."""
         ...
 
-    async def grant(self, id: str) -> Grant | None:
+    async def grant(self, id: str) -> StoredGrant | None:
         """Return a grant, if there is one with this id."""
         ...
 
@@ -136,7 +136,7 @@ class SQLiteStorage:
         row = await self._row("SELECT body FROM clients WHERE id = ?", (id,))
         return _client(json.loads(row[0])) if row else None
 
-    async def add_grant(self, grant: Grant, *first: StoredSecret) -> None:
+    async def add_grant(self, grant: StoredGrant, *first: StoredSecret) -> None:
         """Store a grant and its first secrets, and mark its client as used."""
 
         def work() -> None:
@@ -150,10 +150,10 @@ class SQLiteStorage:
 
         await self._in_transaction(work)
 
-    async def grant(self, id: str) -> Grant | None:
+    async def grant(self, id: str) -> StoredGrant | None:
         """Return a grant, if there is one with this id."""
         row = await self._row("SELECT * FROM grants WHERE id = ?", (id,))
-        return Grant(row[0], row[1], row[2], tuple(row[3].split()), *row[4:]) if row else None
+        return StoredGrant(row[0], row[1], row[2], tuple(row[3].split()), *row[4:]) if row else None
 
     async def add_secrets(self, *secrets: StoredSecret) -> bool:
         """Store secrets of one grant. Return False if the grant is revoked."""

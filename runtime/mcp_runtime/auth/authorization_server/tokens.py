@@ -11,18 +11,18 @@ from .models import (
     CODE,
     CREDENTIALS,
     REFRESH,
-    Grant,
     OAuthClient,
     OAuthError,
     OAuthErrorCode,
     SecretKind,
+    StoredGrant,
     StoredSecret,
     digest,
     new_secret,
 )
 from .requests import (
     Fields,
-    AuthorizationRequest,
+    PendingAuthorization,
     parse_resource,
     parse_scopes,
     verify_pkce,
@@ -61,7 +61,7 @@ class TokenInfo:
         expires_at: Time at which it expires, in seconds since the epoch.
     """
 
-    grant: Grant
+    grant: StoredGrant
     scopes: tuple[str, ...]
     expires_at: float
 
@@ -89,10 +89,10 @@ class TokenService:
         self._resources = resources
         self._clock = clock
 
-    async def code(self, request: AuthorizationRequest, user: str, upstream: str | None = None) -> str:
+    async def code(self, request: PendingAuthorization, user: str, upstream: str | None = None) -> str:
         """Create a grant and return its authorization code. `upstream` is the encrypted upstream token, if any."""
         now, code = self._clock(), new_secret()
-        grant = Grant(
+        grant = StoredGrant(
             new_secret(),
             request.client_id,
             user,
@@ -173,13 +173,13 @@ class TokenService:
         scopes = parse_scopes(params.get("scope"), allowed, allowed)
         expires_at = self._clock() + self._lifetimes.access_token
         resource = parse_resource(params, self._resources)
-        grant = Grant(new_secret(), client.client_id, client.client_id, scopes, resource, expires_at)
+        grant = StoredGrant(new_secret(), client.client_id, client.client_id, scopes, resource, expires_at)
         await self._storage.add_grant(grant)
         return await self._issue(client, grant, scopes, refreshable=False)
 
     async def _consume(
         self, client: OAuthClient, params: Fields, field: str, kind: SecretKind
-    ) -> tuple[StoredSecret, Grant]:
+    ) -> tuple[StoredSecret, StoredGrant]:
         """Consume the secret in a parameter, and return it with its grant.
 
         A second use revokes the grant: either the client or an attacker has stolen the secret. Raises OAuthError.
@@ -199,7 +199,7 @@ class TokenService:
         return secret, grant
 
     async def _issue(
-        self, client: OAuthClient, grant: Grant, scopes: tuple[str, ...], refreshable: bool = True
+        self, client: OAuthClient, grant: StoredGrant, scopes: tuple[str, ...], refreshable: bool = True
     ) -> dict[str, Any]:
         now, access_token = self._clock(), new_secret()
         expires_at = min(now + self._lifetimes.access_token, grant.expires_at)

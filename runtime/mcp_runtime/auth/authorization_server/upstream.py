@@ -32,10 +32,10 @@ from ..metadata import (
     read_authorization_server_metadata,
 )
 from ..url_policy import URLPolicy
-from .models import Grant
+from .models import StoredGrant
 from .storage import AuthorizationStorage
 
-_MAX_CHECKED: Final = 10_000  # Grants whose last check is cached.
+_MAX_CHECKED: Final = 10_000  # Grants for which the last check is cached.
 _RENEW_BEFORE_SECONDS: Final = 30.0  # Seconds before its expiry an upstream token is renewed.
 
 
@@ -46,8 +46,8 @@ class UpstreamProvider:
     Args:
         issuer: Issuer identifier of the third party's authorization server.
         client: This server as it is registered there; the same for all of its own clients.
-        identify: Coroutine function that returns a stable id of the user of an upstream token. It asks the third party
-            and raises AuthorizationError if the token is no longer valid.
+        identify: Coroutine function that returns a stable id of the user of an upstream token. It calls the third
+            party and raises AuthorizationError if the token is no longer valid.
         name: Name to show to users. Default `a third party`.
         scopes: Scopes to request. Default: none.
         recheck_seconds: Seconds after which `identify` is called again before a token of this server is accepted.
@@ -65,7 +65,7 @@ class UpstreamProvider:
 
 
 class UpstreamClient:
-    """The client of the upstream provider. Its tokens are stored encrypted, so the storage alone does not reveal them."""
+    """The client of the upstream provider. Its tokens are stored encrypted, so the storage does not reveal them."""
 
     def __init__(
         self,
@@ -137,7 +137,7 @@ class UpstreamClient:
         """Return the encrypted upstream token of a user."""
         return self._key_ring.encrypt(json.dumps(asdict(token)).encode(), _associated_data(user))
 
-    async def token(self, grant: Grant) -> OAuthToken | None:
+    async def token(self, grant: StoredGrant) -> OAuthToken | None:
         """Return the upstream token of a grant, renewed if it is about to expire.
 
         If the token is no longer valid, revoke the grant, with all tokens of this server, and return None. Raises
@@ -155,7 +155,7 @@ class UpstreamClient:
             self._checked.remove(grant.id)
             return None
 
-    async def _current_token(self, grant: Grant) -> OAuthToken:
+    async def _current_token(self, grant: StoredGrant) -> OAuthToken:
         # Another task may have renewed the token while this one waited for the lock.
         grant = await self._storage.grant(grant.id) or grant
         token, now = self._decrypt(grant), self._clock()
@@ -175,7 +175,7 @@ class UpstreamClient:
     def _endpoint(self, issuer: AuthorizationServerMetadata) -> TokenEndpoint:
         return TokenEndpoint(self._http, issuer, self.provider.client, None, self._clock)
 
-    def _decrypt(self, grant: Grant) -> OAuthToken:
+    def _decrypt(self, grant: StoredGrant) -> OAuthToken:
         if grant.upstream is None:
             raise AuthorizationError("the grant has no upstream token")
         fields: dict[str, Any] = json.loads(self._key_ring.decrypt(grant.upstream, _associated_data(grant.user)))

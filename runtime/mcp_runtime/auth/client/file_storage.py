@@ -24,8 +24,8 @@ _GROUP_AND_OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
 class FileTokenStorage:
     """Stores credentials in a file that only its owner can read (mode 0600).
 
-    Every write replaces the whole file. Several processes may share it: they lock files in the same folder whose names
-    begin with a dot. Methods raise LocalError if others can read the file, if another user owns it, or if it is a link.
+    Every write replaces the whole file. Several processes may share it: they lock files in the same folder, with names
+    that begin with a dot. Methods raise LocalError if others can read the file, if another user owns it, or if it is a link.
     """
 
     def __init__(self, path: str | Path) -> None:

@@ -83,7 +83,7 @@ class TokenStorage(Protocol):
         ...
 
     def lock(self, server: str) -> AbstractAsyncContextManager[object]:
-        """Return a lock that all users of this storage share. Its holder alone requests tokens for the server: using a
+        """Return a lock that all users of this storage share. Only its holder requests tokens for the server: using a
         refresh token twice would revoke all tokens of its grant."""
         ...
 
@@ -115,7 +115,7 @@ class InMemoryTokenStorage:
 
 
 def credentials_from_json(value: Any) -> StoredCredentials:
-    """Return the credentials whose `dataclasses.asdict` a JSON value is.
+    """Return the credentials in a JSON value that `dataclasses.asdict` made.
 
     Raises TypeError, KeyError or AttributeError for another value.
     """

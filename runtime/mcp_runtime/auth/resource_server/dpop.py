@@ -150,7 +150,7 @@ class DPoPVerifier:
             raise InvalidDPoPProofError("the proof has no jti, or one that is too long")
         if self._require_nonce and not self._is_own_nonce(claims.get("nonce"), now):
             raise InvalidDPoPProofError("the proof has no nonce of this server", "use_dpop_nonce", self._nonce(now))
-        # With the jti alone, an attacker could choose one that another client uses, and so have its proof rejected.
+        # With the jti only, an attacker could choose one that another client uses, and so have its proof rejected.
         if not self._replay_cache.add(f"{thumbprint}.{id}", issued_at + 2 * self._max_clock_skew):
             raise InvalidDPoPProofError("the proof was used before")
 

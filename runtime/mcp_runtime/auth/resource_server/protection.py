@@ -46,7 +46,7 @@ class ResourceServer:
 
         Args:
             resource: URL of the endpoint as clients know it. Tokens have exactly this audience.
-            issuers: Issuer identifiers of the authorization servers whose tokens are accepted.
+            issuers: Issuer identifiers of the authorization servers that issue accepted tokens.
             verifier: Verifies tokens. Default: a `JWTVerifier` for each issuer.
             scopes: Scopes that every request needs. Default: none.
             scopes_supported: Scopes that the metadata lists for clients. Default: the value of `scopes`.

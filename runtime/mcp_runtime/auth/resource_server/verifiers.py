@@ -104,7 +104,7 @@ class JWTVerifier:
             return None
 
     async def _verify_signature(self, token: str) -> Mapping[str, Any]:
-        """Return the claims of a token whose signature is valid.
+        """Return the claims of a token after verifying its signature.
 
         Of the header's parameters about keys only `kid` is used: the others could name an attacker's key.
         """

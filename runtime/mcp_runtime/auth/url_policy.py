@@ -66,7 +66,7 @@ class URLPolicy:
             return
         for text in addresses:
             address = _address(text)
-            if address is None or not (address.is_loopback and self._may_be_local(url) or _is_public(address)):
+            if address is None or not ((address.is_loopback and self._may_be_local(url)) or _is_public(address)):
                 raise AuthorizationError(
                     f"{host} has an address that is not public; allow its origin with URLPolicy(private=…)"
                 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,7 +14,6 @@ from ...errors import LocalError
 from ...http.asgi import ClientDisconnectError, Receive, Scope, Send
 from ...http.body import BodyReader
 from ...session.identity import AuthenticatedUser
-from ...session.pending import log
 from ..client.storage import OAuthToken
 from ..http import AuthHTTPClient
 from ..resource_server.verifiers import TokenVerifier
@@ -28,6 +28,8 @@ from .models import OAuthClient, OAuthError, OAuthErrorCode
 from .storage import AuthorizationStorage, SQLiteStorage
 from .tokens import TokenInfo, TokenLifetimes, TokenService
 from .upstream import UpstreamClient, UpstreamProvider
+
+_log: Final = logging.getLogger(__name__)
 
 _METADATA: Final = "/.well-known/oauth-authorization-server"
 _BODY_SECONDS: Final = 15.0  # Seconds in which the body of a request must arrive.
@@ -106,7 +108,7 @@ class AuthorizationServer:
         client_id_metadata_documents: bool = True,
         keys: Sequence[bytes] = (),
         policy: URLPolicy = URLPolicy(),  # noqa: B008
-        limits: AuthorizationServerLimits = AuthorizationServerLimits(),  # noqa: B008
+        limits: AuthorizationServerLimits = AuthorizationServerLimits(),
         lifetimes: TokenLifetimes = TokenLifetimes(),  # noqa: B008
         clock: Callable[[], float] = time.time,
     ) -> None:
@@ -156,7 +158,7 @@ class AuthorizationServer:
             try:
                 await self._serve(scope, receive, send)
             except ClientDisconnectError:
-                log.debug("a client disconnected before its request was complete")
+                _log.debug("a client disconnected before its request was complete")
 
         return wrapped
 
@@ -249,7 +251,7 @@ async def _run_route(route: _Route, request: HTTPRequest) -> HTTPResponse:
     except OAuthError as raised:
         error = raised
     except Exception:
-        log.exception("an endpoint of the authorization server failed")
+        _log.exception("an endpoint of the authorization server failed")
         error = OAuthError(OAuthErrorCode.SERVER_ERROR, "the server failed to process the request", 500)
     return HTTPResponse.error(error) if route.allows_cors else pages.error_page(error.reason, error.status)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -12,7 +13,6 @@ from urllib.parse import urlencode
 from ...encryption import InvalidTokenError, KeyRing
 from ...errors import AuthorizationError, AuthorizationServerUnavailableError
 from ...http.urls import base_url
-from ...session.pending import log
 from . import pages
 from .clients import ClientRegistry
 from .http import HTTPRequest, HTTPResponse
@@ -26,6 +26,8 @@ from .requests import (
 )
 from .tokens import TokenService
 from .upstream import UpstreamClient
+
+_log: Final = logging.getLogger(__name__)
 
 _BROWSER_ID: Final = re.compile(r"[A-Za-z0-9_-]{43}")
 _CONSENT: Final = b"consent "
@@ -189,7 +191,7 @@ class AuthorizeEndpoints:
 
     def _upstream_error_url(self, request: PendingAuthorization, client: OAuthClient, error: AuthorizationError) -> str:
         """Return the redirect for a failure at the upstream provider. Only the log has the reason."""
-        log.warning("signing in with the upstream provider failed for client %s: %s", client.client_id, error)
+        _log.warning("signing in with the upstream provider failed for client %s: %s", client.client_id, error)
         failure = OAuthError(OAuthErrorCode.ACCESS_DENIED, "the user did not sign in with the third party")
         if isinstance(error, AuthorizationServerUnavailableError):
             failure = OAuthError(OAuthErrorCode.TEMPORARILY_UNAVAILABLE, "the third party does not respond")

@@ -172,7 +172,8 @@ class SQLiteStorage:
 
     async def consume(self, digest: str) -> bool:
         """Mark a secret as consumed. Return True for the first of all callers, and False for the others."""
-        return 1 == await self._change("UPDATE secrets SET consumed = 1 WHERE digest = ? AND consumed = 0", (digest,))
+        statement = "UPDATE secrets SET consumed = 1 WHERE digest = ? AND consumed = 0"
+        return await self._change(statement, (digest,)) == 1
 
     async def update_upstream(self, id: str, upstream: str) -> None:
         """Replace the encrypted upstream token of a grant."""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from ...session.pending import log
 from .models import (
     CODE,
     CREDENTIALS,
@@ -28,6 +28,8 @@ from .requests import (
     verify_pkce,
 )
 from .storage import AuthorizationStorage
+
+_log: Final = logging.getLogger(__name__)
 
 _DAY: Final = 86400.0
 
@@ -191,7 +193,7 @@ class TokenService:
         if params.get("resource", grant.resource) != grant.resource:
             raise OAuthError(OAuthErrorCode.INVALID_TARGET, "the grant is for another resource")
         if not await self._storage.consume(secret.digest):
-            log.warning("a %s was used twice: the grant of client %s is revoked", field, client.client_id)
+            _log.warning("a %s was used twice: the grant of client %s is revoked", field, client.client_id)
             await self._storage.revoke(grant.id)
             raise OAuthError(OAuthErrorCode.INVALID_GRANT, f"the {field} was used before")
         if min(secret.expires_at, grant.expires_at) <= now:

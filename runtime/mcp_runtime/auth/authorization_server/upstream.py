@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import secrets
 from base64 import urlsafe_b64encode
 from collections.abc import Awaitable, Callable, Mapping
@@ -15,7 +16,6 @@ from weakref import WeakValueDictionary
 from ...aio.bounded_cache import BoundedCache
 from ...encryption import InvalidTokenError, KeyRing
 from ...errors import AuthorizationError, AuthorizationServerUnavailableError
-from ...session.pending import log
 from ..client.grants import with_query
 from ..client.responses import (
     AuthorizationRequest,
@@ -34,6 +34,8 @@ from ..metadata import (
 from ..url_policy import URLPolicy
 from .models import StoredGrant
 from .storage import AuthorizationStorage
+
+_log: Final = logging.getLogger(__name__)
 
 _MAX_CHECKED: Final = 10_000  # Grants for which the last check is cached.
 _RENEW_BEFORE_SECONDS: Final = 30.0  # Seconds before its expiry an upstream token is renewed.
@@ -61,7 +63,7 @@ class UpstreamProvider:
     name: str = "a third party"
     scopes: tuple[str, ...] = ()
     recheck_seconds: float = 60.0
-    policy: URLPolicy = URLPolicy()
+    policy: URLPolicy = URLPolicy()  # noqa: RUF009 - it is frozen
 
 
 class UpstreamClient:
@@ -150,7 +152,7 @@ class UpstreamClient:
         except AuthorizationServerUnavailableError:
             raise
         except (AuthorizationError, InvalidTokenError) as error:
-            log.warning("a grant of client %s is revoked with its upstream token: %s", grant.client_id, error)
+            _log.warning("a grant of client %s is revoked with its upstream token: %s", grant.client_id, error)
             await self._storage.revoke(grant.id)
             self._checked.remove(grant.id)
             return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Mapping
 from typing import Any, Final, cast
 
@@ -11,13 +12,14 @@ from joserfc.errors import JoseError
 
 from ...errors import AuthorizationError
 from ...protocol.models import is_list, is_object
-from ...session.pending import log
 from ..http import AuthHTTPClient
 from ..metadata import (
     DiscoveryMethod,
     authorization_server_metadata_urls,
     read_authorization_server_metadata,
 )
+
+_log: Final = logging.getLogger(__name__)
 
 PublicKey = jwk.RSAKey | jwk.ECKey | jwk.OKPKey
 
@@ -76,7 +78,7 @@ class JWKSClient:
                 return
             except AuthorizationError as error:
                 failure = error
-                log.warning("fetching the key set of %s failed: %s", self._issuer, error)
+                _log.warning("fetching the key set of %s failed: %s", self._issuer, error)
         if now - self._fetched_at > _STALE:
             raise failure
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import re
 import traceback
 from collections.abc import Sequence
@@ -14,12 +15,13 @@ from ...errors import AuthorizationError, LocalError
 from ...http.headers import Headers
 from ...http.urls import base_url
 from ...session.identity import AuthenticatedUser, RequestAuth
-from ...session.pending import log
 from ..metadata import PROTECTED_RESOURCE_PATH
 from ..url_policy import URLPolicy
 from .challenges import AuthChallenge, Challenges, check_scopes
 from .dpop import DPoPVerifier, InvalidDPoPProofError
 from .verifiers import TokenVerifier
+
+_log: Final = logging.getLogger(__name__)
 
 _TOKEN: Final = re.compile(r"[A-Za-z0-9._~+/-]+=*")
 _MAX_TOKEN_LENGTH: Final = 16 * 1024  # Characters of a token; the largest tokens in use have a quarter of that.
@@ -171,7 +173,7 @@ class Authenticator:
             # The text of the error may contain the token, which must not be logged.
             frames = traceback.extract_tb(error.__traceback__)
             location = "".join(f"\n  {frame.filename}:{frame.lineno} in {frame.name}" for frame in frames)
-            log.error("a token could not be verified: %s%s", type(error).__name__, location)
+            _log.error("a token could not be verified: %s%s", type(error).__name__, location)
             return AuthChallenge(
                 503, "the access token cannot be verified at present; try again later", [(b"retry-after", b"5")]
             )
@@ -191,7 +193,7 @@ class Authenticator:
         try:
             verifier.check(proof, method, url, token, user.dpop_thumbprint)
         except InvalidDPoPProofError as error:
-            log.debug("a DPoP proof was rejected: %s", error)
+            _log.debug("a DPoP proof was rejected: %s", error)
             nonce_headers = [] if error.nonce is None else [(b"dpop-nonce", error.nonce.encode())]
             return self._challenges.invalid_token(error.error, nonce_headers)
         return None

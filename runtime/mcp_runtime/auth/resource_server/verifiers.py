@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import time
 from base64 import b64encode
 from collections.abc import Callable, Mapping, Sequence
@@ -15,7 +16,6 @@ from ...errors import AuthorizationError, LocalError
 from ...http.urls import base_url
 from ...protocol.models import is_object
 from ...session.identity import AuthenticatedUser
-from ...session.pending import log
 from ..url_policy import URLPolicy, is_loopback
 from .claims import ClaimRequirements, InvalidClaimsError, read_user
 
@@ -28,6 +28,8 @@ try:
     from .jwks import JWKSClient
 except ImportError:
     raise LocalError("token verifiers need joserfc and httpx2: pip install 'mcp-codegen[http,auth]'") from None
+_log: Final = logging.getLogger(__name__)
+
 _KEY_TYPES: Final[Mapping[str, str]] = {
     **dict.fromkeys(("RS256", "RS384", "RS512", "PS256", "PS384", "PS512"), "RSA"),
     **dict.fromkeys(("ES256", "ES384", "ES512"), "EC"),
@@ -100,7 +102,7 @@ class JWTVerifier:
             self._cache.put(token, user)
             return user
         except InvalidClaimsError as error:
-            log.info("a token was rejected: %s", error)
+            _log.info("a token was rejected: %s", error)
             return None
 
     async def _verify_signature(self, token: str) -> Mapping[str, Any]:
@@ -184,7 +186,7 @@ class IntrospectionVerifier:
         try:
             user = read_user(claims, self._required, self._clock(), token) if claims is not None else None
         except InvalidClaimsError as error:
-            log.info("a token was rejected: %s", error)
+            _log.info("a token was rejected: %s", error)
             user = None
         self._cache.put(token, user)
         return user

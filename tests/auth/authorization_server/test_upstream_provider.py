@@ -203,7 +203,7 @@ def test_a_deputy_is_not_confused_each_client_is_agreed_to_here_although_the_thi
         thief = await Program.registered(world.server, "https://evil.example/callback", client_name="Not what it seems")
         page = await Person(world.server).asks(**thief.wish("https://evil.example/callback"))
         # Nothing goes to the third party, where the person would not be asked again, before they have seen the client.
-        assert page.status_code == 200 and "location" not in page.headers and "onward" not in page.text
+        assert page.status_code == 200 and "location" not in page.headers and 'id="continue"' not in page.text
         assert "evil.example" in page.text and "Not what it seems" in page.text
         assert world.third.issuer not in page.headers["content-security-policy"]
 

@@ -41,7 +41,7 @@ def main(port: str = "9000", resource: str = "http://127.0.0.1:8000/mcp", file: 
             clients=list(known()),
         )
         logging.getLogger("mcp_runtime").info("listening at %s", issuer)
-        app = signin.before(server)
+        app = signin.wrap(server)
         uvicorn.Server(uvicorn.Config(app, log_level="warning", server_header=False)).run(sockets=[listening])
 
 

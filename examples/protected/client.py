@@ -28,7 +28,7 @@ async def main(
     try:
         auth = OAuthClientProvider(
             url,
-            AuthorizationCode(browser, browser.redirect, client_name="Notes on the command line"),
+            AuthorizationCode(browser, browser.redirect_uri, client_name="Notes on the command line"),
             storage=FileTokenStorage(file),
         )
         async with connect(url, http=HTTPOptions(auth=auth)) as client:

@@ -28,7 +28,7 @@ CLIENT = "delegate"  # What this server is at the third party, whichever client 
 
 async def account(third: str, token: OAuthToken) -> dict[str, Any]:
     """Whose token it is, as the third party says."""
-    form = {"client_id": CLIENT, "client_secret": os.environ["DELEGATE_SECRET"], "token": token.access}
+    form = {"client_id": CLIENT, "client_secret": os.environ["DELEGATE_SECRET"], "token": token.access_token}
     async with httpx2.AsyncClient(trust_env=False) as web:
         said: dict[str, Any] = (await web.post(f"{third}/introspect", data=form)).raise_for_status().json()
     if not said["active"]:

@@ -41,7 +41,7 @@ def main(port: str = "8000", issuer: str = "http://127.0.0.1:9000") -> None:
     verifier = IntrospectionVerifier(
         f"{issuer}/introspect",
         client_id="notes-server",
-        secret=os.environ["NOTES_SECRET"],
+        client_secret=os.environ["NOTES_SECRET"],
         audience=resource,
         issuer=issuer,
     )

@@ -28,7 +28,7 @@ def main(port: str = "8000", file: str = ":memory:") -> None:
             origin, resources=[resource], scopes=scopes, login=signin, storage=SQLiteStorage(file)
         )
         protection = ResourceServer(resource, [origin], verifier=house.verifier(resource), scopes_supported=scopes)
-        everything = signin.before(house.wrap(app.asgi(path="/mcp", auth=protection)))
+        everything = signin.wrap(house.wrap(app.asgi(path="/mcp", auth=protection)))
         logging.getLogger("mcp_runtime").info("listening at %s", resource)
         uvicorn.Server(uvicorn.Config(everything, log_level="warning", server_header=False)).run(sockets=[listening])
 

@@ -1,4 +1,4 @@
-"""What a server wants handed back goes in; a sealed text comes out, which nobody else can read, change or reuse elsewhere."""
+"""Authenticated encryption of state that a peer stores for the server, such as `requestState`."""
 
 from __future__ import annotations
 
@@ -11,78 +11,84 @@ from typing import Any, Final
 
 from .errors import LocalError
 
-_MARK: Final = "mcp1."
-_KEY: Final = 32  # Bytes of a key, and of the following parts of a sealed text.
-_NAME: Final = 4
+_PREFIX: Final = "mcp1."
+_KEY: Final = 32  # Bytes of a key; the following are the bytes of the parts of a token.
+_KEY_ID: Final = 4
 _EXPIRY: Final = 8
 _NONCE: Final = 12
-_HEAD: Final = _NAME + _EXPIRY
+_HEADER: Final = _KEY_ID + _EXPIRY
 
 
 class InvalidTokenError(Exception):
-    """A text that was not sealed here, for this, or is too old."""
+    """A token was not encrypted by this server for this purpose, or has expired."""
 
 
 class KeyRing:
-    """Keys of 32 random bytes each: the first one seals, all of them open. Replicas share a ring; to rotate, put a new
-    key first, and take the oldest away once `lifetime` seconds, for which a sealed text is good, have passed.
+    """Keys for AES-256-GCM: the first key encrypts, all keys decrypt.
 
-    Raises LocalError for a key of another length, and where the package `cryptography` is missing.
+    Replicas of a server share a ring. To rotate keys, put a new key first, and remove the oldest key when `lifetime`
+    seconds have passed.
     """
 
     def __init__(self, *keys: bytes, lifetime: float = 600.0) -> None:
+        """Create a key ring. Raises LocalError for a key of wrong length, and if `cryptography` is not installed.
+
+        Args:
+            keys: Keys of 32 random bytes each, such as those of `KeyRing.new_key()`; at least one.
+            lifetime: Seconds for which an encrypted token is valid. Default 600.
+        """
         if not keys or any(len(key) != _KEY for key in keys):
             raise LocalError(f"a key ring needs keys of {_KEY} bytes each, such as those of KeyRing.new_key()")
         try:
             from cryptography.hazmat.primitives.ciphers.aead import AESGCM
         except ImportError:
-            raise LocalError("to seal state, install mcp-codegen[auth], which brings cryptography") from None
+            raise LocalError("encryption needs cryptography: pip install 'mcp-codegen[auth]'") from None
         self.lifetime = lifetime
-        self._ciphers: dict[bytes, Any] = {sha256(key).digest()[:_NAME]: AESGCM(key) for key in keys}
+        self._ciphers: dict[bytes, Any] = {sha256(key).digest()[:_KEY_ID]: AESGCM(key) for key in keys}
         self._first = next(iter(self._ciphers))
 
     @staticmethod
     def new_key() -> bytes:
-        """A key for a ring."""
+        """Return a new random key for a key ring."""
         return secrets.token_bytes(_KEY)
 
     def encrypt(self, value: bytes, associated_data: bytes) -> str:
-        """The value as text that opens for the same `bound` alone, until its lifetime is over."""
-        head = self._first + int(time.time() + self.lifetime).to_bytes(_EXPIRY, "big")
+        """Return a token that `decrypt` accepts with the same associated data until the lifetime has passed."""
+        header = self._first + int(time.time() + self.lifetime).to_bytes(_EXPIRY, "big")
         nonce = secrets.token_bytes(_NONCE)
-        closed: bytes = self._ciphers[self._first].encrypt(nonce, value, head + associated_data)
-        return _encode(head + nonce + closed)
+        ciphertext: bytes = self._ciphers[self._first].encrypt(nonce, value, header + associated_data)
+        return _encode(header + nonce + ciphertext)
 
-    def decrypt(self, text: str, associated_data: bytes) -> bytes:
-        """What was sealed. Raises Unsealable."""
+    def decrypt(self, token: str, associated_data: bytes) -> bytes:
+        """Return the value of a token. Raises InvalidTokenError."""
         from cryptography.exceptions import InvalidTag
 
-        if not text.startswith(_MARK):
-            raise InvalidTokenError("it is not of this server")
+        if not token.startswith(_PREFIX):
+            raise InvalidTokenError("the token is not from this server")
         try:
-            raw = urlsafe_b64decode(text.removeprefix(_MARK).encode("ascii"))
+            raw = urlsafe_b64decode(token.removeprefix(_PREFIX).encode("ascii"))
         except ValueError:
-            raise InvalidTokenError("it is not of this server") from None
-        if _encode(raw) != text:  # Decoding leaves out what does not belong there.
-            raise InvalidTokenError("it was changed")
-        head, nonce, closed = raw[:_HEAD], raw[_HEAD : _HEAD + _NONCE], raw[_HEAD + _NONCE :]
-        cipher = self._ciphers.get(head[:_NAME])
+            raise InvalidTokenError("the token is not from this server") from None
+        if _encode(raw) != token:  # Base64 decoding ignores characters that are not in its alphabet.
+            raise InvalidTokenError("the token was changed")
+        header, nonce, ciphertext = raw[:_HEADER], raw[_HEADER : _HEADER + _NONCE], raw[_HEADER + _NONCE :]
+        cipher = self._ciphers.get(header[:_KEY_ID])
         if cipher is None:
-            raise InvalidTokenError("no key of this server opens it")
+            raise InvalidTokenError("no key of this server decrypts the token")
         try:
-            value: bytes = cipher.decrypt(nonce, closed, head + associated_data)
+            value: bytes = cipher.decrypt(nonce, ciphertext, header + associated_data)
         except (InvalidTag, ValueError):
-            raise InvalidTokenError("it was changed, or belongs to another request or user") from None
-        if int.from_bytes(head[_NAME:], "big") < time.time():
-            raise InvalidTokenError("it has expired")
+            raise InvalidTokenError("the token was changed, or belongs to another request or user") from None
+        if int.from_bytes(header[_KEY_ID:], "big") < time.time():
+            raise InvalidTokenError("the token has expired")
         return value
 
 
 def _encode(raw: bytes) -> str:
-    return _MARK + urlsafe_b64encode(raw).decode()
+    return _PREFIX + urlsafe_b64encode(raw).decode()
 
 
 @cache
 def process_key_ring() -> KeyRing:
-    """The ring of this process alone, for servers that are given none."""
+    """Return the key ring of this process, for servers that are configured without keys."""
     return KeyRing(KeyRing.new_key())

@@ -108,7 +108,7 @@ def _login(options: argparse.Namespace) -> Generator[Any]:
     from .auth.client.provider import OAuthClientProvider
 
     with closing(LoopbackBrowser(open_url=_open)) as browser:
-        grant = AuthorizationCode(browser, browser.redirect, client_name="mcp-codegen", timeout=_LOGIN_SECONDS)
+        grant = AuthorizationCode(browser, browser.redirect_uri, client_name="mcp-codegen", timeout=_LOGIN_SECONDS)
         yield OAuthClientProvider(
             options.url, grant, storage=FileTokenStorage(options.tokens) if options.tokens else None
         )

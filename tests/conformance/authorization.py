@@ -15,7 +15,7 @@ import uvicorn
 
 from mcp_runtime.auth.authorization_server.models import OAuthClient
 from mcp_runtime.auth.authorization_server.app import AuthorizationServer
-from mcp_runtime.auth.authorization_server.http import Request
+from mcp_runtime.auth.authorization_server.http import HTTPRequest
 
 CLIENT: Final = "conformance"
 
@@ -23,7 +23,7 @@ CLIENT: Final = "conformance"
 class Somebody:
     """A sign-in of one person, who is always there."""
 
-    async def current_user(self, request: Request) -> str | None:
+    async def current_user(self, request: HTTPRequest) -> str | None:
         return "somebody"
 
     def login_url(self, return_to: str) -> str:

@@ -37,7 +37,7 @@ def grant_of(scenario: str, context: Mapping[str, Any]) -> Grant:
     match scenario:
         case "auth/client-credentials-jwt":
             key, signs = context["private_key_pem"], context["signing_algorithm"]
-            return ClientCredentials(OAuthClientInformation(context["client_id"], key=key, signing_algorithm=signs))
+            return ClientCredentials(OAuthClientInformation(context["client_id"], private_key=key, signing_algorithm=signs))
         case "auth/client-credentials-basic":
             return ClientCredentials(OAuthClientInformation(context["client_id"], context["client_secret"]))
         case "auth/enterprise-managed-authorization":
@@ -45,7 +45,7 @@ def grant_of(scenario: str, context: Mapping[str, Any]) -> Grant:
             async def id_token() -> str:
                 return context["idp_id_token"]
 
-            own = OAuthClientInformation(context["idp_client_id"], method="none")
+            own = OAuthClientInformation(context["idp_client_id"], token_endpoint_auth_method="none")
             vouch = IdentityAssertion(context["idp_issuer"], context["idp_token_endpoint"], own, id_token)
             return JWTAssertion(OAuthClientInformation(context["client_id"], context["client_secret"]), vouch)
         case "auth/wif-jwt-bearer":
@@ -53,7 +53,7 @@ def grant_of(scenario: str, context: Mapping[str, Any]) -> Grant:
             async def vouched(asking: AuthHTTPClient, wanted: TokenRequest) -> str:
                 return context["valid_jwt"]
 
-            return JWTAssertion(OAuthClientInformation(context["client_id"], method="none"), vouched)
+            return JWTAssertion(OAuthClientInformation(context["client_id"], token_endpoint_auth_method="none"), vouched)
         case "auth/pre-registration":
             known = OAuthClientInformation(context["client_id"], context["client_secret"])
             return AuthorizationCode(visit, _REDIRECT, client_information=known)

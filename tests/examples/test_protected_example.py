@@ -67,7 +67,7 @@ def test_a_tool_acts_at_a_third_party_for_whoever_signed_in_there(served: tuple[
 
     async def run(url: str) -> None:
         browser = LoopbackBrowser(open_url=example.agree)
-        auth = OAuthClientProvider(url, AuthorizationCode(browser, browser.redirect))
+        auth = OAuthClientProvider(url, AuthorizationCode(browser, browser.redirect_uri))
         try:
             async with connect(url, http=HTTPOptions(auth=auth)) as client:
                 result = await client.call_tool(name="my_account", arguments={})
@@ -88,7 +88,7 @@ def test_who_signed_in_is_sent_to_no_other_site(served: tuple[str, str]) -> None
     ):
         with httpx2.Client(trust_env=False) as web:
             form = {"name": "ada", "password": example.PASSWORD}
-            answer = web.post(f"{served[0]}/signin", params={"back": back}, data=form)
+            answer = web.post(f"{served[0]}/signin", params={"return_to": back}, data=form)
         assert answer.status_code == 303
         assert answer.headers["location"] == (back if back.startswith("/authorize?") else "/signin")
 
@@ -97,7 +97,7 @@ def test_who_signed_in_is_sent_to_no_other_site(served: tuple[str, str]) -> None
 def test_one_process_is_server_and_authorization_server_for_clients_of_the_revision_that_wants_it_so() -> None:
     async def run(url: str) -> None:
         browser = LoopbackBrowser(open_url=example.agree)
-        grant = AuthorizationCode(browser, browser.redirect)
+        grant = AuthorizationCode(browser, browser.redirect_uri)
         auth = OAuthClientProvider(url, grant)  # The revision of the client says where the authorization server is.
         try:
             async with Client.http(url, http=HTTPOptions(auth=auth)) as client:

@@ -1,4 +1,7 @@
-"""OAuth 2.1 in its three roles: client, resource server and authorization server."""
+"""OAuth 2.1 in its three roles: client, resource server and authorization server.
+
+See https://modelcontextprotocol.io/specification/draft/basic/authorization.
+"""
 
 from typing import TYPE_CHECKING
 
@@ -10,8 +13,8 @@ if TYPE_CHECKING:
     from .authorization_server.app import (
         AuthorizationServerLimits as AuthorizationServerLimits,
     )
-    from .authorization_server.http import Request as Request
-    from .authorization_server.http import Response as Response
+    from .authorization_server.http import HTTPRequest as HTTPRequest
+    from .authorization_server.http import HTTPResponse as HTTPResponse
     from .authorization_server.login import Login as Login
     from .authorization_server.models import OAuthClient as OAuthClient
     from .authorization_server.models import OAuthError as OAuthError
@@ -62,6 +65,8 @@ __all__ = [
     "DiscoveryMethod",
     "FileTokenStorage",
     "Grant",
+    "HTTPRequest",
+    "HTTPResponse",
     "IdentityAssertion",
     "InMemoryReplayCache",
     "InMemoryTokenStorage",
@@ -78,9 +83,7 @@ __all__ = [
     "OAuthErrorCode",
     "OAuthToken",
     "ReplayCache",
-    "Request",
     "ResourceServer",
-    "Response",
     "SQLiteStorage",
     "StoredCredentials",
     "TokenLifetimes",
@@ -92,11 +95,11 @@ __all__ = [
 ]
 
 _MODULES = {
-    "AuthenticatedUser": "resource_server.verifiers",
+    "AuthenticatedUser": "resource_server.claims",
     "AuthorizationServer": "authorization_server.app",
     "AuthorizationServerLimits": "authorization_server.app",
-    "Request": "authorization_server.http",
-    "Response": "authorization_server.http",
+    "HTTPRequest": "authorization_server.http",
+    "HTTPResponse": "authorization_server.http",
     "Login": "authorization_server.login",
     "OAuthClient": "authorization_server.models",
     "OAuthError": "authorization_server.models",

@@ -1,15 +1,14 @@
-"""A server and what it said in its 401 go in; the resource it is, and the authorization server it takes tokens of, come out."""
+"""Discovery: the protected resource and the authorization server of an MCP server (RFC 9728, RFC 8414)."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from urllib.parse import urlsplit
 
 from ..errors import AuthorizationError
 from ..http.client_rules import NegotiatedRevision
 from ..http.headers import PROTOCOL_VERSION
-from ..http.urls import redact_url
+from ..http.urls import base_url, redact_url
 from .http import AuthHTTPClient
 from .metadata import (
     AuthorizationServerMetadata,
@@ -25,8 +24,15 @@ from .metadata import (
 
 @dataclass(frozen=True, slots=True)
 class AuthorizationServerDiscovery:
-    """Finds the authorization server of `server`. `discovery`: None for what the revision spoken has. `issuers` and
-    `aliases` are those of OAuthClientProvider."""
+    """Finds the authorization server of an MCP server.
+
+    Args:
+        http: Client for the requests.
+        server: URL of the MCP server.
+        discovery: The method; None for that of the negotiated MCP version.
+        issuers: Trusted authorization servers; all if empty.
+        aliases: Other issuer identifiers that an issuer's metadata may have, by issuer.
+    """
 
     http: AuthHTTPClient
     server: str
@@ -35,56 +41,63 @@ class AuthorizationServerDiscovery:
     aliases: Mapping[str, Sequence[str]]
 
     async def find(
-        self, hint: str | None, negotiated: NegotiatedRevision | None
+        self, metadata_url: str | None, negotiated: NegotiatedRevision | None
     ) -> tuple[ProtectedResourceMetadata | None, AuthorizationServerMetadata]:
-        """The resource, None where the server is its own authorization server, and the issuer. `hint`: where the 401
-        says that the metadata of the resource is. Raises AuthorizationError."""
+        """Return the metadata of the protected resource and of its authorization server.
+
+        The first is None if the MCP server is its own authorization server. `metadata_url` is the `resource_metadata`
+        parameter of the challenge. Raises AuthorizationError.
+        """
         headers = {PROTOCOL_VERSION: negotiated.revision.id} if negotiated is not None else {}
         if self._uses_resource_metadata(negotiated):
-            found = await self._document(protected_resource_metadata_urls(self.server, hint), headers)
-            if found is not None:
-                resource = read_protected_resource_metadata(found, self.server, self.http.policy)
-                return resource, await self._issuer(resource.issuers, DiscoveryMethod.BY_RESOURCE, headers)
-            if hint is not None or not self._may_be_legacy(negotiated):
+            document = await self._fetch_first(protected_resource_metadata_urls(self.server, metadata_url), headers)
+            if document is not None:
+                resource = read_protected_resource_metadata(document, self.server, self.http.policy)
+                method = DiscoveryMethod.PROTECTED_RESOURCE_METADATA
+                return resource, await self._issuer(resource.authorization_servers, method, headers)
+            if metadata_url is not None or not self._may_be_legacy(negotiated):
                 raise AuthorizationError(
-                    f"{redact_url(self.server)} does not say which authorization server it takes tokens of"
+                    f"{redact_url(self.server)} has no protected resource metadata (RFC 9728), so its authorization "
+                    "server is unknown"
                 )
-        parts = urlsplit(self.server)
-        return None, await self._issuer((f"{parts.scheme}://{parts.netloc}",), DiscoveryMethod.AT_SERVER, headers)
+        return None, await self._issuer((base_url(self.server),), DiscoveryMethod.SERVER_ORIGIN, headers)
 
     def _uses_resource_metadata(self, negotiated: NegotiatedRevision | None) -> bool:
         if self.discovery is not None:
-            return self.discovery is DiscoveryMethod.BY_RESOURCE
+            return self.discovery is DiscoveryMethod.PROTECTED_RESOURCE_METADATA
         return negotiated is None or negotiated.revision.http.resource_metadata
 
     def _may_be_legacy(self, negotiated: NegotiatedRevision | None) -> bool:
-        """Whether the server may be of a revision without metadata of resources: no revision is agreed yet."""
+        """Return True if the server may implement an MCP version without protected resource metadata: the client
+        supports one, and no version is negotiated yet."""
         if self.discovery is not None or negotiated is None:
             return False
-        return any(not each.http.resource_metadata for each in negotiated.alternatives())
+        return any(not revision.http.resource_metadata for revision in negotiated.alternatives())
 
     async def _issuer(
-        self, names: Sequence[str], discovery: DiscoveryMethod, headers: Mapping[str, str]
+        self, issuers: Sequence[str], discovery: DiscoveryMethod, headers: Mapping[str, str]
     ) -> AuthorizationServerMetadata:
-        name = next((each for each in names if not self.issuers or each in self.issuers), None)
-        if name is None:
-            raise AuthorizationError(f"{redact_url(self.server)} takes tokens of no issuer that is trusted here")
-        found = await self._document(authorization_server_metadata_urls(name, discovery), headers)
-        if found is not None:
-            return read_authorization_server_metadata(found, name, self.http.policy, self.aliases.get(name, ()))
-        if discovery is DiscoveryMethod.AT_SERVER:
+        issuer = next((issuer for issuer in issuers if not self.issuers or issuer in self.issuers), None)
+        if issuer is None:
+            raise AuthorizationError(
+                f"no authorization server of {redact_url(self.server)} is among the trusted `issuers`"
+            )
+        document = await self._fetch_first(authorization_server_metadata_urls(issuer, discovery), headers)
+        if document is not None:
+            return read_authorization_server_metadata(document, issuer, self.http.policy, self.aliases.get(issuer, ()))
+        if discovery is DiscoveryMethod.SERVER_ORIGIN:
             return default_endpoints(self.server)
-        raise AuthorizationError(f"{redact_url(name)} has no metadata")
+        raise AuthorizationError(f"the authorization server {redact_url(issuer)} has no metadata (RFC 8414)")
 
-    async def _document(self, urls: Sequence[str], headers: Mapping[str, str]) -> object | None:
-        """The first there is. What is there and cannot be used, is not passed over."""
+    async def _fetch_first(self, urls: Sequence[str], headers: Mapping[str, str]) -> object | None:
+        """Return the first document that exists, even if a later one might be easier to read; None without any."""
         for url in urls:
-            said = await self.http.get(url, headers)
-            if said.status == 200:
-                if said.body is None:
-                    raise AuthorizationError(f"{redact_url(url)} is no JSON")
-                body: object = said.body
-                return body
-            if not 400 <= said.status < 500:
-                raise AuthorizationError(f"{redact_url(url)}: status {said.status}")
+            response = await self.http.get(url, headers)
+            if response.status == 200:
+                if response.body is None:
+                    raise AuthorizationError(f"{redact_url(url)}: the response is not JSON")
+                document: object = response.body
+                return document
+            if not 400 <= response.status < 500:
+                raise AuthorizationError(f"{redact_url(url)}: status {response.status}")
         return None

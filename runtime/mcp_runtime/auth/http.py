@@ -1,4 +1,4 @@
-"""A URL of authorization and what to send go in; JSON comes out, within the policy on URLs and a limit on size."""
+"""HTTP requests for OAuth: within the URL policy, without redirects and proxies, and with limits on size and time."""
 
 from __future__ import annotations
 
@@ -21,82 +21,99 @@ try:
 except ImportError:
     raise LocalError("authorization needs httpx2: pip install 'mcp-codegen[http,auth]'") from None
 
-_MAX_BYTES: Final = 256 * 1024  # Bytes of an answer; metadata and key sets are a few thousand.
+_MAX_BYTES: Final = 256 * 1024  # Bytes of a response body; metadata and key sets have a few thousand.
 _TIMEOUT: Final = 20.0  # Seconds.
 
 
 @dataclass(frozen=True, slots=True)
 class AuthResponse:
-    """An answer: its status, its JSON (None for none), and the nonce it gave for proofs."""
+    """A response to an OAuth request.
+
+    Args:
+        status: HTTP status code.
+        body: The JSON value of the body; None if the body is not JSON.
+        dpop_nonce: Value of the `DPoP-Nonce` header (https://www.rfc-editor.org/rfc/rfc9449#section-8). Default None:
+            the response has none.
+    """
 
     status: int
     body: Any
-    nonce: str | None = None
+    dpop_nonce: str | None = None
 
 
 class AuthHTTPClient:
-    """Requests to servers of authorization. Redirects are not followed: what an answer says is of the URL asked."""
+    """An HTTP client for authorization servers. It does not follow redirects: a response counts for the requested URL
+    only."""
 
     def __init__(self, policy: URLPolicy, tls: ssl.SSLContext | None = None) -> None:
+        """Create a client.
+
+        Args:
+            policy: URLs and addresses that may be requested.
+            tls: Certificates that servers may have. Default: the system's certificate authorities.
+        """
         self.policy = policy
-        # Made once: reading the certificates of the system takes long.
+        # Created once per client: loading the certificates of the system is slow.
         self._tls = tls or httpx2.create_ssl_context(trust_env=False)
 
     async def get(self, url: str, headers: Mapping[str, str] | None = None) -> AuthResponse:
+        """Send a GET request. Raises AuthorizationError, or AuthorizationServerUnavailableError without a response."""
         return await self._send("GET", url, headers or {})
 
     async def post_json(self, url: str, body: object) -> AuthResponse:
+        """Send a POST request with a JSON body. Raises as `get` does."""
         return await self._send("POST", url, {"content-type": "application/json"}, json.dumps(body))
 
     async def post_form(self, url: str, form: Mapping[str, str], headers: Mapping[str, str]) -> AuthResponse:
+        """Send a POST request with a form as its body. Raises as `get` does."""
         body = str(httpx2.QueryParams(form))
         return await self._send("POST", url, {"content-type": "application/x-www-form-urlencoded", **headers}, body)
 
     async def _send(self, method: str, url: str, headers: Mapping[str, str], body: str | None = None) -> AuthResponse:
         self.policy.check(url)
-        every = {"accept": "application/json", "accept-encoding": "identity", **headers}
-        # Of the environment no proxy is taken: it would look the name up again, where the policy does not reach.
+        all_headers = {"accept": "application/json", "accept-encoding": "identity", **headers}
+        # Proxies of the environment are ignored: a proxy would resolve the name again, outside of the URL policy.
         async with httpx2.AsyncClient(
             timeout=_TIMEOUT, verify=self._tls, trust_env=False, follow_redirects=False
         ) as client:
             try:
                 async with asyncio.timeout(_TIMEOUT):
-                    at = httpx2.URL(url)
-                    address = await self._resolve(at)
-                    # The address that was judged is the one connected to, whatever the name says a moment later.
+                    target = httpx2.URL(url)
+                    address = await self._resolve(target)
+                    # Connect to the address that was checked, even if the name resolves to another one a moment later.
                     request = client.build_request(
                         method,
-                        at.copy_with(host=address),
-                        headers={**every, "host": at.netloc.decode()},
+                        target.copy_with(host=address),
+                        headers={**all_headers, "host": target.netloc.decode()},
                         content=body,
-                        extensions={"sni_hostname": at.host},
+                        extensions={"sni_hostname": target.host},
                     )
                     response = await client.send(request, stream=True)
                     return await self._read(response, url)
-            except (httpx2.HTTPError, httpx2.InvalidURL, OSError) as fault:
+            except (httpx2.HTTPError, httpx2.InvalidURL, OSError) as error:
                 raise AuthorizationServerUnavailableError(
-                    f"{method} {redact_url(url)}: {type(fault).__name__}"
+                    f"{method} {redact_url(url)}: {type(error).__name__}"
                 ) from None
 
-    async def _resolve(self, at: httpx2.URL) -> str:
-        port = at.port or (443 if at.scheme == "https" else 80)
-        found = await asyncio.get_running_loop().getaddrinfo(at.host, port, type=socket.SOCK_STREAM)
-        addresses = [str(each[4][0]) for each in found]
-        self.policy.check_addresses(str(at), addresses)
-        # Programs on this machine often listen at one of its addresses only, and seldom at the newer one.
-        return min(addresses, key=lambda each: ":" in each)
+    async def _resolve(self, url: httpx2.URL) -> str:
+        port = url.port or (443 if url.scheme == "https" else 80)
+        results = await asyncio.get_running_loop().getaddrinfo(url.host, port, type=socket.SOCK_STREAM)
+        addresses = [str(result[4][0]) for result in results]
+        self.policy.check_addresses(str(url), addresses)
+        # Prefer IPv4: programs on this machine often listen on one loopback address only, seldom on the IPv6 one.
+        return min(addresses, key=lambda address: ":" in address)
 
     async def _read(self, response: httpx2.Response, url: str) -> AuthResponse:
         body = b""
         try:
-            async for part in response.aiter_raw():
-                body += part
+            async for chunk in response.aiter_raw():
+                body += chunk
                 if len(body) > _MAX_BYTES:
-                    raise AuthorizationError(f"{redact_url(url)}: the answer is longer than {_MAX_BYTES} bytes")
+                    raise AuthorizationError(f"{redact_url(url)}: the response is larger than {_MAX_BYTES} bytes")
         finally:
             await response.aclose()
         try:
-            said = from_json(body, allow_inf_nan=False)
+            value = from_json(body, allow_inf_nan=False)
         except ValueError:
-            said = None
-        return AuthResponse(response.status_code, said, response.headers.get("dpop-nonce"))
+            value = None
+        return AuthResponse(response.status_code, value, response.headers.get("dpop-nonce"))

@@ -1,4 +1,4 @@
-"""What servers say of their authorization goes in; where to look, and what of it is acceptable, comes out."""
+"""OAuth metadata: where to find the documents of RFC 9728 and RFC 8414, and which of them to accept."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, Final, cast
 from urllib.parse import urlsplit
 
 from ..errors import AuthorizationError
-from ..http.urls import redact_url
+from ..http.urls import base_url, origin, redact_url
 from ..protocol.models import is_object
 from .url_policy import URLPolicy
 
@@ -19,55 +19,83 @@ _OPENID: Final = "/.well-known/openid-configuration"
 
 
 class DiscoveryMethod(Enum):
-    """Who says which authorization server is asked."""
+    """The method by which a client finds the authorization server of an MCP server.
 
-    BY_RESOURCE = "the metadata of the protected resource"
-    AT_SERVER = "the server's own origin is its authorization server, with usual endpoints where it has no metadata"
+    `PROTECTED_RESOURCE_METADATA`: the MCP server names it (https://www.rfc-editor.org/rfc/rfc9728).
+    `SERVER_ORIGIN`: the origin of the MCP server is the authorization server, with default endpoints if it has no
+    metadata. Older MCP versions work like this.
+    """
+
+    PROTECTED_RESOURCE_METADATA = "the protected resource metadata names the authorization server"
+    SERVER_ORIGIN = "the origin of the MCP server is the authorization server"
 
 
 @dataclass(frozen=True, slots=True)
 class ProtectedResourceMetadata:
-    """What a protected resource says of itself (RFC 9728). `name` is byte for byte what tokens are asked for."""
+    """The metadata of a protected resource (https://www.rfc-editor.org/rfc/rfc9728#section-2).
 
-    name: str
-    issuers: tuple[str, ...]
-    scopes: tuple[str, ...] = ()
+    Args:
+        resource: Resource identifier, used unchanged as the `resource` parameter of token requests.
+        authorization_servers: Issuer identifiers of the authorization servers.
+        scopes_supported: Scopes that the resource lists. Default: none.
+    """
+
+    resource: str
+    authorization_servers: tuple[str, ...]
+    scopes_supported: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class AuthorizationServerMetadata:
-    """What an authorization server says of itself (RFC 8414)."""
+    """The metadata of an authorization server (https://www.rfc-editor.org/rfc/rfc8414#section-2).
 
-    name: str
+    Args:
+        issuer: Issuer identifier.
+        token_endpoint: URL of the token endpoint.
+        authorization_endpoint: URL of the authorization endpoint, if there is one.
+        registration_endpoint: URL of the client registration endpoint, if there is one.
+        token_endpoint_auth_methods: Methods of client authentication. Default: not listed.
+        code_challenge_methods: PKCE methods. Default: not listed.
+        scopes_supported: Scopes. Default: not listed.
+        dpop_algorithms: Signature algorithms of DPoP proofs. Default: not listed.
+        iss_parameter_supported: True if authorization responses have `iss` (https://www.rfc-editor.org/rfc/rfc9207).
+            Default False.
+        client_id_metadata_documents_supported: True if a client id may be the URL of the client's metadata. Default
+            False.
+        jwks_uri: URL of the key set, if there is one.
+    """
+
+    issuer: str
     token_endpoint: str
     authorization_endpoint: str | None = None
     registration_endpoint: str | None = None
-    methods: tuple[str, ...] = ()
-    challenges: tuple[str, ...] = ()
-    scopes: tuple[str, ...] = ()
-    proof_algorithms: tuple[str, ...] = ()
+    token_endpoint_auth_methods: tuple[str, ...] = ()
+    code_challenge_methods: tuple[str, ...] = ()
+    scopes_supported: tuple[str, ...] = ()
+    dpop_algorithms: tuple[str, ...] = ()
     iss_parameter_supported: bool = False
     client_id_metadata_documents_supported: bool = False
-    keys: str | None = None
+    jwks_uri: str | None = None
 
 
-def protected_resource_metadata_urls(server: str, hint: str | None) -> list[str]:
-    """Where the metadata of a protected resource is, in order: where the 401 says and nowhere else, or at its path,
-    then at its root."""
-    if hint:
-        return [hint]
-    base, path = base_url(server), urlsplit(server).path.rstrip("/")
-    return (
-        [f"{base}{PROTECTED_RESOURCE_PATH}{path}", f"{base}{PROTECTED_RESOURCE_PATH}"]
-        if path
-        else [f"{base}{PROTECTED_RESOURCE_PATH}"]
-    )
+def protected_resource_metadata_urls(server: str, metadata_url: str | None) -> list[str]:
+    """Return the URLs at which to look for protected resource metadata, in order.
+
+    `metadata_url` is the `resource_metadata` parameter of a challenge and excludes all others. Without it: the
+    well-known URL of the path of the server, then that of its root
+    (https://www.rfc-editor.org/rfc/rfc9728#section-3.1).
+    """
+    if metadata_url:
+        return [metadata_url]
+    root, path = f"{base_url(server)}{PROTECTED_RESOURCE_PATH}", urlsplit(server).path.rstrip("/")
+    return [f"{root}{path}", root] if path else [root]
 
 
 def authorization_server_metadata_urls(issuer: str, discovery: DiscoveryMethod) -> list[str]:
-    """Where the metadata of an authorization server is, in order."""
+    """Return the URLs at which to look for the metadata of an authorization server, in order
+    (https://www.rfc-editor.org/rfc/rfc8414#section-3.1)."""
     base, path = base_url(issuer), urlsplit(issuer).path.rstrip("/")
-    if discovery is DiscoveryMethod.AT_SERVER:
+    if discovery is DiscoveryMethod.SERVER_ORIGIN:
         return [f"{base}{_OAUTH}"]
     if path:
         return [f"{base}{_OAUTH}{path}", f"{base}{_OPENID}{path}", f"{base}{path}{_OPENID}"]
@@ -75,41 +103,47 @@ def authorization_server_metadata_urls(issuer: str, discovery: DiscoveryMethod) 
 
 
 def default_endpoints(server: str) -> AuthorizationServerMetadata:
-    """Those of a server that is its own authorization server and has no metadata."""
+    """Return the default endpoints of a server that is its own authorization server and has no metadata."""
     base = base_url(server)
-    # Nobody could say what it supports: the challenge is sent all the same.
+    # Such a server cannot advertise PKCE; the code challenge is sent all the same.
     return AuthorizationServerMetadata(
-        base, f"{base}/token", f"{base}/authorize", f"{base}/register", challenges=("S256",)
+        base, f"{base}/token", f"{base}/authorize", f"{base}/register", code_challenge_methods=("S256",)
     )
 
 
 def read_protected_resource_metadata(document: object, server: str, policy: URLPolicy) -> ProtectedResourceMetadata:
-    """What a protected resource says, if it is this server's. Raises AuthorizationError."""
-    said = _object(document, "of the protected resource")
-    name = _text(said, "resource") or ""
-    if not covers(name, server):
-        raise AuthorizationError(f"the metadata is of another resource than {redact_url(server)}")
-    issuers = _texts(said, "authorization_servers")
+    """Return the metadata in a JSON document. Raises AuthorizationError unless it describes this server
+    (https://www.rfc-editor.org/rfc/rfc9728#section-3.3)."""
+    fields = _object(document, f"the protected resource metadata of {redact_url(server)}")
+    resource = _string(fields, "resource") or ""
+    if not covers(resource, server):
+        raise AuthorizationError(
+            f"the protected resource metadata describes another resource than {redact_url(server)}"
+        )
+    issuers = _strings(fields, "authorization_servers")
     if not issuers:
-        raise AuthorizationError(f"the metadata of {redact_url(server)} names no authorization server")
-    for each in issuers:
-        policy.check(each)
-    return ProtectedResourceMetadata(name, issuers, _texts(said, "scopes_supported"))
+        raise AuthorizationError(f"the protected resource metadata of {redact_url(server)} has no authorization server")
+    for issuer in issuers:
+        policy.check(issuer)
+    return ProtectedResourceMetadata(resource, issuers, _strings(fields, "scopes_supported"))
 
 
 def read_authorization_server_metadata(
-    document: object, expected: str, policy: URLPolicy, aliases: Sequence[str] = ()
+    document: object, issuer: str, policy: URLPolicy, aliases: Sequence[str] = ()
 ) -> AuthorizationServerMetadata:
-    """What an authorization server says, if it is the expected one (RFC 8414 3.3) or one of the aliases that were
-    given for it. Raises AuthorizationError."""
-    said = _object(document, "of the authorization server")
-    name = _text(said, "issuer")
-    if name is None or (name != expected and name not in aliases):
-        raise AuthorizationError(f"the metadata of {redact_url(expected)} is of another issuer")
-    token = _text(said, "token_endpoint")
+    """Return the metadata in a JSON document.
+
+    Raises AuthorizationError unless its `issuer` is the expected one
+    (https://www.rfc-editor.org/rfc/rfc8414#section-3.3) or one of the `aliases`.
+    """
+    fields = _object(document, f"the metadata of {redact_url(issuer)}")
+    name = _string(fields, "issuer")
+    if name is None or (name != issuer and name not in aliases):
+        raise AuthorizationError(f"the metadata of {redact_url(issuer)} names another issuer")
+    token = _string(fields, "token_endpoint")
     if token is None:
-        raise AuthorizationError(f"{redact_url(expected)} has no token endpoint")
-    authorize, register = _text(said, "authorization_endpoint"), _text(said, "registration_endpoint")
+        raise AuthorizationError(f"the metadata of {redact_url(issuer)} has no token_endpoint")
+    authorize, register = _string(fields, "authorization_endpoint"), _string(fields, "registration_endpoint")
     for url in (token, authorize, register):
         if url is not None:
             policy.check(url)
@@ -118,57 +152,46 @@ def read_authorization_server_metadata(
         token,
         authorize,
         register,
-        methods=_texts(said, "token_endpoint_auth_methods_supported"),
-        challenges=_texts(said, "code_challenge_methods_supported"),
-        scopes=_texts(said, "scopes_supported"),
-        proof_algorithms=_texts(said, "dpop_signing_alg_values_supported"),
-        iss_parameter_supported=said.get("authorization_response_iss_parameter_supported") is True,
-        client_id_metadata_documents_supported=said.get("client_id_metadata_document_supported") is True,
-        keys=_text(said, "jwks_uri"),
+        token_endpoint_auth_methods=_strings(fields, "token_endpoint_auth_methods_supported"),
+        code_challenge_methods=_strings(fields, "code_challenge_methods_supported"),
+        scopes_supported=_strings(fields, "scopes_supported"),
+        dpop_algorithms=_strings(fields, "dpop_signing_alg_values_supported"),
+        iss_parameter_supported=fields.get("authorization_response_iss_parameter_supported") is True,
+        client_id_metadata_documents_supported=fields.get("client_id_metadata_document_supported") is True,
+        jwks_uri=_string(fields, "jwks_uri"),
     )
 
 
 def covers(resource: str, server: str) -> bool:
-    """Whether a resource is the server at a URL, or a part of its origin that the server is in."""
+    """Return True if a resource identifier is the URL of the server, or of a parent path at the same origin."""
     try:
-        mine, asked = urlsplit(resource), urlsplit(server)
-        same = (mine.scheme, mine.hostname, _port(resource)) == (asked.scheme, asked.hostname, _port(server))
+        ours, theirs = urlsplit(resource), urlsplit(server)
+        same_origin = origin(resource) == origin(server)
     except ValueError:
         return False
-    if not same or mine.username is not None or "#" in resource or (mine.query and mine.query != asked.query):
+    if not same_origin or ours.username is not None or "#" in resource or (ours.query and ours.query != theirs.query):
         return False
-    segments = mine.path.rstrip("/").split("/")
-    return ".." not in segments and asked.path.rstrip("/").split("/")[: len(segments)] == segments
+    segments = ours.path.rstrip("/").split("/")
+    return ".." not in segments and theirs.path.rstrip("/").split("/")[: len(segments)] == segments
 
 
-def base_url(url: str) -> str:
-    """The origin of a URL, as it is written there."""
-    parts = urlsplit(url)
-    return f"{parts.scheme}://{parts.netloc}"
-
-
-def _port(url: str) -> int | None:
-    parts = urlsplit(url)
-    return parts.port or {"http": 80, "https": 443}.get(parts.scheme)
-
-
-def _object(document: object, what: str) -> Mapping[str, Any]:
+def _object(document: object, name: str) -> Mapping[str, Any]:
     if not is_object(document):
-        raise AuthorizationError(f"the metadata {what} is no JSON object")
+        raise AuthorizationError(f"{name} must be a JSON object")
     return cast(Mapping[str, Any], document)
 
 
-def _text(document: Mapping[str, Any], key: str) -> str | None:
+def _string(document: Mapping[str, Any], key: str) -> str | None:
     value = document.get(key)
     if value is not None and not isinstance(value, str):
-        raise AuthorizationError(f"{key} in the metadata is no string")
+        raise AuthorizationError(f"{key} in the metadata must be a string")
     return value
 
 
-def _texts(document: Mapping[str, Any], key: str) -> tuple[str, ...]:
+def _strings(document: Mapping[str, Any], key: str) -> tuple[str, ...]:
     value = document.get(key)
     if value is None:
         return ()
-    if not isinstance(value, list) or not all(isinstance(each, str) for each in cast(list[object], value)):
-        raise AuthorizationError(f"{key} in the metadata is no list of strings")
+    if not isinstance(value, list) or not all(isinstance(item, str) for item in cast(list[object], value)):
+        raise AuthorizationError(f"{key} in the metadata must be a list of strings")
     return tuple(cast(list[str], value))

@@ -25,6 +25,12 @@ def origin(url: str) -> tuple[str, str, int | None]:
     return parts.scheme, (parts.hostname or "").lower(), parts.port or default_port
 
 
+def base_url(url: str) -> str:
+    """Return `scheme://host:port` of a URL, spelled as in the URL; use `origin` to compare URLs."""
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc}"
+
+
 def may_follow_redirect(status: int, method: str, url: str, target: str) -> bool:
     """Return True if a client may follow a redirect: only to the same origin and with the same method, because the
     request has credentials."""

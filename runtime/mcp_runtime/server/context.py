@@ -87,15 +87,15 @@ class ServerContext(Context):
     @property
     def user(self) -> AuthenticatedUser | None:
         """Whose request this is, where the endpoint is protected; None over stdio, and where nobody has to say."""
-        caller = self._channel.auth
-        return None if caller is None else caller.user
+        auth = self._channel.auth
+        return None if auth is None else auth.user
 
     def require_scopes(self, *scopes: str) -> None:
         """Raises JSONRPCError unless the user's token has all of these scopes. Over HTTP the client is asked to come back
         with them (403), if nothing of the answer was sent yet; over stdio whoever started the server may do all."""
-        caller = self._channel.auth
-        if caller is not None:
-            caller.require_scopes(scopes)
+        auth = self._channel.auth
+        if auth is not None:
+            auth.require_scopes(scopes)
 
     def close_sse_stream(self) -> None:
         """End the connection that the answer was to come over, so that a long request holds none; the client comes

@@ -1,4 +1,4 @@
-"""What a token says goes in; the user that handlers know, and what that user may do, comes out."""
+"""The authenticated user of a request, and what the access token allows."""
 
 from __future__ import annotations
 
@@ -12,65 +12,82 @@ from ..errors import JSONRPCError, LocalError
 from ..protocol.jsonrpc import INVALID_REQUEST
 
 INSUFFICIENT_SCOPE: Final = "insufficient_scope"
-Raw = Sequence[tuple[bytes, bytes]]
-Challenge = Callable[[Iterable[str]], Raw]
+RawHeaders = Sequence[tuple[bytes, bytes]]
+ChallengeBuilder = Callable[[Iterable[str]], RawHeaders]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AuthenticatedUser:
-    """Whose token a request came with: at least one of `subject` and `client` is known. `claims` are all that the
-    token says, without the token itself. `bound`: the thumbprint of the key that its sender has to prove to hold.
-    `expires`: when the token ends, in seconds since the epoch; what it has opened to listen to ends with it."""
+    """The user of an access token. Raises LocalError without both subject and client id.
+
+    Args:
+        subject: Subject of the token (`sub`); None if the token is a client's own.
+        client_id: The OAuth client that got the token. Default None: the token does not name it.
+        scopes: Scopes of the token. Default: none.
+        issuer: Issuer identifier of the authorization server. Default: empty.
+        claims: All claims of the token, without the token itself. Default: none.
+        dpop_thumbprint: Thumbprint of the key that the token is bound to
+            (https://www.rfc-editor.org/rfc/rfc9449#section-6). Default None: it is a bearer token.
+        expires_at: Time at which the token expires, in seconds since the epoch; subscriptions opened with the token
+            end then. Default None: it does not expire.
+    """
 
     subject: str | None
-    client: str | None = None
+    client_id: str | None = None
     scopes: frozenset[str] = frozenset()
     issuer: str = ""
     claims: Mapping[str, Any] = field(default_factory=dict[str, Any], repr=False)
     dpop_thumbprint: str | None = None
-    expires: float | None = None
+    expires_at: float | None = None
 
     def __post_init__(self) -> None:
-        if not self.subject and not self.client:
-            raise LocalError("a user has a subject, or at least a client id")
+        if not self.subject and not self.client_id:
+            raise LocalError("a user needs a subject or a client_id")
 
     @property
     def key(self) -> str:
-        """The same text for the same user of the same client, whatever the token: what is kept for users is kept
-        under it."""
-        return json.dumps([self.issuer, self.subject, self.client])
+        """A text that identifies the user of one client, the same for all of their tokens; use it to store data."""
+        return json.dumps([self.issuer, self.subject, self.client_id])
 
 
 class RequestAuth:
-    """Who sent one request over the network. `owner` is what sessions are bound to. `denied` is the challenge by which
-    the request is to be refused, once something has needed scopes that its token has not."""
+    """The authentication of one HTTP request."""
 
     __slots__ = ("user", "owner", "challenge_headers", "_challenge")
 
     def __init__(
-        self, user: AuthenticatedUser | None, challenge: Challenge | None = None, owner: object = None
+        self, user: AuthenticatedUser | None, challenge: ChallengeBuilder | None = None, owner: object = None
     ) -> None:
+        """Create the authentication of a request.
+
+        Args:
+            user: The authenticated user; None if the endpoint is not protected.
+            challenge: Returns the headers of an `insufficient_scope` challenge for scopes. Default None: there is no
+                challenge.
+            owner: What a session is bound to if there is no user. Default None.
+        """
         self.user = user
         self.owner = owner if user is None else user.key
-        self.challenge_headers: Raw = ()
+        # Headers of the response with status 403, set by a failed `require_scopes`.
+        self.challenge_headers: RawHeaders = ()
         self._challenge = challenge
 
     @property
     def expires_in(self) -> float | None:
-        """Seconds until the token ends; None for ever."""
-        expires = None if self.user is None else self.user.expires
-        return None if expires is None else max(expires - time.time(), 0.0)
+        """Seconds until the token expires; None if it does not."""
+        expires_at = None if self.user is None else self.user.expires_at
+        return None if expires_at is None else max(expires_at - time.time(), 0.0)
 
     def require_scopes(self, scopes: Iterable[str]) -> None:
-        """Raises JSONRPCError unless the token has all of these scopes, and where there was none."""
-        wanted = tuple(dict.fromkeys(scopes))
-        if not wanted or (self.user is not None and self.user.scopes.issuperset(wanted)):
+        """Raise JSONRPCError unless the access token has all of these scopes; without a token it has none."""
+        required = tuple(dict.fromkeys(scopes))
+        if not required or (self.user is not None and self.user.scopes.issuperset(required)):
             return
         if self.user is not None and self._challenge is not None:
-            self.challenge_headers = self._challenge(wanted)
-        said = {"error": INSUFFICIENT_SCOPE, "scope": " ".join(wanted)}
-        raise JSONRPCError(INVALID_REQUEST, f"this needs the scopes: {', '.join(wanted)}", said)
+            self.challenge_headers = self._challenge(required)
+        data = {"error": INSUFFICIENT_SCOPE, "scope": " ".join(required)}
+        raise JSONRPCError(INVALID_REQUEST, f"this request needs the scopes: {', '.join(required)}", data)
 
 
-# Who asks an endpoint without protection: it may do all that needs no scope.
+# The authentication of requests to an endpoint without protection: nothing that needs a scope is allowed.
 UNAUTHENTICATED: Final = RequestAuth(None)

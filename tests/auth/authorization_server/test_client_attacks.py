@@ -256,7 +256,7 @@ def test_a_token_is_good_for_the_resource_it_was_asked_for_alone() -> None:
         got = await tokens(server, program, resource="https://two.example/mcp")
         one, two = server.verifier("https://one.example/mcp"), server.verifier("https://two.example/mcp")
         user = await two.verify(got["access_token"])
-        assert user is not None and (user.subject, user.client) == ("ada", program.id)
+        assert user is not None and (user.subject, user.client_id) == ("ada", program.id)
         assert user.scopes == {"read", "write"} and got["access_token"] not in str(user.claims)
         assert await one.verify(got["access_token"]) is None and await two.verify(got["refresh_token"]) is None
 
@@ -286,7 +286,7 @@ def test_an_issuer_is_https_or_on_this_machine(issuer: str) -> None:
 
 
 def test_a_client_that_is_given_with_an_unsafe_redirect_is_an_error_at_once() -> None:
-    with pytest.raises(LocalError, match="evil: a redirect URI is https"):
+    with pytest.raises(LocalError, match="evil: a redirect URI must use https"):
         house(clients=[OAuthClient.static("evil", ("http://client.example/callback",))])
 
 

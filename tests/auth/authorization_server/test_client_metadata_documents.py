@@ -47,7 +47,11 @@ def found(said: AuthResponse, id: str = ID, times: int = 1, clock: Clock | None 
 
 def test_a_document_that_is_about_itself_is_a_client_and_is_asked_for_once_in_a_while() -> None:
     client, web = found(AuthResponse(200, DOCUMENT), times=3)
-    assert client is not None and (client.id, client.redirect_uris, client.secret) == (ID, (REDIRECT,), None)
+    assert client is not None and (client.client_id, client.redirect_uris, client.secret_digest) == (
+        ID,
+        (REDIRECT,),
+        None,
+    )
     assert web.asked == [ID]
 
 
@@ -140,6 +144,6 @@ def test_a_client_of_a_document_gets_tokens_and_the_person_sees_where_it_is_from
         page = await Person(server).asks(**program.wish())
         assert ID in page.text and "nobody else has checked its name" in page.text
         worth = await server.introspect((await tokens(server, program))["access_token"])
-        assert worth is not None and worth.grant.client == ID
+        assert worth is not None and worth.grant.client_id == ID
 
     asyncio.run(run())

@@ -24,7 +24,7 @@ from mcp_runtime.auth.client.storage import OAuthClientInformation, OAuthToken
 from mcp_runtime.auth.authorization_server.models import OAuthClient
 from mcp_runtime.auth.authorization_server.app import AuthorizationServer
 from mcp_runtime.auth.authorization_server.upstream import UpstreamProvider
-from mcp_runtime.auth.authorization_server.http import Request
+from mcp_runtime.auth.authorization_server.http import HTTPRequest
 
 RESOURCE = "http://127.0.0.1:8000/mcp"
 HOSTILE = "<img src=x onerror=\"document.title='stolen'\">"
@@ -232,14 +232,14 @@ def test_another_site_cannot_press_the_button(browser: Browser, issuer: str, sit
     )
     browser.get(site.origin.replace("127.0.0.1", "localhost"))
     press(browser, "#go")
-    assert "did not come from the page of this server" in text(browser)
+    assert "was not sent from a page of this server" in text(browser)
     assert site.came == []
 
 
 class Somebody:
     """A sign-in of one person, who is always there."""
 
-    async def current_user(self, request: Request) -> str | None:
+    async def current_user(self, request: HTTPRequest) -> str | None:
         return "ada"
 
     def login_url(self, return_to: str) -> str:
@@ -252,7 +252,7 @@ async def proxied() -> AsyncIterator[str]:
     made: list[AuthorizationServer] = []
 
     async def who(token: OAuthToken) -> str:
-        worth = await made[0].introspect(token.access)
+        worth = await made[0].introspect(token.access_token)
         assert worth is not None
         return worth.grant.user
 

@@ -68,7 +68,7 @@ def test_a_client_that_registered_gets_tokens_once_a_person_agreed(method: str) 
         assert (got["token_type"], got["scope"], got["expires_in"]) == ("Bearer", "read", 900)
         worth = await server.introspect(got["access_token"])
         assert worth is not None and worth.grant.user == "ada" and worth.grant.resource == RESOURCE
-        assert worth.grant.client == program.id and worth.scopes == ("read",)
+        assert worth.grant.client_id == program.id and worth.scopes == ("read",)
 
     asyncio.run(run())
 
@@ -135,7 +135,7 @@ def test_nothing_lasts_longer_than_what_the_person_agreed_to() -> None:
 
 def test_a_program_without_a_person_gets_tokens_for_itself() -> None:
     async def run() -> None:
-        known = OAuthClient.static("worker", secret="s" * 40, grants=("client_credentials",), scopes=("read",))
+        known = OAuthClient.static("worker", secret="s" * 40, grant_types=("client_credentials",), scopes=("read",))
         server = house(clients=[known])
         worker = Program(server, "worker", "s" * 40)
         got = (await worker.posts("/token", grant_type="client_credentials")).json()

@@ -71,7 +71,7 @@ class World:
 
     async def who(self, token: OAuthToken) -> str:
         self.asked += 1
-        worth = await self.third.introspect(token.access)
+        worth = await self.third.introspect(token.access_token)
         if worth is None:
             raise AuthorizationError("the third party does not know the token any more")
         return self.users.get(worth.grant.user, f"third:{worth.grant.user}")
@@ -128,12 +128,12 @@ def test_a_token_of_ours_stands_for_one_of_the_third_partys_which_nobody_sees() 
         worth = await world.server.introspect(got["access_token"])
         assert worth is not None and worth.grant.user == "third:ada" and worth.grant.resource == RESOURCE
         theirs = await world.server.upstream_token(worth.grant.id)
-        assert theirs is not None and theirs.access not in str(got)
-        assert await world.third.introspect(theirs.access) is not None
+        assert theirs is not None and theirs.access_token not in str(got)
+        assert await world.third.introspect(theirs.access_token) is not None
         # Neither is good where the other is.
         assert await world.third.introspect(got["access_token"]) is None
-        assert await world.server.introspect(theirs.access) is None
-        assert worth.grant.upstream is not None and theirs.access not in worth.grant.upstream
+        assert await world.server.introspect(theirs.access_token) is None
+        assert worth.grant.upstream is not None and theirs.access_token not in worth.grant.upstream
 
     told(story)
 
@@ -148,7 +148,7 @@ def test_a_token_of_ours_ends_when_the_third_party_takes_its_own_back() -> None:
         assert world.asked == 2  # Not for every request, but every minute.
         theirs = await world.server.upstream_token(worth.grant.id)
         assert theirs is not None
-        form = {"client_id": "proxy", "client_secret": SECRET, "token": theirs.access}
+        form = {"client_id": "proxy", "client_secret": SECRET, "token": theirs.access_token}
         await world.browser.post(f"{world.third.issuer}/revoke", data=form)
         world.clock.now += 60
         assert await world.server.introspect(got["access_token"]) is None
@@ -167,7 +167,7 @@ def test_what_the_third_party_gave_is_renewed_before_it_expires_once_for_all_who
         world.clock.now += 80
         many = await asyncio.gather(*(world.server.introspect(got["access_token"]) for _ in range(5)))
         after = await world.server.upstream_token(worth.grant.id)
-        assert all(many) and before is not None and after is not None and before.access != after.access
+        assert all(many) and before is not None and after is not None and before.access_token != after.access_token
         # Had two renewed it with the same, the third party would have ended the family.
         assert world.storage.renewals == 1
 
@@ -181,7 +181,7 @@ def test_a_third_party_that_renews_nothing_ends_the_grant() -> None:
         assert await world.server.introspect(got["access_token"]) is None
         assert error_of(await program.refreshes(got["refresh_token"])) == (400, "invalid_grant")
 
-    proxy = OAuthClient.static("proxy", (f"{ISSUER}/callback",), secret=SECRET, grants=("authorization_code",))
+    proxy = OAuthClient.static("proxy", (f"{ISSUER}/callback",), secret=SECRET, grant_types=("authorization_code",))
     told(story, lifetimes=TokenLifetimes(access_token=100.0), clients=[proxy])
 
 
@@ -203,7 +203,7 @@ def test_a_deputy_is_not_confused_each_client_is_agreed_to_here_although_the_thi
         thief = await Program.registered(world.server, "https://evil.example/callback", client_name="Not what it seems")
         page = await Person(world.server).asks(**thief.wish("https://evil.example/callback"))
         # Nothing goes to the third party, where the person would not be asked again, before they have seen the client.
-        assert page.status_code == 200 and "location" not in page.headers and "onward" not in page.text
+        assert page.status_code == 200 and "location" not in page.headers and 'id="continue"' not in page.text
         assert "evil.example" in page.text and "Not what it seems" in page.text
         assert world.third.issuer not in page.headers["content-security-policy"]
 

@@ -93,7 +93,7 @@ async def test_a_later_client_guesses_no_endpoints(later: str) -> None:
             async with CLIENTS[later].http(world.url, http=reach(world)):
                 pass
         world.protects = False
-        with pytest.raises(AuthorizationError, match="does not say which authorization server"):
+        with pytest.raises(AuthorizationError, match="has no protected resource metadata"):
             async with CLIENTS[later].http(world.url, http=reach(world)):
                 pass
         assert not asked_of(world, "/register", "/authorize", "/token")
@@ -106,7 +106,7 @@ async def test_a_client_of_all_revisions_asks_an_older_server_itself_and_no_othe
         assert asked_of(world, RESOURCE)[:1] == [RESOURCE] and asked_of(world, "/authorize") == ["/authorize"]
     async with town(protects=False) as world:
         world.refusal = (401, {"www-authenticate": f'Bearer resource_metadata="{world.origin}/gone"'}, "")
-        with pytest.raises(AuthorizationError, match="does not say"):
+        with pytest.raises(AuthorizationError, match="has no protected resource metadata"):
             async with connect(world.url, http=reach(world)):
                 pass
         assert not asked_of(world, METADATA, "/authorize")
@@ -117,17 +117,17 @@ async def test_once_a_later_revision_is_agreed_a_server_cannot_turn_to_older_way
         async with connect(world.url, http=reach(world)) as client:
             assert await looks(client) == ["look"]
             world.valid, world.replies["/token"] = "another", (400, {}, {"error": "invalid_grant"})
-            with pytest.raises(AuthorizationError, match="does not say which authorization server"):
+            with pytest.raises(AuthorizationError, match="has no protected resource metadata"):
                 await looks(client)
 
 
 async def test_a_way_that_was_chosen_by_hand_is_the_only_one() -> None:
     async with town(FIRST, protects=False) as world:
-        with pytest.raises(AuthorizationError, match="does not say which authorization server"):
-            async with connect(world.url, http=reach(world, discovery=DiscoveryMethod.BY_RESOURCE)):
+        with pytest.raises(AuthorizationError, match="has no protected resource metadata"):
+            async with connect(world.url, http=reach(world, discovery=DiscoveryMethod.PROTECTED_RESOURCE_METADATA)):
                 pass
     async with town() as world:
-        async with connect(world.url, http=reach(world, discovery=DiscoveryMethod.AT_SERVER)) as client:
+        async with connect(world.url, http=reach(world, discovery=DiscoveryMethod.SERVER_ORIGIN)) as client:
             assert await looks(client) == ["look"]
         assert not asked_of(world, RESOURCE)
 

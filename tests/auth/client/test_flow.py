@@ -68,7 +68,7 @@ def test_a_token_is_kept_for_a_later_process_and_only_its_owner_reads_it(world: 
 def test_a_browser_comes_back_to_this_machine(world: World) -> None:
     browser = LoopbackBrowser(open_url=lambda url: urlopen(url, timeout=30).read())
     try:
-        assert get(world, OAuthClientProvider(world.url, AuthorizationCode(browser, browser.redirect))) == [200]
+        assert get(world, OAuthClientProvider(world.url, AuthorizationCode(browser, browser.redirect_uri))) == [200]
     finally:
         browser.close()
 
@@ -173,8 +173,8 @@ def test_an_endpoint_does_not_say_what_is_the_client_s_to_say() -> None:
 def test_a_repr_has_no_secret() -> None:
     kept = StoredCredentials(
         "https://as.example",
-        OAuthClientInformation("id", "secret", key="secret"),
-        OAuthToken("secret", refresh="secret"),
+        OAuthClientInformation("id", "secret", private_key="secret"),
+        OAuthToken("secret", refresh_token="secret"),
     )
     assert "'secret'" not in repr(kept)
     with pytest.raises(AuthorizationError):

@@ -104,7 +104,7 @@ def test_no_secret_of_a_login_is_in_a_log_a_repr_or_an_error(world: World, caplo
         AuthorizationCode(agree, REDIRECT),
         AuthorizationCode(agree, REDIRECT, client_information=OAuthClientInformation("id", "known-s3cret")),
         ClientCredentials(OAuthClientInformation("id", "known-s3cret")),
-        ClientCredentials(OAuthClientInformation("id", key=key)),
+        ClientCredentials(OAuthClientInformation("id", private_key=key)),
     ]
     answers: list[Reply | None] = [
         None,

@@ -141,8 +141,8 @@ def test_a_browser_answers_strangers_without_ending_the_login() -> None:
             idle.close()
 
     with closing(LoopbackBrowser(open_url=person)) as browser:
-        url = f"https://as.example/authorize?state=right&redirect_uri={browser.redirect}"
-        assert asyncio.run(browser(url)) == f"{browser.redirect}?code=first&state=right"
+        url = f"https://as.example/authorize?state=right&redirect_uri={browser.redirect_uri}"
+        assert asyncio.run(browser(url)) == f"{browser.redirect_uri}?code=first&state=right"
     assert [status for status, _ in said[:8]] == [404, 404, 400, 400, 400, 400, 404, 200]
     assert not any("script" in text or "stolen" in text for _, text in said)
 
@@ -150,7 +150,7 @@ def test_a_browser_answers_strangers_without_ending_the_login() -> None:
 def test_the_way_back_is_on_this_machine_and_closed_when_nobody_is_awaited() -> None:
     def reachable() -> bool:
         try:
-            socket.create_connection(("127.0.0.1", urlsplit(browser.redirect).port or 0), timeout=5).close()
+            socket.create_connection(("127.0.0.1", urlsplit(browser.redirect_uri).port or 0), timeout=5).close()
         except OSError:
             return False
         return True
@@ -164,7 +164,7 @@ def test_the_way_back_is_on_this_machine_and_closed_when_nobody_is_awaited() -> 
     seen: list[bool] = []
     opened = threading.Event()
     with closing(LoopbackBrowser(open_url=lambda url: (seen.append(reachable()), opened.set()))) as browser:
-        assert browser.redirect.startswith("http://127.0.0.1:") and not reachable()
+        assert browser.redirect_uri.startswith("http://127.0.0.1:") and not reachable()
         for times in (1, 2):  # The same port, a second time.
             asyncio.run(wait())
             assert seen == [True] * times and not reachable()
@@ -178,7 +178,7 @@ async def test_a_person_who_does_not_come_back_is_waited_for_as_long_as_was_said
 
     async with town() as world:
         auth = OAuthClientProvider(world.url, AuthorizationCode(nobody, REDIRECT, timeout=0.05))
-        with pytest.raises(AuthorizationError, match="nobody agreed within 0.05 seconds"):
+        with pytest.raises(AuthorizationError, match="did not log in within 0.05 seconds"):
             async with connect(world.url, http=HTTPOptions(auth=auth)):
                 pass
         auth = OAuthClientProvider(world.url, AuthorizationCode(visit, REDIRECT, timeout=1000))
@@ -191,8 +191,8 @@ def test_an_open_connection_does_not_hold_up_the_end_of_a_login() -> None:
     idle: list[socket.socket] = []
 
     def person(url: str) -> None:
-        idle.append(socket.create_connection(("127.0.0.1", urlsplit(browser.redirect).port or 0)))
-        urlopen(f"{browser.redirect}?code=c&state=s", timeout=30).read()
+        idle.append(socket.create_connection(("127.0.0.1", urlsplit(browser.redirect_uri).port or 0)))
+        urlopen(f"{browser.redirect_uri}?code=c&state=s", timeout=30).read()
 
     with closing(LoopbackBrowser(open_url=person)) as browser:
         assert asyncio.run(browser("https://as.example/authorize?state=s")).endswith("code=c&state=s")

@@ -127,7 +127,8 @@ def test_metadata_of_an_authorization_server_that_is_not_right_is_not_used(chang
 def test_an_issuer_goes_by_another_name_only_where_that_was_said() -> None:
     said = {**METADATA, "issuer": "https://other.example"}
     assert (
-        read_authorization_server_metadata(said, AS, POLICY, ["https://other.example"]).name == "https://other.example"
+        read_authorization_server_metadata(said, AS, POLICY, ["https://other.example"]).issuer
+        == "https://other.example"
     )
 
 
@@ -165,7 +166,7 @@ def test_metadata_of_another_resource_is_not_used(resource: str) -> None:
 def test_the_name_of_a_resource_is_kept_byte_for_byte() -> None:
     for name in ("https://mcp.example", "https://mcp.example/", "https://MCP.example/mcp"):
         said = {"resource": name, "authorization_servers": [AS]}
-        assert read_protected_resource_metadata(said, "https://mcp.example/mcp", POLICY).name == name
+        assert read_protected_resource_metadata(said, "https://mcp.example/mcp", POLICY).resource == name
 
 
 @pytest.mark.parametrize("issuers", [None, [], "https://as.example", [7], ["http://as.example"], ["https://10.0.0.1"]])
@@ -237,16 +238,16 @@ def test_metadata_is_looked_for_in_the_order_of_the_specification() -> None:
     resource = f"{known}/oauth-protected-resource"
     assert protected_resource_metadata_urls("https://m.example/a/mcp", None) == [f"{resource}/a/mcp", resource]
     assert protected_resource_metadata_urls("https://m.example/mcp", "https://m.example/x") == ["https://m.example/x"]
-    assert authorization_server_metadata_urls("https://m.example/t", DiscoveryMethod.BY_RESOURCE) == [
+    assert authorization_server_metadata_urls("https://m.example/t", DiscoveryMethod.PROTECTED_RESOURCE_METADATA) == [
         f"{known}/oauth-authorization-server/t",
         f"{known}/openid-configuration/t",
         "https://m.example/t/.well-known/openid-configuration",
     ]
-    assert authorization_server_metadata_urls("https://m.example", DiscoveryMethod.BY_RESOURCE) == [
+    assert authorization_server_metadata_urls("https://m.example", DiscoveryMethod.PROTECTED_RESOURCE_METADATA) == [
         f"{known}/oauth-authorization-server",
         f"{known}/openid-configuration",
     ]
-    assert authorization_server_metadata_urls("https://m.example/mcp", DiscoveryMethod.AT_SERVER) == [
+    assert authorization_server_metadata_urls("https://m.example/mcp", DiscoveryMethod.SERVER_ORIGIN) == [
         f"{known}/oauth-authorization-server"
     ]
 

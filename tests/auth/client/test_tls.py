@@ -62,7 +62,7 @@ async def test_a_server_is_asked_by_its_name_over_tls(tmp_path: Path) -> None:
         policy = URLPolicy(private=frozenset({origin}))
         assert (await AuthHTTPClient(policy, trust).get(f"{origin}/metadata")).body == {}
         assert hosts == [f"localhost:{port}"]
-        with pytest.raises(AuthorizationError, match="may not name this machine"):
+        with pytest.raises(AuthorizationError, match="URLs on this machine are not allowed"):
             await AuthHTTPClient(URLPolicy(), trust).get(f"{origin}/metadata")
 
 

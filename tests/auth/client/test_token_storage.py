@@ -139,7 +139,7 @@ async def test_a_damaged_file_is_told_and_left_as_it_is(text: str, tmp_path: Pat
     path = tmp_path / "tokens.json"
     path.write_text(text.replace("SERVER", SERVER))
     path.chmod(0o600)
-    with pytest.raises(LocalError, match="remove it to log in anew") as caught:
+    with pytest.raises(LocalError, match="remove it to log in again") as caught:
         await FileTokenStorage(path).load(SERVER)
     assert "s3cret" not in str(caught.value) and path.read_text() == text.replace("SERVER", SERVER)
 

@@ -47,7 +47,7 @@ async def test_a_client_finds_the_issuer_and_steps_up_to_what_a_tool_needs(rev: 
             for name in ("read", "write", "read", "write"):
                 assert not (await client.call_tool(name=name, arguments={})).is_error
     assert [sorted(each.split()) for each in issuer.wanted] == [["read"], ["read", "write"]]
-    assert [ctx.user.client for ctx in at.ran] == ["app"] * 4
+    assert [ctx.user.client_id for ctx in at.ran] == ["app"] * 4
 
 
 @among(KNOWN)
@@ -56,7 +56,7 @@ async def test_a_client_proves_to_hold_its_key_with_the_nonces_it_is_told(
     rev: Rev, chosen: bool, issuer: Authority
 ) -> None:
     def made(url: str) -> ResourceServer:
-        return ResourceServer(url, [issuer.name], dpop=DPoPVerifier(required=not chosen, nonces=True))
+        return ResourceServer(url, [issuer.name], dpop=DPoPVerifier(required=not chosen, require_nonce=True))
 
     async with endpoint(rev, made) as at:
         async with connected(at, dpop=chosen) as client:

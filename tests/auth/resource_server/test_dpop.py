@@ -168,7 +168,7 @@ async def test_where_proofs_are_not_checked_a_bound_token_is_refused(issuer: Aut
 
 async def test_a_nonce_of_the_server_has_to_be_in_the_proof(issuer: Authority) -> None:
     now = [time.time()]
-    async with endpoint(NEWEST, protected(issuer, nonces=True, nonce_life=20, clock=lambda: now[0])) as at:
+    async with endpoint(NEWEST, protected(issuer, require_nonce=True, nonce_lifetime=20, clock=lambda: now[0])) as at:
         token = bound(issuer, at.url)
         answer = await show(at, token, proof(KEY, "POST", at.url, token))
         assert answer.status_code == 401 and challenge(answer, "dpop")["error"] == "use_dpop_nonce"
@@ -185,7 +185,7 @@ async def test_a_nonce_of_the_server_has_to_be_in_the_proof(issuer: Authority) -
 async def test_the_clients_own_proofs_are_taken_with_the_nonce_it_was_told(issuer: Authority) -> None:
     proofs = DPoPProver()
     key = ECKey.import_key(_head(proofs.header("POST", "https://a.example"))["jwk"])
-    async with endpoint(NEWEST, protected(issuer, nonces=True)) as at:
+    async with endpoint(NEWEST, protected(issuer, require_nonce=True)) as at:
         token = bound(issuer, at.url, key)
         for status in (401, 200):
             answer = await show(at, token, proofs.header("POST", at.url, token))
@@ -220,7 +220,7 @@ def test_another_clients_proof_with_the_same_id_is_no_replay() -> None:
 
 def test_a_proof_is_remembered_for_as_long_as_it_could_be_shown_again() -> None:
     now = [time.time()]
-    possession = DPoPVerifier(clock=lambda: now[0], window=60)
+    possession = DPoPVerifier(clock=lambda: now[0], max_clock_skew=60)
     for made in (-59, 0, 59):
         shown = proof(KEY, "POST", "https://a.example/mcp", "t", iat=int(now[0]) + made)
         start = now[0]
@@ -235,15 +235,17 @@ def test_a_proof_is_remembered_for_as_long_as_it_could_be_shown_again() -> None:
 def test_what_is_remembered_has_a_limit_beyond_which_proofs_are_refused() -> None:
     now = [0.0]
     seen = InMemoryReplayCache(max_entries=3, clock=lambda: now[0])
-    assert [seen.add(str(each), expires=10) for each in range(5)] == [True, True, True, False, False]
+    assert [seen.add(str(each), expires_at=10) for each in range(5)] == [True, True, True, False, False]
     now[0] = 11
-    assert seen.add("5", expires=20) and not seen.add("5", expires=20)
+    assert seen.add("5", expires_at=20) and not seen.add("5", expires_at=20)
 
 
 def test_no_proof_is_forgotten_while_it_could_be_shown_again_however_many_there_are() -> None:
     now = [time.time()]
     clock = lambda: now[0]  # noqa: E731
-    possession = DPoPVerifier(clock=clock, window=60, replay_cache=InMemoryReplayCache(max_entries=1, clock=clock))
+    possession = DPoPVerifier(
+        clock=clock, max_clock_skew=60, replay_cache=InMemoryReplayCache(max_entries=1, clock=clock)
+    )
     start, url = int(now[0]), "https://a.example/mcp"
 
     def shown(later: float) -> None:

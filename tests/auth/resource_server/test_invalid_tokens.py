@@ -44,7 +44,7 @@ async def test_a_good_token_is_taken_and_the_handler_knows_whose_it_is(rev: Rev,
         assert answer.status_code == 200 and "alice" in answer.text
         [ctx] = at.ran
         user = ctx.user
-        assert (user.subject, user.client, user.scopes) == ("alice", "app", {"read", "more"})
+        assert (user.subject, user.client_id, user.scopes) == ("alice", "app", {"read", "more"})
         assert user.issuer == issuer.name and user.claims["aud"] == at.url
 
 
@@ -146,7 +146,7 @@ async def test_a_bad_token_is_refused_before_anything_runs(what: str, issuer: Au
         assert not at.ran
         # Why, and anything of the token, is told to nobody.
         assert token not in answer.text and token not in str(answer.headers)
-        assert json.loads(answer.content)["error"]["message"] == "the credentials are not good"
+        assert json.loads(answer.content)["error"]["message"] == "the access token or its proof is not valid"
 
 
 @among(PROTECTED)

@@ -44,7 +44,11 @@ async def test_the_metadata_is_where_the_challenge_and_the_path_say_and_is_what_
             assert answer.status_code == 200 and answer.headers["content-type"] == "application/json"
             assert answer.headers["access-control-allow-origin"] == "*"
             found = read_protected_resource_metadata(json.loads(answer.content), at.url, URLPolicy(local=True))
-            assert (found.name, found.issuers, found.scopes) == (at.url, (issuer.name,), ("read",))
+            assert (found.resource, found.authorization_servers, found.scopes_supported) == (
+                at.url,
+                (issuer.name,),
+                ("read",),
+            )
             assert json.loads(answer.content)["bearer_methods_supported"] == ["header"]
         assert (await at.http.post(url, json={})).status_code == 405
         for path in ("/other", "/mcp/more", "x"):

@@ -267,9 +267,9 @@ async def test_over_http_without_protection_nobody_has_a_scope(rev: Rev) -> None
 
 @pytest.mark.parametrize("scope", ["", "two words", 'quo"ted', "back\\slash", "ümlaut", "new\nline"])
 def test_what_is_no_name_of_a_scope_is_refused_where_it_is_declared(scope: str) -> None:
-    with pytest.raises(LocalError, match="no name of a scope"):
+    with pytest.raises(LocalError, match="not a valid scope"):
         App("x").tool("x", scopes=[scope])(lambda: None)
-    with pytest.raises(LocalError, match="no name of a scope"):
+    with pytest.raises(LocalError, match="not a valid scope"):
         ResourceServer("https://a.example/mcp", ["https://b.example"], scopes=[scope])
 
 

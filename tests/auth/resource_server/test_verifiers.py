@@ -67,7 +67,7 @@ async def test_keys_are_asked_for_once_and_again_when_one_is_new(issuer: Authori
 
 async def test_tokens_with_made_up_keys_cause_no_flood_of_requests(issuer: Authority) -> None:
     clock = Clock()
-    verifier = jwt(issuer, clock=clock, keys=f"{issuer.name}/keys")
+    verifier = jwt(issuer, clock=clock, jwks_uri=f"{issuer.name}/keys")
     assert await verifier.verify(issuer.token(HERE))
     clock.now += 60
     stranger = issuer.new_key("x")
@@ -88,7 +88,7 @@ async def test_a_token_of_somebody_else_causes_no_request(issuer: Authority) -> 
 
 
 async def test_many_first_tokens_at_once_cause_one_request(issuer: Authority) -> None:
-    verifier = jwt(issuer, keys=f"{issuer.name}/keys")
+    verifier = jwt(issuer, jwks_uri=f"{issuer.name}/keys")
     assert all(await asyncio.gather(*(verifier.verify(issuer.token(HERE)) for _ in range(20))))
     assert issuer.asked == ["/keys"]
 
@@ -131,7 +131,7 @@ async def test_metadata_of_another_issuer_gives_no_keys(issuer: Authority) -> No
 
 
 async def test_keys_are_not_fetched_from_where_the_policy_does_not_reach(issuer: Authority) -> None:
-    verifier = JWTVerifier("https://issuer.example", audience=HERE, keys=f"{issuer.name}/keys", policy=URLPolicy())
+    verifier = JWTVerifier("https://issuer.example", audience=HERE, jwks_uri=f"{issuer.name}/keys", policy=URLPolicy())
     with pytest.raises(AuthorizationError, match="this machine"):
         await verifier.verify(issuer.token(HERE, iss="https://issuer.example"))
     assert not issuer.asked
@@ -225,7 +225,7 @@ def test_whatever_a_token_says_it_is_taken_only_by_the_rules(said: dict[str, Any
     assert claims["iss"] == "https://a.example" or (claims["iss"] is None and not complete)
     assert claims["exp"] is None and not complete or claims["exp"] > 990
     assert all(claims.get(name) is None or claims[name] <= 1010 for name in ("nbf", "iat"))
-    assert user.subject or user.client
+    assert user.subject or user.client_id
     assert user.dpop_thumbprint is None if claims.get("cnf") is None else user.dpop_thumbprint == claims["cnf"]["jkt"]
 
 
@@ -233,17 +233,17 @@ def test_whatever_a_token_says_it_is_taken_only_by_the_rules(said: dict[str, Any
 
 
 def asking(authority: Authority, **more: Any) -> IntrospectionVerifier:
-    said = {"client_id": "resource", "secret": "s&cret", "audience": HERE, **more}
+    said = {"client_id": "resource", "client_secret": "s&cret", "audience": HERE, **more}
     return IntrospectionVerifier(f"{authority.name}/introspect", **said)
 
 
 async def test_an_issuer_is_asked_about_a_token_and_the_answer_is_kept_shortly(issuer: Authority) -> None:
     clock = Clock()
-    verifier = asking(issuer, clock=clock, cache_seconds=30)
+    verifier = asking(issuer, clock=clock, cache_ttl=30)
     issuer.active["t"] = {"active": True, "sub": "alice", "client_id": "app", "scope": "a b", "aud": [HERE, "x"]}
     for _ in range(3):
         user = await verifier.verify("t")
-        assert user is not None and (user.subject, user.client, user.scopes) == ("alice", "app", {"a", "b"})
+        assert user is not None and (user.subject, user.client_id, user.scopes) == ("alice", "app", {"a", "b"})
     assert len(issuer.asked) == 1
     issuer.active["t"] = {"active": False}
     clock.now += 31
@@ -253,7 +253,7 @@ async def test_an_issuer_is_asked_about_a_token_and_the_answer_is_kept_shortly(i
 
 async def test_an_answer_is_not_kept_for_longer_than_the_token_lasts(issuer: Authority) -> None:
     clock = Clock()
-    verifier = asking(issuer, clock=clock, cache_seconds=3600, leeway=0)
+    verifier = asking(issuer, clock=clock, cache_ttl=3600, leeway=0)
     issuer.active["t"] = {"active": True, "sub": "alice", "aud": HERE, "exp": clock.now + 10}
     assert await verifier.verify("t")
     clock.now += 11

@@ -170,7 +170,7 @@ async def test_a_state_that_was_changed_is_refused() -> None:
     assert "was changed" in await refusal(server, {**params, "request_state": changed})
     for more in (f"{state}-more", f"{state}=", f"{state}\n", f"{state[:middle]}*{state[middle:]}"):
         assert "requestState is refused" in await refusal(server, {**params, "request_state": more})
-    assert "not of this server" in await refusal(server, {**params, "request_state": "made up"})
+    assert "not from this server" in await refusal(server, {**params, "request_state": "made up"})
     assert server.paid == 1
 
 

@@ -66,5 +66,5 @@ async def test_a_request_begun_at_one_process_is_ended_by_another_that_has_the_k
         result: Any = await client.call_tool(name="ask", input_responses=said, request_state=state)
         assert result.content[0].text == "accept Ada"
     async with by_stdio(v2026_07_28.Client, other_key, capabilities=CAPABILITIES) as client:
-        with pytest.raises(RemoteJSONRPCError, match="no key of this server opens it"):
+        with pytest.raises(RemoteJSONRPCError, match="no key of this server decrypts the token"):
             await client.call_tool(name="ask", input_responses=said, request_state=state)

@@ -18,7 +18,7 @@ import httpx2
 import uvicorn
 
 from mcp_runtime.auth.authorization_server.app import AuthorizationServer
-from mcp_runtime.auth.authorization_server.http import Request
+from mcp_runtime.auth.authorization_server.http import HTTPRequest
 from mcp_runtime.transports.http_server.run import listen
 
 ISSUER = "https://auth.example"
@@ -34,7 +34,7 @@ def challenge_of(verifier: str) -> str:
 class Header:
     """A sign-in by which a browser is whoever its header says."""
 
-    async def current_user(self, request: Request) -> str | None:
+    async def current_user(self, request: HTTPRequest) -> str | None:
         return request.headers.get("x-user")
 
     def login_url(self, return_to: str) -> str:

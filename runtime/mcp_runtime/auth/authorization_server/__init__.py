@@ -1,1 +1,1 @@
-"""Clients, people and their consent go in; tokens that only this authorization server gives come out."""
+"""The OAuth 2.1 authorization server: register clients, ask users for consent, and issue tokens for MCP servers."""

@@ -1,7 +1,8 @@
-"""Clients, people and a resource go in; an ASGI application comes out that is the authorization server between them."""
+"""The authorization server as an ASGI application."""
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,7 +14,6 @@ from ...errors import LocalError
 from ...http.asgi import ClientDisconnectError, Receive, Scope, Send
 from ...http.body import BodyReader
 from ...session.identity import AuthenticatedUser
-from ...session.pending import log
 from ..client.storage import OAuthToken
 from ..http import AuthHTTPClient
 from ..resource_server.verifiers import TokenVerifier
@@ -22,19 +22,21 @@ from . import pages
 from .authorize import AuthorizeEndpoints
 from .clients import ClientRegistry, RegistrationQuota
 from .endpoints import TokenEndpoints, claims
-from .http import Request, Response, read_request
+from .http import HTTPRequest, HTTPResponse, read_request
 from .login import Login
 from .models import OAuthClient, OAuthError, OAuthErrorCode
 from .storage import AuthorizationStorage, SQLiteStorage
 from .tokens import TokenInfo, TokenLifetimes, TokenService
-from .upstream import Upstream, UpstreamProvider
+from .upstream import UpstreamClient, UpstreamProvider
+
+_log: Final = logging.getLogger(__name__)
 
 _METADATA: Final = "/.well-known/oauth-authorization-server"
-_BODY_SECONDS: Final = 15.0  # Seconds a request may take to arrive.
-_CLEANUP_SECONDS: Final = 60.0  # Seconds between looks for what has expired.
-_CONSENT_SECONDS: Final = 600.0  # Seconds a person has to decide, and to sign in with a third party.
-_YEAR: Final = 366 * 86400.0
-# Programs that run in browsers ask these from pages of other sites; no cookie has a say there.
+_BODY_SECONDS: Final = 15.0  # Seconds in which the body of a request must arrive.
+_CLEANUP_SECONDS: Final = 60.0  # Seconds between two deletions of expired data.
+_CONSENT_SECONDS: Final = 600.0  # Seconds a user has to decide, and to sign in with the upstream provider.
+_UPSTREAM_SECONDS: Final = 366 * 86400.0  # Seconds for which an encrypted upstream token can be decrypted.
+# Clients in browsers call these endpoints from other origins. They use no cookies, so any origin is allowed.
 _CORS_HEADERS: Final = (
     ("access-control-allow-origin", "*"),
     ("access-control-allow-methods", "GET, POST"),
@@ -42,19 +44,25 @@ _CORS_HEADERS: Final = (
     ("access-control-max-age", "3600"),
 )
 
-App = Callable[[Scope, Receive, Send], Awaitable[None]]
+ASGIApp = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True)
 class _Route:
     method: str
-    handler: Callable[[Request], Awaitable[Response]]
+    handler: Callable[[HTTPRequest], Awaitable[HTTPResponse]]
     allows_cors: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuthorizationServerLimits:
-    """What strangers may take: bytes of a body, registrations an hour from one address, and clients altogether."""
+    """Limits on requests of unknown clients.
+
+    Args:
+        max_body: Bytes of a request body. Default 32 KiB.
+        max_registrations: Client registrations an hour from one address. Default 30.
+        max_clients: Registered clients that are stored. Default 20,000.
+    """
 
     max_body: int = 32 * 1024
     max_registrations: int = 30
@@ -62,13 +70,29 @@ class AuthorizationServerLimits:
 
 
 class AuthorizationServer:
-    """An authorization server (OAuth 2.1), as an ASGI application; `beside` serves another one at the same origin.
+    """An OAuth 2.1 authorization server for MCP servers, as an ASGI 3 application.
 
-    `issuer`: its URL, https or http on this machine. `resources`: the URLs of the MCP servers that tokens are for; the
-    first is that of clients that name none. `login`: who a browser belongs to; or `third_party`: people sign in there.
-    `clients`: those that are known beforehand. `register` and `documents`: whether others may register themselves, and
-    may have their metadata at their id. `keys`: of 32 bytes, shared by all processes; what a third party gives is sealed
-    with them, and is lost with them. `policy`: which documents of clients are asked for."""
+    Use `wrap` to serve it at the same origin as another application. The constructor raises LocalError for a wrong
+    configuration.
+
+    Args:
+        issuer: Issuer identifier: the URL of this server, with https, or http on this machine.
+        resources: URLs of the MCP servers that tokens are for; the first one if a client names none.
+        login: The sign-in of the site. Exactly one of `login` and `upstream` is needed.
+        upstream: The third party where users sign in.
+        storage: Storage of clients, grants and secrets. Default: in memory.
+        scopes: Scopes that clients may request. Default: none.
+        clients: Configured clients. Default: none.
+        dynamic_registration: True to let clients register themselves (https://www.rfc-editor.org/rfc/rfc7591).
+            Default True.
+        client_id_metadata_documents: True to let a client id be the URL of the client's metadata. Default True.
+        keys: Keys of 32 bytes for encryption, the newest first, shared by all processes. Without them a restart
+            ends logins in progress and makes stored upstream tokens useless. Default: a random key.
+        policy: URLs from which client id metadata documents may be fetched. Default: public ones.
+        limits: Limits on requests of unknown clients.
+        lifetimes: Lifetimes of codes, tokens and grants.
+        clock: Returns the current time in seconds since the epoch. Default `time.time`.
+    """
 
     def __init__(
         self,
@@ -84,97 +108,99 @@ class AuthorizationServer:
         client_id_metadata_documents: bool = True,
         keys: Sequence[bytes] = (),
         policy: URLPolicy = URLPolicy(),  # noqa: B008
-        limits: AuthorizationServerLimits = AuthorizationServerLimits(),  # noqa: B008
+        limits: AuthorizationServerLimits = AuthorizationServerLimits(),
         lifetimes: TokenLifetimes = TokenLifetimes(),  # noqa: B008
         clock: Callable[[], float] = time.time,
     ) -> None:
-        URLPolicy(local=True, private=frozenset({issuer})).check(issuer)
-        if issuer.endswith("/") or "?" in issuer:
-            raise LocalError(f"{issuer}: an issuer has no slash at its end, and no query")
-        base = urlsplit(issuer)
-        if issuer != f"{base.scheme}://{base.netloc.lower()}{base.path}" or base.port in (80, 443):
-            raise LocalError(f"{issuer}: an issuer is written as browsers write it, and has no usual port")
+        _check_issuer(issuer)
         if not resources:
-            raise LocalError("an authorization server needs a resource to give tokens for")
+            raise LocalError("an authorization server needs at least one URL in `resources`")
+        if (login is None) == (upstream is None):
+            raise LocalError("an authorization server needs either `login` or `upstream`, and not both")
         self.issuer = issuer
-        self._local = is_loopback(urlsplit(issuer).hostname or "")
+        self._is_local = is_loopback(urlsplit(issuer).hostname or "")
         self._storage = storage or SQLiteStorage()
         self._lifetimes = lifetimes
         self._clock = clock
         self._last_cleanup = 0.0
         self._body_reader = BodyReader(limits.max_body, _BODY_SECONDS)
         keys = keys or (KeyRing.new_key(),)
-        self._upstream: Upstream | None = None
+        self._upstream: UpstreamClient | None = None
         if upstream is not None:
-            ring = KeyRing(*keys, lifetime=_YEAR)
-            self._upstream = Upstream(upstream, f"{issuer}/callback", self._storage, ring, clock)
-        signs_in = self._upstream or login
-        if signs_in is None or (login is not None and upstream is not None):
-            raise LocalError("people sign in either by `login` or with a `third_party`")
-        asking = AuthHTTPClient(policy) if client_id_metadata_documents else None
-        known = ClientRegistry(self._storage, clients, scopes, asking, limits.max_clients, clock)
-        self._tokens = TokenService(self._storage, lifetimes, scopes, resources, clock)
+            key_ring = KeyRing(*keys, lifetime=_UPSTREAM_SECONDS)
+            self._upstream = UpstreamClient(upstream, f"{issuer}/callback", self._storage, key_ring, clock)
+        sign_in = self._upstream or login
+        assert sign_in is not None, "checked above"
+        http = AuthHTTPClient(policy) if client_id_metadata_documents else None
+        registry = ClientRegistry(self._storage, clients, scopes, http, limits.max_clients, clock)
+        self._tokens = TokenService(self._storage, lifetimes, resources, clock)
         tickets = KeyRing(*keys, lifetime=_CONSENT_SECONDS)
-        people = AuthorizeEndpoints(issuer, scopes, resources, known, self._tokens, tickets, signs_in)
+        authorize = AuthorizeEndpoints(issuer, scopes, resources, registry, self._tokens, tickets, sign_in)
         quota = RegistrationQuota(limits.max_registrations, clock) if dynamic_registration else None
-        programs = TokenEndpoints(
-            issuer, scopes, known, self._tokens, quota, client_id_metadata_documents, self.introspect
+        endpoints = TokenEndpoints(
+            issuer, scopes, registry, self._tokens, quota, client_id_metadata_documents, self.introspect
         )
-        self._routes = _routes(urlsplit(issuer).path, people, programs)
+        self._routes = _routes(urlsplit(issuer).path, authorize, endpoints)
 
     # ---- ASGI ---------------------------------------------------------------------------------------------------------
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """ASGI 3, with nothing else at this origin."""
+        """Serve a request by ASGI 3, with status 404 for paths of other applications."""
         await self.wrap(_not_found)(scope, receive, send)
 
-    def wrap(self, app: App) -> App:
-        """This server and, for all paths that are not its own and for lifespans, another application."""
+    def wrap(self, app: ASGIApp) -> ASGIApp:
+        """Return an application that serves the paths of this server, and passes all else, also the lifespan, to
+        another application."""
 
-        async def both(scope: Scope, receive: Receive, send: Send) -> None:
+        async def wrapped(scope: Scope, receive: Receive, send: Send) -> None:
             if scope["type"] != "http" or scope["path"] not in self._routes:
                 return await app(scope, receive, send)
             try:
                 await self._serve(scope, receive, send)
             except ClientDisconnectError:
-                log.debug("a client left before its request was there")
+                _log.debug("a client disconnected before its request was complete")
 
-        return both
+        return wrapped
 
     async def introspect(self, token: str) -> TokenInfo | None:
-        """What an access token of this server is worth now; None for nothing. Raises AuthorizationServerUnavailableError where a third party
-        that has to be asked gives no answer."""
-        found = await self._tokens.introspect(token)
-        if found is not None and found.grant.upstream is not None:
-            return found if await self.upstream_token(found.grant.id) else None
-        return found
+        """Return the state of an access token of this server; None if it is not valid.
+
+        Raises AuthorizationServerUnavailableError if its upstream token must be checked and the third party does not
+        respond.
+        """
+        info = await self._tokens.introspect(token)
+        if info is not None and info.grant.upstream is not None:
+            return info if await self.upstream_token(info.grant.id) else None
+        return info
 
     def verifier(self, resource: str) -> TokenVerifier:
-        """What knows the tokens of this server that are for a resource: for `ResourceServer` in the same process."""
+        """Return a verifier of this server's tokens for a resource: for a `ResourceServer` in the same process."""
         return _OwnTokenVerifier(self, resource)
 
     async def upstream_token(self, grant: str) -> OAuthToken | None:
-        """What the third party gave for a grant, for tools that act there; None where it is no longer good. Never give it
-        to a client."""
-        found = await self._storage.grant(grant)
-        return None if found is None or self._upstream is None else await self._upstream.token(found)
+        """Return the upstream token of a grant, for tools that act at the third party; None if it is not valid.
+
+        The id of the grant is the claim `sid` of a token. Never send an upstream token to a client.
+        """
+        stored = await self._storage.grant(grant)
+        return None if stored is None or self._upstream is None else await self._upstream.token(stored)
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         route = self._routes[scope["path"]]
-        more = _CORS_HEADERS if route.allows_cors else ()
+        cors_headers = _CORS_HEADERS if route.allows_cors else ()
         request = await read_request(scope, receive, self._body_reader)
-        if isinstance(request, Response):
-            reply = request
+        if isinstance(request, HTTPResponse):
+            response = request
         elif route.allows_cors and request.method == "OPTIONS":
-            reply = Response(204)
+            response = HTTPResponse(204)
         elif request.method != route.method:
-            reply = Response(405, headers=(("allow", route.method),))
-        elif self._local and not is_loopback(_host(request)):
-            reply = Response(421)  # A name that was bent to this machine is not ours.
+            response = HTTPResponse(405, headers=(("allow", route.method),))
+        elif self._is_local and not is_loopback(_host(request)):
+            response = HTTPResponse(421)  # DNS rebinding: a foreign name that resolves to this machine.
         else:
             await self._delete_expired()
-            reply = await _run_route(route, request)
-        await Response(reply.status, reply.body, (*reply.headers, *more)).send(send)
+            response = await _run_route(route, request)
+        await HTTPResponse(response.status, response.body, (*response.headers, *cors_headers)).send(send)
 
     async def _delete_expired(self) -> None:
         now = self._clock()
@@ -189,13 +215,21 @@ class _OwnTokenVerifier:
     resource: str
 
     async def verify(self, token: str) -> AuthenticatedUser | None:
-        found = await self.server.introspect(token)
-        if found is None or found.grant.resource != self.resource:
+        info = await self.server.introspect(token)
+        if info is None or info.grant.resource != self.resource:
             return None
-        said = claims(found, self.server.issuer)
-        return AuthenticatedUser(
-            found.grant.user, found.grant.client, frozenset(found.scopes), self.server.issuer, said
-        )
+        scopes, token_claims = frozenset(info.scopes), claims(info, self.server.issuer)
+        return AuthenticatedUser(info.grant.user, info.grant.client_id, scopes, self.server.issuer, token_claims)
+
+
+def _check_issuer(issuer: str) -> None:
+    """Raise an error unless an issuer identifier is a URL as browsers write it: they compare origins as text."""
+    URLPolicy(local=True, private=frozenset({issuer})).check(issuer)
+    if issuer.endswith("/") or "?" in issuer:
+        raise LocalError(f"{issuer}: an issuer must not end with a slash, or have a query")
+    parts = urlsplit(issuer)
+    if issuer != f"{parts.scheme}://{parts.netloc.lower()}{parts.path}" or parts.port in (80, 443):
+        raise LocalError(f"{issuer}: an issuer must have scheme and host in lower case, and no default port")
 
 
 def _routes(path: str, authorize: AuthorizeEndpoints, endpoints: TokenEndpoints) -> Mapping[str, _Route]:
@@ -211,27 +245,27 @@ def _routes(path: str, authorize: AuthorizeEndpoints, endpoints: TokenEndpoints)
     }
 
 
-async def _run_route(route: _Route, request: Request) -> Response:
+async def _run_route(route: _Route, request: HTTPRequest) -> HTTPResponse:
     try:
         return await route.handler(request)
-    except OAuthError as fault:
-        refused = fault
+    except OAuthError as raised:
+        error = raised
     except Exception:
-        log.exception("a request of authorization failed")
-        refused = OAuthError(OAuthErrorCode.SERVER_ERROR, "something went wrong here", 500)
-    return Response.error(refused) if route.allows_cors else pages.error_page(refused.reason, refused.status)
+        _log.exception("an endpoint of the authorization server failed")
+        error = OAuthError(OAuthErrorCode.SERVER_ERROR, "the server failed to process the request", 500)
+    return HTTPResponse.error(error) if route.allows_cors else pages.error_page(error.reason, error.status)
 
 
-def _host(request: Request) -> str:
+def _host(request: HTTPRequest) -> str:
     return urlsplit(f"//{request.headers.get('host', '')}").hostname or ""
 
 
 async def _not_found(scope: Scope, receive: Receive, send: Send) -> None:
-    """What is beside a server that is alone."""
+    """Serve what a server without a wrapped application does not: 404 for all paths, and the lifespan."""
     if scope["type"] == "http":
-        return await Response(404).send(send)
+        return await HTTPResponse(404).send(send)
     while scope["type"] == "lifespan":
-        said: str = (await receive())["type"]
-        await send({"type": f"{said}.complete"})
-        if said == "lifespan.shutdown":
+        event: str = (await receive())["type"]
+        await send({"type": f"{event}.complete"})
+        if event == "lifespan.shutdown":
             return

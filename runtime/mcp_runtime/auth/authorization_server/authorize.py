@@ -1,9 +1,9 @@
-"""A browser's requests go in: what a client wants, what the person says to it, who comes back from a third party; pages
-and redirects come out."""
+"""The endpoints that browsers use: authorization endpoint, consent page, and callback of the upstream provider."""
 
 from __future__ import annotations
 
 import json
+import logging
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -12,11 +12,10 @@ from urllib.parse import urlencode
 
 from ...encryption import InvalidTokenError, KeyRing
 from ...errors import AuthorizationError, AuthorizationServerUnavailableError
-from ...session.pending import log
-from ..metadata import base_url
+from ...http.urls import base_url
 from . import pages
 from .clients import ClientRegistry
-from .http import Request, Response
+from .http import HTTPRequest, HTTPResponse
 from .login import Login
 from .models import ClientOrigin, OAuthClient, OAuthError, OAuthErrorCode, new_secret
 from .requests import (
@@ -26,16 +25,22 @@ from .requests import (
     resolve_redirect_uri,
 )
 from .tokens import TokenService
-from .upstream import Upstream
+from .upstream import UpstreamClient
 
-_APPROVED: Final = re.compile(r"[A-Za-z0-9_-]{43}")
+_log: Final = logging.getLogger(__name__)
+
+_BROWSER_ID: Final = re.compile(r"[A-Za-z0-9_-]{43}")
 _CONSENT: Final = b"consent "
-_RETURN: Final = b"return "
+_CALLBACK: Final = b"return "
+_DEFAULT_NAME: Final = "the program"
 
 
 class AuthorizeEndpoints:
-    """The endpoints that people see. Consent is asked for every time and kept nowhere: there is none to steal, and a
-    client that is new to the person always shows itself to them, also where a third party would not ask again."""
+    """The endpoints that browsers use.
+
+    The consent page is shown every time, and consent is not stored. So a client cannot get a token without the user's
+    knowledge, even if the upstream provider would not ask again.
+    """
 
     def __init__(
         self,
@@ -45,8 +50,19 @@ class AuthorizeEndpoints:
         clients: ClientRegistry,
         tokens: TokenService,
         tickets: KeyRing,
-        login: Login | Upstream,
+        login: Login | UpstreamClient,
     ) -> None:
+        """Create the endpoints.
+
+        Args:
+            issuer: Issuer identifier of the server.
+            scopes: Scopes of the server.
+            resources: Resources that tokens are for.
+            clients: Clients of the server.
+            tokens: Issues codes.
+            tickets: Encrypts the state between two requests of a browser.
+            login: The sign-in of the site, or the upstream provider.
+        """
         self._issuer = issuer
         self._scopes = scopes
         self._resources = resources
@@ -54,129 +70,141 @@ class AuthorizeEndpoints:
         self._tokens = tokens
         self._tickets = tickets
         self._login = login
-        # With this prefix, browsers take the cookie from this very host alone.
+        # The prefix makes browsers reject the cookie from other hosts and over http.
         self._cookie = "__Host-mcp-consent" if issuer.startswith("https:") else "mcp-consent"
 
-    async def authorize(self, request: Request) -> Response:
-        """Ask the person (RFC 6749 4.1.1). Raises Refused for what may go nowhere but to them."""
+    async def authorize(self, request: HTTPRequest) -> HTTPResponse:
+        """Return the consent page for an authorization request (https://www.rfc-editor.org/rfc/rfc6749#section-4.1.1).
+
+        Raises OAuthError for an error that must not be sent to the redirect URI.
+        """
         pairs = parse_form(request.query)
         ids = [value for name, value in pairs if name == "client_id"]
         client = await self._clients.find(ids[0]) if len(ids) == 1 else None
-        redirect = resolve_redirect_uri(pairs, client)
-        assert client is not None, "one that is not known has no redirect"
+        redirect_uri = resolve_redirect_uri(pairs, client)
+        assert client is not None, "an unknown client has no redirect URI"
         try:
-            wish = parse_authorization_request(pairs, client, redirect, self._scopes, self._resources)
-        except OAuthError as fault:
+            authorization = parse_authorization_request(pairs, client, redirect_uri, self._scopes, self._resources)
+        except OAuthError as error:
             states = [value for name, value in pairs if name == "state"]
-            back = self._redirect_back(redirect, states[0] if len(states) == 1 else None, error=fault)
-            # Nobody goes by a mere link to where a stranger said that this server should send them (RFC 9700 4.11.2).
+            url = self._redirect_url(redirect_uri, states[0] if len(states) == 1 else None, error=error)
+            # Only configured clients get an automatic redirect: an attacker could register any redirect URI, and use
+            # this server as an open redirector (RFC 9700, section 4.11.2).
             return (
-                Response.redirect(back)
-                if client.origin is ClientOrigin.GIVEN
-                else pages.error_page(fault.reason, 400, back)
+                HTTPResponse.redirect(url)
+                if client.origin is ClientOrigin.STATIC
+                else pages.error_page(error.reason, 400, url)
             )
         user, provider = "", None
-        if isinstance(self._login, Upstream):
+        if isinstance(self._login, UpstreamClient):
             provider = self._login.provider.name
         else:
-            found = await self._login.current_user(request)
-            if found is None:
-                return Response.redirect(self._login.login_url(f"{request.path}?{request.query}"))
-            user = found
+            current_user = await self._login.current_user(request)
+            if current_user is None:
+                return HTTPResponse.redirect(self._login.login_url(f"{request.path}?{request.query}"))
+            user = current_user
         browser = self._browser_id(request) or new_secret()
-        said = json.dumps({"wish": asdict(wish), "user": user}).encode()
-        ticket = self._tickets.encrypt(said, _CONSENT + browser.encode())
-        page = pages.consent(client, wish, user, ticket, f"{self._issuer}/consent", provider)
-        return Response(page.status, page.body, (*page.headers, ("set-cookie", self._set_cookie(browser))))
+        state = json.dumps({"request": asdict(authorization), "user": user}).encode()
+        ticket = self._tickets.encrypt(state, _CONSENT + browser.encode())
+        page = pages.consent(client, authorization, user, ticket, f"{self._issuer}/consent", provider)
+        return HTTPResponse(page.status, page.body, (*page.headers, ("set-cookie", self._set_cookie(browser))))
 
-    async def consent(self, request: Request) -> Response:
-        """What the person decided. Raises Refused for what is no decision of theirs."""
+    async def consent(self, request: HTTPRequest) -> HTTPResponse:
+        """Process the user's decision. Raises OAuthError unless it comes from the consent page shown to this browser."""
         form = request.form()
-        own = base_url(self._issuer)
-        there = request.headers.get("origin", own), request.headers.get("sec-fetch-site", "same-origin")
-        if there != (own, "same-origin"):
-            raise OAuthError(OAuthErrorCode.ACCESS_DENIED, "this did not come from the page of this server", 403)
-        said = self._decrypt_ticket(form.get("ticket", ""), _CONSENT, request)
-        wish, client = await self._authorization_request(said)
-        user = said["user"]
-        if not isinstance(self._login, Upstream) and await self._login.current_user(request) != user:
-            raise OAuthError(OAuthErrorCode.ACCESS_DENIED, "somebody else has signed in since this page was shown", 403)
-        if form.get("decision") != "allow":
-            denied = OAuthError(OAuthErrorCode.ACCESS_DENIED, "the person did not allow it")
-            return pages.redirect_page(
-                self._redirect_back(wish.redirect_uri, wish.state, error=denied), client.name or "the program"
+        own_origin = base_url(self._issuer)
+        origin = request.headers.get("origin", own_origin)
+        if (origin, request.headers.get("sec-fetch-site", "same-origin")) != (own_origin, "same-origin"):
+            raise OAuthError(OAuthErrorCode.ACCESS_DENIED, "the form was not sent from a page of this server", 403)
+        ticket = self._decrypt_ticket(form.get("ticket", ""), _CONSENT, request)
+        authorization, client = await self._authorization_request(ticket)
+        user = ticket["user"]
+        if not isinstance(self._login, UpstreamClient) and await self._login.current_user(request) != user:
+            raise OAuthError(
+                OAuthErrorCode.ACCESS_DENIED, "another user has signed in since this page was shown; start again", 403
             )
-        if not isinstance(self._login, Upstream):
-            back = self._redirect_back(wish.redirect_uri, wish.state, await self._tokens.code(wish, user))
-            return pages.redirect_page(back, client.name or "the program")
-        bound = _RETURN + (self._browser_id(request) or "").encode()
+        name = client.name or _DEFAULT_NAME
+        if form.get("decision") != "allow":
+            denied = OAuthError(OAuthErrorCode.ACCESS_DENIED, "the user denied access")
+            url = self._redirect_url(authorization.redirect_uri, authorization.state, error=denied)
+            return pages.redirect_page(url, name)
+        if not isinstance(self._login, UpstreamClient):
+            code = await self._tokens.code(authorization, user)
+            return pages.redirect_page(self._redirect_url(authorization.redirect_uri, authorization.state, code), name)
+        associated_data = _CALLBACK + (self._browser_id(request) or "").encode()
         try:
-            url = await self._login.start(lambda text: self._tickets.encrypt(text, bound), asdict(wish))
-        except AuthorizationError as fault:
-            return pages.redirect_page(self._error_redirect(wish, client, fault), client.name or "the program")
+            url = await self._login.start(
+                lambda state: self._tickets.encrypt(state, associated_data), asdict(authorization)
+            )
+        except AuthorizationError as error:
+            return pages.redirect_page(self._upstream_error_url(authorization, client, error), name)
         return pages.redirect_page(url, self._login.provider.name)
 
-    async def callback(self, request: Request) -> Response:
-        """Who came back from the third party, to the browser in which they agreed. Raises Refused."""
-        if not isinstance(self._login, Upstream):
-            raise OAuthError(OAuthErrorCode.INVALID_REQUEST, "there is no third party here", 404)
+    async def callback(self, request: HTTPRequest) -> HTTPResponse:
+        """Redirect a browser that comes back from the upstream provider to the client, with a code.
+
+        Raises OAuthError unless the user consented in this browser.
+        """
+        if not isinstance(self._login, UpstreamClient):
+            raise OAuthError(OAuthErrorCode.INVALID_REQUEST, "this server has no upstream provider", 404)
         state = request.parameters().get("state", "")
-        said = self._decrypt_ticket(state, _RETURN, request)
-        wish, client = await self._authorization_request(said)
+        ticket = self._decrypt_ticket(state, _CALLBACK, request)
+        authorization, client = await self._authorization_request(ticket)
         try:
-            user, token = await self._login.finish(request.query, state, said["verifier"])
-        except AuthorizationError as fault:
-            return Response.redirect(self._error_redirect(wish, client, fault))
-        code = await self._tokens.code(wish, user, self._login.encrypt(token, user))
-        return Response.redirect(self._redirect_back(wish.redirect_uri, wish.state, code))
+            user, token = await self._login.finish(request.query, state, ticket["code_verifier"])
+        except AuthorizationError as error:
+            return HTTPResponse.redirect(self._upstream_error_url(authorization, client, error))
+        code = await self._tokens.code(authorization, user, self._login.encrypt(token, user))
+        return HTTPResponse.redirect(self._redirect_url(authorization.redirect_uri, authorization.state, code))
 
-    # ---- what lies between two requests -------------------------------------------------------------------------------
+    # ---- state between two requests -----------------------------------------------------------------------------------
 
-    def _decrypt_ticket(self, text: str, purpose: bytes, request: Request) -> Mapping[str, Any]:
+    def _decrypt_ticket(self, ticket: str, purpose: bytes, request: HTTPRequest) -> Mapping[str, Any]:
         browser = self._browser_id(request)
         try:
             if browser is None:
-                raise InvalidTokenError("the browser has no cookie")
-            said: Mapping[str, Any] = json.loads(self._tickets.decrypt(text, purpose + browser.encode()))
+                raise InvalidTokenError("the browser sent no cookie")
+            state: Mapping[str, Any] = json.loads(self._tickets.decrypt(ticket, purpose + browser.encode()))
         except InvalidTokenError:
             raise OAuthError(
-                OAuthErrorCode.ACCESS_DENIED, "the page is too old, or of another browser; start again", 403
+                OAuthErrorCode.ACCESS_DENIED, "the page has expired, or was opened in another browser; start again", 403
             ) from None
-        return said
+        return state
 
-    async def _authorization_request(self, params: Mapping[str, Any]) -> tuple[PendingAuthorization, OAuthClient]:
-        """What was wanted, of a client that is still known."""
-        wanted: dict[str, Any] = {**params["wish"]}
-        wish = PendingAuthorization(scopes=tuple(wanted.pop("scopes")), **wanted)
-        client = await self._clients.find(wish.client)
-        resolve_redirect_uri([("redirect_uri", wish.redirect_uri)], client)
-        assert client is not None, "one that is not known has no redirect"
-        return wish, client
+    async def _authorization_request(self, ticket: Mapping[str, Any]) -> tuple[PendingAuthorization, OAuthClient]:
+        """Return the authorization request of a ticket, and its client. Raises OAuthError if the client is deleted."""
+        fields: dict[str, Any] = {**ticket["request"]}
+        authorization = PendingAuthorization(scopes=tuple(fields.pop("scopes")), **fields)
+        client = await self._clients.find(authorization.client_id)
+        resolve_redirect_uri([("redirect_uri", authorization.redirect_uri)], client)
+        assert client is not None, "an unknown client has no redirect URI"
+        return authorization, client
 
-    def _browser_id(self, request: Request) -> str | None:
-        """What tells this browser from others, if it is something that was given to it here."""
-        found = request.cookie(self._cookie)
-        return found if found is not None and _APPROVED.fullmatch(found) else None
+    def _browser_id(self, request: HTTPRequest) -> str | None:
+        """Return the random id in the browser's cookie, if the cookie has the form of an id of this server."""
+        value = request.cookie(self._cookie)
+        return value if value is not None and _BROWSER_ID.fullmatch(value) else None
 
     def _set_cookie(self, browser: str) -> str:
         secure = "; Secure" if self._cookie.startswith("__Host-") else ""
         return f"{self._cookie}={browser}; Path=/; HttpOnly; SameSite=Lax{secure}"
 
-    def _error_redirect(self, request: PendingAuthorization, client: OAuthClient, error: AuthorizationError) -> str:
-        """The third party said no, or nothing; why, is in the log alone."""
-        log.warning("a person could not sign in with the third party, for client %s: %s", client.id, error)
-        failed = OAuthError(OAuthErrorCode.ACCESS_DENIED, "the person did not sign in with the third party")
+    def _upstream_error_url(self, request: PendingAuthorization, client: OAuthClient, error: AuthorizationError) -> str:
+        """Return the redirect for a failure at the upstream provider. Only the log has the reason."""
+        _log.warning("signing in with the upstream provider failed for client %s: %s", client.client_id, error)
+        failure = OAuthError(OAuthErrorCode.ACCESS_DENIED, "the user did not sign in with the third party")
         if isinstance(error, AuthorizationServerUnavailableError):
-            failed = OAuthError(OAuthErrorCode.TEMPORARILY_UNAVAILABLE, "the third party gives no answer")
-        return self._redirect_back(request.redirect_uri, request.state, error=failed)
+            failure = OAuthError(OAuthErrorCode.TEMPORARILY_UNAVAILABLE, "the third party does not respond")
+        return self._redirect_url(request.redirect_uri, request.state, error=failure)
 
-    def _redirect_back(
-        self, redirect: str, state: str | None, code: str | None = None, error: OAuthError | None = None
+    def _redirect_url(
+        self, redirect_uri: str, state: str | None, code: str | None = None, error: OAuthError | None = None
     ) -> str:
-        """The redirect URI with the answer, which always says whose it is (RFC 9207)."""
-        said = {"code": code} if code else {}
+        """Return the redirect URI with the authorization response, which always has `iss`
+        (https://www.rfc-editor.org/rfc/rfc9207#section-2)."""
+        params = {"code": code} if code else {}
         if error is not None:
-            said = {"error": error.error.value, "error_description": error.reason}
+            params = {"error": error.code.value, "error_description": error.reason}
         if state is not None:
-            said["state"] = state
-        return f"{redirect}{'&' if '?' in redirect else '?'}{urlencode({**said, 'iss': self._issuer})}"
+            params["state"] = state
+        return f"{redirect_uri}{'&' if '?' in redirect_uri else '?'}{urlencode({**params, 'iss': self._issuer})}"

@@ -1,4 +1,4 @@
-"""Requests of programs go in: for metadata, to register, for tokens, to end them, what they are worth; JSON comes out."""
+"""The endpoints that programs use: metadata, registration, token, revocation and introspection."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 from .clients import ClientRegistry, RegistrationQuota
-from .http import Request, Response
+from .http import HTTPRequest, HTTPResponse
 from .models import CODE, CREDENTIALS, REFRESH, OAuthClient, OAuthError, OAuthErrorCode
 from .registration import METHODS, read_registration
 from .requests import Fields, check_client_authentication, parse_client_authentication
@@ -14,7 +14,7 @@ from .tokens import TokenInfo, TokenService
 
 
 class TokenEndpoints:
-    """The endpoints that programs ask."""
+    """The endpoints that programs use."""
 
     def __init__(
         self,
@@ -23,92 +23,108 @@ class TokenEndpoints:
         clients: ClientRegistry,
         tokens: TokenService,
         quota: RegistrationQuota | None,
-        documents: bool,
+        supports_documents: bool,
         introspect_token: Callable[[str], Awaitable[TokenInfo | None]],
     ) -> None:
+        """Create the endpoints.
+
+        Args:
+            issuer: Issuer identifier of the server.
+            scopes: Scopes of the server.
+            clients: Clients of the server.
+            tokens: Issues tokens.
+            quota: Limit on registrations; None if clients cannot register.
+            supports_documents: True if client id metadata documents are supported.
+            introspect_token: Returns the state of an access token.
+        """
         self._issuer = issuer
         self._scopes = scopes
         self._clients = clients
         self._tokens = tokens
         self._quota = quota
-        self._documents = documents
+        self._supports_documents = supports_documents
         self._introspect_token = introspect_token
 
-    async def metadata(self, request: Request) -> Response:
-        """What this server says of itself (RFC 8414)."""
-        at = self._issuer
-        shows = list(METHODS)
-        said: dict[str, Any] = {
-            "issuer": at,
-            "authorization_endpoint": f"{at}/authorize",
-            "token_endpoint": f"{at}/token",
-            "revocation_endpoint": f"{at}/revoke",
-            "introspection_endpoint": f"{at}/introspect",
+    async def metadata(self, request: HTTPRequest) -> HTTPResponse:
+        """Return the metadata of the server (https://www.rfc-editor.org/rfc/rfc8414#section-2)."""
+        issuer, methods = self._issuer, list(METHODS)
+        metadata: dict[str, Any] = {
+            "issuer": issuer,
+            "authorization_endpoint": f"{issuer}/authorize",
+            "token_endpoint": f"{issuer}/token",
+            "revocation_endpoint": f"{issuer}/revoke",
+            "introspection_endpoint": f"{issuer}/introspect",
             "response_types_supported": ["code"],
             "response_modes_supported": ["query"],
             "grant_types_supported": [CODE, REFRESH, CREDENTIALS],
             "code_challenge_methods_supported": ["S256"],
-            "token_endpoint_auth_methods_supported": shows,
-            "revocation_endpoint_auth_methods_supported": shows,
-            "introspection_endpoint_auth_methods_supported": shows[1:],
+            "token_endpoint_auth_methods_supported": methods,
+            "revocation_endpoint_auth_methods_supported": methods,
+            "introspection_endpoint_auth_methods_supported": methods[1:],
             "authorization_response_iss_parameter_supported": True,
-            "client_id_metadata_document_supported": self._documents,
+            "client_id_metadata_document_supported": self._supports_documents,
         }
         if self._quota is not None:
-            said["registration_endpoint"] = f"{at}/register"
+            metadata["registration_endpoint"] = f"{issuer}/register"
         if self._scopes:
-            said["scopes_supported"] = list(self._scopes)
-        return Response.json(said)
+            metadata["scopes_supported"] = list(self._scopes)
+        return HTTPResponse.json(metadata)
 
-    async def register(self, request: Request) -> Response:
-        """Register a client (RFC 7591). Raises Refused."""
+    async def register(self, request: HTTPRequest) -> HTTPResponse:
+        """Register a client (https://www.rfc-editor.org/rfc/rfc7591#section-3). Raises OAuthError."""
         if self._quota is None:
-            raise OAuthError(OAuthErrorCode.INVALID_REQUEST, "clients do not register here", 404)
+            raise OAuthError(OAuthErrorCode.INVALID_REQUEST, "this server does not support client registration", 404)
         if not self._quota.acquire(request.address):
             raise OAuthError(
-                OAuthErrorCode.TEMPORARILY_UNAVAILABLE, "too many clients registered from this address", 429
+                OAuthErrorCode.TEMPORARILY_UNAVAILABLE,
+                "too many clients were registered from this address; try again in an hour",
+                429,
             )
         if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
-            raise OAuthError(OAuthErrorCode.INVALID_CLIENT_METADATA, "the body is application/json")
-        return Response.json(await self._clients.register(read_registration(request.body)), 201)
+            raise OAuthError(OAuthErrorCode.INVALID_CLIENT_METADATA, "the Content-Type must be application/json")
+        return HTTPResponse.json(await self._clients.register(read_registration(request.body)), 201)
 
-    async def token(self, request: Request) -> Response:
-        """Give tokens (RFC 6749 3.2). Raises Refused."""
-        client, said = await self._authenticated_client(request)
-        return Response.json(await self._tokens.token_response(client, said))
+    async def token(self, request: HTTPRequest) -> HTTPResponse:
+        """Issue tokens (https://www.rfc-editor.org/rfc/rfc6749#section-3.2). Raises OAuthError."""
+        client, params = await self._authenticated_client(request)
+        return HTTPResponse.json(await self._tokens.token_response(client, params))
 
-    async def revoke(self, request: Request) -> Response:
-        """End what a token is of (RFC 7009). Raises Refused."""
-        client, said = await self._authenticated_client(request)
-        if "token" not in said:
-            raise OAuthError(OAuthErrorCode.INVALID_REQUEST, "there is no token to revoke")
-        await self._tokens.revoke(client, said["token"])
-        return Response.json({})
+    async def revoke(self, request: HTTPRequest) -> HTTPResponse:
+        """Revoke the grant of a token (https://www.rfc-editor.org/rfc/rfc7009#section-2). Raises OAuthError."""
+        client, params = await self._authenticated_client(request)
+        if "token" not in params:
+            raise OAuthError(OAuthErrorCode.INVALID_REQUEST, "the parameter token is missing")
+        await self._tokens.revoke(client, params["token"])
+        return HTTPResponse.json({})
 
-    async def introspect(self, request: Request) -> Response:
-        """Say to a resource server what a token is worth (RFC 7662). Raises Refused."""
-        client, said = await self._authenticated_client(request)
-        if not client.may_introspect or client.secret is None:
-            raise OAuthError(OAuthErrorCode.UNAUTHORIZED_CLIENT, "this client may not ask what tokens are worth", 403)
-        found = await self._introspect_token(said.get("token", ""))
-        return Response.json({"active": False} if found is None else {"active": True, **claims(found, self._issuer)})
+    async def introspect(self, request: HTTPRequest) -> HTTPResponse:
+        """Return the state of a token to a resource server (https://www.rfc-editor.org/rfc/rfc7662#section-2).
 
-    async def _authenticated_client(self, request: Request) -> tuple[OAuthClient, Fields]:
-        """The client, once it has shown itself, and what it says."""
-        said = request.form()
-        who = parse_client_authentication(request.headers, said)
-        return check_client_authentication(await self._clients.find(who.id), who), said
+        Raises OAuthError.
+        """
+        client, params = await self._authenticated_client(request)
+        if not client.may_introspect or client.secret_digest is None:
+            raise OAuthError(OAuthErrorCode.UNAUTHORIZED_CLIENT, "this client may not introspect tokens", 403)
+        info = await self._introspect_token(params.get("token", ""))
+        return HTTPResponse.json({"active": False} if info is None else {"active": True, **claims(info, self._issuer)})
+
+    async def _authenticated_client(self, request: HTTPRequest) -> tuple[OAuthClient, Fields]:
+        """Return the authenticated client and the fields of the form. Raises OAuthError."""
+        params = request.form()
+        authentication = parse_client_authentication(request.headers, params)
+        client = await self._clients.find(authentication.client_id)
+        return check_client_authentication(client, authentication), params
 
 
 def claims(info: TokenInfo, issuer: str) -> Mapping[str, Any]:
-    """What a token says, as claims of RFC 7662 2.2; `sid` is its grant."""
+    """Return the claims of a token (https://www.rfc-editor.org/rfc/rfc7662#section-2.2); `sid` is the id of its grant."""
     return {
         "iss": issuer,
         "sub": info.grant.user,
-        "client_id": info.grant.client,
+        "client_id": info.grant.client_id,
         "aud": info.grant.resource,
         "scope": " ".join(info.scopes),
-        "exp": int(info.expires),
+        "exp": int(info.expires_at),
         "sid": info.grant.id,
         "token_type": "Bearer",
     }

@@ -1,4 +1,4 @@
-"""ASGI's dictionaries go in and out; between them, a request that was read and a reply that is to be sent."""
+"""HTTP requests and responses of the authorization server, read from and sent to ASGI."""
 
 from __future__ import annotations
 
@@ -15,12 +15,21 @@ from .requests import Fields, parse_form, unique_params
 
 _FORM: Final = "application/x-www-form-urlencoded"
 _MAX_QUERY_LENGTH: Final = 16 * 1024
-_EVERY: Final = (("cache-control", "no-store"), ("pragma", "no-cache"), ("x-content-type-options", "nosniff"))
+_COMMON_HEADERS: Final = (("cache-control", "no-store"), ("pragma", "no-cache"), ("x-content-type-options", "nosniff"))
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
-    """A request, read as a whole. `scope` is ASGI's own."""
+class HTTPRequest:
+    """An HTTP request with its whole body.
+
+    Args:
+        method: HTTP method.
+        path: Path, decoded.
+        query: Query, not decoded.
+        headers: Headers, by name in lower case.
+        body: Body. Default: empty.
+        scope: ASGI scope of the request. Default: empty.
+    """
 
     method: str
     path: str
@@ -31,71 +40,78 @@ class Request:
 
     @property
     def address(self) -> str:
-        """Where the request comes from, as the server of HTTP knows it."""
+        """The address of the client as the HTTP server reports it; empty if it reports none."""
         client = self.scope.get("client")
         return str(client[0]) if client else ""
 
     def cookie(self, name: str) -> str | None:
-        """The value of a cookie, as it stands; what other cookies look like does not matter."""
-        pairs = (each.strip().partition("=") for each in self.headers.get("cookie", "").split(";"))
-        return next((value for found, _, value in pairs if found == name), None)
+        """Return the value of a cookie, not decoded; None if there is none. Malformed other cookies are ignored."""
+        pairs = (cookie.strip().partition("=") for cookie in self.headers.get("cookie", "").split(";"))
+        return next((value for cookie_name, _, value in pairs if cookie_name == name), None)
 
     def parameters(self) -> Fields:
-        """The fields of the query. Raises Refused."""
+        """Return the parameters of the query. Raises OAuthError."""
         return unique_params(parse_form(self.query))
 
     def form(self) -> Fields:
-        """The fields of a form. Raises Refused."""
+        """Return the fields of a form. Raises OAuthError."""
         if self.headers.get("content-type", "").partition(";")[0].strip().lower() != _FORM:
-            raise OAuthError(OAuthErrorCode.INVALID_REQUEST, f"the body is {_FORM}")
+            raise OAuthError(OAuthErrorCode.INVALID_REQUEST, f"the Content-Type must be {_FORM}")
         try:
             return unique_params(parse_form(self.body.decode()))
         except UnicodeDecodeError:
-            raise OAuthError(OAuthErrorCode.INVALID_REQUEST, "the body is not UTF-8") from None
+            raise OAuthError(OAuthErrorCode.INVALID_REQUEST, "the body must be UTF-8") from None
 
 
 @dataclass(frozen=True, slots=True)
-class Response:
-    """An answer of HTTP. None of them is to be kept by a cache."""
+class HTTPResponse:
+    """An HTTP response, which caches must not store.
+
+    Args:
+        status: HTTP status code.
+        body: Body. Default: empty.
+        headers: Headers besides those all responses have. Default: none.
+    """
 
     status: int
     body: bytes = field(default=b"", repr=False)
     headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
 
     @classmethod
-    def json(cls, value: Mapping[str, Any], status: int = 200, *headers: tuple[str, str]) -> Response:
-        """JSON."""
+    def json(cls, value: Mapping[str, Any], status: int = 200, *headers: tuple[str, str]) -> HTTPResponse:
+        """Return a response with a JSON body."""
         return cls(status, json.dumps(value).encode(), (("content-type", "application/json"), *headers))
 
     @classmethod
-    def error(cls, error: OAuthError, *headers: tuple[str, str]) -> Response:
-        """What a program is told that is refused (RFC 6749 5.2)."""
-        more = (("www-authenticate", 'Basic realm="token endpoint"'),) if error.status == 401 else ()
-        said = {"error": error.error.value, "error_description": error.reason}
-        return cls.json(said, error.status, *more, *headers)
+    def error(cls, error: OAuthError, *headers: tuple[str, str]) -> HTTPResponse:
+        """Return the response of an endpoint for an error (https://www.rfc-editor.org/rfc/rfc6749#section-5.2)."""
+        challenge = (("www-authenticate", 'Basic realm="token endpoint"'),) if error.status == 401 else ()
+        body = {"error": error.code.value, "error_description": error.reason}
+        return cls.json(body, error.status, *challenge, *headers)
 
     @classmethod
-    def redirect(cls, url: str, *headers: tuple[str, str]) -> Response:
-        """The browser goes there with GET, whatever it came with: a form is never sent on (RFC 9700 4.12)."""
+    def redirect(cls, url: str, *headers: tuple[str, str]) -> HTTPResponse:
+        """Return a redirect with status 303, after which browsers always send GET: a form with credentials is not sent
+        on (https://www.rfc-editor.org/rfc/rfc9700#section-4.12)."""
         return cls(303, b"", (("location", url), ("referrer-policy", "no-referrer"), *headers))
 
     async def send(self, send: Send) -> None:
-        """Send it."""
-        pairs = (*self.headers, *_EVERY, ("content-length", str(len(self.body))))
-        head = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in pairs]
-        await send({"type": "http.response.start", "status": self.status, "headers": head})
+        """Send the response by ASGI."""
+        fields = (*self.headers, *_COMMON_HEADERS, ("content-length", str(len(self.body))))
+        headers = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in fields]
+        await send({"type": "http.response.start", "status": self.status, "headers": headers})
         await send({"type": "http.response.body", "body": self.body})
 
 
-async def read_request(scope: Scope, receive: Receive, body_reader: BodyReader) -> Request | Response:
-    """The request, or the reply to one that cannot be read. Raises Left."""
+async def read_request(scope: Scope, receive: Receive, body_reader: BodyReader) -> HTTPRequest | HTTPResponse:
+    """Return the request, or the response to a request that cannot be read. Raises ClientDisconnectError."""
     headers = read_headers(scope["headers"])
     query = bytes(scope.get("query_string", b""))
     if isinstance(headers, HTTPError):
-        return Response(headers.status)
+        return HTTPResponse(headers.status)
     if len(query) > _MAX_QUERY_LENGTH:
-        return Response(414)
+        return HTTPResponse(414)
     body = await body_reader.read(receive)
     if isinstance(body, HTTPError):
-        return Response(body.status, headers=(("connection", "close"),))
-    return Request(scope["method"], scope["path"], query.decode("latin-1"), headers, body, scope)
+        return HTTPResponse(body.status, headers=(("connection", "close"),))
+    return HTTPRequest(scope["method"], scope["path"], query.decode("latin-1"), headers, body, scope)

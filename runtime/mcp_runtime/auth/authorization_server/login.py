@@ -1,19 +1,20 @@
-"""A request of a browser goes in; who sits at it comes out: the hook by which a site's own sign-in is used."""
+"""The login hook: by it an authorization server uses the sign-in of an existing site."""
 
 from __future__ import annotations
 
 from typing import Protocol
 
-from .http import Request
+from .http import HTTPRequest
 
 
 class Login(Protocol):
     """The sign-in of a site."""
 
-    async def current_user(self, request: Request) -> str | None:
-        """Who the browser belongs to, by the name that grants are kept under; None where nobody has signed in."""
+    async def current_user(self, request: HTTPRequest) -> str | None:
+        """Return a stable id of the user who is signed in at the browser; None if nobody is."""
         ...
 
     def login_url(self, return_to: str) -> str:
-        """Where the browser goes to sign in. `back`: the path of this server to which it comes back afterwards."""
+        """Return the URL of the sign-in page. After signing in it redirects the browser to `return_to`, a path with
+        query at the authorization server."""
         ...

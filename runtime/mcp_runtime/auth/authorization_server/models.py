@@ -1,4 +1,4 @@
-"""What an authorization server keeps and says: clients, grants, secrets by their digest, and refusals."""
+"""Data of an authorization server: clients, grants, digests of secrets, and OAuth errors."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ CREDENTIALS: Final = "client_credentials"
 
 
 class OAuthErrorCode(StrEnum):
-    """The words of RFC 6749 4.1.2.1 and 5.2, RFC 7591 3.2.2 and RFC 8707 2."""
+    """Error codes of https://www.rfc-editor.org/rfc/rfc6749#section-4.1.2.1,
+    https://www.rfc-editor.org/rfc/rfc6749#section-5.2, https://www.rfc-editor.org/rfc/rfc7591#section-3.2.2 and
+    https://www.rfc-editor.org/rfc/rfc8707#section-2."""
 
     INVALID_REQUEST = "invalid_request"
     INVALID_CLIENT = "invalid_client"
@@ -33,75 +35,112 @@ class OAuthErrorCode(StrEnum):
 
 
 class OAuthError(Exception):
-    """A request is refused, with a word of the protocol and a sentence that has no secret in it."""
+    """An OAuth error response."""
 
-    def __init__(self, error: OAuthErrorCode, reason: str, status: int = 400) -> None:
+    def __init__(self, code: OAuthErrorCode, reason: str, status: int = 400) -> None:
+        """Create an error.
+
+        Args:
+            code: The `error` of the response.
+            reason: Its `error_description`; it must not contain secrets.
+            status: HTTP status code. Default 400.
+        """
         super().__init__(reason)
-        self.error = error
+        self.code = code
         self.reason = reason
         self.status = status
 
 
 class ClientOrigin(Enum):
-    """How a client became known, which is what a person is told of it."""
+    """The source of a client's metadata, which the consent page shows."""
 
-    GIVEN = "the operator of the server gave it"
-    REGISTERED = "it registered itself"
-    DOCUMENT = "its id is where its metadata is"
+    STATIC = "configured by the operator of the server"
+    REGISTERED = "dynamic client registration"
+    DOCUMENT = "client id metadata document"
 
 
 @dataclass(frozen=True, slots=True)
 class OAuthClient:
-    """A client. `secret`: the digest of its secret; None for a public one. `scopes`: what it may have at most; None for
-    all there is. `introspects`: it is a resource server, which may ask what tokens are worth. `made`: seconds since the
-    epoch."""
+    """A client of the authorization server. Use `OAuthClient.static` to configure one.
 
-    id: str
+    Args:
+        client_id: Client identifier.
+        redirect_uris: Registered redirect URIs. Default: none.
+        name: Name to show to users. Default: empty.
+        secret_digest: Digest of the client secret. Default None: a public client.
+        grant_types: Grant types that the client may use. Default: authorization_code and refresh_token.
+        scopes: Scopes that the client may request. Default None: all scopes of the server.
+        may_introspect: True for a resource server, which may introspect tokens. Default False.
+        origin: Source of the metadata. Default: configured by the operator.
+        created: Time of the registration, in seconds since the epoch. Default 0.
+    """
+
+    client_id: str
     redirect_uris: tuple[str, ...] = ()
     name: str = ""
-    secret: str | None = field(default=None, repr=False)
-    grants: tuple[str, ...] = (CODE, REFRESH)
+    secret_digest: str | None = field(default=None, repr=False)
+    grant_types: tuple[str, ...] = (CODE, REFRESH)
     scopes: tuple[str, ...] | None = None
     may_introspect: bool = False
-    origin: ClientOrigin = ClientOrigin.GIVEN
+    origin: ClientOrigin = ClientOrigin.STATIC
     created: float = 0.0
 
     @classmethod
     def static(
         cls,
-        id: str,
+        client_id: str,
         redirect_uris: tuple[str, ...] = (),
         *,
         name: str = "",
         secret: str | None = None,
-        grants: tuple[str, ...] = (CODE, REFRESH),
+        grant_types: tuple[str, ...] = (CODE, REFRESH),
         scopes: tuple[str, ...] | None = None,
         may_introspect: bool = False,
     ) -> OAuthClient:
-        """A client that is given to the server beforehand; of its secret only the digest stays."""
-        return cls(id, redirect_uris, name, digest(secret) if secret else None, grants, scopes, may_introspect)
+        """Return a client for the configuration of a server.
+
+        Args:
+            client_id: Client identifier.
+            redirect_uris: Registered redirect URIs. Default: none.
+            name: Name to show to users. Default: empty.
+            secret: Client secret, of which only the digest is stored. Default None: a public client.
+            grant_types: Grant types that the client may use. Default: authorization_code and refresh_token.
+            scopes: Scopes that the client may request. Default None: all scopes of the server.
+            may_introspect: True for a resource server, which may introspect tokens. Default False.
+        """
+        secret_digest = digest(secret) if secret else None
+        return cls(client_id, redirect_uris, name, secret_digest, grant_types, scopes, may_introspect)
 
     def check_secret(self, secret: str) -> bool:
-        """Whether a secret is this client's, in a time that does not tell how much of it was right."""
-        return self.secret is not None and hmac.compare_digest(digest(secret), self.secret)
+        """Return True if the secret is that of the client. The comparison takes constant time."""
+        return self.secret_digest is not None and hmac.compare_digest(digest(secret), self.secret_digest)
 
 
 @dataclass(frozen=True, slots=True)
-class Grant:
-    """What a person allowed a client, or a client has of its own (`user` is its id then): all codes and tokens that come
-    of it end with it. `upstream`: sealed, what a third party's server gave for it."""
+class StoredGrant:
+    """An authorization of a client by a user. All codes and tokens of a grant end with it.
+
+    Args:
+        id: Identifier.
+        client_id: The client.
+        user: The user; the client's id if the client acts for itself.
+        scopes: Granted scopes.
+        resource: Resource that the tokens are for.
+        expires_at: Time at which the grant expires, in seconds since the epoch.
+        upstream: Encrypted token of the upstream provider. Default None: there is none.
+    """
 
     id: str
-    client: str
+    client_id: str
     user: str
     scopes: tuple[str, ...]
     resource: str
-    expires: float
+    expires_at: float
     upstream: str | None = field(default=None, repr=False)
 
 
 class SecretKind(StrEnum):
-    """What a secret is good for."""
+    """The use of a secret."""
 
     CODE = "code"
     ACCESS = "access"
@@ -110,22 +149,33 @@ class SecretKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class StoredSecret:
-    """A code or a token, by its digest. `redirect` and `challenge`: what a code is bound to beside its grant."""
+    """A code or a token of a grant.
+
+    Args:
+        digest: Digest of the secret.
+        kind: Use of the secret.
+        grant_id: The grant.
+        expires_at: Time at which it expires, in seconds since the epoch.
+        scopes: Scopes of a token. Default: none.
+        redirect_uri: Redirect URI that a code is bound to.
+        code_challenge: PKCE code challenge that a code is bound to.
+    """
 
     digest: str = field(repr=False)
     kind: SecretKind
-    grant: str
-    expires: float
+    grant_id: str
+    expires_at: float
     scopes: tuple[str, ...] = ()
     redirect_uri: str = ""
-    challenge: str = ""
+    code_challenge: str = ""
 
 
 def digest(secret: str) -> str:
-    """What is kept of a secret of 256 random bits; a slow hash is for those that people choose."""
+    """Return the digest under which a secret is stored. SHA-256 is enough for 256 random bits; a slow hash is for
+    passwords that people choose."""
     return sha256(secret.encode()).hexdigest()
 
 
 def new_secret() -> str:
-    """A code, a token, an id or a client's secret: 256 random bits."""
+    """Return a new random code, token, identifier or client secret of 256 bits."""
     return secrets.token_urlsafe(32)

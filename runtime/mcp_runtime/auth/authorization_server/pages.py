@@ -1,4 +1,4 @@
-"""What a person is to decide goes in; a page of HTML comes out, which nothing that a client says can change or frame."""
+"""HTML pages for users. They escape all texts of clients, run no scripts, and cannot be framed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from ..url_policy import is_loopback
-from .http import Response
+from .http import HTTPResponse
 from .models import ClientOrigin, OAuthClient
 from .requests import PendingAuthorization
 
@@ -23,21 +23,24 @@ _STYLE: Final = (
 _STYLE_HASH: Final = b64encode(sha256(_STYLE.encode()).digest()).decode()
 _UNVERIFIED_CLIENT: Final[Mapping[ClientOrigin, str]] = {
     ClientOrigin.REGISTERED: "This program chose its name itself, and nobody has checked it.",
-    ClientOrigin.DOCUMENT: "This program is described by the site whose address is its id; nobody else has checked its name.",
+    ClientOrigin.DOCUMENT: "The web site in its id describes this program; nobody else has checked its name.",
 }
 
 
 def consent(
     client: OAuthClient, request: PendingAuthorization, user: str, ticket: str, action: str, provider: str | None
-) -> Response:
-    """The page on which a person allows a client what it wants, or does not. `provider`: the third party by which
-    they sign in afterwards, where there is one."""
+) -> HTTPResponse:
+    """Return the page on which a user allows or denies the request of a client.
+
+    `ticket` is the encrypted request, `action` the URL of the form, and `provider` the name of the upstream provider
+    where the user signs in afterwards, if there is one.
+    """
     host = urlsplit(request.redirect_uri).hostname or ""
-    where = f"a program on this computer ({host})" if is_loopback(host) else host
+    destination = f"a program on this computer ({host})" if is_loopback(host) else host
     facts = {
         "Program": client.name or "(it has no name)",
-        "Its id": client.id,
-        "The answer goes to": where,
+        "Its id": client.client_id,
+        "The result is sent to": destination,
         "It gets access to": request.resource,
         "It may": ", ".join(request.scopes) or "use it as you",
     }
@@ -45,12 +48,12 @@ def consent(
         facts["You are"] = user
     if provider:
         facts["You sign in with"] = provider
-    shown = "".join(f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in facts.items())
+    items = "".join(f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in facts.items())
     warning = _UNVERIFIED_CLIENT.get(client.origin, "")
     body = (
-        f"<h1>Allow {escape(client.name or client.id)} to act for you?</h1>"
-        + (f'<p class="warning">{warning} Go on only if you started this yourself.</p>' if warning else "")
-        + f'<dl>{shown}</dl><form method="post" action="{escape(action)}">'
+        f"<h1>Allow {escape(client.name or client.client_id)} to act for you?</h1>"
+        + (f'<p class="warning">{warning} Continue only if you started this yourself.</p>' if warning else "")
+        + f'<dl>{items}</dl><form method="post" action="{escape(action)}">'
         f'<input type="hidden" name="ticket" value="{escape(ticket)}">'
         '<button name="decision" value="deny">Do not allow</button>'
         '<button name="decision" value="allow" id="allow">Allow</button></form>'
@@ -58,8 +61,8 @@ def consent(
     return page("Allow access?", body, forms="'self'")
 
 
-def error_page(reason: str, status: int = 400, return_to: str | None = None) -> Response:
-    """The page that tells a person why nothing can be allowed. `back`: where they may go with that."""
+def error_page(reason: str, status: int = 400, return_to: str | None = None) -> HTTPResponse:
+    """Return a page with an error for the user. `return_to` is the URL of a link back to the program."""
     link = (
         f'<p><a class="button" rel="noreferrer" href="{escape(return_to)}">Back to the program</a></p>'
         if return_to
@@ -68,16 +71,16 @@ def error_page(reason: str, status: int = 400, return_to: str | None = None) -> 
     return page("Not allowed", f"<h1>This cannot be allowed</h1><p>{escape(reason)}.</p>{link}", status)
 
 
-def redirect_page(url: str, name: str) -> Response:
-    """The page that goes on by itself, after a form. Browsers hold all redirects that follow a form to the rule of its
-    page, and where those go whom the person is sent to, is their own matter."""
-    to = escape(url)
-    body = f'<h1>On to {escape(name)}</h1><p><a id="onward" rel="noreferrer" href="{to}">Go on</a></p>'
-    return page("Going on", body, head=f'<meta http-equiv="refresh" content="0; url={to}">')
+def redirect_page(url: str, name: str) -> HTTPResponse:
+    """Return a page that loads a URL by itself, for use after a form. A redirect would not do: browsers apply the
+    `form-action` policy of the form's page to all redirects after it, also to those of other sites."""
+    target = escape(url)
+    body = f'<h1>Continue to {escape(name)}</h1><p><a id="continue" rel="noreferrer" href="{target}">Continue</a></p>'
+    return page("Continue", body, head=f'<meta http-equiv="refresh" content="0; url={target}">')
 
 
-def page(title: str, body: str, status: int = 200, forms: str = "'none'", head: str = "") -> Response:
-    """A page that loads nothing, runs nothing and stands in no frame."""
+def page(title: str, body: str, status: int = 200, forms: str = "'none'", head: str = "") -> HTTPResponse:
+    """Return a page with a strict Content-Security-Policy. `forms` is its `form-action`, `head` is added to the head."""
     policy = (
         f"default-src 'none'; style-src 'sha256-{_STYLE_HASH}'; base-uri 'none'; frame-ancestors 'none'; "
         f"form-action {forms}"
@@ -91,7 +94,7 @@ def page(title: str, body: str, status: int = 200, forms: str = "'none'", head: 
         ("content-type", "text/html; charset=utf-8"),
         ("content-security-policy", policy),
         ("x-frame-options", "DENY"),
-        # With no-referrer a browser would also leave out the origin of the form, which is checked.
+        # With `no-referrer` browsers would also send no usable Origin with the form, which is checked.
         ("referrer-policy", "same-origin"),
     )
-    return Response(status, text.encode(), headers)
+    return HTTPResponse(status, text.encode(), headers)

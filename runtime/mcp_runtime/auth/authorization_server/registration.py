@@ -1,4 +1,4 @@
-"""The metadata of a client goes in, as it came; a client comes out, or Refused (RFC 7591). No clock, no I/O."""
+"""Client metadata (https://www.rfc-editor.org/rfc/rfc7591#section-2): read and check it. No clock, no I/O."""
 
 from __future__ import annotations
 
@@ -21,50 +21,51 @@ from .redirect_uris import check_registered_redirect_uri
 from .requests import parse_scopes
 
 METHODS: Final = ("none", "client_secret_basic", "client_secret_post")
-_GRANTS: Final = (CODE, REFRESH)
+_GRANT_TYPES: Final = (CODE, REFRESH)
 _MAX_REDIRECT_URIS: Final = 10
 _MAX_NAME_LENGTH: Final = 100
-_MAX_DEPTH: Final = 16
-# Controls, formats (which turn the direction of text), surrogates and private characters say nothing to a person.
+_MAX_LIST_LENGTH: Final = 16
+_MAX_BRACKETS: Final = 1000  # A body with more may be nested too deeply to parse.
+# Unicode categories without visible characters, such as format characters, which can reverse the direction of text.
 _INVISIBLE: Final = ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")
 
 
 def read_registration(body: bytes) -> dict[str, Any]:
-    """The JSON object of a registration. Raises Refused."""
+    """Return the JSON object of a registration request. Raises OAuthError."""
     try:
-        said = json.loads(body.decode()) if body.count(b"[") + body.count(b"{") < 1000 else None
+        metadata = json.loads(body.decode()) if body.count(b"[") + body.count(b"{") < _MAX_BRACKETS else None
     except (ValueError, RecursionError):
-        said = None
-    if not is_object(said):
-        raise OAuthError(OAuthErrorCode.INVALID_CLIENT_METADATA, "the metadata of a client is a JSON object")
-    return said
+        metadata = None
+    if not is_object(metadata):
+        raise _error("client metadata must be a JSON object")
+    return metadata
 
 
 def client_from_metadata(
     metadata: Mapping[str, Any],
-    id: str,
+    client_id: str,
     supported_scopes: Sequence[str],
     origin: ClientOrigin,
     created: float,
     secret: str | None = None,
 ) -> OAuthClient:
-    """The client that metadata describe; what is not of use here is passed over. Raises Refused."""
-    redirects = metadata.get("redirect_uris")
-    if not is_list(redirects) or not 1 <= len(redirects) <= _MAX_REDIRECT_URIS:
-        raise OAuthError(OAuthErrorCode.INVALID_REDIRECT_URI, f"a client has 1 to {_MAX_REDIRECT_URIS} redirect_uris")
-    responses = _texts(metadata, "response_types", ("code",))
-    if "code" not in responses:
-        raise OAuthError(OAuthErrorCode.INVALID_CLIENT_METADATA, "response_types has to have code")
-    grants = tuple(each for each in _texts(metadata, "grant_types", (CODE,)) if each in _GRANTS)
-    if CODE not in grants:
-        raise OAuthError(OAuthErrorCode.INVALID_CLIENT_METADATA, f"grant_types has to have {CODE}")
-    scope = _text(metadata, "scope")
+    """Return the client that metadata describes; unknown fields are ignored. Raises OAuthError for invalid metadata."""
+    redirect_uris = metadata.get("redirect_uris")
+    if not is_list(redirect_uris) or not 1 <= len(redirect_uris) <= _MAX_REDIRECT_URIS:
+        reason = f"redirect_uris must be a list of 1 to {_MAX_REDIRECT_URIS} URIs"
+        raise OAuthError(OAuthErrorCode.INVALID_REDIRECT_URI, reason)
+    if "code" not in _strings(metadata, "response_types", ("code",)):
+        raise _error("response_types must contain code")
+    grant_types = tuple(name for name in _strings(metadata, "grant_types", (CODE,)) if name in _GRANT_TYPES)
+    if CODE not in grant_types:
+        raise _error(f"grant_types must contain {CODE}")
+    scope = _string(metadata, "scope")
     return OAuthClient(
-        id,
-        tuple(check_registered_redirect_uri(each) for each in redirects),
-        display_name(_text(metadata, "client_name") or ""),
+        client_id,
+        tuple(check_registered_redirect_uri(uri) for uri in redirect_uris),
+        display_name(_string(metadata, "client_name") or ""),
         digest(secret) if secret else None,
-        grants,
+        grant_types,
         None if scope is None else _scopes(scope, supported_scopes),
         origin=origin,
         created=created,
@@ -72,38 +73,34 @@ def client_from_metadata(
 
 
 def auth_method(metadata: Mapping[str, Any]) -> str:
-    """How the client is to show itself; what a client that says nothing means, is in RFC 7591 2. Raises Refused."""
-    method = _text(metadata, "token_endpoint_auth_method") or "client_secret_basic"
+    """Return the method of client authentication; the default is that of RFC 7591. Raises OAuthError."""
+    method = _string(metadata, "token_endpoint_auth_method") or "client_secret_basic"
     if method not in METHODS:
-        raise OAuthError(
-            OAuthErrorCode.INVALID_CLIENT_METADATA, f"token_endpoint_auth_method is one of {', '.join(METHODS)}"
-        )
+        raise _error(f"token_endpoint_auth_method must be one of {', '.join(METHODS)}")
     return method
 
 
 def registration_response(client: OAuthClient, method: str, secret: str | None) -> dict[str, Any]:
-    """What a client that registered is told (RFC 7591 3.2.1)."""
-    said: dict[str, Any] = {
-        "client_id": client.id,
+    """Return the response to a registration (https://www.rfc-editor.org/rfc/rfc7591#section-3.2.1)."""
+    response: dict[str, Any] = {
+        "client_id": client.client_id,
         "client_id_issued_at": int(client.created),
         "client_name": client.name,
         "redirect_uris": list(client.redirect_uris),
-        "grant_types": list(client.grants),
+        "grant_types": list(client.grant_types),
         "response_types": ["code"],
         "token_endpoint_auth_method": method,
     }
     if client.scopes is not None:
-        said["scope"] = " ".join(client.scopes)
-    return said if secret is None else {**said, "client_secret": secret, "client_secret_expires_at": 0}
+        response["scope"] = " ".join(client.scopes)
+    return response if secret is None else {**response, "client_secret": secret, "client_secret_expires_at": 0}
 
 
 def display_name(text: str) -> str:
-    """A name as a person may see it. Raises Refused for one that is made to deceive the eye."""
-    if len(text) > _MAX_NAME_LENGTH or any(unicodedata.category(each) in _INVISIBLE for each in text):
-        raise OAuthError(
-            OAuthErrorCode.INVALID_CLIENT_METADATA,
-            f"client_name has at most {_MAX_NAME_LENGTH} characters that are seen",
-        )
+    """Return a client's name without outer spaces. Raises OAuthError if it is too long or has invisible characters,
+    with which it could deceive users."""
+    if len(text) > _MAX_NAME_LENGTH or any(unicodedata.category(character) in _INVISIBLE for character in text):
+        raise _error(f"client_name must have at most {_MAX_NAME_LENGTH} characters, all of them visible")
     return text.strip()
 
 
@@ -111,21 +108,25 @@ def _scopes(text: str, supported: Sequence[str]) -> tuple[str, ...]:
     try:
         return parse_scopes(text, supported, supported)
     except OAuthError:
-        # Which ones a client may ask for is said again when it does.
-        return tuple(each for each in supported if each in text.split(" "))
+        # Unsupported scopes are dropped here; a client that requests one gets an error then.
+        return tuple(scope for scope in supported if scope in text.split(" "))
 
 
-def _text(metadata: Mapping[str, Any], key: str) -> str | None:
+def _string(metadata: Mapping[str, Any], key: str) -> str | None:
     value = metadata.get(key)
     if value is not None and not isinstance(value, str):
-        raise OAuthError(OAuthErrorCode.INVALID_CLIENT_METADATA, f"{key} is a text")
+        raise _error(f"{key} must be a string")
     return value
 
 
-def _texts(metadata: Mapping[str, Any], key: str, default: Sequence[str]) -> Sequence[str]:
+def _strings(metadata: Mapping[str, Any], key: str, default: Sequence[str]) -> Sequence[str]:
     value = metadata.get(key)
     if value is None:
         return default
-    if not is_list(value) or len(value) > _MAX_DEPTH or not all(isinstance(each, str) for each in value):
-        raise OAuthError(OAuthErrorCode.INVALID_CLIENT_METADATA, f"{key} is a list of texts")
+    if not is_list(value) or len(value) > _MAX_LIST_LENGTH or not all(isinstance(item, str) for item in value):
+        raise _error(f"{key} must be a list of at most {_MAX_LIST_LENGTH} strings")
     return cast(list[str], value)
+
+
+def _error(reason: str) -> OAuthError:
+    return OAuthError(OAuthErrorCode.INVALID_CLIENT_METADATA, reason)

@@ -1,4 +1,4 @@
-"""What a browser or a client asks goes in, as text; what is wanted comes out, or Refused. No clock, no I/O."""
+"""Requests to the authorization server: parse and check their parameters. No clock, no I/O."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from urllib.parse import parse_qsl, unquote_plus
 from .models import CODE, OAuthClient, OAuthError, OAuthErrorCode
 from .redirect_uris import matches_registered
 
-_FIELDS: Final = 50
-_STATE: Final = 4096
+_MAX_FIELDS: Final = 50
+_MAX_STATE_LENGTH: Final = 4096
 _CHALLENGE: Final = re.compile(r"[A-Za-z0-9_-]{43}")
 _VERIFIER: Final = re.compile(r"[A-Za-z0-9._~-]{43,128}")
 _SCOPE: Final = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]{1,100}")
@@ -25,52 +25,69 @@ Fields = Mapping[str, str]
 
 @dataclass(frozen=True, slots=True)
 class PendingAuthorization:
-    """What a client asks a person for. `state` is handed back as it is."""
+    """A valid authorization request (https://www.rfc-editor.org/rfc/rfc6749#section-4.1.1) before the user's decision.
 
-    client: str
+    Args:
+        client_id: The client.
+        redirect_uri: Redirect URI, which is registered for the client.
+        scopes: Requested scopes.
+        resource: Resource that the token is for.
+        code_challenge: PKCE code challenge (https://www.rfc-editor.org/rfc/rfc7636#section-4.3).
+        state: The `state` parameter, returned unchanged. Default None: there is none.
+    """
+
+    client_id: str
     redirect_uri: str
     scopes: tuple[str, ...]
     resource: str
-    challenge: str
+    code_challenge: str
     state: str | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
 class ClientAuthentication:
-    """How a client shows itself at an endpoint: by its id, and perhaps a secret."""
+    """The client authentication of a request (https://www.rfc-editor.org/rfc/rfc6749#section-2.3).
 
-    id: str
-    secret: str | None = field(default=None, repr=False)
+    Args:
+        client_id: Client identifier.
+        client_secret: Client secret. Default None: the request has none.
+    """
+
+    client_id: str
+    client_secret: str | None = field(default=None, repr=False)
 
 
 def parse_form(text: str) -> list[tuple[str, str]]:
-    """The pairs of a query or a form. Raises Refused where it cannot be read."""
+    """Return the parameters of a query or a form. Raises OAuthError if they cannot be parsed."""
     try:
-        return parse_qsl(text, keep_blank_values=True, max_num_fields=_FIELDS, errors="strict")
+        return parse_qsl(text, keep_blank_values=True, max_num_fields=_MAX_FIELDS, errors="strict")
     except ValueError:
-        raise OAuthError(OAuthErrorCode.INVALID_REQUEST, "the parameters cannot be read") from None
+        raise OAuthError(
+            OAuthErrorCode.INVALID_REQUEST, f"the parameters must be UTF-8, and at most {_MAX_FIELDS}"
+        ) from None
 
 
 def unique_params(pairs: Sequence[tuple[str, str]]) -> Fields:
-    """The fields, none of which may be there twice (RFC 6749 3.1). Raises Refused."""
-    said = dict(pairs)
-    if len(said) != len(pairs):
-        raise OAuthError(OAuthErrorCode.INVALID_REQUEST, "a parameter is there twice")
-    # One without a value is as good as left out.
-    return {name: value for name, value in said.items() if value}
+    """Return the parameters that have a value. Raises OAuthError if one is repeated
+    (https://www.rfc-editor.org/rfc/rfc6749#section-3.1)."""
+    params = dict(pairs)
+    if len(params) != len(pairs):
+        raise OAuthError(OAuthErrorCode.INVALID_REQUEST, "a parameter must not be repeated")
+    # A parameter without a value counts as omitted.
+    return {name: value for name, value in params.items() if value}
 
 
 def resolve_redirect_uri(pairs: Sequence[tuple[str, str]], client: OAuthClient | None) -> str:
-    """Where the answer to an authorization request may go. Raises Refused, which a person is told, as nobody else may
-    be: the redirect URI is not to be trusted."""
-    if client is None or CODE not in client.grants:
-        raise OAuthError(OAuthErrorCode.INVALID_CLIENT, "no program is known here by this id")
-    named = [value for name, value in pairs if name == "redirect_uri"]
-    if len(named) != 1 or not matches_registered(named[0], client.redirect_uris):
-        raise OAuthError(
-            OAuthErrorCode.INVALID_REQUEST, "the program wants the answer at a place that is not registered for it"
-        )
-    return named[0]
+    """Return the redirect URI of an authorization request.
+
+    Raises OAuthError, which must be shown to the user and not sent to the redirect URI: the URI cannot be trusted.
+    """
+    if client is None or CODE not in client.grant_types:
+        raise OAuthError(OAuthErrorCode.INVALID_CLIENT, "no program is registered under this client id")
+    uris = [value for name, value in pairs if name == "redirect_uri"]
+    if len(uris) != 1 or not matches_registered(uris[0], client.redirect_uris):
+        raise OAuthError(OAuthErrorCode.INVALID_REQUEST, "the redirect URI is not registered for this program")
+    return uris[0]
 
 
 def parse_authorization_request(
@@ -80,83 +97,87 @@ def parse_authorization_request(
     supported_scopes: Sequence[str],
     resources: Sequence[str],
 ) -> PendingAuthorization:
-    """What is wanted, once it is known where refusals go. Raises Refused."""
-    said = unique_params(pairs)
-    if said.get("response_type") != "code":
-        raise OAuthError(OAuthErrorCode.UNSUPPORTED_RESPONSE_TYPE, "response_type is code")
-    if said.get("code_challenge_method") != "S256":
+    """Return an authorization request, after its redirect URI is resolved. Raises OAuthError if it is not valid."""
+    params = unique_params(pairs)
+    if params.get("response_type") != "code":
+        raise OAuthError(OAuthErrorCode.UNSUPPORTED_RESPONSE_TYPE, "response_type must be code")
+    if params.get("code_challenge_method") != "S256":
         raise OAuthError(OAuthErrorCode.INVALID_REQUEST, "PKCE is required, with code_challenge_method S256")
-    if not _CHALLENGE.fullmatch(said.get("code_challenge", "")):
-        raise OAuthError(OAuthErrorCode.INVALID_REQUEST, "code_challenge is the base64url of a SHA-256 digest")
-    if "request" in said or "request_uri" in said:
-        raise OAuthError(OAuthErrorCode.INVALID_REQUEST, "requests are not taken as objects")
-    state = said.get("state")
-    if state is not None and len(state) > _STATE:
-        raise OAuthError(OAuthErrorCode.INVALID_REQUEST, f"state has at most {_STATE} characters")
-    scopes = parse_scopes(
-        said.get("scope"), client.scopes if client.scopes is not None else supported_scopes, supported_scopes
-    )
-    return PendingAuthorization(
-        client.id, redirect_uri, scopes, parse_resource(said, resources), said["code_challenge"], state
-    )
+    if not _CHALLENGE.fullmatch(params.get("code_challenge", "")):
+        raise OAuthError(OAuthErrorCode.INVALID_REQUEST, "code_challenge must be a SHA-256 digest in base64url")
+    if "request" in params or "request_uri" in params:
+        raise OAuthError(OAuthErrorCode.INVALID_REQUEST, "request and request_uri are not supported")
+    state = params.get("state")
+    if state is not None and len(state) > _MAX_STATE_LENGTH:
+        raise OAuthError(OAuthErrorCode.INVALID_REQUEST, f"state must have at most {_MAX_STATE_LENGTH} characters")
+    allowed = client.scopes if client.scopes is not None else supported_scopes
+    scopes = parse_scopes(params.get("scope"), allowed, supported_scopes)
+    resource = parse_resource(params, resources)
+    return PendingAuthorization(client.client_id, redirect_uri, scopes, resource, params["code_challenge"], state)
 
 
 def parse_scopes(text: str | None, allowed: Sequence[str], default: Sequence[str]) -> tuple[str, ...]:
-    """The scopes that are asked for; where none are, those that are usual and allowed. Raises Refused."""
+    """Return the requested scopes; without a `scope` parameter, the default ones that are allowed.
+
+    Raises OAuthError for a scope that is not allowed.
+    """
     if text is None:
-        return tuple(each for each in default if each in allowed)
+        return tuple(scope for scope in default if scope in allowed)
     scopes = tuple(dict.fromkeys(text.split(" ")))
-    if not all(_SCOPE.fullmatch(each) and each in allowed for each in scopes):
-        raise OAuthError(OAuthErrorCode.INVALID_SCOPE, "a scope is asked for that is not there to be had")
+    if not all(_SCOPE.fullmatch(scope) and scope in allowed for scope in scopes):
+        raise OAuthError(OAuthErrorCode.INVALID_SCOPE, "a requested scope is unknown, or not allowed for this client")
     return scopes
 
 
 def parse_resource(params: Fields, resources: Sequence[str]) -> str:
-    """The resource that a token is for (RFC 8707): the first there is, where the client names none. Raises Refused."""
-    named = params.get("resource", resources[0])
-    if named not in resources:
-        raise OAuthError(OAuthErrorCode.INVALID_TARGET, "no tokens are given for this resource")
-    return named
+    """Return the resource that a token is for (https://www.rfc-editor.org/rfc/rfc8707#section-2); the first one if the
+    client names none. Raises OAuthError for an unknown resource."""
+    resource = params.get("resource", resources[0])
+    if resource not in resources:
+        raise OAuthError(OAuthErrorCode.INVALID_TARGET, "this server issues no tokens for this resource")
+    return resource
 
 
 def parse_client_authentication(headers: Mapping[str, str], params: Fields) -> ClientAuthentication:
-    """How a client shows itself (RFC 6749 2.3): in one way only. Raises Refused."""
+    """Return the client authentication of a request. Raises OAuthError if there is none, or more than one."""
     header = headers.get("authorization")
     if header is None:
         if "client_id" not in params:
-            raise OAuthError(OAuthErrorCode.INVALID_CLIENT, "the client does not show itself", 401)
+            raise OAuthError(OAuthErrorCode.INVALID_CLIENT, "the request has no client authentication", 401)
         return ClientAuthentication(params["client_id"], params.get("client_secret"))
     try:
-        scheme, _, both = header.partition(" ")
-        id, colon, secret = b64decode(both.strip(), validate=True).decode("ascii").partition(":")
+        scheme, _, credentials = header.partition(" ")
+        id, colon, secret = b64decode(credentials.strip(), validate=True).decode("ascii").partition(":")
     except ValueError:
         scheme, id, colon, secret = "", "", "", ""
     if scheme.lower() != "basic" or not colon or not id or not secret:
         raise OAuthError(
-            OAuthErrorCode.INVALID_CLIENT, "the client does not show itself in a way that is known here", 401
+            OAuthErrorCode.INVALID_CLIENT, "the Authorization header must have Basic with client id and secret", 401
         )
     id, secret = unquote_plus(id), unquote_plus(secret)
     if "client_secret" in params or params.get("client_id", id) != id:
-        raise OAuthError(OAuthErrorCode.INVALID_REQUEST, "the client shows itself in two ways")
+        raise OAuthError(OAuthErrorCode.INVALID_REQUEST, "the request has two client authentications; send one")
     return ClientAuthentication(id, secret)
 
 
 def check_client_authentication(client: OAuthClient | None, authentication: ClientAuthentication) -> OAuthClient:
-    """The client, if it is who it says: one with a secret by its secret, one without by its id. Raises Refused."""
-    if client is None or (client.secret is None) != (authentication.secret is None):
+    """Return the client. Raises OAuthError unless a confidential client sent its secret, and a public one none."""
+    secret = authentication.client_secret
+    if (
+        client is None
+        or (client.secret_digest is None) != (secret is None)
+        or (secret is not None and not client.check_secret(secret))
+    ):
         raise OAuthError(
-            OAuthErrorCode.INVALID_CLIENT, "the client is not known here, or does not show itself as it has to", 401
-        )
-    if authentication.secret is not None and not client.check_secret(authentication.secret):
-        raise OAuthError(
-            OAuthErrorCode.INVALID_CLIENT, "the client is not known here, or does not show itself as it has to", 401
+            OAuthErrorCode.INVALID_CLIENT, "the client is unknown, or its authentication is not valid", 401
         )
     return client
 
 
-def verify_pkce(challenge: str, verifier: str) -> bool:
-    """Whether a verifier is the one of an S256 challenge (RFC 7636 4.6)."""
-    if not _VERIFIER.fullmatch(verifier):
+def verify_pkce(code_challenge: str, code_verifier: str) -> bool:
+    """Return True if a PKCE code verifier matches an S256 challenge
+    (https://www.rfc-editor.org/rfc/rfc7636#section-4.6)."""
+    if not _VERIFIER.fullmatch(code_verifier):
         return False
-    made = urlsafe_b64encode(sha256(verifier.encode()).digest()).rstrip(b"=").decode()
-    return hmac.compare_digest(made, challenge)
+    computed = urlsafe_b64encode(sha256(code_verifier.encode()).digest()).rstrip(b"=").decode()
+    return hmac.compare_digest(computed, code_challenge)

@@ -1,4 +1,4 @@
-"""Clients, grants and secrets go in and come out: what an authorization server needs of whoever keeps them."""
+"""Storage of an authorization server: clients, grants, and digests of codes and tokens."""
 
 from __future__ import annotations
 
@@ -13,87 +13,101 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final, Protocol, TypeVar
 
-from .models import ClientOrigin, Grant, OAuthClient, SecretKind, StoredSecret
+from .models import ClientOrigin, OAuthClient, SecretKind, StoredGrant, StoredSecret
 
 T = TypeVar("T")
 
-_BUSY_SECONDS: Final = 10.0  # Seconds that one process waits for another.
+_BUSY_SECONDS: Final = 10.0  # Seconds to wait for a lock of another process.
 _TABLES: Final = """
 PRAGMA journal_mode = WAL;
 PRAGMA secure_delete = ON;
-CREATE TABLE IF NOT EXISTS clients (id TEXT PRIMARY KEY, used INTEGER NOT NULL, made REAL NOT NULL, body TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS clients (id TEXT PRIMARY KEY, used INTEGER NOT NULL, created REAL NOT NULL, body TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS grants (
-    id TEXT PRIMARY KEY, client TEXT NOT NULL, user TEXT NOT NULL, scopes TEXT NOT NULL, resource TEXT NOT NULL,
-    expires REAL NOT NULL, upstream TEXT
+    id TEXT PRIMARY KEY, client_id TEXT NOT NULL, user TEXT NOT NULL, scopes TEXT NOT NULL, resource TEXT NOT NULL,
+    expires_at REAL NOT NULL, upstream TEXT
 );
 CREATE TABLE IF NOT EXISTS secrets (
-    digest TEXT PRIMARY KEY, kind TEXT NOT NULL, "grant" TEXT NOT NULL REFERENCES grants ON DELETE CASCADE,
-    expires REAL NOT NULL, scopes TEXT NOT NULL, redirect TEXT NOT NULL, challenge TEXT NOT NULL,
-    spent INTEGER NOT NULL DEFAULT 0
+    digest TEXT PRIMARY KEY, kind TEXT NOT NULL, grant_id TEXT NOT NULL REFERENCES grants ON DELETE CASCADE,
+    expires_at REAL NOT NULL, scopes TEXT NOT NULL, redirect_uri TEXT NOT NULL, code_challenge TEXT NOT NULL,
+    consumed INTEGER NOT NULL DEFAULT 0
 );
-CREATE INDEX IF NOT EXISTS secrets_of_grants ON secrets ("grant");
-CREATE INDEX IF NOT EXISTS secrets_that_expire ON secrets (expires);
-CREATE INDEX IF NOT EXISTS grants_that_expire ON grants (expires);
-CREATE INDEX IF NOT EXISTS grants_of_clients ON grants (client);
+CREATE INDEX IF NOT EXISTS secrets_by_grant ON secrets (grant_id);
+CREATE INDEX IF NOT EXISTS secrets_by_expiry ON secrets (expires_at);
+CREATE INDEX IF NOT EXISTS grants_by_expiry ON grants (expires_at);
+CREATE INDEX IF NOT EXISTS grants_by_client ON grants (client_id);
 """
-_ADD: Final = "INSERT INTO clients SELECT ?, 0, ?, ? WHERE (SELECT count(*) FROM clients) < ?"
-_DELETE_EXPIRED: Final = """
+_ADD_CLIENT: Final = "INSERT INTO clients SELECT ?, 0, ?, ? WHERE (SELECT count(*) FROM clients) < ?"
+_DELETE_UNUSED_CLIENT: Final = """
 DELETE FROM clients WHERE id = (
-    SELECT id FROM clients WHERE made < ? AND NOT EXISTS (SELECT 1 FROM grants WHERE client = clients.id)
-    ORDER BY used, made LIMIT 1
+    SELECT id FROM clients WHERE created < ? AND NOT EXISTS (SELECT 1 FROM grants WHERE client_id = clients.id)
+    ORDER BY used, created LIMIT 1
 )
 """
 
 
 class AuthorizationStorage(Protocol):
-    """Where an authorization server keeps what it knows. Every method is done as a whole or not at all, also where
-    several processes share the storage: that codes are used once hangs on it."""
+    """The storage of an authorization server. Each method is atomic, also if several processes share the storage:
+    otherwise a code could be used twice."""
 
     async def add_client(self, client: OAuthClient, max_clients: int, since: float) -> bool:
-        """Keep a client that registered itself. Where there are `most` already, the oldest one without a grant that
-        registered before `since` is forgotten for it; False where there is none."""
+        """Store a registered client.
+
+        If there are `max_clients` already, the oldest client without a grant that was registered before `since` (in
+        seconds since the epoch) is deleted. Return False if there is no such client.
+        """
         ...
 
-    async def client(self, id: str) -> OAuthClient | None: ...
-
-    async def add_grant(self, grant: Grant, *first: StoredSecret) -> None:
-        """Keep a grant and its first secrets; its client is in use from then on."""
+    async def client(self, id: str) -> OAuthClient | None:
+        """Return a registered client, if there is one with this id."""
         ...
 
-    async def grant(self, id: str) -> Grant | None: ...
+    async def add_grant(self, grant: StoredGrant, *first: StoredSecret) -> None:
+        """Store a grant and its first secrets, and mark its client as used."""
+        ...
+
+    async def grant(self, id: str) -> StoredGrant | None:
+        """Return a grant, if there is one with this id."""
+        ...
 
     async def add_secrets(self, *secrets: StoredSecret) -> bool:
-        """Keep secrets of one grant; False where that is no more."""
+        """Store secrets of one grant. Return False if the grant is revoked."""
         ...
 
     async def find_secret(self, digest: str) -> StoredSecret | None:
-        """A secret, spent or not."""
+        """Return a secret, whether it is consumed or not."""
         ...
 
     async def consume(self, digest: str) -> bool:
-        """Use a secret up; False where it was before. Of two who do it at the same time, one gets True."""
+        """Mark a secret as consumed. Return True for the first of all callers, and False for the others."""
         ...
 
     async def update_upstream(self, id: str, upstream: str) -> None:
-        """Replace what a third party gave for a grant."""
+        """Replace the encrypted upstream token of a grant."""
         ...
 
     async def revoke(self, id: str) -> None:
-        """End a grant, with all secrets of it."""
+        """Delete a grant with all of its secrets."""
         ...
 
     async def delete_expired(self, now: float, unused: float) -> None:
-        """Forget grants and tokens that have expired by now, and clients that registered before `unused` and never were
-        used. A code is known as long as its grant, so that it is seen when it is used again."""
+        """Delete expired grants and tokens, and clients that were registered before `unused` and never used.
+
+        A code is stored as long as its grant, so that a second use is detected. Times are in seconds since the epoch.
+        """
         ...
 
 
 class SQLiteStorage:
-    """Keeps everything in a file that its owner alone can read (mode 0600), or in memory with `:memory:`."""
+    """Stores everything in a SQLite file that only its owner can read (mode 0600), or in memory."""
 
     def __init__(self, path: str | Path = ":memory:") -> None:
+        """Open the file, and create it if there is none.
+
+        Args:
+            path: The file. Default `:memory:`: the data is lost when the process ends.
+        """
         if str(path) != ":memory:":
-            # Made before SQLite does, so that there is no moment at which others can read.
+            # Created here, because SQLite would create it with permissions that let others read it.
             os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
         self._lock = threading.Lock()
         self._connection = sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False)
@@ -106,36 +120,43 @@ class SQLiteStorage:
             self._connection.close()
 
     async def add_client(self, client: OAuthClient, max_clients: int, since: float) -> bool:
+        """Store a registered client; see `AuthorizationStorage`."""
         body = json.dumps({**asdict(client), "origin": client.origin.name})
 
         def work() -> bool:
-            row = (client.id, client.created, body, max_clients)
-            if self._run(_ADD, row) == 1:
+            row = (client.client_id, client.created, body, max_clients)
+            if self._run(_ADD_CLIENT, row) == 1:
                 return True
-            return self._run(_DELETE_EXPIRED, (since,)) == 1 and self._run(_ADD, row) == 1
+            return self._run(_DELETE_UNUSED_CLIENT, (since,)) == 1 and self._run(_ADD_CLIENT, row) == 1
 
         return await self._in_transaction(work)
 
     async def client(self, id: str) -> OAuthClient | None:
+        """Return a registered client, if there is one with this id."""
         row = await self._row("SELECT body FROM clients WHERE id = ?", (id,))
         return _client(json.loads(row[0])) if row else None
 
-    async def add_grant(self, grant: Grant, *first: StoredSecret) -> None:
+    async def add_grant(self, grant: StoredGrant, *first: StoredSecret) -> None:
+        """Store a grant and its first secrets, and mark its client as used."""
+
         def work() -> None:
-            own = (grant.id, grant.client, grant.user, " ".join(grant.scopes))
+            own = (grant.id, grant.client_id, grant.user, " ".join(grant.scopes))
             self._run(
-                "INSERT INTO grants VALUES (?, ?, ?, ?, ?, ?, ?)", (*own, grant.resource, grant.expires, grant.upstream)
+                "INSERT INTO grants VALUES (?, ?, ?, ?, ?, ?, ?)",
+                (*own, grant.resource, grant.expires_at, grant.upstream),
             )
-            self._run("UPDATE clients SET used = 1 WHERE id = ?", (grant.client,))
+            self._run("UPDATE clients SET used = 1 WHERE id = ?", (grant.client_id,))
             self._insert(first)
 
         await self._in_transaction(work)
 
-    async def grant(self, id: str) -> Grant | None:
+    async def grant(self, id: str) -> StoredGrant | None:
+        """Return a grant, if there is one with this id."""
         row = await self._row("SELECT * FROM grants WHERE id = ?", (id,))
-        return Grant(row[0], row[1], row[2], tuple(row[3].split()), *row[4:]) if row else None
+        return StoredGrant(row[0], row[1], row[2], tuple(row[3].split()), *row[4:]) if row else None
 
     async def add_secrets(self, *secrets: StoredSecret) -> bool:
+        """Store secrets of one grant. Return False if the grant is revoked."""
         try:
             await self._in_transaction(lambda: self._insert(secrets))
         except sqlite3.IntegrityError:
@@ -143,44 +164,43 @@ class SQLiteStorage:
         return True
 
     async def find_secret(self, digest: str) -> StoredSecret | None:
+        """Return a secret, whether it is consumed or not."""
         row = await self._row("SELECT * FROM secrets WHERE digest = ?", (digest,))
         if row is None:
             return None
         return StoredSecret(row[0], SecretKind(row[1]), row[2], row[3], tuple(row[4].split()), row[5], row[6])
 
     async def consume(self, digest: str) -> bool:
-        return 1 == await self._change("UPDATE secrets SET spent = 1 WHERE digest = ? AND spent = 0", (digest,))
+        """Mark a secret as consumed. Return True for the first of all callers, and False for the others."""
+        statement = "UPDATE secrets SET consumed = 1 WHERE digest = ? AND consumed = 0"
+        return await self._change(statement, (digest,)) == 1
 
     async def update_upstream(self, id: str, upstream: str) -> None:
+        """Replace the encrypted upstream token of a grant."""
         await self._change("UPDATE grants SET upstream = ? WHERE id = ?", (upstream, id))
 
     async def revoke(self, id: str) -> None:
+        """Delete a grant with all of its secrets."""
         await self._change("DELETE FROM grants WHERE id = ?", (id,))
 
     async def delete_expired(self, now: float, unused: float) -> None:
+        """Delete expired grants and tokens, and clients that were never used; see `AuthorizationStorage`."""
+
         def work() -> None:
-            self._run("DELETE FROM grants WHERE expires < ?", (now,))
-            self._run("DELETE FROM secrets WHERE expires < ? AND kind != ?", (now, SecretKind.CODE))
-            self._run("DELETE FROM clients WHERE used = 0 AND made < ?", (unused,))
+            self._run("DELETE FROM grants WHERE expires_at < ?", (now,))
+            self._run("DELETE FROM secrets WHERE expires_at < ? AND kind != ?", (now, SecretKind.CODE))
+            self._run("DELETE FROM clients WHERE used = 0 AND created < ?", (unused,))
 
         await self._in_transaction(work)
 
     # ---- in a thread, one at a time -----------------------------------------------------------------------------------
 
     def _insert(self, secrets: Sequence[StoredSecret]) -> None:
-        for each in secrets:
-            self._run(
-                "INSERT INTO secrets VALUES (?, ?, ?, ?, ?, ?, ?, 0)",
-                (
-                    each.digest,
-                    each.kind,
-                    each.grant,
-                    each.expires,
-                    " ".join(each.scopes),
-                    each.redirect_uri,
-                    each.challenge,
-                ),
-            )
+        for secret in secrets:
+            scopes = " ".join(secret.scopes)
+            bound_to = (secret.redirect_uri, secret.code_challenge)
+            row = (secret.digest, secret.kind, secret.grant_id, secret.expires_at, scopes, *bound_to)
+            self._run("INSERT INTO secrets VALUES (?, ?, ?, ?, ?, ?, ?, 0)", row)
 
     def _run(self, statement: str, values: Sequence[object]) -> int:
         with closing(self._connection.execute(statement, values)) as cursor:
@@ -197,22 +217,22 @@ class SQLiteStorage:
         return await asyncio.to_thread(work)
 
     async def _in_transaction(self, work: Callable[[], T]) -> T:
-        def whole() -> T:
+        def transaction() -> T:
             with self._lock:
                 self._connection.execute("BEGIN IMMEDIATE")
                 try:
-                    done = work()
+                    result = work()
                 except BaseException:
                     self._connection.execute("ROLLBACK")
                     raise
                 self._connection.execute("COMMIT")
-                return done
+                return result
 
-        return await asyncio.to_thread(whole)
+        return await asyncio.to_thread(transaction)
 
 
-def _client(row: dict[str, Any]) -> OAuthClient:
-    scopes: list[str] | None = row["scopes"]
-    row["redirect_uris"], row["grants"] = tuple(row["redirect_uris"]), tuple(row["grants"])
-    row["origin"], row["scopes"] = ClientOrigin[row["origin"]], None if scopes is None else tuple(scopes)
-    return OAuthClient(**row)
+def _client(fields: dict[str, Any]) -> OAuthClient:
+    scopes: list[str] | None = fields["scopes"]
+    fields["redirect_uris"], fields["grant_types"] = tuple(fields["redirect_uris"]), tuple(fields["grant_types"])
+    fields["origin"], fields["scopes"] = ClientOrigin[fields["origin"]], None if scopes is None else tuple(scopes)
+    return OAuthClient(**fields)

@@ -1,9 +1,10 @@
-"""A person goes to a third party's authorization server; who they are there, and what it gave for them, comes back."""
+"""The upstream provider: users sign in at a third party's authorization server, and tools may use its tokens."""
 
 from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import secrets
 from base64 import urlsafe_b64encode
 from collections.abc import Awaitable, Callable, Mapping
@@ -12,9 +13,9 @@ from hashlib import sha256
 from typing import Any, Final
 from weakref import WeakValueDictionary
 
+from ...aio.bounded_cache import BoundedCache
 from ...encryption import InvalidTokenError, KeyRing
 from ...errors import AuthorizationError, AuthorizationServerUnavailableError
-from ...session.pending import log
 from ..client.grants import with_query
 from ..client.responses import (
     AuthorizationRequest,
@@ -31,19 +32,30 @@ from ..metadata import (
     read_authorization_server_metadata,
 )
 from ..url_policy import URLPolicy
-from .models import Grant
+from .models import StoredGrant
 from .storage import AuthorizationStorage
 
-_MAX_CHECKED: Final = 10_000  # Grants of which it is remembered when they were checked.
-_RENEW_BEFORE_SECONDS: Final = 30.0  # Seconds before its end a third party's token is renewed.
+_log: Final = logging.getLogger(__name__)
+
+_MAX_CHECKED: Final = 10_000  # Grants for which the last check is cached.
+_RENEW_BEFORE_SECONDS: Final = 30.0  # Seconds before its expiry an upstream token is renewed.
 
 
 @dataclass(frozen=True, kw_only=True)
 class UpstreamProvider:
-    """A third party by which people sign in, and on whose behalf tools may act. `client`: what this server is there,
-    the same for all clients here. `who`: asks the third party, with a token of its, who the person is; raises
-    AuthorizationError where the token is no longer good. `recheck`: seconds after which it is asked again before one of our
-    tokens is honoured. `policy`: which of its URLs are asked."""
+    """A third party where users sign in, and for which tools may use tokens.
+
+    Args:
+        issuer: Issuer identifier of the third party's authorization server.
+        client: This server as it is registered there; the same for all of its own clients.
+        identify: Coroutine function that returns a stable id of the user of an upstream token. It calls the third
+            party and raises AuthorizationError if the token is no longer valid.
+        name: Name to show to users. Default `a third party`.
+        scopes: Scopes to request. Default: none.
+        recheck_seconds: Seconds after which `identify` is called again before a token of this server is accepted.
+            Default 60.
+        policy: URLs that may be requested. Default: public ones.
+    """
 
     issuer: str
     client: OAuthClientInformation
@@ -51,11 +63,11 @@ class UpstreamProvider:
     name: str = "a third party"
     scopes: tuple[str, ...] = ()
     recheck_seconds: float = 60.0
-    policy: URLPolicy = URLPolicy()
+    policy: URLPolicy = URLPolicy()  # noqa: RUF009 - it is frozen
 
 
-class Upstream:
-    """One third party, as it is asked. What it gives is kept sealed: whoever has the storage alone, cannot use it."""
+class UpstreamClient:
+    """The client of the upstream provider. Its tokens are stored encrypted, so the storage does not reveal them."""
 
     def __init__(
         self,
@@ -65,6 +77,15 @@ class Upstream:
         key_ring: KeyRing,
         clock: Callable[[], float],
     ) -> None:
+        """Create a client.
+
+        Args:
+            provider: The third party.
+            callback: Redirect URI of this server.
+            storage: Storage of grants.
+            key_ring: Encrypts the tokens in the storage.
+            clock: Returns the current time in seconds since the epoch.
+        """
         self.provider = provider
         self._callback = callback
         self._storage = storage
@@ -72,101 +93,107 @@ class Upstream:
         self._clock = clock
         self._http = AuthHTTPClient(provider.policy)
         self._issuer: AuthorizationServerMetadata | None = None
-        self._checked: dict[str, float] = {}
+        # The grants that were checked within `recheck_seconds`.
+        self._checked: BoundedCache[str, bool] = BoundedCache(_MAX_CHECKED, ttl=provider.recheck_seconds, clock=clock)
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     async def start(self, encrypt: Callable[[bytes], str], request: Mapping[str, Any]) -> str:
-        """The URL that the browser goes to. `seal` binds what is to come back to this browser. Raises AuthorizationError."""
+        """Return the URL to which to redirect the browser. Raises AuthorizationError.
+
+        `encrypt` binds the `state` parameter to the browser; `request` is the authorization request of the client.
+        """
         issuer = await self._discover()
         check_challenge_method(issuer)
         if issuer.authorization_endpoint is None:
-            raise AuthorizationError(f"{issuer.name} has no authorization endpoint")
+            raise AuthorizationError(f"the metadata of {issuer.issuer} has no authorization_endpoint")
         verifier = secrets.token_urlsafe(48)
-        said = {
+        parameters = {
             "response_type": "code",
-            "client_id": self.provider.client.id,
+            "client_id": self.provider.client.client_id,
             "redirect_uri": self._callback,
-            "state": encrypt(json.dumps({"wish": request, "verifier": verifier}).encode()),
+            "state": encrypt(json.dumps({"request": request, "code_verifier": verifier}).encode()),
             "code_challenge": urlsafe_b64encode(sha256(verifier.encode()).digest()).rstrip(b"=").decode(),
             "code_challenge_method": "S256",
         }
         if self.provider.scopes:
-            said["scope"] = " ".join(self.provider.scopes)
-        return with_query(self._http.policy.check(issuer.authorization_endpoint), said)
+            parameters["scope"] = " ".join(self.provider.scopes)
+        return with_query(self._http.policy.check(issuer.authorization_endpoint), parameters)
 
-    async def finish(self, query: str, state: str, verifier: str) -> tuple[str, OAuthToken]:
-        """Who came back, and what the third party gave for them. Raises AuthorizationError."""
+    async def finish(self, query: str, state: str, code_verifier: str) -> tuple[str, OAuthToken]:
+        """Return the user who signed in, and the upstream token. `query` is that of the callback.
+
+        Raises AuthorizationError.
+        """
         issuer = await self._discover()
-        asked = AuthorizationRequest(issuer, self._callback, state, verifier)
+        request = AuthorizationRequest(issuer, self._callback, state, code_verifier)
         form = {
             "grant_type": "authorization_code",
-            "code": parse_authorization_response(f"{self._callback}?{query}", asked),
+            "code": parse_authorization_response(f"{self._callback}?{query}", request),
             "redirect_uri": self._callback,
-            "code_verifier": verifier,
+            "code_verifier": code_verifier,
         }
         token = await self._endpoint(issuer).token(form, self.provider.scopes)
         return await self.provider.identify(token), token
 
     def encrypt(self, token: OAuthToken, user: str) -> str:
-        """What is kept of a third party's token, for one person."""
+        """Return the encrypted upstream token of a user."""
         return self._key_ring.encrypt(json.dumps(asdict(token)).encode(), _associated_data(user))
 
-    async def token(self, grant: Grant) -> OAuthToken | None:
-        """What the third party gave for a grant, renewed where it is about to expire, and not taken back since; None
-        where it is no longer good, which ends the grant, with all of our tokens of it. Raises AuthorizationServerUnavailableError.
+    async def token(self, grant: StoredGrant) -> OAuthToken | None:
+        """Return the upstream token of a grant, renewed if it is about to expire.
+
+        If the token is no longer valid, revoke the grant, with all tokens of this server, and return None. Raises
+        AuthorizationServerUnavailableError if the third party does not respond.
         """
         lock = self._locks.setdefault(grant.id, asyncio.Lock())
         try:
             async with lock:
-                return await self._refreshed(grant)
+                return await self._current_token(grant)
         except AuthorizationServerUnavailableError:
             raise
-        except (AuthorizationError, InvalidTokenError) as fault:
-            log.warning("a grant of client %s ends, as the third party's does: %s", grant.client, fault)
+        except (AuthorizationError, InvalidTokenError) as error:
+            _log.warning("a grant of client %s is revoked with its upstream token: %s", grant.client_id, error)
             await self._storage.revoke(grant.id)
-            self._checked.pop(grant.id, None)
+            self._checked.remove(grant.id)
             return None
 
-    async def _refreshed(self, grant: Grant) -> OAuthToken:
-        # It may have been renewed while this waited.
+    async def _current_token(self, grant: StoredGrant) -> OAuthToken:
+        # Another task may have renewed the token while this one waited for the lock.
         grant = await self._storage.grant(grant.id) or grant
         token, now = self._decrypt(grant), self._clock()
-        if token.expires is not None and token.expires - _RENEW_BEFORE_SECONDS <= now:
-            if token.refresh is None:
-                raise AuthorizationError("the third party's token has expired, and cannot be renewed")
-            form = {"grant_type": "refresh_token", "refresh_token": token.refresh}
+        if token.expires_at is not None and token.expires_at - _RENEW_BEFORE_SECONDS <= now:
+            if token.refresh_token is None:
+                raise AuthorizationError("the upstream token has expired, and there is no refresh token")
+            form = {"grant_type": "refresh_token", "refresh_token": token.refresh_token}
             token = await self._endpoint(await self._discover()).token(form, token.scopes)
             await self._storage.update_upstream(grant.id, self.encrypt(token, grant.user))
-            self._checked.pop(grant.id, None)
-        if now - self._checked.get(grant.id, now - self.provider.recheck_seconds) >= self.provider.recheck_seconds:
+            self._checked.remove(grant.id)
+        if self._checked.get(grant.id) is None:
             if await self.provider.identify(token) != grant.user:
-                raise AuthorizationError("the third party's token is another person's now")
-            if len(self._checked) >= _MAX_CHECKED:
-                self._checked.clear()
-            self._checked[grant.id] = now
+                raise AuthorizationError("the upstream token now belongs to another user")
+            self._checked.put(grant.id, True)
         return token
 
     def _endpoint(self, issuer: AuthorizationServerMetadata) -> TokenEndpoint:
         return TokenEndpoint(self._http, issuer, self.provider.client, None, self._clock)
 
-    def _decrypt(self, grant: Grant) -> OAuthToken:
+    def _decrypt(self, grant: StoredGrant) -> OAuthToken:
         if grant.upstream is None:
-            raise AuthorizationError("the grant has nothing of the third party")
-        said: dict[str, Any] = json.loads(self._key_ring.decrypt(grant.upstream, _associated_data(grant.user)))
-        said["scopes"] = tuple(said["scopes"])
-        return OAuthToken(**said)
+            raise AuthorizationError("the grant has no upstream token")
+        fields: dict[str, Any] = json.loads(self._key_ring.decrypt(grant.upstream, _associated_data(grant.user)))
+        fields["scopes"] = tuple(fields["scopes"])
+        return OAuthToken(**fields)
 
     async def _discover(self) -> AuthorizationServerMetadata:
-        """What the third party says of itself, asked once. Raises AuthorizationError."""
+        """Return the metadata of the third party, fetched once. Raises AuthorizationError."""
         if self._issuer is None:
-            for url in authorization_server_metadata_urls(self.provider.issuer, DiscoveryMethod.BY_RESOURCE):
-                said = await self._http.get(url)
-                if said.status == 200:
-                    self._issuer = read_authorization_server_metadata(
-                        said.body, self.provider.issuer, self._http.policy
-                    )
+            issuer, method = self.provider.issuer, DiscoveryMethod.PROTECTED_RESOURCE_METADATA
+            for url in authorization_server_metadata_urls(issuer, method):
+                response = await self._http.get(url)
+                if response.status == 200:
+                    self._issuer = read_authorization_server_metadata(response.body, issuer, self._http.policy)
                     return self._issuer
-            raise AuthorizationError(f"{self.provider.issuer} has no metadata")
+            raise AuthorizationError(f"the authorization server {issuer} has no metadata (RFC 8414)")
         return self._issuer
 
 

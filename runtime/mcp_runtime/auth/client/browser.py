@@ -1,4 +1,4 @@
-"""The URL of an authorization goes in and is opened for a person; the URL that the browser comes back to comes out."""
+"""A browser login with a loopback redirect (https://www.rfc-editor.org/rfc/rfc8252#section-7.3)."""
 
 from __future__ import annotations
 
@@ -20,80 +20,88 @@ _HEAD: Final = (
     "referrer-policy: no-referrer\r\ncontent-security-policy: default-src 'none'; frame-ancestors 'none'\r\n"
     "x-content-type-options: nosniff\r\nconnection: close\r\n\r\n"
 )
-# Nothing of what was asked stands in a page.
+# The pages are constant: they repeat nothing of the request.
 _SUCCESS_PAGE: Final = ("200 OK", "<!doctype html><title>Done</title><p>You may close this window.")
 _WRONG_STATE_PAGE: Final = (
     "400 Bad Request",
-    "<!doctype html><title>No login</title><p>This belongs to no login under way.",
+    "<!doctype html><title>No login</title><p>This page belongs to no login in progress.",
 )
 _NOT_FOUND_PAGE: Final = ("404 Not Found", "")
 
 
 class LoopbackBrowser:
-    """A person's browser, which comes back to a port of this machine: give `browser` as `visit` and `browser.redirect`
-    as `redirect` to AuthorizationCode. The port is open while somebody is awaited; what comes
-    without the state of the request changes nothing."""
+    """The user's browser, redirected back to a port of this machine.
+
+    Pass the object as `redirect_handler` and its `redirect_uri` as `redirect_uri` to `AuthorizationCode`. The port
+    accepts connections only while a login is in progress, and ignores requests without the `state` of that login.
+    """
 
     def __init__(self, port: int = 0, open_url: Callable[[str], object] = webbrowser.open) -> None:
+        """Bind the port. Raises AuthorizationError if another program uses it.
+
+        Args:
+            port: Port on 127.0.0.1. Default 0: any free port.
+            open_url: Opens a URL in the browser. Default: `webbrowser.open`.
+        """
         self._socket: socket.socket | None = _bind(port)
         self._port: int = self._socket.getsockname()[1]
         self._open = open_url
-        self.redirect = f"http://127.0.0.1:{self._port}/callback"
+        self.redirect_uri = f"http://127.0.0.1:{self._port}/callback"
 
     async def __call__(self, url: str) -> str:
-        """Open the URL and wait for the answer, as long as the caller does."""
-        answer: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        """Open the authorization URL and return the URL of the redirect. Wait until the caller cancels the call."""
+        response: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         state = _state(urlsplit(url).query)
-        there: set[asyncio.StreamWriter] = set()
+        connections: set[asyncio.StreamWriter] = set()
 
-        async def come_back(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            there.add(writer)
+        async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            connections.add(writer)
             try:
-                found = _REQUEST.fullmatch(await reader.readline())
-                query = urlsplit(found[1].decode()).query if found else ""
-                ours = hmac.compare_digest(_state(query).encode(), state.encode())
-                status, page = _NOT_FOUND_PAGE if found is None else _SUCCESS_PAGE if ours else _WRONG_STATE_PAGE
+                match = _REQUEST.fullmatch(await reader.readline())
+                query = urlsplit(match[1].decode()).query if match else ""
+                has_state = hmac.compare_digest(_state(query).encode(), state.encode())
+                status, page = _NOT_FOUND_PAGE if match is None else _SUCCESS_PAGE if has_state else _WRONG_STATE_PAGE
                 writer.write(f"{_HEAD.format(status, len(page))}{page}".encode())
                 await writer.drain()
-                if found and ours and not answer.done():
-                    answer.set_result(f"{self.redirect}?{query}")
+                if match and has_state and not response.done():
+                    response.set_result(f"{self.redirect_uri}?{query}")
             except (ValueError, OSError):
                 pass
             finally:
                 writer.close()
-                there.discard(writer)
+                connections.discard(writer)
 
-        listening, self._socket = self._socket or _bind(self._port), None
-        async with await asyncio.start_server(come_back, sock=listening):
+        listener, self._socket = self._socket or _bind(self._port), None
+        async with await asyncio.start_server(serve, sock=listener):
             try:
                 await asyncio.to_thread(self._open, url)
-                return await answer
+                return await response
             finally:
-                for writer in there:  # Browsers open connections that they do not use.
+                for writer in connections:  # Browsers open connections that they do not use.
                     writer.transport.abort()
 
     def close(self) -> None:
-        """Give the port back, if nobody was ever awaited there."""
+        """Release the port, if no login has used it."""
         if self._socket is not None:
             self._socket.close()
             self._socket = None
 
 
 def _bind(port: int) -> socket.socket:
-    """A socket that has the port and does not listen yet. Raises AuthorizationError where another program has it."""
-    found = socket.socket()
+    """Return a socket that is bound to the port and does not listen yet. Raises AuthorizationError."""
+    bound = socket.socket()
     try:
         if os.name == "posix":
-            # The system remembers connections for a while; with this, they do not keep the next login from its port.
-            # Elsewhere this option means something else.
-            found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        found.bind(("127.0.0.1", port))
-    except OSError as fault:
-        found.close()
+            # Without this, connections of the last login that are in TIME_WAIT block the port. Windows gives the option
+            # another meaning.
+            bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        bound.bind(("127.0.0.1", port))
+    except OSError as error:
+        bound.close()
         raise AuthorizationError(
-            f"port {port} of this machine cannot be used for the way back: {fault.strerror}"
+            f"port {port} of this machine cannot be used for the redirect: {error.strerror}"
         ) from None
-    return found
+    return bound
 
 
 def _state(query: str) -> str:

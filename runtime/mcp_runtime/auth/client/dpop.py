@@ -1,4 +1,5 @@
-"""A request goes in, the proof that its sender holds the key of its token comes out (RFC 9449)."""
+"""DPoP proofs of a client: each proves possession of the key that the access token is bound to
+(https://www.rfc-editor.org/rfc/rfc9449#section-4)."""
 
 from __future__ import annotations
 
@@ -12,43 +13,44 @@ from urllib.parse import urlsplit
 from joserfc import jwt
 from joserfc.jwk import ECKey
 
+from ...http.urls import base_url
+
 
 class DPoPProver:
-    """Proofs of one key, which never leaves this object; nonces are kept by origin."""
+    """Creates DPoP proofs with a new P-256 key, which never leaves this object."""
 
     def __init__(self) -> None:
+        """Generate the key."""
         self._key = ECKey.generate_key("P-256", private=True)
-        self._nonces: dict[str, str] = {}
+        self._nonces: dict[str, str] = {}  # The last nonce of each server, by `base_url`.
 
     @property
     def thumbprint(self) -> str:
-        """The name of the key, of which nothing can be learned (RFC 7638)."""
+        """The thumbprint of the public key (https://www.rfc-editor.org/rfc/rfc7638)."""
         return self._key.thumbprint()
 
     def header(self, method: str, url: str, token: str | None = None) -> str:
-        """A new proof for one request, with the nonce that its server gave last."""
-        parts = urlsplit(url)
+        """Return a `DPoP` header for one request, with the last nonce of the server.
+
+        `token` is the access token that the request carries; None for a token request.
+        """
         claims: dict[str, Any] = {
             "jti": secrets.token_urlsafe(16),
             "htm": method,
-            "htu": f"{parts.scheme}://{parts.netloc}{parts.path}",
+            "htu": f"{base_url(url)}{urlsplit(url).path}",
             "iat": int(time.time()),
         }
         if token is not None:
             claims["ath"] = urlsafe_b64encode(hashlib.sha256(token.encode()).digest()).rstrip(b"=").decode()
-        if (nonce := self._nonces.get(_url_origin(url))) is not None:
+        if (nonce := self._nonces.get(base_url(url))) is not None:
             claims["nonce"] = nonce
-        head = {"typ": "dpop+jwt", "alg": "ES256", "jwk": self._key.as_dict(private=False)}
-        return jwt.encode(head, claims, self._key, algorithms=["ES256"])
+        header = {"typ": "dpop+jwt", "alg": "ES256", "jwk": self._key.as_dict(private=False)}
+        return jwt.encode(header, claims, self._key, algorithms=["ES256"])
 
     def update_nonce(self, url: str, nonce: str | None) -> bool:
-        """Take the nonce of an answer, if it has one; whether it is another than before."""
-        if not nonce or nonce == self._nonces.get(_url_origin(url)):
+        """Store the nonce of a response (https://www.rfc-editor.org/rfc/rfc9449#section-8). Return True if it is new."""
+        server = base_url(url)
+        if not nonce or nonce == self._nonces.get(server):
             return False
-        self._nonces[_url_origin(url)] = nonce
+        self._nonces[server] = nonce
         return True
-
-
-def _url_origin(url: str) -> str:
-    parts = urlsplit(url)
-    return f"{parts.scheme}://{parts.netloc}"

@@ -1,4 +1,4 @@
-"""An authorization server and scopes go in; by whose leave a token is asked for, comes out as a grant."""
+"""OAuth grants: the methods by which a client gets a token."""
 
 from __future__ import annotations
 
@@ -32,51 +32,78 @@ _BEARER: Final = "urn:ietf:params:oauth:grant-type:jwt-bearer"
 _EXCHANGE: Final = "urn:ietf:params:oauth:grant-type:token-exchange"
 _ID_JAG: Final = "urn:ietf:params:oauth:token-type:id-jag"
 _ID_TOKEN: Final = "urn:ietf:params:oauth:token-type:id_token"
+_REGISTRATION_METHODS: Final = ("none", "client_secret_basic", "client_secret_post")
 
 
 @dataclass(frozen=True, slots=True)
 class TokenRequest:
-    """What a token is asked for: of whom, for which resource (None where the revision names none), with what."""
+    """The token that a client needs.
+
+    Args:
+        issuer: Metadata of the authorization server.
+        resource: Resource indicator (https://www.rfc-editor.org/rfc/rfc8707#section-2); None if the MCP version has
+            none.
+        scopes: Scopes to request.
+    """
 
     issuer: AuthorizationServerMetadata
     resource: str | None
     scopes: tuple[str, ...]
 
-    def form(self, **more: str) -> dict[str, str]:
-        """The fields that every grant has."""
-        said = dict(more)
+    def form(self, **parameters: str) -> dict[str, str]:
+        """Return parameters of a grant, with `resource` and `scope` added."""
+        form = dict(parameters)
         if self.resource is not None:
-            said["resource"] = self.resource
+            form["resource"] = self.resource
         if self.scopes:
-            said["scope"] = " ".join(self.scopes)
-        return said
+            form["scope"] = " ".join(self.scopes)
+        return form
 
 
 class Grant(Protocol):
-    """A way to a token. `offline`: whether it can have refresh tokens. `patience`: seconds that a person may take.
-    `registered`: the client, if it is known beforehand; else `client` says who it is at an issuer, where it may have
-    been `before`."""
+    """A method to get a token.
+
+    `offline` is True if the grant can return refresh tokens; `timeout` is the number of seconds a user has to log in.
+    """
 
     offline: bool
     timeout: float
 
     @property
-    def client_information(self) -> OAuthClientInformation | None: ...
+    def client_information(self) -> OAuthClientInformation | None:
+        """The client, if it is registered in advance."""
+        ...
 
     async def client_for(
         self, http: AuthHTTPClient, issuer: AuthorizationServerMetadata, previous: OAuthClientInformation | None
-    ) -> OAuthClientInformation: ...
+    ) -> OAuthClientInformation:
+        """Return the client for an authorization server; `previous` is the one that was stored for it."""
+        ...
 
     async def token_request_form(
         self, http: AuthHTTPClient, request: TokenRequest, client: OAuthClientInformation
-    ) -> Mapping[str, str]: ...
+    ) -> Mapping[str, str]:
+        """Return the parameters of the token request."""
+        ...
 
 
 @dataclass
 class AuthorizationCode:
-    """A person agrees, in a browser. `visit` gets the URL to open and gives the one the browser came back to.
-    `registered`: a client known beforehand; `document`: the https URL of the client's metadata, which is its id where
-    the server takes it; else the client registers as `name`. `patience`: seconds the person has."""
+    """The authorization code grant with PKCE: a user agrees in a browser
+    (https://www.rfc-editor.org/rfc/rfc6749#section-4.1, https://www.rfc-editor.org/rfc/rfc7636).
+
+    Args:
+        redirect_handler: Coroutine function that opens the authorization URL in a browser and returns the URL of the
+            redirect; `LoopbackBrowser` is one.
+        redirect_uri: Redirect URI of the client. Raises AuthorizationError unless it uses https, http on this machine,
+            or a private scheme.
+        client_name: Name under which the client registers itself. Default `MCP client`.
+        client_information: The client, if it is registered in advance.
+        client_metadata_url: The `https` URL of the client's metadata document. It is the client id at servers that
+            support such documents.
+        offline: True to request refresh tokens. Default True.
+        timeout: Seconds the user has to log in. Default 300.
+    """
 
     redirect_handler: RedirectHandler = field(repr=False)
     redirect_uri: str
@@ -92,23 +119,29 @@ class AuthorizationCode:
     async def client_for(
         self, http: AuthHTTPClient, issuer: AuthorizationServerMetadata, previous: OAuthClientInformation | None
     ) -> OAuthClientInformation:
-        """The client to be at this server, in the order the specification gives."""
+        """Return the client for an authorization server, registered in the order of preference of
+        https://modelcontextprotocol.io/specification/draft/basic/authorization."""
         if self.client_information is not None:
             return self.client_information
         if previous is not None and previous.redirect_uri in (None, self.redirect_uri):
             return previous
         if self.client_metadata_url is not None and issuer.client_id_metadata_documents_supported:
-            return OAuthClientInformation(self.client_metadata_url, method="none", issuer=issuer.name)
+            return OAuthClientInformation(
+                self.client_metadata_url, token_endpoint_auth_method="none", issuer=issuer.issuer
+            )
         if issuer.registration_endpoint is None:
-            raise AuthorizationError(f"{issuer.name} registers no clients: give it one that it knows")
+            raise AuthorizationError(
+                f"{issuer.issuer} does not support client registration; register the client there and pass "
+                "client_information"
+            )
         return await self._register(http, issuer, issuer.registration_endpoint)
 
     async def _register(
         self, http: AuthHTTPClient, issuer: AuthorizationServerMetadata, url: str
     ) -> OAuthClientInformation:
-        known = issuer.methods or ("none",)
-        method = next((each for each in ("none", "client_secret_basic", "client_secret_post") if each in known), "none")
-        said = await http.post_json(
+        supported = issuer.token_endpoint_auth_methods or ("none",)
+        method = next((method for method in _REGISTRATION_METHODS if method in supported), "none")
+        response = await http.post_json(
             url,
             {
                 "client_name": self.client_name,
@@ -119,54 +152,61 @@ class AuthorizationCode:
                 "application_type": application_type(self.redirect_uri),
             },
         )
-        body: Any = said.body
-        if said.status not in (200, 201) or not is_object(body) or not isinstance(body.get("client_id"), str):
-            raise AuthorizationError(f"{issuer.name} does not register this client: {describe_error(said)}")
-        secret, given = body.get("client_secret"), body.get("token_endpoint_auth_method")
+        body: Any = response.body
+        if response.status not in (200, 201) or not is_object(body) or not isinstance(body.get("client_id"), str):
+            raise AuthorizationError(f"{issuer.issuer} did not register this client: {describe_error(response)}")
+        secret, assigned_method = body.get("client_secret"), body.get("token_endpoint_auth_method")
         return OAuthClientInformation(
             body["client_id"],
             secret if isinstance(secret, str) else None,
-            given if isinstance(given, str) else method,
-            issuer=issuer.name,
+            assigned_method if isinstance(assigned_method, str) else method,
+            issuer=issuer.issuer,
             redirect_uri=self.redirect_uri,
         )
 
     async def token_request_form(
         self, http: AuthHTTPClient, request: TokenRequest, client: OAuthClientInformation
     ) -> Mapping[str, str]:
+        """Let the user authorize the client, and return the parameters of the token request with the code."""
         issuer = request.issuer
         check_challenge_method(issuer)
         if issuer.authorization_endpoint is None:
-            raise AuthorizationError(f"{issuer.name} has no authorization endpoint")
-        asked = AuthorizationRequest(issuer, self.redirect_uri, secrets.token_urlsafe(32), secrets.token_urlsafe(48))
-        said = request.form(
+            raise AuthorizationError(f"the metadata of {issuer.issuer} has no authorization_endpoint")
+        sent = AuthorizationRequest(issuer, self.redirect_uri, secrets.token_urlsafe(32), secrets.token_urlsafe(48))
+        parameters = request.form(
             response_type="code",
-            client_id=client.id,
+            client_id=client.client_id,
             redirect_uri=self.redirect_uri,
-            state=asked.state,
-            code_challenge=urlsafe_b64encode(sha256(asked.verifier.encode()).digest()).decode(),
+            state=sent.state,
+            code_challenge=urlsafe_b64encode(sha256(sent.code_verifier.encode()).digest()).decode(),
             code_challenge_method="S256",
         )
         if OFFLINE in request.scopes:
-            said["prompt"] = "consent"
-        url = with_query(http.policy.check(issuer.authorization_endpoint), said)
+            parameters["prompt"] = "consent"
+        url = with_query(http.policy.check(issuer.authorization_endpoint), parameters)
         try:
             async with asyncio.timeout(self.timeout):
-                answer = await self.redirect_handler(url)
+                redirect = await self.redirect_handler(url)
         except TimeoutError:
-            raise AuthorizationError(f"nobody agreed within {self.timeout:g} seconds") from None
+            raise AuthorizationError(f"the user did not log in within {self.timeout:g} seconds") from None
         form = {
             "grant_type": "authorization_code",
-            "code": parse_authorization_response(answer, asked),
+            "code": parse_authorization_response(redirect, sent),
             "redirect_uri": self.redirect_uri,
-            "code_verifier": asked.verifier,
+            "code_verifier": sent.code_verifier,
         }
         return form if request.resource is None else {**form, "resource": request.resource}
 
 
 @dataclass
 class ClientCredentials:
-    """A program asks for itself, with a secret or a key."""
+    """The client credentials grant: a program acts for itself (https://www.rfc-editor.org/rfc/rfc6749#section-4.4).
+
+    Args:
+        client_information: The registered client, with a secret or a private key.
+        offline: True to request refresh tokens. Default False.
+        timeout: Not used; a program does not log in. Default 0.
+    """
 
     client_information: OAuthClientInformation
     offline: bool = False
@@ -175,18 +215,27 @@ class ClientCredentials:
     async def client_for(
         self, http: AuthHTTPClient, issuer: AuthorizationServerMetadata, previous: OAuthClientInformation | None
     ) -> OAuthClientInformation:
+        """Return the registered client."""
         return self.client_information
 
     async def token_request_form(
         self, http: AuthHTTPClient, request: TokenRequest, client: OAuthClientInformation
     ) -> Mapping[str, str]:
+        """Return the parameters of the token request."""
         return request.form(grant_type="client_credentials")
 
 
 @dataclass
 class JWTAssertion:
-    """Somebody whom the authorization server trusts vouches with a JWT (RFC 7523). `vouch` gives it: a platform's
-    token for a workload, or what `IdentityAssertion` gets from an identity provider."""
+    """The JWT bearer grant: a JWT that the authorization server trusts (https://www.rfc-editor.org/rfc/rfc7523).
+
+    Args:
+        client_information: The registered client.
+        assertion: Coroutine function that returns the JWT: for example the token that a platform gives a workload, or
+            an `IdentityAssertion`.
+        offline: True to request refresh tokens. Default False.
+        timeout: Not used; nobody logs in. Default 0.
+    """
 
     client_information: OAuthClientInformation
     assertion: Callable[[AuthHTTPClient, TokenRequest], Awaitable[str]] = field(repr=False)
@@ -196,17 +245,27 @@ class JWTAssertion:
     async def client_for(
         self, http: AuthHTTPClient, issuer: AuthorizationServerMetadata, previous: OAuthClientInformation | None
     ) -> OAuthClientInformation:
+        """Return the registered client."""
         return self.client_information
 
     async def token_request_form(
         self, http: AuthHTTPClient, request: TokenRequest, client: OAuthClientInformation
     ) -> Mapping[str, str]:
+        """Return the parameters of the token request, with the assertion."""
         return request.form(grant_type=_BEARER, assertion=await self.assertion(http, request))
 
 
 @dataclass(frozen=True)
 class IdentityAssertion:
-    """An identity provider vouches for a person it signed in: give it to `JWTAssertion` as what vouches (ID-JAG)."""
+    """An identity assertion authorization grant (ID-JAG) of the identity provider that signed the user in. Pass it as
+    `assertion` to `JWTAssertion`. It is a token exchange (https://www.rfc-editor.org/rfc/rfc8693).
+
+    Args:
+        provider: Issuer identifier of the identity provider.
+        token_endpoint: URL of its token endpoint.
+        client: The client as it is registered there.
+        id_token: Coroutine function that returns the user's ID token.
+    """
 
     provider: str
     token_endpoint: str
@@ -214,25 +273,26 @@ class IdentityAssertion:
     id_token: Callable[[], Awaitable[str]] = field(repr=False)
 
     async def __call__(self, http: AuthHTTPClient, request: TokenRequest) -> str:
-        at = AuthorizationServerMetadata(self.provider, self.token_endpoint)
-        said = await TokenEndpoint(http, at, self.client, None).exchange(
+        """Exchange the user's ID token for an assertion. Raises AuthorizationError."""
+        provider = AuthorizationServerMetadata(self.provider, self.token_endpoint)
+        response = await TokenEndpoint(http, provider, self.client, None).exchange(
             request.form(
                 grant_type=_EXCHANGE,
                 requested_token_type=_ID_JAG,
-                audience=request.issuer.name,
+                audience=request.issuer.issuer,
                 subject_token=await self.id_token(),
                 subject_token_type=_ID_TOKEN,
             )
         )
-        token = said.get("access_token")
-        if said.get("issued_token_type") != _ID_JAG or not isinstance(token, str):
-            raise AuthorizationError(f"{self.provider} does not vouch with the token that was asked for")
+        token = response.get("access_token")
+        if response.get("issued_token_type") != _ID_JAG or not isinstance(token, str):
+            raise AuthorizationError(f"{self.provider} issued a token of another type than id-jag")
         return token
 
 
 def with_query(url: str, parameters: Mapping[str, str]) -> str:
-    """The URL with this in its query as well. Raises AuthorizationError where it says one of these already."""
+    """Return a URL with parameters added to its query. Raises AuthorizationError if it has one of them already."""
     query = urlsplit(url).query
     if parse_qs(query, keep_blank_values=True).keys() & parameters.keys():
-        raise AuthorizationError("the authorization endpoint has parameters of its own that are the client's to say")
+        raise AuthorizationError("the URL of the authorization endpoint has a parameter that only the client may set")
     return f"{url}{'&' if query else '' if url.endswith('?') else '?'}{urlencode(parameters)}"

@@ -1,4 +1,4 @@
-"""A challenge, an answer of a browser, scopes go in; what may be asked, and whether a code is good, comes out."""
+"""Challenges and authorization responses: parse and check them, and select the scopes to request. No I/O."""
 
 from __future__ import annotations
 
@@ -22,87 +22,107 @@ _ERROR: Final = re.compile(r"[a-z_]{1,64}")
 
 @dataclass(frozen=True, slots=True)
 class AuthorizationRequest:
-    """One authorization request, as its answer is judged by. The verifier leaves this process to nobody but the token
-    endpoint."""
+    """An authorization request, against which its response is checked.
+
+    Args:
+        issuer: Metadata of the authorization server.
+        redirect_uri: Redirect URI of the request.
+        state: The `state` parameter.
+        code_verifier: PKCE code verifier, which is sent to the token endpoint only
+            (https://www.rfc-editor.org/rfc/rfc7636#section-4.1).
+    """
 
     issuer: AuthorizationServerMetadata
     redirect_uri: str
     state: str = field(repr=False)
-    verifier: str = field(repr=False)
+    code_verifier: str = field(repr=False)
 
 
 def parse_challenges(header: str) -> dict[str, Mapping[str, str]]:
-    """The challenges of WWW-Authenticate, by their scheme in small letters."""
-    found: dict[str, dict[str, str]] = {}
+    """Return the parameters of the challenges in a WWW-Authenticate header, by scheme in lower case
+    (https://www.rfc-editor.org/rfc/rfc9110#section-11.6.1)."""
+    challenges: dict[str, dict[str, str]] = {}
     current: dict[str, str] = {}
     for name, value in _CHALLENGE.findall(header[:_MAX_CHALLENGE_LENGTH]):
         if not value:
-            current = found.setdefault(name.lower(), {})
+            current = challenges.setdefault(name.lower(), {})
         elif value.startswith('"'):
             current[name.lower()] = re.sub(r"\\(.)", r"\1", value[1:-1])
         else:
             current[name.lower()] = value
-    return {scheme: each for scheme, each in found.items()}
+    return {scheme: parameters for scheme, parameters in challenges.items()}
 
 
 def select_scopes(
     challenged: str | None, supported: Iterable[str], current: Iterable[str], issuer: Iterable[str], offline: bool
 ) -> tuple[str, ...]:
-    """What is asked for: what the challenge says, or else all that the resource lists, with what was held before, so
-    that a step up loses nothing. `offline`: with what gives refresh tokens, where the issuer has it."""
-    wanted = challenged.split() if challenged is not None else list(supported)
-    wanted = [*current, *wanted]
+    """Return the scopes to request.
+
+    These are the scopes of the challenge, or else all that the resource supports, together with the `current` ones, so
+    that a step-up loses none. With `offline`, `offline_access` is added if the issuer supports it.
+    """
+    requested = challenged.split() if challenged is not None else list(supported)
+    requested = [*current, *requested]
     if offline and OFFLINE in issuer:
-        wanted.append(OFFLINE)
-    return tuple(dict.fromkeys(wanted))
+        requested.append(OFFLINE)
+    return tuple(dict.fromkeys(requested))
 
 
 def check_challenge_method(issuer: AuthorizationServerMetadata) -> None:
-    """Raises AuthorizationError where the authorization server does not say that it knows S256."""
-    if "S256" not in issuer.challenges:
-        raise AuthorizationError(f"{issuer.name} does not say that it supports PKCE with S256")
+    """Raise AuthorizationError unless the authorization server advertises PKCE with S256."""
+    if "S256" not in issuer.code_challenge_methods:
+        raise AuthorizationError(
+            f"{issuer.issuer} does not advertise PKCE with S256 in its metadata, which is required"
+        )
 
 
 def check_redirect_uri(uri: str) -> str:
-    """A redirect URI, if it is one to have: https, http on this machine, or a private scheme (RFC 8252)."""
+    """Return a redirect URI. Raises AuthorizationError unless it uses https, http on this machine, or a private scheme
+    (https://www.rfc-editor.org/rfc/rfc8252#section-7)."""
     try:
         parts = urlsplit(uri)
         host = parts.hostname or ""
     except ValueError:
-        raise AuthorizationError("the redirect URI cannot be read") from None
-    private = "." in parts.scheme and not parts.netloc
+        raise AuthorizationError("the redirect URI cannot be parsed") from None
+    is_private_scheme = "." in parts.scheme and not parts.netloc
     if "#" in uri or not (
-        private or (host and parts.scheme == "https") or (parts.scheme == "http" and is_loopback(host))
+        is_private_scheme or (host and parts.scheme == "https") or (parts.scheme == "http" and is_loopback(host))
     ):
-        raise AuthorizationError("a redirect URI is https, http on this machine, or of an application's own scheme")
+        raise AuthorizationError(
+            "a redirect URI must use https, http on this machine, or a private scheme such as com.example.app, and have "
+            "no fragment"
+        )
     return uri
 
 
 def application_type(uri: str) -> str:
-    """What a client with this redirect URI is registered as: native on this machine, else web."""
+    """Return the `application_type` of a client with this redirect URI: `native` on this machine, else `web`."""
     parts = urlsplit(uri)
     return "web" if parts.scheme == "https" and not is_loopback(parts.hostname or "") else "native"
 
 
 def parse_authorization_response(url: str, request: AuthorizationRequest) -> str:
-    """The code in the URL that the browser came back to. Raises AuthorizationError unless the answer is to this request and
-    of its issuer; nothing of the answer is acted on before (RFC 9207 2.4)."""
+    """Return the authorization code in the URL that the browser was redirected to.
+
+    Raises AuthorizationError if the response reports an error, belongs to another request, or comes from another issuer
+    (https://www.rfc-editor.org/rfc/rfc9207#section-2.4). Both are checked before anything else in the response.
+    """
     if url.partition("?")[0] != request.redirect_uri.partition("?")[0]:
-        raise AuthorizationError("the answer came to another place than the redirect URI")
+        raise AuthorizationError("the authorization response was sent to another URL than the redirect URI")
     pairs = parse_qsl(urlsplit(url).query, keep_blank_values=True, max_num_fields=50)
-    said = dict(pairs)
-    if len(said) != len(pairs):
-        raise AuthorizationError("the answer says something twice")
-    if not hmac.compare_digest(said.get("state", "").encode(), request.state.encode()):
-        raise AuthorizationError("the answer is to no request of this client: its state is another")
-    iss = said.get("iss")
+    params = dict(pairs)
+    if len(params) != len(pairs):
+        raise AuthorizationError("the authorization response repeats a parameter")
+    if not hmac.compare_digest(params.get("state", "").encode(), request.state.encode()):
+        raise AuthorizationError("the authorization response has the state of another request")
+    issuer, iss = request.issuer.issuer, params.get("iss")
     if iss is None and request.issuer.iss_parameter_supported:
-        raise AuthorizationError(f"the answer does not say its issuer, as {request.issuer.name} does")
-    if iss is not None and iss != request.issuer.name:
-        raise AuthorizationError(f"the answer is of another issuer than {request.issuer.name}")
-    if "error" in said:
-        error = said["error"] if _ERROR.fullmatch(said["error"]) else "an error"
-        raise AuthorizationError(f"{request.issuer.name} did not authorize: {error}")
-    if not said.get("code"):
-        raise AuthorizationError("the answer has no code")
-    return said["code"]
+        raise AuthorizationError(f"the authorization response has no iss parameter, although {issuer} supports it")
+    if iss is not None and iss != issuer:
+        raise AuthorizationError(f"the authorization response comes from another issuer than {issuer}")
+    if "error" in params:
+        error = params["error"] if _ERROR.fullmatch(params["error"]) else "an unknown error"
+        raise AuthorizationError(f"{issuer} did not authorize the client: {error}")
+    if not params.get("code"):
+        raise AuthorizationError("the authorization response has no code")
+    return params["code"]

@@ -1,1 +1,1 @@
-"""Requests with tokens go in; whose they are, or the challenge that turns them away, comes out."""
+"""The OAuth resource server: check the access tokens of requests to a protected MCP server."""

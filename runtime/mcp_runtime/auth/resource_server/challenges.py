@@ -1,5 +1,5 @@
-"""What is wrong with a request's credentials goes in, the status and the headers that say so come out (RFC 6750 3,
-RFC 9449 7.1, RFC 9728 5.1)."""
+"""WWW-Authenticate challenges (https://www.rfc-editor.org/rfc/rfc6750#section-3,
+https://www.rfc-editor.org/rfc/rfc9449#section-7.1, https://www.rfc-editor.org/rfc/rfc9728#section-5.1)."""
 
 from __future__ import annotations
 
@@ -9,63 +9,81 @@ from dataclasses import dataclass
 from typing import Final
 
 from ...errors import LocalError
-from ...session.identity import INSUFFICIENT_SCOPE, Raw
+from ...session.identity import INSUFFICIENT_SCOPE, RawHeaders
 
 _SCOPE: Final = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]+")
 
 
 @dataclass(frozen=True, slots=True)
 class AuthChallenge:
-    """A request is turned away with this status and these headers."""
+    """The response to a request that is not authorized.
+
+    Args:
+        status: HTTP status code.
+        reason: Reason, as a sentence for the client's developer.
+        headers: Response headers. Default: none.
+    """
 
     status: int
     reason: str
-    headers: Raw = ()
+    headers: RawHeaders = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Challenges:
-    """How one resource challenges: where its metadata is, None for none; the scopes that every request needs; the
-    algorithms of proofs where it takes them, and whether it takes a token without (`bearer`)."""
+    """The challenges of one protected resource.
 
-    metadata: str | None
+    Args:
+        metadata_url: URL of the protected resource metadata; None if there is none.
+        scopes: Scopes that every request needs.
+        dpop_algorithms: Signature algorithms of DPoP proofs. Default: DPoP is not supported.
+        bearer: True if bearer tokens are accepted. Default True.
+    """
+
+    metadata_url: str | None
     scopes: tuple[str, ...]
     dpop_algorithms: tuple[str, ...] = ()
     bearer: bool = True
 
     def missing_token(self) -> AuthChallenge:
-        """Nobody said whose request this is. No error is named, as nothing was wrong (RFC 6750 3.1)."""
-        return AuthChallenge(401, "this needs authorization", self._headers(None, self.scopes))
+        """Return the challenge for a request without a token. It has no error code
+        (https://www.rfc-editor.org/rfc/rfc6750#section-3.1)."""
+        return AuthChallenge(401, "the request needs an access token", self._headers(None, self.scopes))
 
     def invalid_request(self, reason: str) -> AuthChallenge:
-        """The credentials are not formed as they have to be."""
+        """Return the challenge for malformed credentials."""
         return AuthChallenge(400, reason, self._headers("invalid_request", self.scopes))
 
-    def invalid_token(self, error: str = "invalid_token", more: Raw = ()) -> AuthChallenge:
-        """The token, or the proof, is not good; why, is told to nobody."""
-        return AuthChallenge(401, "the credentials are not good", [*self._headers(error, self.scopes), *more])
+    def invalid_token(self, error: str = "invalid_token", extra_headers: RawHeaders = ()) -> AuthChallenge:
+        """Return the challenge for an invalid token or proof. It does not reveal the reason."""
+        headers = [*self._headers(error, self.scopes), *extra_headers]
+        return AuthChallenge(401, "the access token or its proof is not valid", headers)
 
-    def insufficient_scope(self, scopes: Iterable[str]) -> Raw:
-        """The headers that name all scopes a request needs at once, with those that every request does."""
+    def insufficient_scope(self, scopes: Iterable[str]) -> RawHeaders:
+        """Return the headers that name all scopes the request needs, together with those every request needs."""
         return self._headers(INSUFFICIENT_SCOPE, tuple(dict.fromkeys([*self.scopes, *scopes])))
 
-    def _headers(self, error: str | None, scopes: tuple[str, ...]) -> Raw:
-        said = {"error": error, "scope": " ".join(scopes) or None, "resource_metadata": self.metadata}
-        parts = [f'{name}="{value}"' for name, value in said.items() if value is not None]
-        schemes = ["Bearer"] if self.bearer else []
-        proofs = [f'algs="{" ".join(self.dpop_algorithms)}"', *parts]
-        found = [_line(scheme, parts) for scheme in schemes]
-        return [*found, _line("DPoP", proofs)] if self.dpop_algorithms else found
+    def _headers(self, error: str | None, scopes: tuple[str, ...]) -> RawHeaders:
+        parameters = {"error": error, "scope": " ".join(scopes) or None, "resource_metadata": self.metadata_url}
+        parts = [f'{name}="{value}"' for name, value in parameters.items() if value is not None]
+        headers = [_header("Bearer", parts)] if self.bearer else []
+        if self.dpop_algorithms:
+            headers.append(_header("DPoP", [f'algs="{" ".join(self.dpop_algorithms)}"', *parts]))
+        return headers
 
 
-def _line(scheme: str, parts: Sequence[str]) -> tuple[bytes, bytes]:
+def _header(scheme: str, parts: Sequence[str]) -> tuple[bytes, bytes]:
     return b"www-authenticate", f"{scheme} {', '.join(parts)}".rstrip().encode("ascii")
 
 
 def check_scopes(scopes: Iterable[str]) -> tuple[str, ...]:
-    """The scopes, if they may stand in a challenge (RFC 6749 3.3). Raises LocalError."""
-    found = tuple(dict.fromkeys(scopes))
-    for each in found:
-        if not _SCOPE.fullmatch(each):
-            raise LocalError(f"{each!r} is no name of a scope")
-    return found
+    """Return scopes without duplicates. Raises LocalError for an invalid scope
+    (https://www.rfc-editor.org/rfc/rfc6749#section-3.3)."""
+    unique = tuple(dict.fromkeys(scopes))
+    for scope in unique:
+        if not _SCOPE.fullmatch(scope):
+            raise LocalError(
+                f"{scope!r} is not a valid scope: a scope has visible ASCII characters other than quotation mark and "
+                "backslash"
+            )
+    return unique

@@ -1,4 +1,4 @@
-"""What a token says of itself goes in, by JWT or by introspection; the user comes out, or why it is not good here."""
+"""Claims of an access token, from a JWT or from introspection: check them, and read the user."""
 
 from __future__ import annotations
 
@@ -12,13 +12,19 @@ from .dpop import confirmation_thumbprint, time_claim
 
 
 class InvalidClaimsError(Exception):
-    """A token is not good here; the text is for the log, and nothing of the token is in it."""
+    """A token is not valid for this resource. The text is for the log and contains nothing of the token."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClaimRequirements:
-    """What a good token says: its `issuer` exactly, and one of the `audiences`; None where that is not looked at.
-    `leeway`: seconds that clocks may differ. `complete`: it has to say when it ends and who gave it."""
+    """The claims that a valid token has.
+
+    Args:
+        issuer: The exact `iss`; None if it is not checked.
+        audiences: Accepted values of `aud`; None if it is not checked.
+        leeway: Seconds by which clocks may differ.
+        require_all: True if `exp` and the checked `iss` must be present. Default True.
+    """
 
     issuer: str | None
     audiences: frozenset[str] | None
@@ -27,58 +33,59 @@ class ClaimRequirements:
 
 
 def read_user(claims: Mapping[str, Any], required: ClaimRequirements, now: float, token: str) -> AuthenticatedUser:
-    """Whose token it is. Raises InvalidClaimsError."""
+    """Return the user of a token. Raises InvalidClaimsError. `now` is in seconds since the epoch."""
     issuer = claims.get("iss")
     if required.issuer is not None and (issuer != required.issuer) and (required.require_all or issuer is not None):
-        raise InvalidClaimsError("it is of another issuer")
-    if required.audiences is not None and not required.audiences & _texts(claims, "aud", required=True):
-        raise InvalidClaimsError("it is for another audience")
+        raise InvalidClaimsError("the token has another issuer")
+    if required.audiences is not None and not required.audiences & _strings(claims, "aud", split=False):
+        raise InvalidClaimsError("the token is for another audience")
     _check_times(claims, required, now)
-    subject, client = _text(claims, "sub"), _text(claims, "client_id") or _text(claims, "azp")
-    if not subject and not client:
-        raise InvalidClaimsError("it does not say whose it is")
-    scopes = _texts(claims, "scope") or _texts(claims, "scp")
+    subject, client_id = _string(claims, "sub"), _string(claims, "client_id") or _string(claims, "azp")
+    if not subject and not client_id:
+        raise InvalidClaimsError("the token has neither sub nor client_id")
+    scopes = _strings(claims, "scope") or _strings(claims, "scp")
     try:
-        bound = confirmation_thumbprint(claims)
+        thumbprint = confirmation_thumbprint(claims)
     except ValueError:
-        raise InvalidClaimsError("it is bound to something that cannot be checked") from None
-    told = {name: value for name, value in claims.items() if value != token}
+        raise InvalidClaimsError("the token is bound to a key by a confirmation method other than jkt") from None
+    # Some introspection responses repeat the token.
+    public = {name: value for name, value in claims.items() if value != token}
     return AuthenticatedUser(
-        subject, client, scopes, required.issuer or str(issuer or ""), told, bound, _time(claims, "exp")
+        subject, client_id, scopes, required.issuer or str(issuer or ""), public, thumbprint, _time(claims, "exp")
     )
 
 
 def _check_times(claims: Mapping[str, Any], required: ClaimRequirements, now: float) -> None:
-    ends, begins, given = (_time(claims, name) for name in ("exp", "nbf", "iat"))
-    if ends is None and required.require_all:
-        raise InvalidClaimsError("it does not say when it ends")
-    if ends is not None and not now < ends + required.leeway:
-        raise InvalidClaimsError("it has expired")
-    if any(each is not None and not each - required.leeway <= now for each in (begins, given)):
-        raise InvalidClaimsError("it is not good yet")
+    exp, nbf, iat = (_time(claims, name) for name in ("exp", "nbf", "iat"))
+    if exp is None and required.require_all:
+        raise InvalidClaimsError("the token has no exp")
+    if exp is not None and not now < exp + required.leeway:
+        raise InvalidClaimsError("the token has expired")
+    if any(start is not None and not start - required.leeway <= now for start in (nbf, iat)):
+        raise InvalidClaimsError("the token is not valid yet")
 
 
 def _time(claims: Mapping[str, Any], name: str) -> float | None:
     try:
         return time_claim(claims, name)
-    except ValueError as fault:
-        raise InvalidClaimsError(str(fault)) from None
+    except ValueError as error:
+        raise InvalidClaimsError(str(error)) from None
 
 
-def _text(claims: Mapping[str, Any], name: str) -> str | None:
+def _string(claims: Mapping[str, Any], name: str) -> str | None:
     value = claims.get(name)
     if value is not None and not isinstance(value, str):
-        raise InvalidClaimsError(f"{name} is no text")
+        raise InvalidClaimsError(f"{name} is not a string")
     return value
 
 
-def _texts(claims: Mapping[str, Any], name: str, required: bool = False) -> frozenset[str]:
-    """A list of texts, or one text of words; `whole`: a text is one of its own, spaces and all."""
+def _strings(claims: Mapping[str, Any], name: str, split: bool = True) -> frozenset[str]:
+    """Return the items of a list claim. A string counts as a list of words, or with `split=False` as one item."""
     value: object = claims.get(name)
     if value is None:
         return frozenset()
     if isinstance(value, str):
-        return frozenset([value] if required else value.split())
-    if not is_list(value) or not all(isinstance(each, str) for each in value):
-        raise InvalidClaimsError(f"{name} is no list of texts")
+        return frozenset(value.split() if split else [value])
+    if not is_list(value) or not all(isinstance(item, str) for item in value):
+        raise InvalidClaimsError(f"{name} is not a list of strings")
     return frozenset(cast(list[str], value))

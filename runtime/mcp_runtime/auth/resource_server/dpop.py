@@ -1,4 +1,5 @@
-"""A proof that a request's sender holds the key of its token goes in; out comes nothing, or why it is none (RFC 9449)."""
+"""DPoP proofs at a resource server (https://www.rfc-editor.org/rfc/rfc9449#section-7): verify that the sender of a
+request possesses the key that its access token is bound to."""
 
 from __future__ import annotations
 
@@ -14,143 +15,174 @@ from typing import Any, Final, Protocol
 from urllib.parse import urlsplit
 
 from ...errors import LocalError
+from ...http.urls import origin
 from ...protocol.models import is_object
 
 _ALGORITHMS: Final = ("ES256", "ES384", "PS256", "Ed25519", "EdDSA")
 _MAX_PROOF_LENGTH: Final = 8 * 1024
 _MAX_ID_LENGTH: Final = 256
-_MAX_ENTRIES: Final = 100_000  # Proofs that are remembered at once.
-_PRIVATE: Final = frozenset({"d", "p", "q", "dp", "dq", "qi", "oth", "k"})
+_MAX_ENTRIES: Final = 100_000  # Proofs that a replay cache stores.
+_PRIVATE: Final = frozenset({"d", "p", "q", "dp", "dq", "qi", "oth", "k"})  # Members of private keys in a JWK.
 
 
 class InvalidDPoPProofError(Exception):
-    """A proof that is none. `error` is what the challenge says, `nonce` the one that the next proof has to have."""
+    """A DPoP proof is not valid. `error` is the error code of the challenge, `nonce` a nonce for the next proof."""
 
     def __init__(self, reason: str, error: str = "invalid_dpop_proof", nonce: str | None = None) -> None:
+        """Create an error.
+
+        Args:
+            reason: Reason, for the log.
+            error: Error code. Default `invalid_dpop_proof`.
+            nonce: Value of the `DPoP-Nonce` header. Default None: the response has none.
+        """
         super().__init__(reason)
         self.error = error
         self.nonce = nonce
 
 
 class ReplayCache(Protocol):
-    """Remembers what may come once only; replicas share one."""
+    """The proofs that were used. Replicas of a server share one cache."""
 
-    def add(self, id: str, expires: float) -> bool:
-        """Whether this comes for the first time; it is remembered until then, in seconds since the epoch."""
+    def add(self, id: str, expires_at: float) -> bool:
+        """Store the id of a proof until a time in seconds since the epoch. Return False if it is stored already."""
         ...
 
 
 class InMemoryReplayCache:
-    """Remembers in this process, so many at most: what comes beyond is taken for known, which refuses it."""
+    """A replay cache in memory. While it is full of valid ids, it rejects new ones: forgetting one would allow a
+    replay."""
 
     def __init__(self, max_entries: int = _MAX_ENTRIES, clock: Callable[[], float] = time.time) -> None:
+        """Create an empty cache.
+
+        Args:
+            max_entries: Number of ids that are stored at most. Default 100,000.
+            clock: Returns the current time in seconds since the epoch. Default `time.time`.
+        """
         self._max_entries = max_entries
         self._clock = clock
-        self._expires: dict[str, float] = {}
+        self._expiry: dict[str, float] = {}
 
-    def add(self, id: str, expires: float) -> bool:
-        if id in self._expires:
+    def add(self, id: str, expires_at: float) -> bool:
+        """Store the id of a proof until a time in seconds since the epoch. Return False if it is stored already, or if
+        the cache is full."""
+        if id in self._expiry:
             return False
-        if len(self._expires) >= self._max_entries:
+        if len(self._expiry) >= self._max_entries:
             now = self._clock()
-            self._expires = {each: end for each, end in self._expires.items() if end > now}
-            if len(self._expires) >= self._max_entries:
+            self._expiry = {key: expiry for key, expiry in self._expiry.items() if expiry > now}
+            if len(self._expiry) >= self._max_entries:
                 return False
-        self._expires[id] = expires
+        self._expiry[id] = expires_at
         return True
 
 
 class DPoPVerifier:
-    """How proofs are checked. `required`: tokens that are not bound to a key are refused. `window`: seconds that the
-    clock of a client may differ. `nonces`: proofs have to have a nonce of this server, which is good for one to two
-    times `nonce_life` seconds; replicas share the `secret` it is made of, and `seen`."""
+    """Verifies DPoP proofs (https://www.rfc-editor.org/rfc/rfc9449#section-4.3)."""
 
     def __init__(
         self,
         *,
         required: bool = False,
-        nonces: bool = False,
+        require_nonce: bool = False,
         algorithms: tuple[str, ...] = _ALGORITHMS,
-        window: float = 60.0,
-        nonce_life: float = 300.0,
-        secret: bytes | None = None,
+        max_clock_skew: float = 60.0,
+        nonce_lifetime: float = 300.0,
+        nonce_secret: bytes | None = None,
         replay_cache: ReplayCache | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        if not algorithms or any(each == "none" or each.startswith("HS") for each in algorithms):
-            raise LocalError("proofs are signed, and never with a key that both sides know (RFC 9449)")
+        """Create a verifier. Raises LocalError for a symmetric algorithm, and if `joserfc` is not installed.
+
+        Args:
+            required: True to reject tokens that are not bound to a key. Default False.
+            require_nonce: True to require a nonce of this server in each proof
+                (https://www.rfc-editor.org/rfc/rfc9449#section-9). Default False.
+            algorithms: Accepted signature algorithms, all asymmetric. Default: ES256, ES384, PS256, Ed25519 and EdDSA.
+            max_clock_skew: Seconds by which the `iat` of a proof may differ from the clock. Default 60.
+            nonce_lifetime: Seconds for which a nonce is valid; it is accepted for up to twice as long. Default 300.
+            nonce_secret: Secret from which nonces are derived; replicas of a server share it. Default: random.
+            replay_cache: The proofs that were used; replicas of a server share it. Default: in memory.
+            clock: Returns the current time in seconds since the epoch. Default `time.time`.
+        """
+        if not algorithms or any(name == "none" or name.startswith("HS") for name in algorithms):
+            raise LocalError(
+                "DPoP proofs need at least one algorithm, and asymmetric ones only (RFC 9449, section 4.3)"
+            )
         try:
             import joserfc  # noqa: F401  # pyright: ignore[reportUnusedImport]
         except ImportError:
-            raise LocalError("proofs of possession need joserfc: pip install 'mcp-codegen[auth]'") from None
+            raise LocalError("DPoP needs joserfc: pip install 'mcp-codegen[auth]'") from None
         self.required = required
         self.algorithms = algorithms
-        self._nonces = nonces
-        self._window = window
-        self._nonce_life = nonce_life
-        self._secret = secret or secrets.token_bytes(32)
+        self._require_nonce = require_nonce
+        self._max_clock_skew = max_clock_skew
+        self._nonce_lifetime = nonce_lifetime
+        self._nonce_secret = nonce_secret or secrets.token_bytes(32)
         self._replay_cache = replay_cache or InMemoryReplayCache(clock=clock)
         self._clock = clock
 
     def check(self, proof: str | None, method: str, url: str, token: str, thumbprint: str) -> None:
-        """Raises InvalidDPoPProofError unless the proof is of the key with this thumbprint, for this request with this token, new,
-        and with a nonce of this server where that wants one."""
+        """Raise InvalidDPoPProofError unless the proof is valid: signed with the key of this thumbprint, for this
+        method, URL and access token, not used before, and with a nonce if one is required."""
         if not proof or len(proof) > _MAX_PROOF_LENGTH:
-            raise InvalidDPoPProofError("there is no proof")
+            raise InvalidDPoPProofError("the request has no proof, or a proof that is too long")
         claims = self._verify_signature(proof, thumbprint)
         if claims.get("htm") != method:
-            raise InvalidDPoPProofError("it is for another method")
-        if _normalized_url(claims.get("htu")) != _normalized_url(url):
-            raise InvalidDPoPProofError("it is for another URL")
+            raise InvalidDPoPProofError("the proof is for another method")
+        if _comparable_url(claims.get("htu")) != _comparable_url(url):
+            raise InvalidDPoPProofError("the proof is for another URL")
         digest = urlsafe_b64encode(hashlib.sha256(token.encode()).digest()).rstrip(b"=").decode()
         if claims.get("ath") != digest:
-            raise InvalidDPoPProofError("it is for another token")
+            raise InvalidDPoPProofError("the proof is for another token")
         self._check_replay(claims, thumbprint)
 
     def _check_replay(self, claims: dict[str, Any], thumbprint: str) -> None:
         now, id = self._clock(), claims.get("jti")
         try:
-            at = time_claim(claims, "iat")
+            issued_at = time_claim(claims, "iat")
         except ValueError:
-            at = None
-        if at is None or not abs(now - at) <= self._window:
-            raise InvalidDPoPProofError("it was not made now")
+            issued_at = None
+        if issued_at is None or not abs(now - issued_at) <= self._max_clock_skew:
+            raise InvalidDPoPProofError("the iat of the proof is missing, too old, or in the future")
         if not isinstance(id, str) or not 0 < len(id) <= _MAX_ID_LENGTH:
-            raise InvalidDPoPProofError("it has no id")
-        if self._nonces and not self._is_own_nonce(claims.get("nonce"), now):
-            raise InvalidDPoPProofError("it has no nonce of this server", "use_dpop_nonce", self._nonce(now))
-        # The id alone could be chosen so that another client's proof is taken for a replay.
-        if not self._replay_cache.add(f"{thumbprint}.{id}", at + 2 * self._window):
-            raise InvalidDPoPProofError("it was used before")
+            raise InvalidDPoPProofError("the proof has no jti, or one that is too long")
+        if self._require_nonce and not self._is_own_nonce(claims.get("nonce"), now):
+            raise InvalidDPoPProofError("the proof has no nonce of this server", "use_dpop_nonce", self._nonce(now))
+        # With the jti only, an attacker could choose one that another client uses, and so have its proof rejected.
+        if not self._replay_cache.add(f"{thumbprint}.{id}", issued_at + 2 * self._max_clock_skew):
+            raise InvalidDPoPProofError("the proof was used before")
 
     def _verify_signature(self, proof: str, thumbprint: str) -> dict[str, Any]:
         from joserfc import jwk, jws, jwt
         from joserfc.errors import JoseError
 
         try:
-            head = jws.extract_compact(proof.encode("ascii"), registry=_registry(self.algorithms)).headers()
-            key: Any = head.get("jwk")
-            if head.get("typ") != "dpop+jwt" or head.get("alg") not in self.algorithms or "crit" in head:
-                raise InvalidDPoPProofError("its header is not that of a proof")
+            header = jws.extract_compact(proof.encode("ascii"), registry=_registry(self.algorithms)).headers()
+            key: Any = header.get("jwk")
+            if header.get("typ") != "dpop+jwt" or header.get("alg") not in self.algorithms or "crit" in header:
+                raise InvalidDPoPProofError("the header of the proof has another typ or alg, or crit")
             if not is_object(key) or key.get("kty") not in ("EC", "RSA", "OKP") or _PRIVATE & key.keys():
-                raise InvalidDPoPProofError("it brings no public key")
+                raise InvalidDPoPProofError("the jwk of the proof is not a public key")
             public = jwk.import_key(key)
             if not hmac.compare_digest(public.thumbprint(), thumbprint):
-                raise InvalidDPoPProofError("it is of another key than the token")
-            alg: str = head["alg"]
+                raise InvalidDPoPProofError("the proof is signed with another key than the token is bound to")
+            alg: str = header["alg"]
             claims: dict[str, Any] = jwt.decode(proof, public, [alg], _registry((alg,))).claims
-        except (JoseError, ValueError, TypeError, KeyError, RecursionError) as fault:
-            raise InvalidDPoPProofError(f"it cannot be read: {type(fault).__name__}") from None
+        except (JoseError, ValueError, TypeError, KeyError, RecursionError) as error:
+            raise InvalidDPoPProofError(f"the proof cannot be read: {type(error).__name__}") from None
         return claims
 
-    def _nonce(self, now: float, earlier: int = 0) -> str:
-        turn = int(now // self._nonce_life) - earlier
-        return urlsafe_b64encode(hmac.digest(self._secret, b"nonce %d" % turn, "sha256")[:18]).decode()
+    def _nonce(self, now: float, age: int = 0) -> str:
+        """Return the nonce of the current period, or of the one `age` periods ago."""
+        period = int(now // self._nonce_lifetime) - age
+        return urlsafe_b64encode(hmac.digest(self._nonce_secret, b"nonce %d" % period, "sha256")[:18]).decode()
 
     def _is_own_nonce(self, nonce: object, now: float) -> bool:
         if not isinstance(nonce, str) or not nonce.isascii():
             return False
-        return any(hmac.compare_digest(nonce, self._nonce(now, earlier)) for earlier in (0, 1))
+        return any(hmac.compare_digest(nonce, self._nonce(now, age)) for age in (0, 1))
 
 
 def _registry(algorithms: tuple[str, ...]) -> Any:
@@ -161,38 +193,40 @@ def _registry(algorithms: tuple[str, ...]) -> Any:
     return registry
 
 
-def _normalized_url(url: object) -> tuple[str, str, int | None, str] | None:
-    """A URL as far as a proof is about it: without query and fragment (RFC 9449 4.3)."""
+def _comparable_url(url: object) -> tuple[tuple[str, str, int | None], str] | None:
+    """Return origin and path of a URL: `htu` has neither query nor fragment
+    (https://www.rfc-editor.org/rfc/rfc9449#section-4.3)."""
     if not isinstance(url, str):
         return None
     try:
-        parts = urlsplit(url)
-        port = parts.port or {"http": 80, "https": 443}.get(parts.scheme)
+        return origin(url), urlsplit(url).path or "/"
     except ValueError:
         return None
-    return parts.scheme, parts.hostname or "", port, parts.path or "/"
 
 
 def confirmation_thumbprint(claims: Mapping[str, Any]) -> str | None:
-    """The thumbprint of the key that a token is bound to, if it is. Raises ValueError for a claim that is not one."""
-    confirmed = claims.get("cnf")
-    if confirmed is None:
+    """Return the thumbprint of the key that a token is bound to; None for a bearer token.
+
+    Raises ValueError for a `cnf` claim without `jkt` (https://www.rfc-editor.org/rfc/rfc9449#section-6.1).
+    """
+    confirmation = claims.get("cnf")
+    if confirmation is None:
         return None
-    found = confirmed.get("jkt") if is_object(confirmed) else None
-    if not isinstance(found, str) or not found:
-        raise ValueError(f"cnf is not what can be checked here: {json.dumps(confirmed)[:80]}")
-    return found
+    thumbprint = confirmation.get("jkt") if is_object(confirmation) else None
+    if not isinstance(thumbprint, str) or not thumbprint:
+        raise ValueError(f"cnf has no jkt: {json.dumps(confirmation)[:80]}")
+    return thumbprint
 
 
 def time_claim(claims: Mapping[str, Any], name: str) -> float | None:
-    """A time of a token, in seconds since the epoch; None where it says none. Raises ValueError for what is no time."""
+    """Return a time claim in seconds since the epoch; None if it is absent. Raises ValueError if it is not a number."""
     value = claims.get(name)
     if value is None:
         return None
     try:
-        found = math.nan if isinstance(value, bool) or not isinstance(value, (int, float)) else float(value)
+        seconds = math.nan if isinstance(value, bool) or not isinstance(value, (int, float)) else float(value)
     except OverflowError:
-        found = math.inf
-    if not math.isfinite(found):
-        raise ValueError(f"{name} is no time")
-    return found
+        seconds = math.inf
+    if not math.isfinite(seconds):
+        raise ValueError(f"{name} is not a finite number")
+    return seconds

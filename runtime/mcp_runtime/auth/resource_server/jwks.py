@@ -1,8 +1,9 @@
-"""The URL of a key set goes in, or that of its issuer; the keys that a token may be signed with come out."""
+"""The key set of an issuer (https://www.rfc-editor.org/rfc/rfc7517#section-5): fetch it, and find keys in it."""
 
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Mapping
 from typing import Any, Final, cast
 
@@ -11,7 +12,6 @@ from joserfc.errors import JoseError
 
 from ...errors import AuthorizationError
 from ...protocol.models import is_list, is_object
-from ...session.pending import log
 from ..http import AuthHTTPClient
 from ..metadata import (
     DiscoveryMethod,
@@ -19,90 +19,103 @@ from ..metadata import (
     read_authorization_server_metadata,
 )
 
+_log: Final = logging.getLogger(__name__)
+
 PublicKey = jwk.RSAKey | jwk.ECKey | jwk.OKPKey
 
-_FRESH: Final = 3600.0  # Seconds for which a set is not asked for again, but for a key that is not in it.
-_STALE: Final = 24 * 3600.0  # And for which it is used where it cannot be had again.
-_PAUSE: Final = 15.0  # Seconds between two requests, so that strangers' tokens cause no more.
-_MAX_KEYS: Final = 64  # Keys of a set that are looked at.
-_MIN_KEY_BITS: Final = 342  # Characters of an RSA key's modulus in Base64: 2048 bits.
-_PRIVATE: Final = frozenset({"d", "p", "q", "dp", "dq", "qi", "oth", "k"})
+_FRESH: Final = 3600.0  # Seconds for which a key set is not fetched again, unless it lacks a key.
+_STALE: Final = 24 * 3600.0  # Seconds for which it is used if fetching it again fails.
+_PAUSE: Final = 15.0  # Seconds between two requests, so that tokens with unknown keys cannot cause more.
+_MAX_KEYS: Final = 64  # Keys of a set that are read.
+_MIN_MODULUS_LENGTH: Final = 342  # Base64 characters of the modulus of an RSA key of 2048 bits.
+_PRIVATE: Final = frozenset({"d", "p", "q", "dp", "dq", "qi", "oth", "k"})  # Members of private keys in a JWK.
 
 
 class JWKSClient:
-    """The key set of one issuer, asked for when it is first needed and again when it is old or lacks a key."""
+    """The key set of one issuer, fetched when it is needed first, and again when it is old or lacks a key."""
 
     def __init__(self, issuer: str, url: str | None, http: AuthHTTPClient, clock: Callable[[], float]) -> None:
+        """Create a client.
+
+        Args:
+            issuer: Issuer identifier of the authorization server.
+            url: URL of the key set; None for the `jwks_uri` in the metadata of the issuer.
+            http: Client for the requests.
+            clock: Returns the current time in seconds.
+        """
         self._issuer = issuer
         self._url = url
         self._http = http
         self._clock = clock
         self._keys: dict[str | None, list[PublicKey]] = {}
-        self._read = self._last_attempt = float("-inf")
-        self._requests = asyncio.Lock()
+        self._fetched_at = self._last_attempt = float("-inf")
+        self._lock = asyncio.Lock()
 
-    async def find(self, kid: str | None, kinds: frozenset[str]) -> list[PublicKey]:
-        """The keys of these kinds with this id, or all of these kinds for a token that names none. Raises
-        AuthorizationError where there is no set to look in."""
-        if self._clock() - self._read > _FRESH or not self._has(kid):
-            async with self._requests:
-                if self._clock() - self._read > _FRESH or not self._has(kid):
+    async def find(self, kid: str | None, key_types: frozenset[str]) -> list[PublicKey]:
+        """Return the keys with this id, or all keys if it is None, that are of one of these types.
+
+        Raises AuthorizationError if there is no key set.
+        """
+        if self._needs_refresh(kid):
+            async with self._lock:
+                if self._needs_refresh(kid):
                     await self._refresh()
-        found = [key for keys in self._keys.values() for key in keys] if kid is None else self._keys.get(kid, [])
-        return [key for key in found if key.key_type in kinds]
+        keys = [key for keys in self._keys.values() for key in keys] if kid is None else self._keys.get(kid, [])
+        return [key for key in keys if key.key_type in key_types]
 
-    def _has(self, kid: str | None) -> bool:
-        return bool(self._keys) if kid is None else kid in self._keys
+    def _needs_refresh(self, kid: str | None) -> bool:
+        has_key = bool(self._keys) if kid is None else kid in self._keys
+        return self._clock() - self._fetched_at > _FRESH or not has_key
 
     async def _refresh(self) -> None:
         now = self._clock()
-        fault: Exception = AuthorizationError("the key set could not be had a moment ago")
+        failure: Exception = AuthorizationError(f"fetching the key set of {self._issuer} failed a moment ago")
         if now - self._last_attempt >= _PAUSE:
             self._last_attempt = now
             try:
                 self._keys = await self._fetch()
-                self._read = self._clock()
+                self._fetched_at = self._clock()
                 return
-            except AuthorizationError as raised:
-                fault = raised
-                log.warning("the key set of %s cannot be had: %s", self._issuer, raised)
-        if now - self._read > _STALE:
-            raise fault
+            except AuthorizationError as error:
+                failure = error
+                _log.warning("fetching the key set of %s failed: %s", self._issuer, error)
+        if now - self._fetched_at > _STALE:
+            raise failure
 
     async def _fetch(self) -> dict[str | None, list[PublicKey]]:
         url = self._url or await self._discover()
-        said = await self._http.get(url)
-        listed = said.body.get("keys") if is_object(said.body) else None
-        if said.status != 200 or not is_list(listed):
-            raise AuthorizationError(f"there is no key set (status {said.status})")
-        found: dict[str | None, list[PublicKey]] = {}
-        for each in listed[:_MAX_KEYS]:
-            key = read_key(each)
+        response = await self._http.get(url)
+        members = response.body.get("keys") if is_object(response.body) else None
+        if response.status != 200 or not is_list(members):
+            raise AuthorizationError(f"the response has no key set (status {response.status})")
+        keys: dict[str | None, list[PublicKey]] = {}
+        for member in members[:_MAX_KEYS]:
+            key = read_key(member)
             if key is not None:
-                found.setdefault(cast(Mapping[str, Any], each).get("kid"), []).append(key)
-        return found
+                keys.setdefault(cast(Mapping[str, Any], member).get("kid"), []).append(key)
+        return keys
 
     async def _discover(self) -> str:
-        for url in authorization_server_metadata_urls(self._issuer, DiscoveryMethod.BY_RESOURCE):
-            said = await self._http.get(url)
-            if said.status == 200:
-                keys = read_authorization_server_metadata(said.body, self._issuer, self._http.policy).keys
-                if keys is None:
-                    raise AuthorizationError(f"{self._issuer} names no key set")
-                return keys
-        raise AuthorizationError(f"{self._issuer} has no metadata")
+        for url in authorization_server_metadata_urls(self._issuer, DiscoveryMethod.PROTECTED_RESOURCE_METADATA):
+            response = await self._http.get(url)
+            if response.status == 200:
+                metadata = read_authorization_server_metadata(response.body, self._issuer, self._http.policy)
+                if metadata.jwks_uri is None:
+                    raise AuthorizationError(f"the metadata of {self._issuer} has no jwks_uri")
+                return metadata.jwks_uri
+        raise AuthorizationError(f"the authorization server {self._issuer} has no metadata (RFC 8414)")
 
 
 def read_key(key_data: object) -> PublicKey | None:
-    """A public key for signatures; None for one that is for something else, too weak, or cannot be read."""
+    """Return the public signature key of a JWK; None if it has another use, is too weak, or cannot be read."""
     if not is_object(key_data) or key_data.get("use", "sig") != "sig" or _PRIVATE & key_data.keys():
         return None
     operations, kid = key_data.get("key_ops"), key_data.get("kid")
     if operations is not None and not (is_list(operations) and "verify" in operations):
         return None
-    if (kid is not None and not isinstance(kid, str)) or len(
-        str(key_data.get("n", "n" * _MIN_KEY_BITS))
-    ) < _MIN_KEY_BITS:
+    if kid is not None and not isinstance(kid, str):
+        return None
+    if "n" in key_data and len(str(key_data["n"])) < _MIN_MODULUS_LENGTH:
         return None
     try:
         key = jwk.import_key(key_data)

@@ -1,21 +1,21 @@
-"""A token goes in; whose it is comes out, by the signature of a JWT, or by what its authorization server says of it."""
+"""Token verifiers: find the user of an access token, by the signature of a JWT or by introspection."""
 
 from __future__ import annotations
 
 import json
+import logging
 import time
 from base64 import b64encode
-from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from hashlib import sha256
 from typing import Any, Final, Protocol
 from urllib.parse import quote_plus, urlsplit
 
+from ...aio.bounded_cache import BoundedCache
 from ...errors import AuthorizationError, LocalError
+from ...http.urls import base_url
 from ...protocol.models import is_object
 from ...session.identity import AuthenticatedUser
-from ...session.pending import log
-from ..metadata import base_url
 from ..url_policy import URLPolicy, is_loopback
 from .claims import ClaimRequirements, InvalidClaimsError, read_user
 
@@ -27,191 +27,233 @@ try:
     from ..http import AuthHTTPClient
     from .jwks import JWKSClient
 except ImportError:
-    raise LocalError("tokens need joserfc and httpx2: pip install 'mcp-codegen[http,auth]'") from None
-_KINDS: Final[Mapping[str, str]] = {
+    raise LocalError("token verifiers need joserfc and httpx2: pip install 'mcp-codegen[http,auth]'") from None
+_log: Final = logging.getLogger(__name__)
+
+_KEY_TYPES: Final[Mapping[str, str]] = {
     **dict.fromkeys(("RS256", "RS384", "RS512", "PS256", "PS384", "PS512"), "RSA"),
     **dict.fromkeys(("ES256", "ES384", "ES512"), "EC"),
     **dict.fromkeys(("EdDSA", "Ed25519"), "OKP"),
 }
 _ALGORITHMS: Final = ("RS256", "PS256", "ES256", "ES384", "EdDSA", "Ed25519")
-_TYPES: Final = frozenset({"at+jwt", "jwt"})  # Others are of tokens that are no access tokens (RFC 8725 3.11).
+_TYPES: Final = frozenset({"at+jwt", "jwt"})  # Other types are not access tokens (RFC 8725, section 3.11).
 _MAX_HEADER_LENGTH: Final = 8 * 1024
-_MAX_KEYS: Final = 4  # That are tried for a token which does not name its key.
+_MAX_KEYS: Final = 4  # Keys that are tried for a token without a key id.
 _MAX_CACHED: Final = 4096
-_MAX_CACHE_SECONDS: Final = 60.0  # Seconds for which a signature that was good is not checked again.
+_MAX_CACHE_SECONDS: Final = 60.0  # Seconds for which a valid signature is not checked again.
+
+
+class TokenVerifier(Protocol):
+    """Verifies access tokens."""
+
+    async def verify(self, token: str) -> AuthenticatedUser | None:
+        """Return the user of a token; None if it is not valid, or not for this resource.
+
+        An exception means that the token cannot be verified at present; the request then gets status 503.
+        """
+        ...
 
 
 class JWTVerifier:
-    """Knows the JWTs of one issuer (RFC 9068). `keys` is the URL of its key set, by its metadata if absent. `audience`
-    is what tokens have to be for: the URL of the resource, or several names of it. `algorithms` are all asymmetric.
-    `leeway`: seconds that clocks may differ. `policy`: which URLs may be asked, public ones and the issuer's origin
-    if absent. Raises LocalError for algorithms that cannot be checked with public keys."""
+    """Verifies the JWT access tokens of one issuer (https://www.rfc-editor.org/rfc/rfc9068#section-4)."""
 
     def __init__(
         self,
         issuer: str,
         *,
         audience: str | Sequence[str],
-        keys: str | None = None,
+        jwks_uri: str | None = None,
         algorithms: Sequence[str] = _ALGORITHMS,
         leeway: float = 30.0,
         policy: URLPolicy | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        unknown = [each for each in algorithms if each not in _KINDS]
+        """Create a verifier. Raises LocalError for an unknown or symmetric algorithm, and without an audience.
+
+        Args:
+            issuer: Issuer identifier of the authorization server.
+            audience: Accepted audiences: the URL of the resource, or several names of it.
+            jwks_uri: URL of the key set. Default: the `jwks_uri` in the metadata of the issuer.
+            algorithms: Accepted signature algorithms, all asymmetric. Default: RS256, PS256, ES256, ES384, EdDSA and
+                Ed25519.
+            leeway: Seconds by which clocks may differ. Default 30.
+            policy: URLs that may be requested. Default: public ones, and the origins of `issuer` and `jwks_uri`.
+            clock: Returns the current time in seconds since the epoch. Default `time.time`.
+        """
+        unknown = [name for name in algorithms if name not in _KEY_TYPES]
         if unknown or not algorithms:
-            raise LocalError(f"tokens are signed with one of {', '.join(_KINDS)}; {', '.join(unknown)} is none of them")
+            raise LocalError(
+                f"unsupported signature algorithms: {', '.join(unknown) or 'none given'}; use any of "
+                f"{', '.join(_KEY_TYPES)}"
+            )
         self._algorithms = frozenset(algorithms)
         self._required = ClaimRequirements(issuer, _audiences(audience), leeway)
         self._cache = _TokenCache(_MAX_CACHE_SECONDS, leeway, clock)
         self._clock = clock
-        self._keys = JWKSClient(issuer, keys, AuthHTTPClient(policy or _policy(issuer, keys)), clock)
+        self._keys = JWKSClient(issuer, jwks_uri, AuthHTTPClient(policy or _policy(issuer, jwks_uri)), clock)
 
     async def verify(self, token: str) -> AuthenticatedUser | None:
-        known = self._cache.get(token)
-        if known is not None:
-            return known[0]
+        """Return the user of a token; None if it is not valid. Raises AuthorizationError without a key set."""
+        cached = self._cache.get(token)
+        if cached is not None:
+            return cached[0]
         try:
             user = read_user(await self._verify_signature(token), self._required, self._clock(), token)
             self._cache.put(token, user)
             return user
-        except InvalidClaimsError as why:
-            log.info("a token is refused: %s", why)
+        except InvalidClaimsError as error:
+            _log.info("a token was rejected: %s", error)
             return None
 
     async def _verify_signature(self, token: str) -> Mapping[str, Any]:
-        """The claims, once the signature is good. Nothing that the token says of keys is heeded but the id of one."""
+        """Return the claims of a token after verifying its signature.
+
+        Of the header's parameters about keys only `kid` is used: the others could name an attacker's key.
+        """
         try:
-            found = jws.extract_compact(token.encode("ascii"), registry=_registry(self._algorithms))
-            head, claims = found.headers(), json.loads(found.payload)
+            compact = jws.extract_compact(token.encode("ascii"), registry=_registry(self._algorithms))
+            header, claims = compact.headers(), json.loads(compact.payload)
         except (JoseError, ValueError, RecursionError):
-            raise InvalidClaimsError("it is no JWT") from None
+            raise InvalidClaimsError("the token is not a JWT") from None
+        # Checked before the signature, so that tokens of other issuers cause no request for keys.
         if not is_object(claims) or claims.get("iss") != self._required.issuer:
-            raise InvalidClaimsError("it is of another issuer")  # Whose keys are not worth a request.
-        alg, kid, kind = head.get("alg"), head.get("kid"), head.get("typ", "jwt")
+            raise InvalidClaimsError("the token has another issuer")
+        alg, kid, token_type = header.get("alg"), header.get("kid"), header.get("typ", "jwt")
         if not isinstance(alg, str) or alg not in self._algorithms:
-            raise InvalidClaimsError("its algorithm is not one of those allowed")
-        if not isinstance(kind, str) or kind.lower().removeprefix("application/") not in _TYPES or "crit" in head:
-            raise InvalidClaimsError("it is no access token")
+            raise InvalidClaimsError("the signature algorithm of the token is not accepted")
+        if (
+            not isinstance(token_type, str)
+            or token_type.lower().removeprefix("application/") not in _TYPES
+            or "crit" in header
+        ):
+            raise InvalidClaimsError("the JWT is not an access token")
         if kid is not None and not isinstance(kid, str):
-            raise InvalidClaimsError("its kid is no text")
-        for key in (await self._keys.find(kid, frozenset({_KINDS[alg]})))[:_MAX_KEYS]:
+            raise InvalidClaimsError("the kid of the token is not a string")
+        for key in (await self._keys.find(kid, frozenset({_KEY_TYPES[alg]})))[:_MAX_KEYS]:
             try:
                 return jwt.decode(token, key, [alg], _registry({alg})).claims
             except (JoseError, ValueError, TypeError, RecursionError):
                 continue
-        raise InvalidClaimsError("no key of the issuer has signed it")
+        raise InvalidClaimsError("the token is signed with no key of the issuer")
 
 
 class IntrospectionVerifier:
-    """Asks an authorization server about each token (RFC 7662), as the client `client_id` with its `secret`. Answers
-    are kept for `kept` seconds, or until the token ends. A token for no audience, or another one, is refused; None for
-    servers that say none because they know this resource alone. `issuer`: checked where the answer says one."""
+    """Verifies tokens by introspection at their authorization server
+    (https://www.rfc-editor.org/rfc/rfc7662#section-2)."""
 
     def __init__(
         self,
         url: str,
         *,
         client_id: str,
-        secret: str,
+        client_secret: str,
         audience: str | Sequence[str] | None,
         issuer: str | None = None,
-        cache_seconds: float = 30.0,
+        cache_ttl: float = 30.0,
         leeway: float = 30.0,
         policy: URLPolicy | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
+        """Create a verifier.
+
+        Args:
+            url: URL of the introspection endpoint.
+            client_id: Client identifier of this resource server.
+            client_secret: Client secret of this resource server.
+            audience: Accepted audiences: the URL of the resource, or several names of it. None if the server has tokens
+                for this resource only and reports no audience.
+            issuer: Issuer identifier, compared with `iss` if the response has it. Default None: not compared.
+            cache_ttl: Seconds for which a response is cached, at most until the token expires. Default 30.
+            leeway: Seconds by which clocks may differ. Default 30.
+            policy: URLs that may be requested. Default: public ones, and the origin of `url`.
+            clock: Returns the current time in seconds since the epoch. Default `time.time`.
+        """
         self._url = url
-        both = f"{quote_plus(client_id)}:{quote_plus(secret)}"
-        self._headers = {"authorization": f"Basic {b64encode(both.encode()).decode()}"}
+        credentials = f"{quote_plus(client_id)}:{quote_plus(client_secret)}"
+        self._headers = {"authorization": f"Basic {b64encode(credentials.encode()).decode()}"}
         audiences = None if audience is None else _audiences(audience)
         self._required = ClaimRequirements(issuer, audiences, leeway, require_all=False)
         self._http = AuthHTTPClient(policy or _policy(url))
         self._clock = clock
-        self._cache = _TokenCache(cache_seconds, leeway, clock)
+        self._cache = _TokenCache(cache_ttl, leeway, clock)
 
     async def verify(self, token: str) -> AuthenticatedUser | None:
-        known = self._cache.get(token)
-        if known is not None:
-            return known[0]
+        """Return the user of a token; None if it is not valid. Raises AuthorizationError if introspection fails."""
+        cached = self._cache.get(token)
+        if cached is not None:
+            return cached[0]
         claims = await self._introspect(token)
         try:
             user = read_user(claims, self._required, self._clock(), token) if claims is not None else None
-        except InvalidClaimsError as why:
-            log.info("a token is refused: %s", why)
+        except InvalidClaimsError as error:
+            _log.info("a token was rejected: %s", error)
             user = None
         self._cache.put(token, user)
         return user
 
     async def _introspect(self, token: str) -> Mapping[str, Any] | None:
-        said = await self._http.post_form(self._url, {"token": token, "token_type_hint": "access_token"}, self._headers)
-        if said.status != 200 or not is_object(said.body):
-            raise AuthorizationError(f"introspection is answered with status {said.status}")
-        return said.body if said.body.get("active") is True else None
+        form = {"token": token, "token_type_hint": "access_token"}
+        response = await self._http.post_form(self._url, form, self._headers)
+        if response.status != 200 or not is_object(response.body):
+            raise AuthorizationError(f"the introspection endpoint responded with status {response.status}")
+        return response.body if response.body.get("active") is True else None
 
 
 class _TokenCache:
-    """What was found out about tokens, by their digests, for some seconds or until the token ends."""
+    """The users of verified tokens, by digest, until the token expires or the entry is too old."""
 
-    def __init__(self, seconds: float, leeway: float, clock: Callable[[], float]) -> None:
-        self._seconds = seconds
+    def __init__(self, ttl: float, leeway: float, clock: Callable[[], float]) -> None:
         self._leeway = leeway
         self._clock = clock
-        self._users: OrderedDict[bytes, tuple[float, AuthenticatedUser | None]] = OrderedDict()
+        self._users: BoundedCache[bytes, tuple[AuthenticatedUser | None]] = BoundedCache(
+            _MAX_CACHED, ttl=ttl, clock=clock
+        )
 
     def get(self, token: str) -> tuple[AuthenticatedUser | None] | None:
-        """Whose it is, or that it is not good; None where that is not known, or not any more."""
-        until, user = self._users.get(sha256(token.encode()).digest(), (float("-inf"), None))
-        return (user,) if self._clock() < until else None
+        """Return the cached user in a tuple (None for an invalid token), or None if nothing is cached."""
+        return self._users.get(sha256(token.encode()).digest())
 
     def put(self, token: str, user: AuthenticatedUser | None) -> None:
-        expires = None if user is None else user.expires
-        until = self._clock() + self._seconds
-        digest = sha256(token.encode()).digest()
-        self._users[digest] = until if expires is None else min(until, expires + self._leeway), user
-        self._users.move_to_end(digest)
-        if len(self._users) > _MAX_CACHED:
-            self._users.popitem(last=False)
+        expires_at = None if user is None else user.expires_at
+        ttl = None if expires_at is None else expires_at + self._leeway - self._clock()
+        self._users.put(sha256(token.encode()).digest(), (user,), ttl=ttl)
 
 
 class AnyVerifier:
-    """Knows the tokens that one of several verifiers knows, asked in this order."""
+    """Accepts the tokens that one of several verifiers accepts."""
 
     def __init__(self, *verifiers: TokenVerifier) -> None:
+        """Create a verifier.
+
+        Args:
+            verifiers: The verifiers, used in this order.
+        """
         self._verifiers = verifiers
 
     async def verify(self, token: str) -> AuthenticatedUser | None:
-        for each in self._verifiers:
-            user = await each.verify(token)
+        """Return the user of a token; None if no verifier accepts it. Raises what a verifier raises."""
+        for verifier in self._verifiers:
+            user = await verifier.verify(token)
             if user is not None:
                 return user
         return None
 
 
 def _audiences(audience: str | Sequence[str]) -> frozenset[str]:
-    found = frozenset([audience] if isinstance(audience, str) else audience)
-    if not found:
-        raise LocalError("tokens are for somebody: an audience is needed")
-    return found
+    audiences = frozenset([audience] if isinstance(audience, str) else audience)
+    if not audiences:
+        raise LocalError("a token verifier needs at least one audience")
+    return audiences
 
 
 def _policy(*urls: str | None) -> URLPolicy:
-    """What was configured here may be asked wherever it is."""
-    named = [url for url in urls if url is not None]
-    local = any(is_loopback(urlsplit(url).hostname or "") for url in named)
-    return URLPolicy(local=local, private=frozenset(base_url(url).lower() for url in named))
+    """Return a policy that allows the origins of configured URLs at any address."""
+    configured = [url for url in urls if url is not None]
+    local = any(is_loopback(urlsplit(url).hostname or "") for url in configured)
+    return URLPolicy(local=local, private=frozenset(base_url(url).lower() for url in configured))
 
 
 def _registry(algorithms: frozenset[str] | set[str]) -> JWSRegistry:
     registry = JWSRegistry(algorithms=list(algorithms), strict_check_header=False)
     registry.max_header_length = _MAX_HEADER_LENGTH
     return registry
-
-
-class TokenVerifier(Protocol):
-    """Knows good tokens."""
-
-    async def verify(self, token: str) -> AuthenticatedUser | None:
-        """Whose token it is; None where it is not good, or not for this server. Whatever is raised means that nobody
-        can tell now (HTTP 503)."""
-        ...

@@ -144,7 +144,7 @@ class MCPASGIApp:
         method: str = scope["method"]
         head, length = self._head_parser.read(method, scope["headers"])
         try:
-            caller = UNAUTHENTICATED
+            auth = UNAUTHENTICATED
             # At an endpoint that is open to all, nothing of what is looked at here is in the way of most requests.
             if (
                 not self._is_open
@@ -157,17 +157,17 @@ class MCPASGIApp:
                 if not isinstance(admitted, RequestAuth):
                     del head
                     return await admitted
-                caller = admitted
+                auth = admitted
             if method == "POST":
                 body = await self._body_reader.read(receive, length)
                 if not isinstance(body, bytes):
                     return await send_error(send, body)
-                answer = self._handle_post((decode(body), head, caller, receive, send))
+                answer = self._handle_post((decode(body), head, auth, receive, send))
                 del body
             elif method == "GET":
-                answer = self._stateful.listen(head.headers, caller, receive, send)
+                answer = self._stateful.listen(head.headers, auth, receive, send)
             else:
-                answer = self._stateful.end(head.headers, caller, send)
+                answer = self._stateful.end(head.headers, auth, send)
             del head  # What is left to do may last for days, and needs nothing more of what was read.
             await answer
         except ClientDisconnectError:
@@ -213,27 +213,27 @@ class MCPASGIApp:
         if head.origin_error is not None:
             return send_error(send, head.origin_error)
         path = path_of(scope)
-        if self._authenticator is not None and self._authenticator.serves_metadata(path, self._path):
+        if self._authenticator is not None and self._authenticator.is_metadata_path(path, self._path):
             return send_metadata(send, scope["method"], self._authenticator.document)
         pairs = self._legacy_sse if self._legacy_sse is not None and self._legacy_sse.serves(path) else None
         if pairs is None and self._path not in (None, path):
             return send_error(send, HTTPError(404, "there is nothing here"))
-        caller = UNAUTHENTICATED
+        auth = UNAUTHENTICATED
         if self._authenticator is not None:
             judged = await self._check_token(self._authenticator, scope, head, pairs is None)
             if isinstance(judged, AuthChallenge):
                 code = INTERNAL_ERROR if judged.status == 503 else INVALID_REQUEST
                 return send_error(send, HTTPError(judged.status, judged.reason, code), headers=judged.headers)
-            caller = judged
+            auth = judged
         elif (owner := self._owner(scope)) is not None:
-            caller = RequestAuth(None, owner=owner)
+            auth = RequestAuth(None, owner=owner)
         if pairs is not None:
             arriving = partial(self._body_reader.read, receive, length)
-            return pairs.serve(scope, head.headers, caller, arriving, receive, send)
+            return pairs.serve(scope, head.headers, auth, arriving, receive, send)
         if head.error is not None:
             allow = [(b"allow", self._revisions.methods.encode())] if head.error.status == 405 else []
             return send_error(send, head.error, headers=allow)
-        return caller
+        return auth
 
     async def _check_token(
         self, authenticator: Authenticator, scope: Scope, head: RequestHead, at_resource: bool

@@ -55,10 +55,10 @@ class StatefulHandler:
 
     async def open(self, post: IncomingPost) -> None:
         """Open a session; one whose opening is refused ends at once."""
-        message, _, caller, _, send = post
+        message, _, auth, _, send = post
         chosen = self._servers[-1]
         state = await self._lifespans[id(chosen.origin)].state()
-        opened = self._sessions.open(caller.owner)
+        opened = self._sessions.open(auth.owner)
         if opened is None:
             too_many = HTTPError(503, "there are too many sessions", INTERNAL_ERROR)
             return await send_error(send, too_many, id_of(message))
@@ -68,7 +68,7 @@ class StatefulHandler:
             self._starter = task_starter(asyncio.get_running_loop())
         peer = self._template.copy_for_new_connection()
         opened.on_end = conversation.detach
-        session = Session(peer, opened, conversation.handle, conversation.initialize, self._starter, caller)
+        session = Session(peer, opened, conversation.handle, conversation.initialize, self._starter, auth)
         opened.session = session
         conversation.attach(session)
         exchange = _dispatch(session, post, opened)
@@ -80,8 +80,8 @@ class StatefulHandler:
 
     def serve(self, post: IncomingPost) -> Sending:
         """Answer what belongs to a session that was opened before."""
-        message, head, caller, _, send = post
-        found = self._sessions.find(head.headers[SESSION_ID], caller.owner)
+        message, head, auth, _, send = post
+        found = self._sessions.find(head.headers[SESSION_ID], auth.owner)
         if found is None:
             return send_error(send, _UNKNOWN_SESSION, id_of(message))
         session = found.session
@@ -121,15 +121,15 @@ class StatefulHandler:
     def _respond(
         self, session: Session, responder: PostResponder | None, post: IncomingPost, more: Raw = ()
     ) -> Sending:
-        message, _, caller, _, send = post
+        message, _, auth, _, send = post
         if responder is None:
             return respond(send, 202)
         if responder.response is None:
             return self._respond_when_known(session, responder, post, more)
         status = 200
         if responder.code:
-            more = (*more, *caller.challenge_headers)
-            status = 403 if caller.challenge_headers else _status(responder.code, session, message)
+            more = (*more, *auth.challenge_headers)
+            status = 403 if auth.challenge_headers else _status(responder.code, session, message)
         return respond(send, status, responder.response, more)
 
     async def _respond_when_known(
@@ -150,8 +150,8 @@ class StatefulHandler:
 
 def _dispatch(session: Session, post: IncomingPost, http_session: HTTPSession) -> PostResponder | None:
     """Let a session have what was posted; None where it is not answered."""
-    message, head, caller, _, _ = post
-    exchange = SessionResponder(session, caller, http_session.open_stream)
+    message, head, auth, _, _ = post
+    exchange = SessionResponder(session, auth, http_session.open_stream)
     if not head.accepts_json:
         exchange.open_stream()
     return (

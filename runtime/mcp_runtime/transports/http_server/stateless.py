@@ -61,7 +61,7 @@ class StatelessHandler:
 
     def serve(self, post: IncomingPost) -> Sending:
         """Answer what was posted. A client that leaves cancels its request."""
-        message, head, caller, receive, send = post
+        message, head, auth, receive, send = post
         if self._dispatcher is None:
             return self._serve_after(self._start(), post)
         if isinstance(message, RequestMessage) and message.method == self._tool_call:
@@ -69,7 +69,7 @@ class StatelessHandler:
                 return self._serve_after(self._load_tool_headers(), post)
             if self._paths and (turned := self._check_parameter_headers(head.headers, message.params)) is not None:
                 return send_error(send, turned, message.id)
-        event, exchange = self._connection.receive_message(message), StatelessResponder(self._connection, caller)
+        event, exchange = self._connection.receive_message(message), StatelessResponder(self._connection, auth)
         if not isinstance(event, RequestReceived):
             return self._handle_notification(event, exchange, send)
         if not head.accepts_json:

@@ -1,7 +1,7 @@
-"""The weather server again, made of functions: type hints and docstrings become the schemas of the tools.
+"""The weather server with functions: type hints and docstrings become the schemas of the tools.
 
-Run it: `python examples/weather/decorated.py stdio`, or `… http 8000` with the endpoint /mcp. The environment
-is that of server.py.
+Run it: `python examples/weather/decorated.py stdio`, or `… http 8000` with the endpoint /mcp. The environment variables
+are those of server.py.
 """
 
 import os
@@ -11,11 +11,11 @@ from typing import Annotated, Final
 from pydantic import Field
 
 from mcp_generated import App
-from nws import Service, Unavailable
+from nws import Service, ServiceError
 
 READS: Final = {"readOnlyHint": True, "openWorldHint": True}
 
-app = App("weather", "Weather of the United States.", version="1.0", tool_errors=(Unavailable,))
+app = App("weather", "Weather of the United States.", version="1.0", tool_errors=(ServiceError,))
 service = Service.configured(os.environ)
 
 

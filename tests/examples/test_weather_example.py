@@ -150,8 +150,8 @@ def test_a_place_that_is_none_is_a_result_that_says_so(
         (ALERTS, Answer(b"", 302, location="http://localhost:9/elsewhere"), "The weather service answered 302 Found."),
         (POINT, Answer(b"{}", 503), "The weather service answered 503 Service Unavailable."),
         (POINT, as_json({"properties": {}}), "not as expected: properties.forecast: Field required"),
-        (POINT, as_json({"properties": {"forecast": "file:///etc/hosts"}}), "refers to another place, which is not"),
-        (POINT, as_json({"properties": {"forecast": "http://[bad"}}), "refers to another place, which is not"),
+        (POINT, as_json({"properties": {"forecast": "file:///etc/hosts"}}), "refers to another origin, which is not"),
+        (POINT, as_json({"properties": {"forecast": "http://[bad"}}), "refers to another origin, which is not"),
         (FORECAST, Answer(b"no"), "something that is not JSON"),
         (FORECAST, as_json({"properties": {}}), "not as expected: properties.periods: Field required"),
         (

@@ -1,4 +1,4 @@
-"""The echo server of the benchmark over HTTP, written on the bindings of two revisions; the port is the argument."""
+"""The echo server of the benchmark over HTTP, with the bindings of two versions; the port is the argument."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Calls the echo tool of a server through the client of one revision, and prints what that cost."""
+"""Call the echo tool of a server with the client of one version, and print the cost."""
 
 from __future__ import annotations
 

@@ -4,7 +4,8 @@ An HTML comment directly above a Python block controls how it runs:
 
 * `<!-- test: file=server.py -->` writes the block to a file and runs it as a child process with closed standard input.
 * `<!-- test: file=server.py stop=listening -->` runs a server over HTTP until it accepts connections, then sends SIGTERM.
-* `<!-- test: continues -->` runs the block after the blocks above it, in the same folder and the same namespace.
+* `<!-- test: continues -->` runs the block after the one above it, in the same folder and the same namespace;
+  `continues=server.py` does so after the block that wrote that file.
 * `<!-- test: context=client -->` provides the names of `doc_contexts.client` to the block.
 
 Every block without a comment has to run by itself. A ```text block below a Python block is its expected output, in
@@ -73,10 +74,16 @@ def chains() -> list[list[Block]]:
     found: list[list[Block]] = []
     for page in PAGES:
         for block in blocks_of(page):
-            if "continues" in block.options:
-                found[-1].append(block)
-            else:
+            if "continues" not in block.options:
                 found.append([block])
+                continue
+            file = block.options["continues"]
+            chain = next(
+                chain
+                for chain in reversed(found)
+                if chain[0].page == page and (not file or any(one.options.get("file") == file for one in chain))
+            )
+            chain.append(block)
     return found
 
 
@@ -102,7 +109,12 @@ def _run_file(block: Block, folder: Path) -> str:
     if context := block.options.get("context"):
         doc_contexts.FILES[context](folder)
     ended = subprocess.run(
-        [sys.executable, str(path)], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=_SECONDS, cwd=folder
+        [sys.executable, str(path)],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=_SECONDS,
+        cwd=folder,
     )
     assert ended.returncode == 0, f"{block} ended with {ended.returncode}:\n{ended.stderr}"
     return ended.stdout

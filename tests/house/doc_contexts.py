@@ -64,7 +64,7 @@ async def app(namespace: Namespace, folder: Path) -> AsyncGenerator[None]:
     """`app`: an app without tools. Afterwards its resources, prompts and completion are used."""
     namespace["app"] = App("docs")
     yield
-    async with connect(namespace["app"]) as client:
+    async with connect(namespace["app"].server) as client:
         [weather] = (await client.read_resource("weather://Rome/1")).contents
         assert "sun" in weather.text
         [document] = (await client.read_resource("file:///docs/a/b.md")).contents

@@ -18,6 +18,7 @@ PROSE: Final = [*PAGES, *sorted((ROOT / "examples").rglob("README.md")), ROOT / 
 AREAS: Final = ("auth", "http", "tasks", "skills", "testing")
 VERSION: Final = re.compile(r"mcp_generated\.v\d{4}_\d\d_\d\d")
 OF_A_VERSION: Final = {"Client", "SyncClient", "Server", "Context", "types", "methods"}
+OF_AN_EXTENSION: Final = {*OF_A_VERSION, "ClientMixin", "ServerMixin", "App", "SyncApp", "Host"}
 
 # Private words of the past, and words that hide the subject of a sentence. `docs/glossary.md` has the terms to use.
 WORDS: Final = """
@@ -28,9 +29,7 @@ WORDS: Final = """
     unsealable visit vouch vouches wanted whom wish wishes worth
 """.split()
 # Phrases in which such a word is the usual English term.
-ALLOWED: Final = (
-    r"behind a reverse proxy",  # HTTP
-)
+ALLOWED: Final = (r"behind a reverse proxy",)  # HTTP
 _FENCED: Final = re.compile(r"^```.*?^```$", re.M | re.S)
 _INLINE: Final = re.compile(r"`[^`\n]*`|<!--.*?-->|\]\([^)]*\)", re.S)
 
@@ -70,7 +69,7 @@ def is_public(module: str, name: str | None) -> bool:
     if module.removeprefix("mcp_generated.") in AREAS or module == "mcp_generated.extensions":
         return name is not None and name in public(module)
     if module.startswith("mcp_generated.extensions."):
-        return module.count(".") == 2 and name is not None and name in public(module)
+        return module.count(".") == 2 and name in OF_AN_EXTENSION
     return False
 
 

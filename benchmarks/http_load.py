@@ -20,7 +20,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
-from stdio_load import SERVER_CPUS, CLIENT_CPUS, BrokenServer, environ
+from stdio_load import CLIENT_CPUS, SERVER_CPUS, BrokenServer, environ
 
 HANDSHAKE, STATELESS = "2025-11-25", "2026-07-28"
 START_SECONDS = 30.0  # For a server to start, and to end.

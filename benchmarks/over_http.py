@@ -26,7 +26,7 @@ from http_load import HttpChild, HttpLoad, calls, idle
 from peers import environment, node_packages
 from rich.console import Console
 from stdio import BARE, PEER, SDK, TYPESCRIPT, Command, in_turns
-from stdio_load import SERVER_CPUS, PROCESSORS
+from stdio_load import PROCESSORS, SERVER_CPUS
 from stdio_quiet import Quiet
 from stdio_table import OURS, Measure, headers, markdown, rows, rows_of_turns, shown
 

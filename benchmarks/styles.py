@@ -19,7 +19,7 @@ from pathlib import Path
 
 from peers import environment
 from rich.console import Console
-from stdio_load import SERVER_CPUS, CLIENT_CPUS, NEWEST, REVISION, Child, Load
+from stdio_load import CLIENT_CPUS, NEWEST, REVISION, SERVER_CPUS, Child, Load
 from stdio_quiet import Quiet
 from stdio_table import markdown, shown
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, Final
 
 from connection_state import Call, ToolFailedError
-
 from mcp_generated import JSONRPCError, RemoteJSONRPCError
 
 PAGE_TO_VISIT: Final = {

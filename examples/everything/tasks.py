@@ -9,9 +9,8 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from connection_state import INVALID_PARAMS, PAGE, Call, State, Work
-from tools import available, run
-
 from mcp_generated import JSONRPCError, MCPError, paginate
+from tools import available, run
 
 _RELATED: Final = "io.modelcontextprotocol/related-task"
 _METHOD_NOT_FOUND: Final = -32601

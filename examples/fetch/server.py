@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import Field
-
 from mcp_generated import App
+from pydantic import Field
 from web import FetchError, fetch
 
 app = App(

@@ -12,9 +12,8 @@ import threading
 from pathlib import Path
 from typing import Annotated, Final
 
-from pydantic import BaseModel, Field, ValidationError
-
 from mcp_generated import App, ToolError
+from pydantic import BaseModel, Field, ValidationError
 
 MAX_ITEMS: Final = 10_000  # Of entities, and of relations.
 Name = Annotated[str, Field(min_length=1, max_length=200)]

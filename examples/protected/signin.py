@@ -87,7 +87,8 @@ class SignIn:
         await _send(send, 303, b"", ("location", location), ("set-cookie", cookie))
 
     def _digest(self, password: str) -> bytes:
-        return scrypt(password.encode(), salt=self._salt, n=2**14, r=8, p=1)
+        digest: bytes = scrypt(password.encode(), salt=self._salt, n=2**14, r=8, p=1)
+        return digest
 
 
 async def _read_body(receive: Receive) -> bytes:

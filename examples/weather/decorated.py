@@ -8,10 +8,9 @@ import os
 import sys
 from typing import Annotated, Final
 
-from pydantic import Field
-
 from mcp_generated import App
 from nws import Service, ServiceError
+from pydantic import Field
 
 READS: Final = {"readOnlyHint": True, "openWorldHint": True}
 
@@ -43,5 +42,7 @@ def get_forecast(
 
 
 if __name__ == "__main__":
-    transport, *port = sys.argv[1:] or ["stdio"]
-    app.run(transport, **({"port": int(port[0])} if port else {}))
+    if sys.argv[1:2] == ["http"]:
+        app.run("http", port=int(sys.argv[2]) if len(sys.argv) > 2 else 8000)
+    else:
+        app.run("stdio")

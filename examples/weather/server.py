@@ -97,7 +97,11 @@ def main() -> None:
         service = Service.configured(os.environ)
     except ValueError as error:
         sys.exit(f"error: {error}")
-    Weather(service).run(sys.argv[1] if len(sys.argv) > 1 else "stdio")
+    server = Weather(service)
+    if sys.argv[1:2] == ["http"]:
+        server.run("http")
+    else:
+        server.run("stdio")
 
 
 if __name__ == "__main__":

@@ -116,7 +116,7 @@ async def long_running(ctx: Context, seconds: Annotated[float, Field(ge=0, le=60
 @app.tool()
 async def log_something(level: Level, text: str, ctx: Context) -> str:
     """Send a log message."""
-    await ctx.log(level, {"said": text}, "everything")
+    await ctx.log(level, {"text": text}, "everything")
     return "logged"
 
 

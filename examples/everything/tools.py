@@ -78,7 +78,7 @@ async def _long_running(call: Call) -> str:
 
 
 async def _log_something(call: Call) -> str:
-    await call.ctx.log(call.arguments["level"], {"said": call.arguments["text"]}, "everything")
+    await call.ctx.log(call.arguments["level"], {"text": call.arguments["text"]}, "everything")
     return "logged"
 
 

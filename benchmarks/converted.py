@@ -1,4 +1,4 @@
-"""Nothing goes in; what a tool call costs comes out: for a client of the server's own revision, and for older ones."""
+"""The cost of a tool call in memory, for clients of the server's own version and of other versions."""
 
 from __future__ import annotations
 
@@ -9,14 +9,15 @@ import time
 from typing import Any
 
 from mcp_generated import REVISIONS, v2025_11_25, v2026_07_28
-from mcp_runtime.versions.candidates import server_candidates
 from mcp_runtime.bindings.server import serve
 from mcp_runtime.transports.memory import MemoryTransport, linked_transports
+from mcp_runtime.versions.candidates import server_candidates
 
 CALLS, ROUNDS = 2000, 7
 
 
 def server_of(package: Any) -> Any:
+    """Return an echo server of one version."""
     t = package.types
 
     class Echo(package.Server):  # type: ignore[misc]
@@ -27,39 +28,42 @@ def server_of(package: Any) -> Any:
 
 
 async def seconds_per_call(servers: Any, id: str) -> float:
-    """CPU time of one call, of many that are sent at once; the least of some rounds."""
-    ours, theirs = linked_transports(MemoryTransport)
-    serving = asyncio.create_task(serve(servers, theirs))
-    who = {"name": "bench", "version": "1"}
-    hello = {"protocolVersion": id, "capabilities": {}, "clientInfo": who}
+    """Return the CPU time of one call: the minimum of several rounds of pipelined calls."""
+    client_side, server_side = linked_transports(MemoryTransport)
+    serving = asyncio.create_task(serve(servers, server_side))
+    client_info = {"name": "bench", "version": "1"}
+    initialize_params = {"protocolVersion": id, "capabilities": {}, "clientInfo": client_info}
     own = "io.modelcontextprotocol/"
-    meta = {f"{own}protocolVersion": id, f"{own}clientInfo": who, f"{own}clientCapabilities": {}}
-    shakes = importlib.import_module(f"mcp_generated.{REVISIONS[id]}.methods").REVISION.lifecycle.__class__.__name__
-    if shakes == "Handshake":
-        ours.send(json.dumps({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": hello}).encode())
-        await ours.receive()
-        ours.send(b'{"jsonrpc":"2.0","method":"notifications/initialized"}')
-    params = {"name": "echo", "arguments": {"text": "hello"}} | ({} if shakes == "Handshake" else {"_meta": meta})
+    meta = {f"{own}protocolVersion": id, f"{own}clientInfo": client_info, f"{own}clientCapabilities": {}}
+    lifecycle = importlib.import_module(f"mcp_generated.{REVISIONS[id]}.methods").REVISION.lifecycle.__class__.__name__
+    if lifecycle == "Handshake":
+        client_side.send(
+            json.dumps({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": initialize_params}).encode()
+        )
+        await client_side.receive()
+        client_side.send(b'{"jsonrpc":"2.0","method":"notifications/initialized"}')
+    params = {"name": "echo", "arguments": {"text": "hello"}} | ({} if lifecycle == "Handshake" else {"_meta": meta})
     calls = [
         json.dumps({"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": params}).encode()
         for number in range(1, CALLS + 1)
     ]
-    best = float("inf")
+    minimum = float("inf")
     for _ in range(ROUNDS):
-        begun = time.process_time()
+        start = time.process_time()
         for call in calls:
-            ours.send(call)
+            client_side.send(call)
         for _ in calls:
-            answer = await ours.receive()
-            assert answer is not None and b'"result"' in answer
-        best = min(best, (time.process_time() - begun) / CALLS)
-    await ours.close()
+            response = await client_side.receive()
+            assert response is not None and b'"result"' in response
+        minimum = min(minimum, (time.process_time() - start) / CALLS)
+    await client_side.close()
     await serving
-    return best
+    return minimum
 
 
 async def main() -> None:
-    print(f"{'handler':12} {'client':12} {'µs a call':>10} {'ratio':>6}")
+    """Print the cost for every pair of versions."""
+    print(f"{'handler':12} {'client':12} {'µs/call':>10} {'ratio':>6}")
     for package in (v2025_11_25, v2026_07_28):
         server = server_of(package)
         own = package.methods.REVISION.id

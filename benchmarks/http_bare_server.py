@@ -1,4 +1,4 @@
-"""The least an ASGI application can do: read the body, parse it, answer it. The port is the argument."""
+"""A minimal ASGI application: read the body, parse it, respond. The port is the argument."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ HEADERS = [(b"content-type", b"application/json"), (b"mcp-session-id", b"bare")]
 
 
 async def app(scope: Any, receive: Any, send: Any) -> None:
+    """Respond to any request with its text."""
     if scope["type"] != "http":
         return
     body = b""
@@ -20,13 +21,13 @@ async def app(scope: Any, receive: Any, send: Any) -> None:
         message = await receive()
         body += message["body"]
         more = message.get("more_body", False)
-    asked = from_json(body)
-    text = asked.get("params", {}).get("arguments", {}).get("text", "")
+    request = from_json(body)
+    text = request.get("params", {}).get("arguments", {}).get("text", "")
     result = {"content": [{"type": "text", "text": text}]}
-    answer = to_json({"jsonrpc": "2.0", "id": asked.get("id"), "result": result})
-    head = [*HEADERS, (b"content-length", b"%d" % len(answer))]
+    response = to_json({"jsonrpc": "2.0", "id": request.get("id"), "result": result})
+    head = [*HEADERS, (b"content-length", b"%d" % len(response))]
     await send({"type": "http.response.start", "status": 200, "headers": head})
-    await send({"type": "http.response.body", "body": answer})
+    await send({"type": "http.response.body", "body": response})
 
 
 uvicorn.run(app, port=int(sys.argv[1]), loop="uvloop", http="httptools", log_level="warning", backlog=4096)

@@ -1,6 +1,6 @@
-"""A server's command goes in, what its answers over HTTP cost comes out: the same raw requests for every server.
+"""The cost of responses over HTTP: the same raw requests for every server.
 
-Requests are made before the clock starts. Each connection is kept open, and asks again as soon as it was answered.
+Requests are serialized before the clock starts. Each connection stays open, and sends the next request after each response.
 """
 
 from __future__ import annotations
@@ -20,16 +20,15 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
-from stdio_load import ANSWERING, ASKING, BrokenServer, environ
+from stdio_load import CLIENT_CPUS, SERVER_CPUS, BrokenServer, environ
 
 HANDSHAKE, STATELESS = "2025-11-25", "2026-07-28"
-PATIENCE = 30.0  # Seconds for a server to start, and to end.
+START_SECONDS = 30.0  # For a server to start, and to end.
 
 
 @dataclass(frozen=True)
 class HttpLoad:
-    """Calls of a fresh server that do not count, turns after them, calls of each before the clock starts and after, idle
-    sessions, and open streams."""
+    """The numbers of: first calls that do not count, turns, warm-up calls and calls of a turn, idle sessions, open streams."""
 
     begin: int
     turns: int
@@ -40,9 +39,9 @@ class HttpLoad:
 
 
 class HttpChild:
-    """A server as a child process, on a free port and these processors."""
+    """A server as a child process, on a free port and the given CPUs."""
 
-    def __init__(self, command: Sequence[str | Path], processors: Sequence[int] = ANSWERING) -> None:
+    def __init__(self, command: Sequence[str | Path], processors: Sequence[int] = SERVER_CPUS) -> None:
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port = free.getsockname()[1]
@@ -55,7 +54,7 @@ class HttpChild:
         )
 
     def __enter__(self) -> Self:
-        end = time.monotonic() + PATIENCE
+        end = time.monotonic() + START_SECONDS
         while time.monotonic() < end:
             with suppress(OSError), socket.create_connection(("127.0.0.1", self.port), 1):
                 return self
@@ -68,20 +67,20 @@ class HttpChild:
     def __exit__(self, *exception: object) -> None:
         if self.process.poll() is None:
             os.killpg(self.process.pid, signal.SIGKILL)
-        self.process.wait(PATIENCE)
+        self.process.wait(START_SECONDS)
 
     def cpu(self) -> float:
-        """Seconds of processor time so far, of all its threads; Linux has a clock for each process."""
+        """Return the CPU seconds of all threads; Linux has a clock for each process."""
         return time.clock_gettime((~self.process.pid << 3) | 2)
 
     def memory(self, name: str) -> float:
-        """`VmHWM` (the peak) or `VmRSS` (now), in MiB."""
+        """Return `VmHWM` (the peak) or `VmRSS` (the current value), in MiB."""
         status = Path(f"/proc/{self.process.pid}/status").read_text()
         return int(status.split(f"{name}:")[1].split()[0]) / 1024
 
 
 class Connection(asyncio.Protocol):
-    """One connection to the server, which asks one thing at a time."""
+    """One connection to the server, with one request at a time."""
 
     def __init__(self) -> None:
         self._data = b""
@@ -111,7 +110,8 @@ class Connection(asyncio.Protocol):
         if self._waiting is not None and not self._waiting.done():
             self._waiting.set_exception(BrokenServer("it closed the connection"))
 
-    async def ask(self, request: bytes) -> tuple[dict[str, str], bytes]:
+    async def send(self, request: bytes) -> tuple[dict[str, str], bytes]:
+        """Send a request, and return the headers and the body of its response."""
         self._waiting = asyncio.get_running_loop().create_future()
         self.transport.write(request)
         return await self._waiting
@@ -123,89 +123,89 @@ async def connect(port: int) -> Connection:
 
 
 def post(port: int, message: dict[str, Any], *headers: str) -> bytes:
-    """A POST of a message."""
+    """Return the POST request of a message."""
     body = json.dumps(message).encode()
     lines = ["POST /mcp HTTP/1.1", f"Host: 127.0.0.1:{port}", "Content-Type: application/json"]
     lines += ["Accept: application/json, text/event-stream", f"Content-Length: {len(body)}", *headers]
     return "\r\n".join(lines).encode() + b"\r\n\r\n" + body
 
 
-def hello(port: int) -> bytes:
+def initialize_request(port: int) -> bytes:
     params = {"protocolVersion": HANDSHAKE, "capabilities": {}, "clientInfo": {"name": "load", "version": "1"}}
     return post(port, {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params})
 
 
 async def session(connection: Connection, port: int) -> list[str]:
-    """Open a session, and give the headers that name it."""
-    headers, _ = await connection.ask(hello(port))
-    named = [f"Mcp-Session-Id: {headers['mcp-session-id']}", f"MCP-Protocol-Version: {HANDSHAKE}"]
-    await connection.ask(post(port, {"jsonrpc": "2.0", "method": "notifications/initialized"}, *named))
-    return named
+    """Initialize a session, and return its headers."""
+    headers, _ = await connection.send(initialize_request(port))
+    session_headers = [f"Mcp-Session-Id: {headers['mcp-session-id']}", f"MCP-Protocol-Version: {HANDSHAKE}"]
+    await connection.send(post(port, {"jsonrpc": "2.0", "method": "notifications/initialized"}, *session_headers))
+    return session_headers
 
 
 async def call_of(connection: Connection, port: int, stateless: bool) -> bytes:
-    """A tool call, ready to be sent as often as one likes."""
+    """Return the request of a tool call."""
     params: dict[str, Any] = {"name": "echo", "arguments": {"text": "hello"}}
     if not stateless:
-        named = await session(connection, port)
-        return post(port, {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}, *named)
+        session_headers = await session(connection, port)
+        return post(port, {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}, *session_headers)
     prefix = "io.modelcontextprotocol/"
     params["_meta"] = {
         f"{prefix}protocolVersion": STATELESS,
         f"{prefix}clientInfo": {"name": "load", "version": "1"},
         f"{prefix}clientCapabilities": {},
     }
-    named = [f"MCP-Protocol-Version: {STATELESS}", "Mcp-Method: tools/call", "Mcp-Name: echo"]
-    return post(port, {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}, *named)
+    session_headers = [f"MCP-Protocol-Version: {STATELESS}", "Mcp-Method: tools/call", "Mcp-Name: echo"]
+    return post(port, {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}, *session_headers)
 
 
 async def calls(child: HttpChild, load: HttpLoad, connections: int, stateless: bool) -> dict[str, float]:
-    """Calls per second, and their latencies in ms and processor time in µs."""
-    os.sched_setaffinity(0, ASKING)
-    open_ = [await connect(child.port) for _ in range(connections)]
-    requests = [await call_of(connection, child.port, stateless) for connection in open_]
+    """Return calls per second, latencies in ms, and CPU time per call in µs."""
+    os.sched_setaffinity(0, CLIENT_CPUS)
+    opened = [await connect(child.port) for _ in range(connections)]
+    requests = [await call_of(connection, child.port, stateless) for connection in opened]
     latencies: list[float] = []
 
-    async def ask(connection: Connection, request: bytes, number: int) -> None:
+    async def send_all(connection: Connection, request: bytes, number: int) -> None:
         for _ in range(number):
             start = time.perf_counter()
-            headers, body = await connection.ask(request)
+            headers, body = await connection.send(request)
             latencies.append(time.perf_counter() - start)
             if headers["status"] != "200" or b'"hello"' not in body:
                 raise BrokenServer(f"it answered {headers['status']}: {body[:300]!r}")
 
-    async def all_of_them(number: int) -> None:
+    async def run_all(number: int) -> None:
         await asyncio.gather(
             *(
-                ask(connection, request, number // connections)
-                for connection, request in zip(open_, requests, strict=True)
+                send_all(connection, request, number // connections)
+                for connection, request in zip(opened, requests, strict=True)
             )
         )
 
-    await all_of_them(load.warm_up)
+    await run_all(load.warm_up)
     latencies.clear()
     cpu, start = child.cpu(), time.perf_counter()
-    await all_of_them(load.calls)
+    await run_all(load.calls)
     seconds, cpu = time.perf_counter() - start, child.cpu() - cpu
-    for connection in open_:
+    for connection in opened:
         connection.transport.close()
     cuts = statistics.quantiles(latencies, n=100)
-    made = len(latencies)
-    return {"calls": made / seconds, "cpu": cpu / made * 1e6, "p50": cuts[49] * 1e3, "p99": cuts[98] * 1e3}
+    count = len(latencies)
+    return {"calls": count / seconds, "cpu": cpu / count * 1e6, "p50": cuts[49] * 1e3, "p99": cuts[98] * 1e3}
 
 
 async def idle(child: HttpChild, load: HttpLoad) -> dict[str, float]:
-    """Bytes that an idle session costs, and MB of the server with open streams beside them."""
+    """Return the bytes of an idle session, and the MB of the server with open streams."""
     connection = await connect(child.port)
     for _ in range(100):
         await session(connection, child.port)
     before = child.memory("VmRSS")
-    named = [await session(connection, child.port) for _ in range(load.sessions)]
-    each = (child.memory("VmRSS") - before) / load.sessions * 2**20
-    for headers in named[: load.streams]:
-        listening = await connect(child.port)
+    session_headers = [await session(connection, child.port) for _ in range(load.sessions)]
+    bytes_per_session = (child.memory("VmRSS") - before) / load.sessions * 2**20
+    for headers in session_headers[: load.streams]:
+        stream = await connect(child.port)
         lines = ["GET /mcp HTTP/1.1", f"Host: 127.0.0.1:{child.port}", "Accept: text/event-stream", *headers]
-        answered, _ = await listening.ask("\r\n".join(lines).encode() + b"\r\n\r\n")
-        if answered["status"] != "200":
-            raise BrokenServer(f"it answered a GET with {answered['status']}")
-    return {"session": each, "streams": child.memory("VmRSS") * 2**20 / 1e6}
+        response_headers, _ = await stream.send("\r\n".join(lines).encode() + b"\r\n\r\n")
+        if response_headers["status"] != "200":
+            raise BrokenServer(f"the response to a GET has status {response_headers['status']}")
+    return {"session": bytes_per_session, "streams": child.memory("VmRSS") * 2**20 / 1e6}

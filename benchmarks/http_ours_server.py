@@ -1,4 +1,4 @@
-"""The echo server of the benchmark over HTTP, written on the bindings of two revisions; the port is the argument."""
+"""The echo server of the benchmark over HTTP, with the bindings of two versions; the port is the argument."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from types import ModuleType
 from typing import Any
 
 import uvicorn
-
 from mcp_generated import v2025_11_25, v2026_07_28
 from mcp_runtime.bindings.server import asgi_app
 from mcp_runtime.transports.http_server.app import HTTPLimits

@@ -1,11 +1,11 @@
-"""What importing the types of one revision costs, in time and memory, beside the official SDK's `mcp_types`.
+"""Time and memory for importing the types of one version, compared with `mcp_types` of the official SDK.
 
     python benchmarks/imports.py [--runs 15]
 
-Each figure is a fresh interpreter with compiled bytecode at hand; the candidates take turns, so that a machine that
-slows down slows all of them. A ratio is ours to the SDK's, over bare pydantic: less the figure of `import pydantic` with
-its `BaseModel`, and, in the columns «over a model», less that of pydantic once it has made its first model, because
-what it loads for that is pydantic's own and the same on both sides. The table is also written to benchmarks/results/imports.md.
+Each value comes from a fresh interpreter with compiled bytecode. Candidates alternate, so that a slow phase of the machine
+affects all of them. A ratio is ours to the SDK's after subtraction of bare pydantic (`import pydantic` with `BaseModel`), and
+in the columns «over a model» after subtraction of pydantic with one model, because what pydantic loads for its first model
+is the same on both sides. The table is also written to benchmarks/results/imports.md.
 """
 
 from __future__ import annotations
@@ -19,13 +19,12 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 
-from peers import environment
-from rich.console import Console
-from rich.table import Table
-
 import mcp_generated
 import mcp_runtime
 from mcp_generated import REVISIONS
+from peers import environment
+from rich.console import Console
+from rich.table import Table
 
 SDK = "mcp-types==2.3.0"
 RESULTS = Path(__file__).resolve().parent / "results" / "imports.md"
@@ -43,7 +42,7 @@ MODEL = f"{BASE}; pydantic.create_model('M', x=(int, 0))"
 
 @dataclass(frozen=True)
 class Candidate:
-    """`statement` is what is imported, by the interpreter `python`."""
+    """An import statement, and the interpreter that runs it."""
 
     name: str
     python: Path
@@ -52,7 +51,7 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Cost:
-    """Medians: milliseconds of wall and processor time, and MiB of resident memory at its peak."""
+    """Medians: wall and CPU time in milliseconds, and peak resident memory in MiB."""
 
     wall: float
     cpu: float
@@ -63,7 +62,7 @@ class Cost:
 
 
 def measure(candidates: list[Candidate], runs: int) -> dict[str, Cost]:
-    """Run each in turn, the first round uncounted."""
+    """Run the candidates in turn; the first round does not count."""
     samples: dict[str, list[list[float]]] = {candidate.name: [] for candidate in candidates}
     for number in range(runs + 1):
         for candidate in candidates:
@@ -94,7 +93,7 @@ def main() -> None:
     runs = parser.parse_args().runs
     sdk, ours = environment("mcp-types", SDK), Path(sys.executable)
     for folder in (Path(mcp_generated.__file__).parent, Path(mcp_runtime.__file__).parent):
-        compileall.compile_dir(folder, quiet=1)  # As pip does it for what it installs.
+        compileall.compile_dir(folder, quiet=1)  # As pip does for installed packages.
     candidates = [Candidate("pydantic", ours, BASE), Candidate("pydantic, a model", ours, MODEL)]
     for revision, module in REVISIONS.items():
         statement = f"{BASE}; import mcp_generated.{module}.types"

@@ -1,4 +1,4 @@
-"""Names of packages go in, environments of their own that hold them come out: other projects', and this one."""
+"""Install packages in environments of their own: other implementations, and this project."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 ENVIRONMENTS = ROOT / "build" / "peers"
-LIMIT = 600  # Seconds one installation may take.
+LIMIT = 600  # Seconds for one installation.
 
 
 def environment(name: str, *requirements: str) -> Path:
-    """Make the virtual environment once, under build/peers/, and give its interpreter."""
+    """Make the virtual environment once, under build/peers/, and return its interpreter."""
     folder = ENVIRONMENTS / name
     python = folder / "bin" / "python"
     done = folder / "installed.txt"
@@ -28,15 +28,17 @@ def environment(name: str, *requirements: str) -> Path:
 
 
 def ours() -> Path:
-    """The interpreter of an environment that holds this project, as it is now, and what it needs: as its users have it,
-    because what else is installed costs each start of pydantic something."""
+    """Return the interpreter of an environment with this checkout and its dependencies only.
+
+    Every other installed package makes the start of pydantic slower.
+    """
     return environment("ours", "--editable", str(ROOT))
 
 
 def node_packages(name: str, *requirements: str) -> Path:
-    """Install npm packages once, under build/peers/, and give the folder; a script in it can import them.
+    """Install npm packages once, under build/peers/, and return the folder; a script in it can import them.
 
-    Raises RuntimeError, with the reason in one line, where Node or npm is not there or npm fails.
+    Raises RuntimeError with a one-line reason if Node or npm is missing or npm fails.
     """
     folder = ENVIRONMENTS / name
     done = folder / "installed.txt"
@@ -46,12 +48,12 @@ def node_packages(name: str, *requirements: str) -> Path:
         print(f"installing {' '.join(requirements)} into build/peers/{name} …", file=sys.stderr)
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
-        (folder / "package.json").write_text('{"private": true}\n')  # Else npm looks for one in the folders above.
+        (folder / "package.json").write_text('{"private": true}\n')  # Otherwise npm searches the parent folders.
         command = ["npm", "install", "--no-audit", "--no-fund", *requirements]
         try:
             subprocess.run(command, cwd=folder, check=True, timeout=LIMIT, capture_output=True, text=True)
-        except (subprocess.SubprocessError, OSError) as fault:
-            said = str(getattr(fault, "stderr", None) or fault).strip().splitlines()
-            raise RuntimeError(f"npm install failed: {said[-1] if said else fault}") from None
+        except (subprocess.SubprocessError, OSError) as error:
+            lines = str(getattr(error, "stderr", None) or error).strip().splitlines()
+            raise RuntimeError(f"npm install failed: {lines[-1] if lines else error}") from None
         done.write_text("\n".join(requirements))
     return folder

@@ -1,12 +1,12 @@
-"""What MCP over stdio costs, in time, processor and memory: our server and client beside the official SDKs'.
+"""Time, CPU and memory of MCP over stdio: our server and client compared with the official SDKs.
 
     python benchmarks/stdio.py [--runs 5] [--quick] [--flat]
 
 Every server has the same `echo` tool and gets the same raw lines; every client calls the same bare server. The
-candidates take turns, each time in a fresh process, so that a machine that slows down slows all of them; the first
-round does not count. Figures are medians, ratios are those of the medians. The tables are also written to
-benchmarks/results/stdio.md, except with --quick, whose few calls say only that everything works. --flat instead shows
-whether our server's memory grows over 200,000 calls.
+candidates alternate, each time in a fresh process, so that a slow phase of the machine affects all of them. The first
+round does not count. Values are medians, ratios are those of the medians. The tables are also written to
+benchmarks/results/stdio.md, except with --quick, a short run that tests the program. --flat instead shows the
+memory of our server over 200,000 calls.
 """
 
 from __future__ import annotations
@@ -18,20 +18,19 @@ import platform
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 
+import mcp_generated
+import mcp_runtime
 from peers import environment, node_packages, ours
 from rich.console import Console
 from stdio_load import REVISION, Load, environ, measure, memory_over
 from stdio_quiet import Quiet
 from stdio_table import CLIENT, OURS, SERVER, headers, markdown, medians, rows, shown
-
-import mcp_generated
-import mcp_runtime
 
 SDK = "mcp==2.3.0"
 TYPESCRIPT = {
@@ -43,24 +42,24 @@ BARE = "bare"
 HERE = Path(__file__).resolve().parent
 RESULTS = HERE / "results" / "stdio.md"
 
-# Enough before the clock starts for Node to have compiled what it is going to.
+# The warm-up is long enough for the compiler of Node.
 FULL = Load(warm_up=5000, sequential=3000, pipelined=20_000)
 QUICK = Load(warm_up=100, sequential=300, pipelined=1000)
 FLAT = 200_000
-PATIENCE = 600  # Seconds, in all, to wait for a machine at rest, or to measure again.
+WAIT_SECONDS = 600  # In total: to wait for an idle machine, and to repeat measurements.
 
 Command = list[str | Path]
 
 
 def in_turns(
-    candidates: Mapping[str, Command], runs: int, quiet: Quiet, measured: Callable[[Command], dict[str, float]]
+    candidates: Mapping[str, Command], runs: int, quiet: Quiet, measurement: Callable[[Command], dict[str, float]]
 ) -> dict[str, dict[str, float]]:
-    """The medians of each candidate; each round begins with another one, and the first does not count."""
+    """Return the medians of each candidate. Each round begins with another one; the first round does not count."""
     samples: dict[str, list[dict[str, float]]] = {name: [] for name in candidates}
     order = list(candidates)
     for number in range(runs + 1):
         for name in order:
-            sample = quiet.take(partial(measured, candidates[name]))
+            sample = quiet.take(partial(measurement, candidates[name]))
             if number:
                 samples[name].append(sample)
         order.append(order.pop(0))
@@ -69,7 +68,7 @@ def in_turns(
 
 
 def servers(sdk: Path) -> tuple[dict[str, Command], list[str]]:
-    """The command of each server, and why one that should be there is not."""
+    """Return the command of each server, and the reasons for missing ones."""
     commands: dict[str, Command] = {
         OURS: [ours(), HERE / "stdio_ours_server.py"],
         PEER: [sdk, HERE / "stdio_sdk_server.py"],
@@ -78,10 +77,10 @@ def servers(sdk: Path) -> tuple[dict[str, Command], list[str]]:
     for number, (name, package) in enumerate(TYPESCRIPT.items(), 1):
         try:
             folder = node_packages(f"typescript{number}", package)
-        except RuntimeError as fault:
-            reasons.append(f"{name} is not measured: {fault}")
+        except RuntimeError as error:
+            reasons.append(f"{name} is not measured: {error}")
         else:
-            # Node looks for packages beside the script.
+            # Node searches packages in the folder of the script.
             script = shutil.copy(HERE / f"stdio_typescript{number}_server.mjs", folder)
             commands[name] = ["node", script]
     commands[BARE] = [ours(), HERE / "stdio_bare_server.py"]
@@ -102,9 +101,10 @@ def client_sample(command: Command, load: Load) -> dict[str, float]:
     return sample
 
 
-def compare(runs: int, load: Load, keep: bool) -> None:
+def compare(runs: int, load: Load, save: bool) -> None:
+    """Measure servers and clients, print the tables, and write them if `save`."""
     console = Console(width=max(Console().width, 170))
-    quiet = Quiet(PATIENCE if keep else 0)
+    quiet = Quiet(WAIT_SECONDS if save else 0)
     sdk = environment("mcp", SDK)
     commands, remarks = servers(sdk)
     typescript = [name for name in TYPESCRIPT if name in commands]
@@ -114,8 +114,8 @@ def compare(runs: int, load: Load, keep: bool) -> None:
         PEER: [sdk, HERE / "stdio_sdk_client.py"],
     }
     by_client = in_turns(clients, runs, quiet, lambda command: client_sample(command, load))
-    taken = (runs + 1) * (len(commands) + len(clients))
-    remarks.append(f"Other processes disturbed {quiet.disturbed} of {taken} runs.")
+    total = (runs + 1) * (len(commands) + len(clients))
+    remarks.append(f"Other processes disturbed {quiet.disturbed} of {total} runs.")
     caption = _caption(runs, load, remarks)
     tables = [
         (f"servers, {REVISION}", headers("server", list(by_server), PEER), rows(SERVER, by_server, PEER, typescript)),
@@ -126,20 +126,20 @@ def compare(runs: int, load: Load, keep: bool) -> None:
         console.print(shown(title, heads, table), "")
         text += f"\n## {title.capitalize()}\n\n{markdown(heads, table)}\n"
     console.print(caption)
-    if keep:
+    if save:
         RESULTS.write_text(text)
 
 
 def _caption(runs: int, load: Load, remarks: Iterable[str]) -> str:
     node = "none"
     if shutil.which("node") is not None:
-        asked = subprocess.run(["node", "--version"], capture_output=True, text=True, timeout=30)
-        node = asked.stdout.strip()
+        node_version = subprocess.run(["node", "--version"], capture_output=True, text=True, timeout=30)
+        node = node_version.stdout.strip()
     lines = [
         f"Medians of {runs} runs of {load.sequential:,} sequential and {load.pipelined:,} pipelined calls, each after "
         f"{load.warm_up:,} that do not count; "
         f"Python {platform.python_version()}, pydantic {version('pydantic')}, Node {node}.",
-        "TS is the official TypeScript SDK on Node, bare a loop that parses and answers without any protocol. "
+        "TS is the official TypeScript SDK on Node, bare is a loop that parses and responds without a protocol. "
         "A ✗ marks where ours is slower or larger than TS.",
         *remarks,
     ]
@@ -155,17 +155,18 @@ def flat() -> None:
 
 
 def main() -> None:
+    """Run the benchmark."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, help="rounds that count (5, or 3 with --quick)")
     parser.add_argument("--quick", action="store_true", help="few calls; writes no results")
-    parser.add_argument("--flat", action="store_true", help="only whether our server's memory grows")
-    chosen = parser.parse_args()
+    parser.add_argument("--flat", action="store_true", help="only the memory of our server over many calls")
+    options = parser.parse_args()
     for folder in (Path(mcp_generated.__file__).parent, Path(mcp_runtime.__file__).parent):
-        compileall.compile_dir(folder, quiet=1)  # As pip does it for what it installs.
-    if chosen.flat:
+        compileall.compile_dir(folder, quiet=1)  # As pip does for installed packages.
+    if options.flat:
         flat()
     else:
-        compare(chosen.runs or (3 if chosen.quick else 5), QUICK if chosen.quick else FULL, keep=not chosen.quick)
+        compare(options.runs or (3 if options.quick else 5), QUICK if options.quick else FULL, save=not options.quick)
 
 
 if __name__ == "__main__":

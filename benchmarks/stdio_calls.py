@@ -1,4 +1,4 @@
-"""A client's way to call the echo tool goes in, what a call costs its process comes out: the same for every client."""
+"""The cost of a call in the process of the client: the same measurement for every client."""
 
 from __future__ import annotations
 
@@ -8,28 +8,28 @@ import sys
 import time
 from collections.abc import Awaitable, Callable, Iterator
 
-Call = Callable[[str], Awaitable[str]]  # Gives back the text of the answer.
+Call = Callable[[str], Awaitable[str]]  # Returns the text of the result.
 
 IN_FLIGHT = 100
 
 
 async def report(call: Call) -> None:
-    """Make the calls the command line asks for, and print the figures as JSON."""
+    """Make the calls of the command line, and print the values as JSON."""
     warm_up, sequential, in_flight = map(int, sys.argv[1:4])
     await _one_by_one(call, warm_up)
     figures = {"sequential": await _timed(_one_by_one, call, sequential)}
-    await _together(call, warm_up)
-    figures["in_flight"] = await _timed(_together, call, in_flight)
+    await _in_flight(call, warm_up)
+    figures["in_flight"] = await _timed(_in_flight, call, in_flight)
     print(json.dumps(figures))
 
 
 def server() -> list[str]:
-    """The command of the server, the rest of the command line."""
+    """Return the command of the server: the rest of the command line."""
     return sys.argv[4:]
 
 
 async def _timed(make: Callable[[Call, int], Awaitable[None]], call: Call, count: int) -> tuple[float, float]:
-    """Calls a second, and µs of this process's processor time a call."""
+    """Return calls per second, and CPU time of this process in µs per call."""
     start, cpu = time.perf_counter(), time.process_time()
     await make(call, count)
     wall, cpu = time.perf_counter() - start, time.process_time() - cpu
@@ -40,8 +40,8 @@ async def _one_by_one(call: Call, count: int) -> None:
     await _some(call, iter(range(count)))
 
 
-async def _together(call: Call, count: int) -> None:
-    """Keep so many calls in flight until all are made."""
+async def _in_flight(call: Call, count: int) -> None:
+    """Keep IN_FLIGHT calls in flight until all are made."""
     numbers = iter(range(count))
     async with asyncio.TaskGroup() as group:
         for _ in range(IN_FLIGHT):

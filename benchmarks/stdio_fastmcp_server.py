@@ -1,4 +1,4 @@
-"""The echo server of the benchmark, written on FastMCP."""
+"""The echo server of the benchmark with FastMCP."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ server = FastMCP("echo")
 
 @server.tool
 async def echo(text: str) -> str:
-    """Say it again."""
+    """Return the text."""
     return text
 
 

@@ -1,7 +1,7 @@
-"""A server's command goes in, what its answers cost comes out: the same raw lines for every server, no client library.
+"""The cost of responses over stdio: the same raw lines for every server, without a client library.
 
-Requests are made before the clock starts and answers are read after it has stopped, so that next to nothing of what
-is measured is this process's own work. Every answer's id and text are checked.
+Requests are serialized before the clock starts, and responses are parsed after it has stopped, so that the measurement
+contains almost no work of this process. The id and text of every response are checked.
 """
 
 from __future__ import annotations
@@ -22,31 +22,37 @@ from typing import Any, Self
 
 REVISION = "2025-06-18"
 NEWEST = "2026-07-28"
-WHO = {"name": "load", "version": "1"}
-_OWN = "io.modelcontextprotocol/"
-_STATELESS = {"_meta": {f"{_OWN}protocolVersion": NEWEST, f"{_OWN}clientInfo": WHO, f"{_OWN}clientCapabilities": {}}}
+CLIENT_INFO = {"name": "load", "version": "1"}
+_PREFIX = "io.modelcontextprotocol/"
+_STATELESS = {
+    "_meta": {
+        f"{_PREFIX}protocolVersion": NEWEST,
+        f"{_PREFIX}clientInfo": CLIENT_INFO,
+        f"{_PREFIX}clientCapabilities": {},
+    }
+}
 _CHUNK = 1 << 17
-_GRACE = 5.0  # Seconds a server gets to end once its input is closed.
+_GRACE = 5.0  # Seconds for a server to end after its input is closed.
 
-# What asks has a processor of its own. Else it is woken on that of the server, in the middle of an answer, and this the
-# more often the slower the server is: one that answers faster than it is asked never has to wake anybody.
+# The client has a CPU of its own. Otherwise it would be woken on that of the server, during a response, and more often for
+# a slow server than for a fast one.
 PROCESSORS = sorted(os.sched_getaffinity(0))
-ASKING, ANSWERING = PROCESSORS[:1], PROCESSORS[1:] or PROCESSORS
+CLIENT_CPUS, SERVER_CPUS = PROCESSORS[:1], PROCESSORS[1:] or PROCESSORS
 
 
 @dataclass(frozen=True)
 class Load:
-    """How many calls are made: before anything is measured, one after the other, and without waiting."""
+    """The numbers of calls: before the measurement, sequential, and pipelined."""
 
     warm_up: int
     sequential: int
     pipelined: int
-    seconds: float = 120.0  # What one server's life may last in all.
+    seconds: float = 120.0  # The time limit of one server.
 
 
 @dataclass(frozen=True)
 class Sample:
-    """One server's life. Times in ms (cold start) and µs (of the processor, each call), memory in MiB."""
+    """The values of one server. Times in ms (cold start) and in µs per call (CPU), memory in MiB."""
 
     cold_start: float
     sequential: float
@@ -58,16 +64,16 @@ class Sample:
 
 
 class BrokenServer(Exception):
-    """It ended, hung, or answered something else than what was asked."""
+    """The server ended, hung, or sent a wrong response."""
 
 
 def environ() -> dict[str, str]:
-    """This process's environment, with bytecode written: a first start compiles, and those that count do not."""
+    """Return the environment with bytecode files enabled: the first start compiles, the measured ones do not."""
     return {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
 
 
 class Child:
-    """A server as a child process. It is killed when its time is up, which ends every read and write here as well."""
+    """A server as a child process. It is killed after its time limit, which ends every read and write here too."""
 
     def __init__(
         self,
@@ -77,7 +83,7 @@ class Child:
         processors: Sequence[int] = PROCESSORS,
     ) -> None:
         self._revision = revision
-        # Without a handshake, each request says what the handshake would have.
+        # A stateless request carries the data of the handshake.
         self._meta = _STATELESS if revision == NEWEST else {}
         self._errors = tempfile.TemporaryFile()
         self._rest = b""
@@ -119,71 +125,72 @@ class Child:
             os.killpg(self.process.pid, signal.SIGKILL)
 
     def write(self, data: bytes) -> None:
-        left = memoryview(data)
-        with suppress(BrokenPipeError):  # It has ended; whoever reads tells how.
-            while left:
-                left = left[os.write(self._in, left) :]
+        """Write to standard input."""
+        remaining = memoryview(data)
+        with suppress(BrokenPipeError):  # The server has ended; `read` reports it.
+            while remaining:
+                remaining = remaining[os.write(self._in, remaining) :]
 
     def read(self, lines: int) -> bytes:
-        """As much as holds so many lines. Raises BrokenServer at the end, with what was said on standard error."""
+        """Read a number of lines. Raises BrokenServer with the standard error of the server if it has ended."""
         parts: list[bytes] = []
         seen = 0
         while seen < lines:
             part = os.read(self._out, _CHUNK)
             if not part:
                 self._errors.seek(0)
-                said = self._errors.read().decode(errors="replace")[-2000:]
-                raise BrokenServer(f"it ended, or its time was up, after {seen} of {lines} lines\n{said}")
+                stderr = self._errors.read().decode(errors="replace")[-2000:]
+                raise BrokenServer(f"it ended, or its time was up, after {seen} of {lines} lines\n{stderr}")
             parts.append(part)
             seen += part.count(b"\n")
         return b"".join(parts)
 
     def cpu(self) -> float:
-        """Seconds of processor time so far, of all its threads; Linux has a clock for each process."""
+        """Return the CPU seconds of all threads; Linux has a clock for each process."""
         return time.clock_gettime((~self.process.pid << 3) | 2)
 
     def memory(self, name: str) -> float:
-        """`VmHWM` (the peak) or `VmRSS` (now), in MiB."""
+        """Return `VmHWM` (the peak) or `VmRSS` (the current value), in MiB."""
         for line in Path(f"/proc/{self.process.pid}/status").read_text().splitlines():
             if line.startswith(f"{name}:"):
                 return int(line.split()[1]) / 1024
-        raise BrokenServer(f"the kernel tells no {name}")
+        raise BrokenServer(f"the kernel reports no {name}")
 
-    # ---- what is said to it -----------------------------------------------------------------------------------------
+    # ---- messages ---------------------------------------------------------------------------------------------------
 
     def open(self) -> None:
-        """Shake hands, in the revisions where one does."""
+        """Initialize the connection, in the versions with a handshake."""
         if self._meta:
             return
-        params = {"protocolVersion": self._revision, "capabilities": {}, "clientInfo": WHO}
+        params = {"protocolVersion": self._revision, "capabilities": {}, "clientInfo": CLIENT_INFO}
         self.write(_line({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params}))
-        answer = json.loads(self.read(1))
-        if answer.get("id") != 0 or answer["result"]["protocolVersion"] != self._revision:
-            raise BrokenServer(f"not the answer to the handshake: {answer}")
+        response = json.loads(self.read(1))
+        if response.get("id") != 0 or response["result"]["protocolVersion"] != self._revision:
+            raise BrokenServer(f"not the response to initialize: {response}")
         self.write(_line({"jsonrpc": "2.0", "method": "notifications/initialized"}))
 
     def sequential(self, first: int, count: int) -> float:
-        """Make calls, each after the answer to the one before; the seconds that took."""
+        """Make sequential calls. Return the seconds."""
         requests = [self._call(number) for number in range(first, first + count)]
-        answers: list[bytes] = []
+        responses: list[bytes] = []
         start = time.perf_counter()
         for request in requests:
             self.write(request)
-            answers.append(self.read(1))
+            responses.append(self.read(1))
         seconds = time.perf_counter() - start
-        _check(b"".join(answers), first, count)
+        _check(b"".join(responses), first, count)
         return seconds
 
     def pipelined(self, first: int, count: int) -> float:
-        """Make calls without waiting, from a thread of their own; the seconds until the last answer was there."""
+        """Make pipelined calls from a separate thread. Return the seconds until the last response."""
         requests = b"".join(self._call(number) for number in range(first, first + count))
         writer = threading.Thread(target=self.write, args=(requests,), daemon=True)
         start = time.perf_counter()
         writer.start()
-        answers = self.read(count)
+        responses = self.read(count)
         seconds = time.perf_counter() - start
         writer.join(_GRACE)
-        _check(answers, first, count)
+        _check(responses, first, count)
         return seconds
 
     def _call(self, number: int) -> bytes:
@@ -217,7 +224,7 @@ def measure(command: Sequence[str | Path], load: Load) -> Sample:
 
 
 def memory_over(command: Sequence[str | Path], calls: int, batch: int, seconds: float) -> list[tuple[int, float]]:
-    """Resident memory in MiB after so many calls, which are pipelined in batches; ten figures in all."""
+    """Return ten values of the resident memory in MiB, by number of pipelined calls."""
     figures: list[tuple[int, float]] = []
     with Child(command, seconds) as child:
         child.open()
@@ -236,14 +243,14 @@ def _text(number: int) -> str:
     return f"this is the text of call {number}"
 
 
-def _check(answers: bytes, first: int, count: int) -> None:
-    """Raise BrokenServer unless each call was answered once, with its own text; the order is the server's own."""
-    due = set(range(first, first + count))
-    for line in answers.splitlines():
-        answer = json.loads(line)
-        number = answer.get("id")
-        if number not in due or answer["result"]["content"] != [{"type": "text", "text": _text(number)}]:
-            raise BrokenServer(f"not an answer to what was asked: {answer}")
-        due.remove(number)
-    if due:
-        raise BrokenServer(f"{len(due)} calls were not answered")
+def _check(responses: bytes, first: int, count: int) -> None:
+    """Raise BrokenServer unless each call has one response with its text, in any order."""
+    missing = set(range(first, first + count))
+    for line in responses.splitlines():
+        response = json.loads(line)
+        number = response.get("id")
+        if number not in missing or response["result"]["content"] != [{"type": "text", "text": _text(number)}]:
+            raise BrokenServer(f"not the response to a call: {response}")
+        missing.remove(number)
+    if missing:
+        raise BrokenServer(f"{len(missing)} calls have no response")

@@ -1,4 +1,4 @@
-"""The echo server of the benchmark, written on the decorators of the official Python SDK."""
+"""The echo server of the benchmark, with the decorators of the official Python SDK."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ server = MCPServer("echo")
 
 @server.tool()
 async def echo(text: str) -> str:
-    """Say it again."""
+    """Return the text."""
     return text
 
 

@@ -1,13 +1,12 @@
-"""Calls the echo tool of a server through the client of one revision, and prints what that cost."""
+"""Call the echo tool of a server with the client of one version, and print the cost."""
 
 from __future__ import annotations
 
 import asyncio
 
-from stdio_calls import report, server
-
 from mcp_generated.v2025_06_18 import Client
 from mcp_generated.v2025_06_18 import types as t
+from stdio_calls import report, server
 
 
 async def main() -> None:

@@ -1,4 +1,4 @@
-"""The echo server of the benchmark, written on the bindings of one revision."""
+"""The echo server of the benchmark, with the bindings of one version."""
 
 from __future__ import annotations
 

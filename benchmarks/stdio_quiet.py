@@ -1,7 +1,7 @@
-"""A measurement goes in, its figures come out, taken while other processes left the machine alone.
+"""Repeat measurements that other processes disturb.
 
-It matters most for calls made one after the other: on a machine at rest each of them wakes a sleeping processor, on a
-busy one it does not, and the figures differ by a factor of two.
+This is important for sequential calls: on an idle machine each call wakes a sleeping CPU, on a busy one it does not, and the
+values differ by a factor of two.
 """
 
 from __future__ import annotations
@@ -15,46 +15,46 @@ from typing import Final, TypeVar
 T = TypeVar("T")
 
 _TICKS: Final = os.sysconf("SC_CLK_TCK")
-_FOREIGN: Final = 0.15  # Of one processor, what others may take meanwhile.
+_FOREIGN: Final = 0.15  # Of one CPU: the share that other processes may use.
 _TRIES: Final = 4
 
 
 class Quiet:
-    """Takes measurements again that others disturbed, as long as `patience` (seconds, in all) lasts."""
+    """Repeats disturbed measurements, for at most `seconds` in total."""
 
-    def __init__(self, patience: float) -> None:
-        self._patience = patience
-        self.disturbed = 0  # Figures that count although others disturbed them.
+    def __init__(self, seconds: float) -> None:
+        self._remaining = seconds
+        self.disturbed = 0  # Disturbed measurements that count.
 
     def take(self, measurement: Callable[[], T], own: Callable[[], float] = float) -> T:
-        """What a measurement gives; `own` are seconds that children which run on have used so far."""
+        """Return the result of a measurement. `own` returns the CPU seconds of our children that continue to run."""
         tries = 0
         while True:
             self._wait()
             start, foreign = time.monotonic(), _foreign() - own()
-            taken = measurement()
+            result = measurement()
             seconds = time.monotonic() - start
             tries += 1
             if _foreign() - own() - foreign < _FOREIGN * seconds:
-                return taken
-            if tries == _TRIES or self._patience < seconds:
+                return result
+            if tries == _TRIES or self._remaining < seconds:
                 self.disturbed += 1
-                return taken
-            self._patience -= seconds
+                return result
+            self._remaining -= seconds
 
     def _wait(self) -> None:
-        """Wait until others are at rest, or patience is at its end."""
-        while self._patience > 0:
+        """Wait until other processes are idle, or the remaining time is over."""
+        while self._remaining > 0:
             start, foreign = time.monotonic(), _foreign()
             time.sleep(0.3)
             seconds = time.monotonic() - start
             if _foreign() - foreign < _FOREIGN * seconds:
                 return
-            self._patience -= seconds
+            self._remaining -= seconds
 
 
 def _foreign() -> float:
-    """Seconds of processor time that others have used so far: all there was, less our own and our ended children's."""
+    """Return the CPU seconds of other processes: the total minus our own and those of our ended children."""
     user, nice, system, _, _, interrupts, soft, stolen, *_ = Path("/proc/stat").read_text().split("\n")[0].split()[1:]
     used = sum(map(int, (user, nice, system, interrupts, soft, stolen))) / _TICKS
     return used - sum(os.times()[:4])

@@ -1,4 +1,4 @@
-"""Calls the echo tool of a server through the client session of the official Python SDK, and prints what that cost."""
+"""Call the echo tool of a server with the client session of the official Python SDK, and print the cost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The echo server of the benchmark, written on the low-level server of the official Python SDK."""
+"""The echo server of the benchmark, with the low-level server of the official Python SDK."""
 
 from __future__ import annotations
 

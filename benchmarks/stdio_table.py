@@ -1,4 +1,4 @@
-"""Medians of the candidates go in, rows with ratios and verdicts come out, for the terminal and as Markdown."""
+"""Tables of medians with ratios and targets, for the terminal and as Markdown."""
 
 from __future__ import annotations
 
@@ -11,15 +11,20 @@ from typing import Final
 from rich.table import Table
 
 Medians = Mapping[str, Mapping[str, float]]  # By candidate, then by measure.
-Turns = Mapping[str, Sequence[Mapping[str, float]]]  # The same, turn by turn: all candidates had as many.
+Turns = Mapping[
+    str, Sequence[Mapping[str, float]]
+]  # The same for each turn; all candidates have the same number of turns.
 
 OURS: Final = "ours"
 
 
 @dataclass(frozen=True)
 class Measure:
-    """One row. `target` is what ours / the Python SDK's may be, or, where it is `absolute`, what ours alone may be: at
-    least where `more` is better, else at most. `beside` is what ours / that of others may be."""
+    """One row of a table.
+
+    `target` limits the ratio of ours to the Python SDK, or our own value if `absolute`: a minimum if `more` is better, else a
+    maximum. `limits` are the same for other candidates, by name.
+    """
 
     name: str
     title: str
@@ -27,17 +32,19 @@ class Measure:
     shown: str
     more: bool = False
     absolute: bool = False
-    beside: Mapping[str, float] = field(default_factory=dict[str, float])
+    limits: Mapping[str, float] = field(default_factory=dict[str, float])
 
     def is_met(self, ours: float, ratio: float) -> bool:
+        """Return True if our value or ratio meets the target."""
         return self.meets(ours if self.absolute else ratio, self.target)
 
     def meets(self, ratio: float, target: float) -> bool:
+        """Return True if a ratio meets a target."""
         return ratio >= target if self.more else ratio <= target
 
 
 SERVER: Final = (
-    Measure("cold_start", "cold start to first answer, ms", 0.35, "≤ 0.35"),
+    Measure("cold_start", "cold start to first response, ms", 0.35, "≤ 0.35"),
     Measure("sequential", "sequential calls/s", 2.5, "≥ 2.5", more=True),
     Measure("sequential_cpu", "sequential CPU µs/call", 1 / 12, "≤ 1/12"),
     Measure("pipelined", "pipelined calls/s", 18, "≥ 18", more=True),
@@ -55,24 +62,26 @@ CLIENT: Final = (
 
 
 def headers(what: str, candidates: Sequence[str], peer: str) -> list[str]:
+    """Return the heads of the columns."""
     others = [name for name in candidates if name not in (OURS, peer)]
     return [what, *candidates, f"ours/{peer}", "target", "met", *(f"ours/{other}" for other in others)]
 
 
 def medians(turns: Turns) -> dict[str, dict[str, float]]:
-    return {name: {measure: statistics.median(each[measure] for each in taken) for measure in taken[0]}
-            for name, taken in turns.items()}  # fmt: skip
+    """Return the medians of all turns."""
+    return {name: {measure: statistics.median(value[measure] for value in values) for measure in values[0]}
+            for name, values in turns.items()}  # fmt: skip
 
 
 def rows(measures: Sequence[Measure], figures: Medians, peer: str, not_slower: Sequence[str]) -> list[list[str]]:
-    """A row a measure. Behind a ratio to a peer that we may not be slower than, a ✗ says that we are."""
-    return [_row(each, figures, peer, not_slower, partial(_of_medians, figures, each.name)) for each in measures]
+    """Return one row for each measure. A ✗ after a ratio marks a candidate that is faster than we are and must not be."""
+    return [_row(row, figures, peer, not_slower, partial(_of_medians, figures, row.name)) for row in measures]
 
 
 def rows_of_turns(measures: Sequence[Measure], turns: Turns, peer: str, not_slower: Sequence[str]) -> list[list[str]]:
-    """The same, but that a ratio is the median of those of the turns, since a machine is now faster, now slower."""
+    """Return the same rows with medians of the ratios of the turns, because the speed of a machine varies."""
     figures = medians(turns)
-    return [_row(each, figures, peer, not_slower, partial(_of_turns, turns, each.name)) for each in measures]
+    return [_row(row, figures, peer, not_slower, partial(_of_turns, turns, row.name)) for row in measures]
 
 
 def _row(
@@ -83,7 +92,7 @@ def _row(
     cells += [_ratio(ratio(peer)), measure.shown, "yes" if measure.is_met(own[OURS], ratio(peer)) else "no"]
     for other in own:
         if other not in (OURS, peer):
-            limit = measure.beside.get(other, 1 if other in not_slower else None)
+            limit = measure.limits.get(other, 1 if other in not_slower else None)
             worse = limit is not None and not measure.meets(ratio(other), limit)
             cells.append(_ratio(ratio(other)) + (" ✗" if worse else ""))
     return cells
@@ -99,15 +108,17 @@ def _of_turns(turns: Turns, measure: str, other: str) -> float:
 
 
 def shown(title: str, heads: Sequence[str], table: Sequence[Sequence[str]]) -> Table:
-    made = Table(title=title, box=None, title_justify="left")
+    """Return a table for the terminal."""
+    result = Table(title=title, box=None, title_justify="left")
     for number, head in enumerate(heads):
-        made.add_column(head, justify="right" if number else "left", no_wrap=True)
+        result.add_column(head, justify="right" if number else "left", no_wrap=True)
     for cells in table:
-        made.add_row(*cells)
-    return made
+        result.add_row(*cells)
+    return result
 
 
 def markdown(heads: Sequence[str], table: Sequence[Sequence[str]]) -> str:
+    """Return a table in Markdown."""
     lines = [heads, ["---"] + ["---:"] * (len(heads) - 1), *table]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 

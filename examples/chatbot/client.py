@@ -1,4 +1,4 @@
-"""The chat client of the tutorials: questions go in, line by line; a model answers them with the tools of MCP servers.
+"""The chat client of the tutorials: a model answers questions, line by line, with the tools of MCP servers.
 
 Run it: `python examples/chatbot/client.py SERVER...`, where each SERVER is a command line, a script (.py or .js) or a
 configuration with "mcpServers" (.json). `quit` or the end of the input ends it, and the servers with it.
@@ -18,64 +18,64 @@ from typing import Final
 from unicodedata import category
 
 from model import Call, Message, Model, Question, Reply, Results, Rules
-from servers import Launch, Say, Toolbox, launches, opened
+from servers import Launch, Show, Toolbox, parse_launches, start_servers
 
-ROUNDS: Final = 8  # How often a model may call tools for one question.
+ROUNDS: Final = 8  # The maximum number of replies with tool calls to one question.
 
 
 class Chat:
-    """One conversation between a person, a model and the tools."""
+    """A chat between a user, a model and the tools."""
 
-    def __init__(self, model: Model, toolbox: Toolbox, say: Say, rounds: int = ROUNDS) -> None:
+    def __init__(self, model: Model, toolbox: Toolbox, show: Show, rounds: int = ROUNDS) -> None:
         self._model = model
         self._toolbox = toolbox
-        self._say = say
+        self._show = show
         self._rounds = rounds
         self.messages: list[Message] = []
 
     async def ask(self, text: str) -> None:
-        """Let the model answer, and say what it says. Where it fails, the question is forgotten."""
+        """Let the model answer, and print its reply. If it fails, remove the question from the messages."""
         before = len(self.messages)
         self.messages.append(Question(text))
         try:
             await self._answer()
-        except Exception as fault:  # A model is somebody else's code: whatever it raises must not end the chat.
+        except Exception as error:  # A model is external code: no exception of it may end the chat.
             del self.messages[before:]
-            self._say(f"The model failed: {fault!r}")
+            self._show(f"The model failed: {error!r}")
 
     async def _answer(self) -> None:
         for _ in range(self._rounds):
             reply = await self._model.reply(tuple(self.messages), self._toolbox.tools)
             self.messages.append(reply)
             if reply.text:
-                self._say(reply.text)
+                self._show(reply.text)
             if not reply.calls:
                 return
             self.messages.append(await self._run(reply.calls))
         stopped = Reply(f"Stopped after {self._rounds} rounds of tools.")
         self.messages.append(stopped)
-        self._say(stopped.text)
+        self._show(stopped.text)
 
     async def _run(self, calls: Sequence[Call]) -> Results:
-        """Run the calls of one reply side by side."""
+        """Run the calls of one reply concurrently."""
         for call in calls:
-            self._say(f"[{call.tool} {json.dumps(call.arguments, default=repr)}]")
+            self._show(f"[{call.tool} {json.dumps(call.arguments, default=repr)}]")
         return Results(tuple(await asyncio.gather(*map(self._toolbox.run, calls))))
 
 
 async def run(
-    wanted: Sequence[Launch], model: Model, lines: AsyncIterator[str], say: Say, show_stderr: bool = False
+    launches: Sequence[Launch], model: Model, lines: AsyncIterator[str], show: Show, show_stderr: bool = False
 ) -> int:
-    """Chat until the lines end or one is `quit`; gives the exit code of the program."""
+    """Chat until the lines end or one is `quit`. Return the exit code of the program."""
     async with AsyncExitStack() as closing:
-        servers = await opened(wanted, closing, say, show_stderr)
+        servers = await start_servers(launches, closing, show, show_stderr)
         if not servers:
-            say("No server could be started.")
+            show("No server could be started.")
             return 1
         toolbox = Toolbox(servers)
-        say("Tools: " + (", ".join(tool.name for tool in toolbox.tools) or "none"))
-        say("Ask something, or say 'quit'.")
-        chat = Chat(model, toolbox, say)
+        show("Tools: " + (", ".join(tool.name for tool in toolbox.tools) or "none"))
+        show("Ask something, or say 'quit'.")
+        chat = Chat(model, toolbox, show)
         async for line in lines:
             question = line.strip()
             if question.lower() == "quit":
@@ -85,30 +85,30 @@ async def run(
     return 0
 
 
-async def typed() -> AsyncIterator[str]:
-    """The lines of standard input, be it a terminal, a pipe or a file.
+async def read_lines() -> AsyncIterator[str]:
+    """Yield the lines of standard input: a terminal, a pipe or a file.
 
-    A daemon thread reads the bare descriptor: so nothing keeps the process from ending while nobody types.
+    A daemon thread reads the file descriptor, so that the process can end while it waits for input.
     """
     loop = asyncio.get_running_loop()
-    arrived: asyncio.Queue[bytes] = asyncio.Queue()
+    chunks: asyncio.Queue[bytes] = asyncio.Queue()
 
     def read() -> None:
         chunk = b"-"
         while chunk:
             try:
                 chunk = os.read(0, 1 << 16)
-            except OSError:  # There is no standard input, or no more: as if it had ended.
+            except OSError:  # Standard input is closed: the same as its end.
                 chunk = b""
-            with suppress(RuntimeError):  # The chat has ended meanwhile, and its loop is closed.
-                loop.call_soon_threadsafe(arrived.put_nowait, chunk)
+            with suppress(RuntimeError):  # The chat has ended, and its event loop is closed.
+                loop.call_soon_threadsafe(chunks.put_nowait, chunk)
 
     threading.Thread(target=read, daemon=True).start()
     prompt = "> " if sys.stdin is not None and sys.stdin.isatty() else ""
     part = b""
     while True:
         print(prompt, end="", flush=True)
-        chunk = await arrived.get()
+        chunk = await chunks.get()
         if not chunk:
             break
         *lines, part = (part + chunk).split(b"\n")
@@ -118,27 +118,29 @@ async def typed() -> AsyncIterator[str]:
         yield part.decode(errors="replace")
 
 
-def printed(text: str) -> None:
-    """Print what others have written, without what would steer the terminal."""
+def print_plain(text: str) -> None:
+    """Print external text without control characters."""
     text = text.replace("\r\n", "\n")
     plain = "".join(
-        "\N{REPLACEMENT CHARACTER}" if category(each) == "Cc" and each not in "\n\t" else each for each in text
+        "\N{REPLACEMENT CHARACTER}" if category(character) == "Cc" and character not in "\n\t" else character
+        for character in text
     )
     encoding = sys.stdout.encoding or "utf-8"
     print(plain.encode(encoding, "replace").decode(encoding), flush=True)
 
 
 def main() -> int:
+    """Run the program. Return its exit code."""
     parser = argparse.ArgumentParser(description="Chat with the tools of MCP servers.")
     parser.add_argument("servers", nargs="+", metavar="SERVER", help="a command line, a script, or a configuration")
-    parser.add_argument("-v", "--verbose", action="store_true", help="show what the servers say on standard error")
-    given = parser.parse_args()
+    parser.add_argument("-v", "--verbose", action="store_true", help="show the standard error of the servers")
+    options = parser.parse_args()
     try:
-        wanted = launches(given.servers, printed)
-    except ValueError as fault:
-        parser.error(str(fault))
+        launches = parse_launches(options.servers, print_plain)
+    except ValueError as error:
+        parser.error(str(error))
     try:
-        return asyncio.run(run(wanted, Rules(), typed(), printed, given.verbose))
+        return asyncio.run(run(launches, Rules(), read_lines(), print_plain, options.verbose))
     except KeyboardInterrupt:
         return 130
 

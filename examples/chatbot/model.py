@@ -1,7 +1,7 @@
-"""What a chat asks of a model: the conversation and the tools go in, text or calls of tools come out.
+"""The interface of a model: it gets the messages and the tools, and replies with text or tool calls.
 
-To put a real model here, write one class with the method of `Model` around the client of its maker, and give it to
-`client.run`: no other part of the example changes.
+To use a real model, write a class with the method of `Model` around the client of its vendor, and pass it to `client.run`.
+No other part of the example changes.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, Final, Protocol, TypeAlias
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """What a model may call. The name is the chat's: no two tools of one chat share it."""
+    """A tool that a model may call. The name is unique in a chat."""
 
     name: str
     description: str
@@ -23,7 +23,7 @@ class Tool:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A model's wish to call a tool; its result comes back under the same id."""
+    """A tool call of a model; its result has the same id."""
 
     id: str
     tool: str
@@ -32,14 +32,14 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What the person says."""
+    """A message of the user."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What the model says: text, calls, or both. Without calls it is the model's turn no longer."""
+    """A message of the model: text, calls, or both. A reply without calls ends its turn."""
 
     text: str = ""
     calls: tuple[Call, ...] = ()
@@ -47,7 +47,7 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What came of one call; `failed` says that the text is about what went wrong."""
+    """The result of one call; if `failed`, the text describes the error."""
 
     id: str
     text: str
@@ -56,7 +56,7 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """What came of all calls of one reply, in their order."""
+    """The results of all calls of one reply, in their order."""
 
     results: tuple[Result, ...]
 
@@ -65,8 +65,10 @@ Message: TypeAlias = Question | Reply | Results
 
 
 class Model(Protocol):
+    """A language model."""
+
     async def reply(self, messages: Sequence[Message], tools: Sequence[Tool]) -> Reply:
-        """What the model says next; the last message is a Question or Results."""
+        """Return the next reply; the last message is a Question or Results."""
         ...
 
 
@@ -76,27 +78,29 @@ _FORECAST: Final = re.compile(rf"\bforecast\s+(?:for|at)\s+{_NUMBER}[\s,]+{_NUMB
 
 
 class Rules:
-    """No model at all: knows two questions, and turns them into calls of the weather server's tools."""
+    """A stand-in for a model: it turns two kinds of questions into calls of the weather server's tools."""
 
     async def reply(self, messages: Sequence[Message], tools: Sequence[Tool]) -> Reply:
         match messages[-1]:
             case Question(text):
-                return self._called(text, tools)
+                return self._calls_for(text, tools)
             case Results(results):
-                return Reply("\n".join(f"That failed: {each.text}" if each.failed else each.text for each in results))
-            case Reply() as said:
-                return said
+                return Reply(
+                    "\n".join(f"That failed: {result.text}" if result.failed else result.text for result in results)
+                )
+            case Reply() as reply:
+                return reply
 
-    def _called(self, text: str, tools: Sequence[Tool]) -> Reply:
-        if found := _ALERTS.search(text):
-            return _call(tools, "get_alerts", {"state": found[1].upper()})
-        if found := _FORECAST.search(text):
-            return _call(tools, "get_forecast", {"latitude": float(found[1]), "longitude": float(found[2])})
+    def _calls_for(self, text: str, tools: Sequence[Tool]) -> Reply:
+        if match := _ALERTS.search(text):
+            return _call(tools, "get_alerts", {"state": match[1].upper()})
+        if match := _FORECAST.search(text):
+            return _call(tools, "get_forecast", {"latitude": float(match[1]), "longitude": float(match[2])})
         return Reply("I know two questions: 'alerts in CA' and 'forecast for 38.58 -121.49'.")
 
 
 def _call(tools: Sequence[Tool], name: str, arguments: dict[str, Any]) -> Reply:
-    """A call of every tool of this name: there are several where servers share it."""
-    fitting = [tool.name for tool in tools if tool.name == name or tool.name.endswith(f"__{name}")]
-    calls = tuple(Call(f"call-{number}", tool, arguments) for number, tool in enumerate(fitting, 1))
+    """Return a call of every tool of this name: several servers may have one."""
+    names = [tool.name for tool in tools if tool.name == name or tool.name.endswith(f"__{name}")]
+    calls = tuple(Call(f"call-{number}", tool, arguments) for number, tool in enumerate(names, 1))
     return Reply(calls=calls) if calls else Reply(f"No server here has the tool {name!r}.")

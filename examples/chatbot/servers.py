@@ -1,4 +1,4 @@
-"""Command lines and configurations of servers go in, open conversations with them and a box of their tools come out."""
+"""Start MCP servers from command lines and configurations, and collect their tools."""
 
 from __future__ import annotations
 
@@ -14,22 +14,21 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from mcp_generated import MCPError
 from mcp_generated.v2025_03_26 import Client
 from mcp_generated.v2025_03_26 import types as t
-from mcp_runtime.errors import MCPError
-from mcp_runtime.session.options import RequestOptions
 from model import Call, Result, Tool
 from pydantic import BaseModel, Field, ValidationError
 
-PATIENCE: Final = 20.0  # Seconds a server gets to start and to list its tools.
-CALL: Final = RequestOptions(timeout=60.0)
+START_SECONDS: Final = 20.0  # The time limit for a server to start and to list its tools.
+CALL_SECONDS: Final = 60.0
 
-Say = Callable[[str], None]
+Show = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """How a server is started, and what it is called here; without a name, it is called what it calls itself."""
+    """The command of a server, its name in the chat, and its environment. Default name: that of its `serverInfo`."""
 
     command: tuple[str, ...]
     name: str | None = None
@@ -37,12 +36,13 @@ class Launch:
 
     @property
     def label(self) -> str:
+        """Return the name, or the command line."""
         return self.name or shlex.join(self.command)
 
 
 @dataclass(frozen=True, slots=True)
-class Opened:
-    """A server that is running, and its tools."""
+class RunningServer:
+    """A running server, and its tools."""
 
     name: str
     client: Client
@@ -62,25 +62,25 @@ class _Configuration(BaseModel):
     servers: dict[str, object] = Field(alias="mcpServers")
 
 
-def launches(arguments: Iterable[str], say: Say) -> list[Launch]:
-    """What the arguments name: each is a configuration (a path that ends in .json), a script or a command line.
+def parse_launches(arguments: Iterable[str], show: Show) -> list[Launch]:
+    """Return the servers of the arguments: configurations (paths that end in .json), scripts and command lines.
 
-    An entry of a configuration that cannot be one is said and left out. Raises ValueError with one clear line.
+    Invalid entries of a configuration are reported and skipped. Raises ValueError with a one-line message.
     """
-    found: list[Launch] = []
+    launches: list[Launch] = []
     for argument in arguments:
         if argument.endswith(".json"):
-            found += _configured(Path(argument), say)
+            launches += _configured(Path(argument), show)
         else:
-            found.append(Launch(_command(argument)))
-    return found
+            launches.append(Launch(_command(argument)))
+    return launches
 
 
 def _command(line: str) -> tuple[str, ...]:
     try:
         words = tuple(shlex.split(line))
-    except ValueError as fault:
-        raise ValueError(f"{line!r} is not a command line: {fault}") from None
+    except ValueError as error:
+        raise ValueError(f"{line!r} is not a command line: {error}") from None
     match words:
         case ():
             raise ValueError("an empty command line starts no server")
@@ -92,71 +92,74 @@ def _command(line: str) -> tuple[str, ...]:
             return words
 
 
-def _configured(path: Path, say: Say) -> list[Launch]:
-    """The servers of a file such as claude_desktop_config.json."""
+def _configured(path: Path, show: Show) -> list[Launch]:
+    """Return the servers of a file such as claude_desktop_config.json."""
     try:
         servers = _Configuration.model_validate(json.loads(path.read_bytes())).servers
-    except OSError as fault:
-        raise ValueError(f"{str(path)!r} cannot be read: {fault.strerror}") from None
+    except OSError as error:
+        raise ValueError(f"{str(path)!r} cannot be read: {error.strerror}") from None
     except ValidationError:
         raise ValueError(f"{str(path)!r} has no object 'mcpServers'") from None
-    except (ValueError, RecursionError) as fault:
-        raise ValueError(f"{str(path)!r} is not JSON: {fault}") from None
-    found: list[Launch] = []
-    for name, given in servers.items():
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{str(path)!r} is not JSON: {error}") from None
+    launches: list[Launch] = []
+    for name, value in servers.items():
         try:
-            entry = _Entry.model_validate(given, strict=True)
-        except ValidationError as fault:
-            first = fault.errors()[0]
+            entry = _Entry.model_validate(value, strict=True)
+        except ValidationError as error:
+            first = error.errors()[0]
             where = ".".join(map(str, first["loc"])) or "the entry"
-            say(f"server {name!r} is left out: in {str(path)!r}, {where}: {first['msg']}")
+            show(f"server {name!r} is left out: in {str(path)!r}, {where}: {first['msg']}")
         else:
-            found.append(Launch((entry.command, *entry.args), name, entry.env))
-    return found
+            launches.append(Launch((entry.command, *entry.args), name, entry.env))
+    return launches
 
 
 # ---- starting -----------------------------------------------------------------------------------------------------------
 
 
-async def opened(wanted: Sequence[Launch], closing: AsyncExitStack, say: Say, show_stderr: bool) -> list[Opened]:
-    """Start the servers side by side; one that fails is said in a line, and harms no other. `closing` ends them."""
-    tried = await asyncio.gather(*(_open(each, closing, say, show_stderr) for each in wanted))
-    running = [each for each in tried if each is not None]
-    taken: Counter[str] = Counter()
-    found: list[Opened] = []
-    for each in running:
-        taken[each.name] += 1
-        again = taken[each.name]
-        found.append(each if again == 1 else Opened(f"{each.name}-{again}", each.client, each.tools))
-    return found
+async def start_servers(
+    launches: Sequence[Launch], closing: AsyncExitStack, show: Show, show_stderr: bool
+) -> list[RunningServer]:
+    """Start the servers concurrently, and report the ones that fail. `closing` ends them."""
+    started = await asyncio.gather(*(_start(launch, closing, show, show_stderr) for launch in launches))
+    names: Counter[str] = Counter()
+    servers: list[RunningServer] = []
+    for server in started:
+        if server is not None:
+            names[server.name] += 1
+            number = names[server.name]
+            name = server.name if number == 1 else f"{server.name}-{number}"
+            servers.append(RunningServer(name, server.client, server.tools))
+    return servers
 
 
-async def _open(launch: Launch, closing: AsyncExitStack, say: Say, show_stderr: bool) -> Opened | None:
+async def _start(launch: Launch, closing: AsyncExitStack, show: Show, show_stderr: bool) -> RunningServer | None:
     def on_stderr(line: str) -> None:
         if show_stderr:
-            say(f"[{launch.label}] {line}")
+            show(f"[{launch.label}] {line}")
 
     client = Client.stdio(*launch.command, env=launch.env, stderr=on_stderr, name="chatbot", version="1.0")
     try:
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(START_SECONDS):
             await closing.enter_async_context(client)
-            about = client.server
-            assert isinstance(about, t.InitializeResult), "a conversation of this revision opens with a handshake"
-            offers = about.capabilities.tools is not None
-            tools = {tool.name: tool async for tool in client.iter_tools()} if offers else {}
+            initialized = client.server
+            assert isinstance(initialized, t.InitializeResult), "a 2025-03-26 server responds to initialize"
+            has_tools = initialized.capabilities.tools is not None
+            tools = {tool.name: tool async for tool in client.iter_tools()} if has_tools else {}
     except TimeoutError:
-        say(f"server {launch.label!r} is left out: it was not ready within {PATIENCE:g} s")
-    except MCPError as fault:
-        say(f"server {launch.label!r} is left out: {_in_one_line(fault)}")
+        show(f"server {launch.label!r} is left out: it was not ready within {START_SECONDS:g} s")
+    except MCPError as error:
+        show(f"server {launch.label!r} is left out: {_one_line(error)}")
     else:
-        return Opened(launch.name or about.server_info.name, client, tuple(tools.values()))
+        return RunningServer(launch.name or initialized.server_info.name, client, tuple(tools.values()))
     await client.close()
     return None
 
 
-def _in_one_line(fault: MCPError) -> str:
-    """What failed and, where the server left last words, the last of them."""
-    first, *more = str(fault).splitlines() or [type(fault).__name__]
+def _one_line(error: MCPError) -> str:
+    """Return the error and, if the server wrote to standard error, the last line of it."""
+    first, *more = str(error).splitlines() or [type(error).__name__]
     return f"{first} {more[-1].strip()}" if more else first
 
 
@@ -164,42 +167,42 @@ def _in_one_line(fault: MCPError) -> str:
 
 
 class Toolbox:
-    """The tools of all servers, each under a name of its own: where two share one, the server's name goes before it."""
+    """The tools of all servers under unique names: a name that two servers have gets the server's name as a prefix."""
 
-    def __init__(self, servers: Sequence[Opened]) -> None:
+    def __init__(self, servers: Sequence[RunningServer]) -> None:
         shared = Counter(tool.name for server in servers for tool in server.tools)
-        taken = {name for name, servers_with_it in shared.items() if servers_with_it == 1}
-        self._homes: dict[str, tuple[Client, str]] = {}
+        used = {name for name, count in shared.items() if count == 1}
+        self._origins: dict[str, tuple[Client, str]] = {}
         self.tools: list[Tool] = []
         for server in servers:
             for tool in server.tools:
                 name = tool.name
                 if shared[name] > 1:
-                    name = _untaken(_prefixed(server.name, name), taken)
-                    taken.add(name)
-                self._homes[name] = server.client, tool.name
+                    name = _unused(_prefixed(server.name, name), used)
+                    used.add(name)
+                self._origins[name] = server.client, tool.name
                 self.tools.append(Tool(name, tool.description or "", tool.input_schema.model_dump()))
 
     async def run(self, call: Call) -> Result:
-        """What a call gives. Whatever goes wrong is a result too, because the model can often mend it."""
-        if call.tool not in self._homes:
+        """Run a call. An error is a result too, because a model can often correct it."""
+        if call.tool not in self._origins:
             return Result(call.id, f"There is no tool called {call.tool!r}.", failed=True)
-        client, name = self._homes[call.tool]
+        client, name = self._origins[call.tool]
         try:
-            given = await client.call_tool(name=name, arguments=call.arguments, options=CALL)
-        except MCPError as fault:
-            return Result(call.id, _in_one_line(fault), failed=True)
-        return Result(call.id, "\n".join(map(_text, given.content)), failed=bool(given.is_error))
+            result = await client.call_tool(name, call.arguments, timeout=CALL_SECONDS)
+        except MCPError as error:
+            return Result(call.id, _one_line(error), failed=True)
+        return Result(call.id, "\n".join(map(_text, result.content)), failed=bool(result.is_error))
 
 
 def _prefixed(server: str, tool: str) -> str:
-    # Models take few characters in the names of tools.
+    # Models accept few characters in the names of tools.
     return f"{re.sub('[^A-Za-z0-9_-]', '_', server)}__{tool}"
 
 
-def _untaken(name: str, taken: set[str]) -> str:
+def _unused(name: str, used: set[str]) -> str:
     number, free = 1, name
-    while free in taken:
+    while free in used:
         number += 1
         free = f"{name}-{number}"
     return free

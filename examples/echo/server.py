@@ -1,6 +1,7 @@
-"""The smallest useful server, for clients of every revision: `echo` gives its text back, `slow` answers after a while.
+"""The smallest useful server, for clients of every version: `echo` returns its text, `slow` responds after some seconds.
 
-Run it: `python examples/echo/server.py stdio`, or `… http --port 8000` with the endpoint /mcp. Each class is one revision's; a client gets the one it speaks.
+Run it: `python examples/echo/server.py stdio`, or `… http --port 8000` with the endpoint /mcp. There is one class for each
+version; a client gets the one of its version.
 """
 
 from __future__ import annotations
@@ -11,15 +12,21 @@ from argparse import ArgumentParser
 from types import ModuleType
 from typing import Any
 
-from mcp_generated import v2024_11_05, v2025_03_26, v2025_06_18, v2025_11_25, v2026_07_28
-from mcp_runtime.errors import JSONRPCError
-from mcp_runtime.bindings.server import run
+from mcp_generated import (
+    JSONRPCError,
+    run,
+    v2024_11_05,
+    v2025_03_26,
+    v2025_06_18,
+    v2025_11_25,
+    v2026_07_28,
+)
 
 INVALID_PARAMS = -32602
 
 
 def tools(t: Any) -> list[Any]:
-    """The tools, as the types of one revision."""
+    """Return the tools as types of one version."""
     text = t.ToolInputSchema.model_validate(schema({"text": {"type": "string"}}, "text"))
     seconds = t.ToolInputSchema.model_validate(schema({"seconds": {"type": "number"}}, "seconds"))
     return [
@@ -29,10 +36,12 @@ def tools(t: Any) -> list[Any]:
 
 
 def schema(properties: dict[str, Any], *required: str) -> dict[str, Any]:
+    """Return the schema of an object."""
     return {"type": "object", "properties": properties, "required": list(required)}
 
 
-async def answer(name: str, arguments: dict[str, Any]) -> str:
+async def run_tool(name: str, arguments: dict[str, Any]) -> str:
+    """Run a tool. Raises JSONRPCError for an unknown tool or wrong arguments."""
     match name, arguments:
         case "echo", {"text": str(text)}:
             return text
@@ -44,7 +53,7 @@ async def answer(name: str, arguments: dict[str, Any]) -> str:
 
 
 def echo(revision: ModuleType) -> Any:
-    """A server of one revision."""
+    """Return a server of one version."""
     t = revision.types
 
     class Echo(revision.Server):  # type: ignore[misc, name-defined]
@@ -52,18 +61,18 @@ def echo(revision: ModuleType) -> Any:
             return t.ListToolsResult(tools=tools(t))
 
         async def call_tool(self, ctx: Any, params: Any) -> Any:
-            text = await answer(params.name, params.arguments or {})
+            text = await run_tool(params.name, params.arguments or {})
             return t.CallToolResult(content=[t.TextContent(text=text)])
 
     return Echo(name="echo", version="1.0")
 
 
 if __name__ == "__main__":
-    every = (v2024_11_05, v2025_03_26, v2025_06_18, v2025_11_25, v2026_07_28)
-    arguments = ArgumentParser(description=__doc__)
-    arguments.add_argument("transport", nargs="?", choices=("stdio", "http"), default="stdio")
-    arguments.add_argument("--port", type=int, default=8000)
-    chosen = arguments.parse_args()
+    versions = (v2024_11_05, v2025_03_26, v2025_06_18, v2025_11_25, v2026_07_28)
+    parser = ArgumentParser(description=__doc__)
+    parser.add_argument("transport", nargs="?", choices=("stdio", "http"), default="stdio")
+    parser.add_argument("--port", type=int, default=8000)
+    options = parser.parse_args()
     logging.basicConfig(level=logging.INFO)
-    settings = {"port": chosen.port} if chosen.transport == "http" else {}
-    run(*map(echo, every), transport=chosen.transport, **settings)
+    settings = {"port": options.port} if options.transport == "http" else {}
+    run(*map(echo, versions), transport=options.transport, **settings)

@@ -1,7 +1,7 @@
-"""Every feature of the protocol in one file, written once: it serves clients of all revisions, over stdio and HTTP.
+"""Every feature of the protocol in one file, for clients of all versions, over stdio and HTTP.
 
-Run it: `python examples/everything/app.py stdio`, or `… http --port 8000` with the endpoints /mcp and, for clients that
-know no other, /sse. Handlers are those of the newest revision; what an older one cannot say is converted.
+Run it: `python examples/everything/app.py stdio`, or `… http --port 8000` with the endpoints /mcp and /sse (HTTP+SSE). The
+handlers are those of the newest version; messages are converted for older clients.
 """
 
 from __future__ import annotations
@@ -12,10 +12,17 @@ import logging
 from argparse import ArgumentParser
 from typing import Annotated, Any, Final, Literal, TypedDict
 
-from pydantic import Field
-
-from mcp_generated import App, AssistantMessage, Audio, Context, Image, ToolError, UserMessage
+from mcp_generated import (
+    App,
+    AssistantMessage,
+    Audio,
+    Context,
+    Image,
+    ToolError,
+    UserMessage,
+)
 from mcp_generated.v2026_07_28 import types as t
+from pydantic import Field
 
 # One blue pixel, and half a millisecond of silence.
 PNG: Final = base64.b64decode(
@@ -29,7 +36,7 @@ Level = Literal["debug", "info", "notice", "warning", "error", "critical", "aler
 
 app = App(
     "everything",
-    "Call `echo` first. Notes that `write_note` writes are resources, and can be watched.",
+    "Call `echo` first. Notes that `write_note` writes are resources with subscriptions.",
     version="1.0",
     page_size=5,
     capabilities={
@@ -42,10 +49,12 @@ app = App(
 notes: dict[str, str] = {}
 
 
-# ---- tools: what they give --------------------------------------------------------------------------------------------
+# ---- tools: results ---------------------------------------------------------------------------------------------------
 
 
 class Statistics(TypedDict):
+    """The result of `statistics`."""
+
     count: int
     sum: float
     largest: float
@@ -53,13 +62,13 @@ class Statistics(TypedDict):
 
 @app.tool(annotations={"readOnlyHint": True})
 async def echo(text: str) -> str:
-    """Give a text back."""
+    """Return a text."""
     return text
 
 
 @app.tool()
 async def statistics(numbers: Annotated[list[float], Field(min_length=1)]) -> Statistics:
-    """Sum up numbers.
+    """Compute count, sum and maximum of numbers.
 
     Args:
         numbers: At least one.
@@ -69,19 +78,19 @@ async def statistics(numbers: Annotated[list[float], Field(min_length=1)]) -> St
 
 @app.tool()
 async def image() -> Image:
-    """Give an image."""
+    """Return an image."""
     return Image(PNG)
 
 
 @app.tool()
 async def audio() -> Audio:
-    """Give a sound."""
+    """Return a sound."""
     return Audio(WAV)
 
 
 @app.tool()
 async def mixed() -> list[str | Image | t.EmbeddedResource | t.ResourceLink]:
-    """Give a text, an image, a resource with its content and one without."""
+    """Return a text, an image, an embedded resource and a resource link."""
     return ["Some of everything:", Image(PNG), embedded(), t.ResourceLink(uri="demo://image", name="image")]
 
 
@@ -91,12 +100,12 @@ async def fail() -> str:
     raise ToolError("This tool always fails.")
 
 
-# ---- tools: what they do meanwhile --------------------------------------------------------------------------------------
+# ---- tools: progress, logging, changes-----------------------------------------------------------------------------------
 
 
 @app.tool()
 async def long_running(ctx: Context, seconds: Annotated[float, Field(ge=0, le=60)] = 1.0, steps: int = 5) -> str:
-    """Take some time, and tell how far it is."""
+    """Run for some seconds and report progress."""
     for step in range(steps):
         await ctx.progress(step, total=steps, message=f"step {step + 1}")
         await asyncio.sleep(seconds / steps)
@@ -107,13 +116,13 @@ async def long_running(ctx: Context, seconds: Annotated[float, Field(ge=0, le=60
 @app.tool()
 async def log_something(level: Level, text: str, ctx: Context) -> str:
     """Send a log message."""
-    await ctx.log(level, {"said": text}, "everything")
+    await ctx.log(level, {"text": text}, "everything")
     return "logged"
 
 
 @app.tool()
 async def write_note(name: Annotated[str, Field(pattern="^[a-z]{1,20}$")], text: str) -> str:
-    """Write a resource: its watchers are told that it changed, and everybody that there is one more."""
+    """Write a resource, and notify subscribers of it and of the list."""
     uri, is_new = f"note://{name}", name not in notes
     notes[name] = text
     if is_new:
@@ -124,7 +133,7 @@ async def write_note(name: Annotated[str, Field(pattern="^[a-z]{1,20}$")], text:
 
 @app.tool()
 async def toggle_extra() -> str:
-    """Let the tool called `extra` come or go, and tell so."""
+    """Add or remove the tool `extra`, and notify subscribers."""
     if any(tool.name == "extra" for tool in await app.list_tools()):
         app.remove_tool("extra")
         return "gone"
@@ -133,19 +142,19 @@ async def toggle_extra() -> str:
 
 
 async def extra() -> str:
-    """Be there for a while."""
+    """Exist for a while."""
     return "I am only here for a while."
 
 
-# ---- tools: what they ask the client ------------------------------------------------------------------------------------
+# ---- tools: requests to the client --------------------------------------------------------------------------------------
 
 
 @app.tool()
 async def sample(prompt: str, ctx: Context) -> str:
     """Ask the client's model."""
-    asked = t.SamplingMessage(role="user", content=t.TextContent(text=prompt))
-    answer: Any = await ctx.sample(messages=[asked], max_tokens=100)
-    return f"{answer.model} ({answer.stop_reason}): {answer.content.text}"
+    message = t.SamplingMessage(role="user", content=t.TextContent(text=prompt))
+    result: Any = await ctx.sample(messages=[message], max_tokens=100)
+    return f"{result.model} ({result.stop_reason}): {result.content.text}"
 
 
 @app.tool()
@@ -156,16 +165,16 @@ async def list_roots(ctx: Context) -> str:
 
 @app.tool()
 async def ask_user(ctx: Context) -> str:
-    """Ask the user for some data."""
+    """Ask the user to fill in a form."""
     form: dict[str, Any] = {
         "name": {"type": "string", "title": "Name", "minLength": 1},
         "size": {"type": "string", "enum": ["s", "m", "l"], "default": "m"},
     }
     schema = {"type": "object", "properties": form, "required": ["name"]}
-    asked = t.ElicitRequestFormParams.model_validate({"message": "Who are you?", "requestedSchema": schema})
-    answer: Any = await ctx.elicit(asked)
-    said = ", ".join(f"{name}={value}" for name, value in sorted((answer.content or {}).items()))
-    return f"{answer.action}: {said}" if said else str(answer.action)
+    params = t.ElicitRequestFormParams.model_validate({"message": "Who are you?", "requestedSchema": schema})
+    result: Any = await ctx.elicit(params)
+    values = ", ".join(f"{name}={value}" for name, value in sorted((result.content or {}).items()))
+    return f"{result.action}: {values}" if values else str(result.action)
 
 
 # ---- resources ------------------------------------------------------------------------------------------------------------
@@ -190,6 +199,7 @@ async def number(n: Annotated[int, Field(ge=0, lt=NUMBERS)]) -> str:
 
 
 def embedded() -> t.EmbeddedResource:
+    """Return the text resource as an embedded resource."""
     content = t.TextResourceContents(uri="demo://text", mime_type="text/plain", text="héllo")
     return t.EmbeddedResource(resource=content, annotations=t.Annotations(audience=["user"], priority=1))
 
@@ -203,28 +213,28 @@ async def describe(city: str, style: str = "short") -> str:
 
     Args:
         city: Its name in English.
-        style: How the text is to be.
+        style: The style of the text.
     """
     return f"Describe {city} in a {style} text."
 
 
 @app.prompt()
 async def with_everything() -> list[UserMessage | AssistantMessage]:
-    """A prompt with an image, a resource and an answer in it."""
+    """A prompt with an image, a resource and a message of the assistant."""
     return [UserMessage(Image(PNG)), UserMessage(embedded()), AssistantMessage("It is blue.")]
 
 
 @app.completion()
 def complete(ref: t.PromptReference | t.ResourceTemplateReference, argument: t.CompletionArgument) -> list[str]:
-    """How an argument could go on."""
-    known = {"city": CITIES, "style": ("long", "loud", "short"), "n": map(str, range(NUMBERS))}
-    return [each for each in known.get(argument.name, ()) if each.lower().startswith(argument.value.lower())]
+    """Complete an argument."""
+    values = {"city": CITIES, "style": ("long", "loud", "short"), "n": map(str, range(NUMBERS))}
+    return [value for value in values.get(argument.name, ()) if value.lower().startswith(argument.value.lower())]
 
 
 if __name__ == "__main__":
-    arguments = ArgumentParser(description=__doc__)
-    arguments.add_argument("transport", nargs="?", choices=("stdio", "http"), default="stdio")
-    arguments.add_argument("--port", type=int, default=8000)
-    chosen = arguments.parse_args()
+    parser = ArgumentParser(description=__doc__)
+    parser.add_argument("transport", nargs="?", choices=("stdio", "http"), default="stdio")
+    parser.add_argument("--port", type=int, default=8000)
+    options = parser.parse_args()
     logging.basicConfig(level=logging.INFO)
-    app.run(chosen.transport, **({"port": chosen.port, "legacy_sse": True} if chosen.transport == "http" else {}))
+    app.run(options.transport, **({"port": options.port, "legacy_sse": True} if options.transport == "http" else {}))

@@ -1,4 +1,4 @@
-"""Resources: a text, an image, a status, numbers by template, and notes that a tool writes and clients can watch."""
+"""Resources: a text, an image, a status, numbers by template, and notes that a tool writes."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final
 
-from conversation import NOT_FOUND, PNG, State, make
-from mcp_runtime.errors import JSONRPCError
+from connection_state import NOT_FOUND, PNG, State, make
+from mcp_generated import JSONRPCError
 
 STATUS: Final = "demo://status"
 NUMBERS: Final = 1000
@@ -15,7 +15,7 @@ NUMBERS: Final = 1000
 _FIXED: Final[Mapping[str, Mapping[str, Any]]] = {
     "demo://text": {"name": "text", "description": "A text.", "mime_type": "text/plain", "size": 6},
     "demo://image": {"name": "image", "description": "One blue pixel.", "mime_type": "image/png"},
-    STATUS: {"name": "status", "description": "What has happened so far.", "mime_type": "application/json"},
+    STATUS: {"name": "status", "description": "The state of the connection.", "mime_type": "application/json"},
     **{
         f"demo://number/{n}": {"name": f"number {n}", "description": "A number.", "mime_type": "text/plain"}
         for n in range(4)
@@ -23,17 +23,18 @@ _FIXED: Final[Mapping[str, Mapping[str, Any]]] = {
 }
 
 
-def listed(t: Any, state: State) -> list[Any]:
-    """The resources; most numbers are not among them, only their template is."""
+def definitions(t: Any, state: State) -> list[Any]:
+    """Return the definitions of the resources: four numbers, and all other resources without a template."""
     notes = {f"note://{name}": {"name": name, "mime_type": "text/plain"} for name in state.notes}
     hints = t.Annotations(audience=["user", "assistant"], priority=0.5)
     return [
-        make(t.Resource, uri=uri, title=about["name"].title(), annotations=hints, **about)
-        for uri, about in {**_FIXED, **notes}.items()
+        make(t.Resource, uri=uri, title=fields["name"].title(), annotations=hints, **fields)
+        for uri, fields in {**_FIXED, **notes}.items()
     ]
 
 
 def templates(t: Any) -> list[Any]:
+    """Return the resource templates."""
     return [
         make(
             t.ResourceTemplate,
@@ -48,7 +49,7 @@ def templates(t: Any) -> list[Any]:
 
 
 def contents(t: Any, state: State, uri: str) -> list[Any]:
-    """What is in a resource. Raises JSONRPCError where there is none."""
+    """Return the contents of a resource. Raises JSONRPCError if it does not exist."""
     if uri == "demo://image":
         return [t.BlobResourceContents(uri=uri, mime_type="image/png", blob=PNG)]
     if uri == STATUS:
@@ -56,14 +57,14 @@ def contents(t: Any, state: State, uri: str) -> list[Any]:
     return [t.TextResourceContents(uri=uri, mime_type="text/plain", text=_text(state, uri))]
 
 
-def exists(state: State, uri: str) -> None:
-    """Raise JSONRPCError where there is no such resource."""
+def check_exists(state: State, uri: str) -> None:
+    """Raise JSONRPCError if the resource does not exist."""
     if uri not in _FIXED:
         _text(state, uri)
 
 
 def link(t: Any, uri: str) -> Any:
-    """A pointer to one of the resources above, in the revisions that have pointers."""
+    """Return a resource link, in the versions that have links."""
     return t.ResourceLink(uri=uri, **_FIXED[uri])
 
 
@@ -80,4 +81,4 @@ def _text(state: State, uri: str) -> str:
 
 
 def _status(state: State) -> str:
-    return json.dumps({"cancelled": state.cancelled, "roots": state.roots, "watched": sorted(state.watched)})
+    return json.dumps({"cancelled": state.cancelled, "roots": state.roots, "subscribed": sorted(state.subscribed)})

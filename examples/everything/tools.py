@@ -1,4 +1,4 @@
-"""Tools: a table of them, and what each does. Those that ask the client are in asking.py."""
+"""The table of tools, and their functions. Those that send requests to the client are in client_requests.py."""
 
 from __future__ import annotations
 
@@ -8,10 +8,18 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-import asking
-from conversation import INVALID_PARAMS, PNG, WAV, Call, Failed, State, make
+import client_requests
+from connection_state import (
+    INVALID_PARAMS,
+    PNG,
+    WAV,
+    Call,
+    State,
+    ToolFailedError,
+    make,
+)
 from jsonschema import Draft202012Validator
-from mcp_runtime.errors import JSONRPCError
+from mcp_generated import JSONRPCError
 from resources import contents, link
 
 _TEXT: Final = {"type": "string"}
@@ -22,25 +30,29 @@ _NAME: Final = {"type": "string", "pattern": "^[a-z]{1,20}$"}
 
 @dataclass(frozen=True)
 class Tool:
-    """What a tool is called and does. It gives a text, contents, or an object that fits `gives`. `takes` are its
-    arguments, `optional` those that can be left out, and `needs` is a type without which a revision cannot have it."""
+    """A tool. Its function returns a text, content blocks, or an object for the output schema.
+
+    `properties` are the arguments, `optional` names the optional ones, `writes` is True if the tool changes something, and
+    `needs` is a type that the version has to have.
+    """
 
     name: str
-    about: str
-    run: Callable[[Call], Awaitable[Any]]
-    takes: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    description: str
+    function: Callable[[Call], Awaitable[Any]]
+    properties: Mapping[str, Any] = field(default_factory=dict[str, Any])
     optional: tuple[str, ...] = ()
-    gives: Mapping[str, Any] | None = None
+    output_schema: Mapping[str, Any] | None = None
     needs: str = "Tool"
-    changes: bool = False
+    writes: bool = False
     as_task: bool = False
 
     def input_schema(self) -> dict[str, Any]:
-        required = [name for name in self.takes if name not in self.optional]
-        return {"type": "object", "properties": dict(self.takes), "required": required}
+        """Return the JSON Schema of the arguments."""
+        required = [name for name in self.properties if name not in self.optional]
+        return {"type": "object", "properties": dict(self.properties), "required": required}
 
 
-# ---- what they do -----------------------------------------------------------------------------------------------------
+# ---- functions --------------------------------------------------------------------------------------------------------
 
 
 async def _echo(call: Call) -> str:
@@ -52,7 +64,7 @@ async def _add(call: Call) -> str:
 
 
 async def _long_running(call: Call) -> str:
-    """Tell its progress with each step; being cancelled is remembered, for `demo://status`."""
+    """Report progress with each step; count cancellations, for `demo://status`."""
     seconds, steps = call.arguments.get("seconds", 1), call.arguments.get("steps", 5)
     try:
         for step in range(steps):
@@ -66,7 +78,7 @@ async def _long_running(call: Call) -> str:
 
 
 async def _log_something(call: Call) -> str:
-    await call.ctx.log(call.arguments["level"], {"said": call.arguments["text"]}, "everything")
+    await call.ctx.log(call.arguments["level"], {"text": call.arguments["text"]}, "everything")
     return "logged"
 
 
@@ -80,9 +92,9 @@ async def _audio(call: Call) -> list[Any]:
 
 async def _embedded(call: Call) -> list[Any]:
     t = call.t
-    found = contents(t, call.state, call.arguments["uri"])
+    embedded = contents(t, call.state, call.arguments["uri"])
     hints = t.Annotations(audience=["user"], priority=1)
-    return [t.TextContent(text="Here it is.", annotations=hints), *(t.EmbeddedResource(resource=r) for r in found)]
+    return [t.TextContent(text="Here it is.", annotations=hints), *(t.EmbeddedResource(resource=r) for r in embedded)]
 
 
 async def _links(call: Call) -> list[Any]:
@@ -95,23 +107,23 @@ async def _statistics(call: Call) -> dict[str, Any]:
 
 
 async def _fail(call: Call) -> str:
-    raise Failed("This tool always fails.")
+    raise ToolFailedError("This tool always fails.")
 
 
 async def _write_note(call: Call) -> str:
-    """Write a resource: its watchers are told that it changed, and everybody that there is one more."""
+    """Write a resource, and notify the client."""
     name, notes = call.arguments["name"], call.state.notes
     uri, is_new = f"note://{name}", name not in notes
     notes[name] = call.arguments["text"]
     if is_new:
         await call.ctx.notify_resource_list_changed()
-    if uri in call.state.watched:
+    if uri in call.state.subscribed:
         await call.ctx.notify_resource_updated(uri=uri)
     return uri
 
 
 async def _toggle_extra(call: Call) -> str:
-    """Let the tool and the prompt called `extra` come or go, and tell so."""
+    """Add or remove the tool and the prompt `extra`, and notify the client."""
     call.state.extra = not call.state.extra
     await call.ctx.notify_tool_list_changed()
     await call.ctx.notify_prompt_list_changed()
@@ -136,97 +148,111 @@ _LEVEL: Final = {"type": "string", "enum": _LEVELS}
 _TOKENS: Final = {"type": "integer", "minimum": 1}
 
 TOOLS: Final = (
-    Tool("echo", "Give a text back.", _echo, {"text": _TEXT}),
+    Tool("echo", "Return a text.", _echo, {"text": _TEXT}),
     Tool("add", "Add two numbers.", _add, {"a": _NUMBER, "b": _NUMBER}),
     Tool(
         "long_running",
-        "Take some time, and tell how far it is.",
+        "Run for some seconds and report progress.",
         _long_running,
         {"seconds": _SECONDS, "steps": _STEPS},
         optional=("seconds", "steps"),
         as_task=True,
     ),
     Tool("log_something", "Send a log message.", _log_something, {"level": _LEVEL, "text": _TEXT}),
-    Tool("image", "Give an image.", _image),
-    Tool("audio", "Give a sound.", _audio, needs="AudioContent"),
-    Tool("embedded", "Give a resource with its content.", _embedded, {"uri": _TEXT}),
-    Tool("links", "Point to resources.", _links, needs="ResourceLink"),
-    Tool("statistics", "Sum up numbers.", _statistics, {"numbers": _NUMBERS}, gives=_SUMMARY, needs="ToolOutputSchema"),
+    Tool("image", "Return an image.", _image),
+    Tool("audio", "Return a sound.", _audio, needs="AudioContent"),
+    Tool("embedded", "Return an embedded resource.", _embedded, {"uri": _TEXT}),
+    Tool("links", "Return resource links.", _links, needs="ResourceLink"),
+    Tool(
+        "statistics",
+        "Compute count, sum and maximum of numbers.",
+        _statistics,
+        {"numbers": _NUMBERS},
+        output_schema=_SUMMARY,
+        needs="ToolOutputSchema",
+    ),
     Tool("fail", "Fail.", _fail),
-    Tool("write_note", "Write a note.", _write_note, {"name": _NAME, "text": _TEXT}, changes=True),
-    Tool("toggle_extra", "Let one more tool come or go.", _toggle_extra, changes=True),
+    Tool("write_note", "Write a note.", _write_note, {"name": _NAME, "text": _TEXT}, writes=True),
+    Tool("toggle_extra", "Add or remove a tool.", _toggle_extra, writes=True),
     Tool(
         "sample",
         "Ask the client's model.",
-        asking.sample,
+        client_requests.sample,
         {"prompt": _TEXT, "max_tokens": _TOKENS},
         optional=("max_tokens",),
     ),
     Tool(
-        "research", "Let the client's model use a tool.", asking.research, {"question": _TEXT}, needs="ToolUseContent"
+        "research",
+        "Let the client's model use a tool.",
+        client_requests.research,
+        {"question": _TEXT},
+        needs="ToolUseContent",
     ),
-    Tool("list_roots", "List the client's roots.", asking.list_roots),
-    Tool("ask_user", "Ask the user for some data.", asking.ask_user, needs="ElicitRequestParams"),
-    Tool("visit_page", "Send the user to a page.", asking.visit_page, needs="ElicitRequestURLParams", changes=True),
-    Tool("locked", "Works once the user has agreed.", asking.locked, needs="ElicitRequestURLParams"),
+    Tool("list_roots", "List the client's roots.", client_requests.list_roots),
+    Tool("ask_user", "Ask the user to fill in a form.", client_requests.ask_user, needs="ElicitRequestParams"),
+    Tool(
+        "visit_page",
+        "Ask the user to visit a page.",
+        client_requests.visit_page,
+        needs="ElicitRequestURLParams",
+        writes=True,
+    ),
+    Tool("locked", "Require the visit of the page first.", client_requests.locked, needs="ElicitRequestURLParams"),
 )
-_EXTRA: Final = Tool("extra", "Be there for a while.", _extra)
+_EXTRA: Final = Tool("extra", "Exist for a while.", _extra)
 
 
-def offered(t: Any, state: State) -> dict[str, Tool]:
-    """The tools that a conversation has at the moment, by name."""
-    every = (*TOOLS, _EXTRA) if state.extra else TOOLS
-    return {tool.name: tool for tool in every if hasattr(t, tool.needs)}
+def available(t: Any, state: State) -> dict[str, Tool]:
+    """Return the current tools of a connection, by name."""
+    tools = (*TOOLS, _EXTRA) if state.extra else TOOLS
+    return {tool.name: tool for tool in tools if hasattr(t, tool.needs)}
 
 
-def listed(t: Any, tool: Tool) -> Any:
-    """The tool as a client is told of it."""
-    more: dict[str, Any] = {}
+def definition(t: Any, tool: Tool) -> Any:
+    """Return the definition of a tool."""
+    optional: dict[str, Any] = {}
     if hasattr(t, "ToolAnnotations"):
-        more["annotations"] = t.ToolAnnotations(read_only_hint=not tool.changes, open_world_hint=False)
-    if tool.gives is not None:
-        more["output_schema"] = t.ToolOutputSchema.model_validate(tool.gives)
+        optional["annotations"] = t.ToolAnnotations(read_only_hint=not tool.writes, open_world_hint=False)
+    if tool.output_schema is not None:
+        optional["output_schema"] = t.ToolOutputSchema.model_validate(tool.output_schema)
     if tool.as_task and hasattr(t, "ToolExecution"):
-        more["execution"] = t.ToolExecution(task_support="optional")
+        optional["execution"] = t.ToolExecution(task_support="optional")
     schema = t.ToolInputSchema.model_validate(tool.input_schema())
     title = tool.name.replace("_", " ").title()
-    return make(t.Tool, name=tool.name, title=title, description=tool.about, input_schema=schema, **more)
+    return make(t.Tool, name=tool.name, title=title, description=tool.description, input_schema=schema, **optional)
 
 
-async def called(call: Call, name: str) -> Any:
-    """The result of a call. Raises JSONRPCError for an unknown tool, and before 2025-11-25 for wrong arguments; since then
-    they are a result that the model can learn from."""
-    tool = offered(call.t, call.state).get(name)
+async def run(call: Call, name: str) -> Any:
+    """Return the result of a call. Raises JSONRPCError for an unknown tool.
+
+    Invalid arguments raise JSONRPCError before 2025-11-25; since then they give a result with `isError`.
+    """
+    tool = available(call.t, call.state).get(name)
     if tool is None:
         raise JSONRPCError(INVALID_PARAMS, f"unknown tool: {name}")
-    fault = _fault(tool, call.arguments)
-    if fault is not None and call.revision < "2025-11-25":
-        raise JSONRPCError(INVALID_PARAMS, f"{name}: {fault}")
+    problem = _first_error(tool.input_schema(), dict(call.arguments))
+    if problem is not None and call.revision < "2025-11-25":
+        raise JSONRPCError(INVALID_PARAMS, f"{name}: {problem}")
     try:
-        if fault is not None:
-            raise Failed(f"{name}: {fault}")
-        given = await tool.run(call)
-    except Failed as failed:
-        return call.t.CallToolResult(content=[call.t.TextContent(text=str(failed))], is_error=True)
-    match given:
+        if problem is not None:
+            raise ToolFailedError(f"{name}: {problem}")
+        value = await tool.function(call)
+    except ToolFailedError as error:
+        return call.t.CallToolResult(content=[call.t.TextContent(text=str(error))], is_error=True)
+    match value:
         case str():
-            return call.t.CallToolResult(content=[call.t.TextContent(text=given)])
+            return call.t.CallToolResult(content=[call.t.TextContent(text=value)])
         case list():
-            return call.t.CallToolResult(content=given)
+            return call.t.CallToolResult(content=value)
         case _:
-            if (wrong := _misfit(tool.gives or {}, given)) is not None:
-                raise RuntimeError(f"{name} gives what does not fit its output schema: {wrong}")
-            text = json.dumps(given)
-            return call.t.CallToolResult(content=[call.t.TextContent(text=text)], structured_content=given)
+            if (problem := _first_error(tool.output_schema or {}, value)) is not None:
+                raise RuntimeError(f"{name} returns a value that does not match its output schema: {problem}")
+            text = json.dumps(value)
+            return call.t.CallToolResult(content=[call.t.TextContent(text=text)], structured_content=value)
 
 
-def _fault(tool: Tool, arguments: Mapping[str, Any]) -> str | None:
-    """What is wrong with the arguments of a call, in one line."""
-    return _misfit(tool.input_schema(), dict(arguments))
-
-
-def _misfit(schema: Mapping[str, Any], value: Any) -> str | None:
-    """Where a value does not fit a schema, in one line."""
+def _first_error(schema: Mapping[str, Any], value: Any) -> str | None:
+    """Return the first validation error of a value, in one line."""
     validator: Any = Draft202012Validator(schema)
-    fault = next(validator.iter_errors(value), None)
-    return None if fault is None else str(fault.message)
+    error = next(validator.iter_errors(value), None)
+    return None if error is None else str(error.message)

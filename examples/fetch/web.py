@@ -1,4 +1,4 @@
-"""A URL goes in, the text that is there comes out, unless it is on a machine that is not public."""
+"""Fetch the text at a URL, but never from a private address."""
 
 from __future__ import annotations
 
@@ -14,101 +14,101 @@ from http.client import HTTPConnection, HTTPException, HTTPResponse
 from typing import Final
 from urllib.parse import SplitResult, urljoin, urlsplit
 
-LONGEST: Final = 1 << 20  # Bytes of one page.
-SECONDS: Final = 15.0  # For a whole page; for all its redirects together, so many times as much.
-HOPS: Final = 5
-# Origins that may be fetched although they are not public, such as `http://127.0.0.1:8080`; for tests and for networks at home.
+MAX_BYTES: Final = 1 << 20  # Of one page.
+SECONDS: Final = 15.0  # The time limit of one request; each redirect is a further request.
+MAX_REDIRECTS: Final = 5
+# Origins that may be fetched although they are not public, such as `http://127.0.0.1:8080`; for tests and home networks.
 ALLOWED: Final = frozenset(os.environ.get("FETCH_ALLOW", "").split())
 _PORTS: Final = {"http": 80, "https": 443}
 _MOVED: Final = frozenset({301, 302, 303, 307, 308})
 _NAT64: Final = ipaddress.IPv6Network("64:ff9b::/96")
 
 
-class Unfetched(Exception):
-    """There is no text to give; the message says why, for people and models to read."""
+class FetchError(Exception):
+    """The page cannot be fetched. The message gives the reason, for people and models."""
 
 
 def fetch(url: str) -> tuple[str, str]:
-    """The text at a URL and its type; every redirect is judged as the URL was."""
-    for _ in range(HOPS + 1):
-        with _asked(url) as answer:
-            if answer.status in _MOVED and (elsewhere := answer.getheader("Location")):
-                url = urljoin(url, elsewhere)
+    """Return the text at a URL and its media type. Every redirect is checked like the URL."""
+    for _ in range(MAX_REDIRECTS + 1):
+        with _get(url) as response:
+            if response.status in _MOVED and (location := response.getheader("Location")):
+                url = urljoin(url, location)
                 continue
-            if answer.status != 200:
-                raise Unfetched(f"The server answered {answer.status}.")
-            kind = answer.headers.get_content_type()
+            if response.status != 200:
+                raise FetchError(f"The server answered {response.status}.")
+            kind = response.headers.get_content_type()
             if not (kind.startswith("text/") or kind.endswith(("json", "xml"))):
-                raise Unfetched(f"What is there is no text but {kind}.")
-            content = answer.read(LONGEST + 1)
-            if len(content) > LONGEST:
-                raise Unfetched(f"What is there is longer than {LONGEST} bytes.")
+                raise FetchError(f"The content is not text but {kind}.")
+            content = response.read(MAX_BYTES + 1)
+            if len(content) > MAX_BYTES:
+                raise FetchError(f"The content is longer than {MAX_BYTES} bytes.")
             try:
-                text = content.decode(answer.headers.get_content_charset("utf-8"), errors="replace")
+                text = content.decode(response.headers.get_content_charset("utf-8"), errors="replace")
             except LookupError:
-                raise Unfetched("What is there has an unknown encoding.") from None
+                raise FetchError("The content has an unknown encoding.") from None
             return (_words(text), kind) if kind == "text/html" else (text, kind)
-    raise Unfetched(f"There are more than {HOPS} redirects.")
+    raise FetchError(f"There are more than {MAX_REDIRECTS} redirects.")
 
 
 @contextmanager
-def _asked(url: str) -> Iterator[HTTPResponse]:
-    """The answer to a GET, over a connection to the very address that was judged: a name may mean another a moment later."""
+def _get(url: str) -> Iterator[HTTPResponse]:
+    """Send a GET request over a connection to the checked address: the name may resolve to another one later."""
     try:
         parts = urlsplit(url)
         host, port = parts.hostname or "", parts.port or _PORTS.get(parts.scheme, 0)
     except ValueError:
-        raise Unfetched("This is not a URL.") from None
+        raise FetchError("This is not a URL.") from None
     if not host or not port or parts.username is not None:
-        raise Unfetched("Only http and https URLs without user names are fetched.")
-    late = threading.Event()
+        raise FetchError("Only http and https URLs without user names are fetched.")
+    timed_out = threading.Event()
     connection = HTTPConnection(host, port, timeout=SECONDS)
     try:
         plain = socket.create_connection((_address(parts, host, port), port), timeout=SECONDS)
         connection.sock = plain
         if parts.scheme == "https":
             connection.sock = ssl.create_default_context().wrap_socket(plain, server_hostname=host)
-        watch = threading.Timer(SECONDS, _cut, (connection.sock, late))
-        watch.daemon = True
-        watch.start()
+        timer = threading.Timer(SECONDS, _cut, (connection.sock, timed_out))
+        timer.daemon = True
+        timer.start()
         try:
             path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-            # The name as it was given, for servers of several names; the usual port is not said.
+            # The `Host` of the URL, for virtual hosts; the default port is omitted.
             connection.putrequest("GET", path, skip_host=True, skip_accept_encoding=True)
             for name, value in (("Host", parts.netloc), ("User-Agent", "mcp-codegen-fetch-example/1.0")):
                 connection.putheader(name, value)
             connection.endheaders()
             yield connection.getresponse()
         finally:
-            watch.cancel()
-    except (OSError, HTTPException, ValueError) as fault:
-        slow = late.is_set() or isinstance(fault, TimeoutError)
-        raise Unfetched(f"No answer within {SECONDS:g} s." if slow else f"Fetching failed: {fault}.") from None
+            timer.cancel()
+    except (OSError, HTTPException, ValueError) as error:
+        slow = timed_out.is_set() or isinstance(error, TimeoutError)
+        raise FetchError(f"No response within {SECONDS:g} s." if slow else f"Fetching failed: {error}.") from None
     finally:
         connection.close()
 
 
-def _cut(opened: socket.socket, late: threading.Event) -> None:
-    """End a connection whose time is up, also one whose answer comes drop by drop."""
-    late.set()
+def _cut(connected: socket.socket, timed_out: threading.Event) -> None:
+    """Close a connection after its time limit, also one with a slow response."""
+    timed_out.set()
     try:
-        opened.shutdown(socket.SHUT_RDWR)
+        connected.shutdown(socket.SHUT_RDWR)
     except OSError:
         pass
 
 
 def _address(parts: SplitResult, host: str, port: int) -> str:
-    """The address of a host. Raises Unfetched where any that its name has is not public."""
-    found = [str(each[4][0]) for each in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)]
-    if f"{parts.scheme}://{parts.netloc}" not in ALLOWED and not all(map(_public, found)):
-        raise Unfetched("This is not on a public machine, and is not fetched.")
-    return found[0]
+    """Return an address of a host. Raises FetchError if any address of the host is not public."""
+    addresses = [str(info[4][0]) for info in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)]
+    if f"{parts.scheme}://{parts.netloc}" not in ALLOWED and not all(map(_public, addresses)):
+        raise FetchError("This host has a private address and is not fetched.")
+    return addresses[0]
 
 
 def _public(address: str) -> bool:
     ip = ipaddress.ip_address(address.partition("%")[0])
     if isinstance(ip, ipaddress.IPv6Address):
-        # Each of these is another way to write an IPv4 address, which a gateway may lead to.
+        # These addresses contain an IPv4 address, to which a gateway may forward.
         if ip in _NAT64 or ip.sixtofour is not None or ip.teredo is not None:
             return False
         ip = ip.ipv4_mapped or ip
@@ -116,25 +116,25 @@ def _public(address: str) -> bool:
 
 
 class _Text(HTMLParser):
-    """Collects what a reader of a page sees."""
+    """A parser that collects the visible text of a page."""
 
     hidden: Final = frozenset({"script", "style", "template", "noscript", "head"})
 
     def __init__(self) -> None:
         super().__init__()
         self.words: list[str] = []
-        self._inside: list[str] = []
+        self._hidden_tags: list[str] = []
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         if tag in self.hidden:
-            self._inside.append(tag)
+            self._hidden_tags.append(tag)
 
     def handle_endtag(self, tag: str) -> None:
-        if self._inside and tag == self._inside[-1]:
-            self._inside.pop()
+        if self._hidden_tags and tag == self._hidden_tags[-1]:
+            self._hidden_tags.pop()
 
     def handle_data(self, data: str) -> None:
-        if not self._inside and data.strip():
+        if not self._hidden_tags and data.strip():
             self.words.append(" ".join(data.split()))
 
 

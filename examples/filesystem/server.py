@@ -1,4 +1,4 @@
-"""Folders go in as arguments; tools that list, read and create files in them come out, within the client's roots.
+"""Tools that list, read and create files in the folders of the command line, within the client's roots.
 
 Run it: `python examples/filesystem/server.py /a/folder /another`.
 """
@@ -11,11 +11,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from folders import Denied, Folders, folder_of
-
+from folders import AccessDeniedError, Folders, folder_of_root
+from mcp_generated import JSONRPCError, RemoteJSONRPCError
 from mcp_generated.v2025_11_25 import Context, Server
 from mcp_generated.v2025_11_25 import types as t
-from mcp_runtime.errors import RemoteJSONRPCError, JSONRPCError
 
 INVALID_PARAMS: Final = -32602
 READS: Final = t.ToolAnnotations(read_only_hint=True, open_world_hint=False)
@@ -23,7 +22,7 @@ CREATES: Final = t.ToolAnnotations(read_only_hint=False, destructive_hint=False,
 
 
 def _tool(name: str, description: str, hints: t.ToolAnnotations, *arguments: str) -> t.Tool:
-    properties: dict[str, dict[str, Any]] = {each: {"type": "string"} for each in arguments}
+    properties: dict[str, dict[str, Any]] = {name: {"type": "string"} for name in arguments}
     schema = t.ToolInputSchema(properties=properties, required=list(arguments))
     return t.Tool(name=name, description=description, input_schema=schema, annotations=hints)
 
@@ -32,19 +31,19 @@ TOOLS: Final = {
     tool.name: tool
     for tool in (
         _tool("list_allowed_directories", "The folders that may be used.", READS),
-        _tool("list_directory", "The entries of a folder, given by its absolute path.", READS, "path"),
-        _tool("read_file", "The text of a file, given by its absolute path.", READS, "path"),
-        _tool("create_file", "Write a new file; one that exists is left as it is.", CREATES, "path", "text"),
+        _tool("list_directory", "The entries of a folder, given its absolute path.", READS, "path"),
+        _tool("read_file", "The text of a file, given its absolute path.", READS, "path"),
+        _tool("create_file", "Write a new file; an existing file is not changed.", CREATES, "path", "text"),
     )
 }
 
 
 class Filesystem(Server):
-    """Works in the folders given. If the client has roots it is asked for them, each time, since they may change."""
+    """A server for the given folders. It requests the client's roots at every call, because they may change."""
 
     def __init__(self, allowed: Sequence[Path]) -> None:
         super().__init__(name="filesystem", version="1.0")
-        self._allowed = [each.resolve() for each in allowed]
+        self._allowed = [folder.resolve() for folder in allowed]
 
     async def list_tools(self, ctx: Context, params: t.PaginatedRequestParams) -> t.ListToolsResult:
         return t.ListToolsResult(tools=list(TOOLS.values()))
@@ -53,25 +52,25 @@ class Filesystem(Server):
         arguments = _texts(params)
         try:
             folders = Folders(self._allowed, await _roots(ctx))
-            # In a thread, because a disk may take its time.
-            text = await asyncio.to_thread(_answer, folders, params.name, arguments)
-        except Denied as fault:
-            return t.CallToolResult(content=[t.TextContent(text=str(fault))], is_error=True)
+            # In a thread, because a disk may be slow.
+            text = await asyncio.to_thread(_run_tool, folders, params.name, arguments)
+        except AccessDeniedError as error:
+            return t.CallToolResult(content=[t.TextContent(text=str(error))], is_error=True)
         return t.CallToolResult(content=[t.TextContent(text=text)])
 
 
 async def _roots(ctx: Context) -> list[Path] | None:
-    """The folders that the client allows; None where it has no roots to tell."""
+    """Return the client's roots, or None if the client has no roots."""
     if "roots" not in ctx.capabilities:
         return None
     try:
-        told = (await ctx.list_roots()).roots
+        roots = (await ctx.list_roots()).roots
     except RemoteJSONRPCError:
-        raise Denied("The client does not say what its roots are, so nothing may be used.") from None
-    return [folder for each in told if (folder := folder_of(each.uri)) is not None]
+        raise AccessDeniedError("The client did not list its roots, so no folder is allowed.") from None
+    return [folder for root in roots if (folder := folder_of_root(root.uri)) is not None]
 
 
-def _answer(folders: Folders, tool: str, arguments: dict[str, str]) -> str:
+def _run_tool(folders: Folders, tool: str, arguments: dict[str, str]) -> str:
     match tool:
         case "list_directory":
             return folders.listing(arguments["path"])
@@ -84,18 +83,18 @@ def _answer(folders: Folders, tool: str, arguments: dict[str, str]) -> str:
 
 
 def _texts(params: t.CallToolRequestParams) -> dict[str, str]:
-    """The arguments, if they are as the tool says."""
+    """Return the arguments. Raises JSONRPCError if they do not match the tool."""
     if params.name not in TOOLS:
         raise JSONRPCError(INVALID_PARAMS, f"there is no tool {params.name!r}")
-    given = params.arguments or {}
-    wanted = TOOLS[params.name].input_schema.required or []
-    if set(given) != set(wanted) or not all(isinstance(each, str) for each in given.values()):
-        raise JSONRPCError(INVALID_PARAMS, f"{params.name} takes these texts: {', '.join(wanted) or 'none'}")
-    return given
+    arguments = params.arguments or {}
+    required = TOOLS[params.name].input_schema.required or []
+    if set(arguments) != set(required) or not all(isinstance(value, str) for value in arguments.values()):
+        raise JSONRPCError(INVALID_PARAMS, f"{params.name} takes these texts: {', '.join(required) or 'none'}")
+    return arguments
 
 
 if __name__ == "__main__":
-    folders = [Path(each) for each in sys.argv[1:]]
-    if not folders or not all(each.is_dir() for each in folders):
-        sys.exit("Say which folders may be used: server.py FOLDER …")
+    folders = [Path(argument) for argument in sys.argv[1:]]
+    if not folders or not all(folder.is_dir() for folder in folders):
+        sys.exit("Name the allowed folders: server.py FOLDER …")
     Filesystem(folders).run("stdio")

@@ -1,4 +1,4 @@
-"""A client that logs in: a browser opens once, and what was given there is kept in a file that its owner alone can read.
+"""A client that logs in: a browser opens once, and the tokens are stored in a file that only its owner can read.
 
 Run it: `python examples/protected/client.py [URL OF THE MCP SERVER] [FILE]`.
 """
@@ -10,12 +10,13 @@ import sys
 import webbrowser
 from collections.abc import Callable
 
-from mcp_generated import connect
-from mcp_runtime.auth.client.browser import LoopbackBrowser
-from mcp_runtime.auth.client.grants import AuthorizationCode
-from mcp_runtime.auth.client.file_storage import FileTokenStorage
-from mcp_runtime.auth.client.provider import OAuthClientProvider
-from mcp_runtime.transports.http_client.connection import HTTPOptions
+from mcp_generated import HTTPOptions, connect
+from mcp_generated.auth import (
+    AuthorizationCode,
+    FileTokenStorage,
+    LoopbackBrowser,
+    OAuthClientProvider,
+)
 
 
 async def main(
@@ -24,6 +25,7 @@ async def main(
     *,
     open_url: Callable[[str], object] = webbrowser.open,
 ) -> None:
+    """Add a note and print all notes of the user."""
     browser = LoopbackBrowser(open_url=open_url)
     try:
         auth = OAuthClientProvider(
@@ -33,8 +35,8 @@ async def main(
         )
         async with connect(url, http=HTTPOptions(auth=auth)) as client:
             for name, arguments in (("add_note", {"text": "buy milk"}), ("list_notes", {})):
-                result = await client.call_tool(name=name, arguments=arguments)
-                print(*(getattr(each, "text", each) for each in result.content))
+                result = await client.call_tool(name, arguments)
+                print(*(getattr(block, "text", block) for block in result.content))
     finally:
         browser.close()
 

@@ -1,7 +1,7 @@
-"""An MCP server whose people sign in with a third party, and a tool that acts there for them, with a token no client sees.
+"""An MCP server whose users log in at an upstream provider, and a tool that uses the upstream token, which no client sees.
 
-Run it: `DELEGATE_SECRET=… python examples/protected/delegated.py [PORT] [URL OF THE THIRD PARTY]`; the endpoint is /mcp. The
-third party may be `authorization.py`, with the same secret.
+Run it: `DELEGATE_SECRET=… python examples/protected/delegated.py [PORT] [URL OF THE PROVIDER]`; the endpoint is /mcp. The
+provider may be `authorization.py`, with the same secret.
 """
 
 from __future__ import annotations
@@ -13,59 +13,62 @@ from typing import Any
 
 import httpx2
 import uvicorn
+from mcp_generated import App, AuthorizationError, Context
+from mcp_generated.auth import (
+    AuthorizationServer,
+    OAuthClientInformation,
+    OAuthToken,
+    ResourceServer,
+    UpstreamProvider,
+    URLPolicy,
+)
+from mcp_generated.http import listen
 
-from mcp_generated import App, Context
-from mcp_runtime.auth.url_policy import URLPolicy
-from mcp_runtime.auth.resource_server.protection import ResourceServer
-from mcp_runtime.auth.client.storage import OAuthClientInformation, OAuthToken
-from mcp_runtime.auth.authorization_server.app import AuthorizationServer
-from mcp_runtime.auth.authorization_server.upstream import UpstreamProvider
-from mcp_runtime.errors import AuthorizationError
-from mcp_runtime.transports.http_server.run import listen
-
-CLIENT = "delegate"  # What this server is at the third party, whichever client asks here.
+CLIENT = "delegate"  # The client id of this server at the provider, the same for all MCP clients.
 
 
-async def account(third: str, token: OAuthToken) -> dict[str, Any]:
-    """Whose token it is, as the third party says."""
+async def account(issuer: str, token: OAuthToken) -> dict[str, Any]:
+    """Return the introspection response of the provider. Raises AuthorizationError for a token that is not active."""
     form = {"client_id": CLIENT, "client_secret": os.environ["DELEGATE_SECRET"], "token": token.access_token}
     async with httpx2.AsyncClient(trust_env=False) as web:
-        said: dict[str, Any] = (await web.post(f"{third}/introspect", data=form)).raise_for_status().json()
-    if not said["active"]:
-        raise AuthorizationError("the third party does not know the token any more")
-    return said
+        claims: dict[str, Any] = (await web.post(f"{issuer}/introspect", data=form)).raise_for_status().json()
+    if not claims["active"]:
+        raise AuthorizationError("the upstream token is not active any more; log in again")
+    return claims
 
 
-def main(port: str = "8000", third: str = "http://127.0.0.1:9000") -> None:
+def main(port: str = "8000", issuer: str = "http://127.0.0.1:9000") -> None:
+    """Serve until SIGINT or SIGTERM."""
     app = App("delegated", version="1.0")
 
     @app.tool()
     async def my_account(ctx: Context) -> str:
-        """What the third party knows of whoever asks."""
+        """Return the account of the user at the upstream provider."""
         assert ctx.user is not None
-        token = await house.upstream_token(ctx.user.claims["sid"])
+        token = await server.upstream_token(ctx.user.claims["sid"])
         assert token is not None
-        said = await account(third, token)
-        return f"{said['sub']} may {said['scope']} there"
+        claims = await account(issuer, token)
+        return f"{claims['sub']} may {claims['scope']} there"
 
-    async def who(token: OAuthToken) -> str:
-        return str((await account(third, token))["sub"])
+    async def identify(token: OAuthToken) -> str:
+        """Return the user name."""
+        return str((await account(issuer, token))["sub"])
 
     with listen("127.0.0.1", int(port)) as listening:
         origin = f"http://127.0.0.1:{listening.getsockname()[1]}"
-        party = UpstreamProvider(
-            issuer=third,
+        upstream = UpstreamProvider(
+            issuer=issuer,
             client=OAuthClientInformation(CLIENT, os.environ["DELEGATE_SECRET"]),
-            identify=who,
+            identify=identify,
             name="the notes people",
             scopes=("notes:read",),
             policy=URLPolicy(local=True),
         )
-        house = AuthorizationServer(origin, resources=[f"{origin}/mcp"], upstream=party)
-        protection = ResourceServer(f"{origin}/mcp", [origin], verifier=house.verifier(f"{origin}/mcp"))
+        server = AuthorizationServer(origin, resources=[f"{origin}/mcp"], upstream=upstream)
+        auth = ResourceServer(f"{origin}/mcp", [origin], verifier=server.verifier(f"{origin}/mcp"))
         logging.getLogger("mcp_runtime").info("listening at %s/mcp", origin)
-        everything = house.wrap(app.asgi(path="/mcp", auth=protection))
-        uvicorn.Server(uvicorn.Config(everything, log_level="warning", server_header=False)).run(sockets=[listening])
+        application = server.wrap(app.asgi(path="/mcp", auth=auth))
+        uvicorn.Server(uvicorn.Config(application, log_level="warning", server_header=False)).run(sockets=[listening])
 
 
 if __name__ == "__main__":

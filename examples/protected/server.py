@@ -1,4 +1,4 @@
-"""Notes that belong to whoever signed in: an MCP server behind an authorization server, which tells it what tokens are worth.
+"""Notes of the logged-in user: an MCP server that verifies tokens by introspection at an authorization server.
 
 Run it: `NOTES_SECRET=… python examples/protected/server.py [PORT] [URL OF THE AUTHORIZATION SERVER]`; the endpoint is /mcp.
 """
@@ -10,8 +10,7 @@ import os
 import sys
 
 from mcp_generated import App, Context
-from mcp_runtime.auth.resource_server.protection import ResourceServer
-from mcp_runtime.auth.resource_server.verifiers import IntrospectionVerifier
+from mcp_generated.auth import IntrospectionVerifier, ResourceServer
 
 app = App("notes", version="1.0")
 NOTES: dict[str, list[str]] = {}
@@ -19,24 +18,25 @@ NOTES: dict[str, list[str]] = {}
 
 @app.tool(scopes=["notes:read"])
 def list_notes(ctx: Context) -> str:
-    """All notes of whoever asks."""
+    """Return all notes of the user."""
     return "; ".join(NOTES.get(owner(ctx), []))
 
 
 @app.tool(scopes=["notes:write"])
 def add_note(ctx: Context, text: str) -> str:
-    """Write a note down."""
+    """Write a note."""
     NOTES.setdefault(owner(ctx), []).append(text)
     return f"{owner(ctx)} has {len(NOTES[owner(ctx)])} notes"
 
 
 def owner(ctx: Context) -> str:
-    """Who signed in; the endpoint takes no request without a token."""
+    """Return the user name; the endpoint rejects requests without a token."""
     assert ctx.user is not None and ctx.user.subject is not None
     return ctx.user.subject
 
 
 def main(port: str = "8000", issuer: str = "http://127.0.0.1:9000") -> None:
+    """Serve until SIGINT or SIGTERM."""
     resource = f"http://127.0.0.1:{port}/mcp"
     verifier = IntrospectionVerifier(
         f"{issuer}/introspect",
@@ -45,8 +45,8 @@ def main(port: str = "8000", issuer: str = "http://127.0.0.1:9000") -> None:
         audience=resource,
         issuer=issuer,
     )
-    protection = ResourceServer(resource, [issuer], verifier=verifier, scopes_supported=["notes:read", "notes:write"])
-    app.run("http", port=int(port), auth=protection)
+    auth = ResourceServer(resource, [issuer], verifier=verifier, scopes_supported=["notes:read", "notes:write"])
+    app.run("http", port=int(port), auth=auth)
 
 
 if __name__ == "__main__":

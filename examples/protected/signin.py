@@ -1,86 +1,121 @@
-"""A sign-in with name and password, valid while the process runs. A real site uses its own sign-in instead."""
+"""A login with name and password: a page at /signin and a cookie. Logins last as long as the process.
+
+A real site uses its own login instead. It only needs the two methods of `mcp_generated.auth.Login`.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import hmac
 import secrets
+from collections.abc import Awaitable, Callable, MutableMapping
 from hashlib import scrypt
 from html import escape
-from urllib.parse import urlencode
+from typing import Any, Final
+from urllib.parse import parse_qs, urlencode
 
-from mcp_runtime.auth import HTTPRequest, HTTPResponse, OAuthError
-from mcp_runtime.auth.authorization_server.app import ASGIApp
-from mcp_runtime.auth.authorization_server.http import read_request
-from mcp_runtime.auth.authorization_server.pages import page
-from mcp_runtime.http.asgi import Receive, Scope, Send
-from mcp_runtime.http.body import BodyReader
+from mcp_generated.auth import HTTPRequest
 
-COOKIE = "notes-session"
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+ASGIApp = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+COOKIE: Final = "notes-session"
+_MAX_BODY: Final = 8 * 1024  # Bytes of a form.
+_BODY_SECONDS: Final = 15.0
+_HEADERS: Final = (
+    ("content-type", "text/html; charset=utf-8"),
+    ("cache-control", "no-store"),
+    ("content-security-policy", "default-src 'none'; form-action 'self'; frame-ancestors 'none'"),
+    ("x-content-type-options", "nosniff"),
+)
 
 
 class SignIn:
-    """A page at /signin that sets a session cookie. `passwords` are those of the users, by name."""
+    """A login page and its cookie. `passwords` maps user names to passwords."""
 
     def __init__(self, origin: str, passwords: dict[str, str]) -> None:
         self._origin = origin
         self._salt = secrets.token_bytes(16)
         self._digests = {name: self._digest(password) for name, password in passwords.items()}
         self._sessions: dict[str, str] = {}
-        self._body_reader = BodyReader(8 * 1024, 15.0)
 
     async def current_user(self, request: HTTPRequest) -> str | None:
-        """Return the user who is signed in at the browser."""
+        """Return the user of the browser, or None if nobody is logged in."""
         return self._sessions.get(request.cookie(COOKIE) or "")
 
     def login_url(self, return_to: str) -> str:
-        """Return the URL of the sign-in page."""
-        return f"/signin?{urlencode({'return_to': return_to})}"
+        """Return the URL of the login page."""
+        return f"/signin?{urlencode({'back': return_to})}"
 
-    def wrap(self, app: ASGIApp) -> ASGIApp:
-        """Return an application that serves the page, and passes all other paths to another application."""
+    def wrap(self, application: ASGIApp) -> ASGIApp:
+        """Return an application that serves the login page, and forwards all other paths."""
 
         async def wrapped(scope: Scope, receive: Receive, send: Send) -> None:
-            if scope["type"] != "http" or scope["path"] != "/signin":
-                return await app(scope, receive, send)
-            request = await read_request(scope, receive, self._body_reader)
-            response = request if isinstance(request, HTTPResponse) else await self._respond(request)
-            await response.send(send)
+            if scope["type"] == "http" and scope["path"] == "/signin":
+                await self._respond(scope, receive, send)
+            else:
+                await application(scope, receive, send)
 
         return wrapped
 
-    async def _respond(self, request: HTTPRequest) -> HTTPResponse:
-        if request.method == "GET":
-            return _form()
+    async def _respond(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["method"] != "POST":
+            return await _send_form(send)
+        origin = dict(scope["headers"]).get(b"origin", self._origin.encode())
+        if origin != self._origin.encode():
+            return await _send_form(send, "This did not come from the page of this server", 403)
         try:
-            form, return_to = request.form(), request.parameters().get("return_to", "")
-        except OAuthError as error:
-            return _form(error.reason, 400)
-        if request.headers.get("origin", self._origin) != self._origin:
-            return _form("The form was not sent from a page of this server", 403)
+            body = await asyncio.wait_for(_read_body(receive), _BODY_SECONDS)
+            form = {name: values[0] for name, values in parse_qs(body.decode(), max_num_fields=10).items()}
+            query = parse_qs(scope["query_string"].decode(), max_num_fields=10)
+        except (ValueError, TimeoutError):
+            return await _send_form(send, "The form cannot be read", 400)
         name, password = form.get("name", ""), form.get("password", "")
         digest = await asyncio.to_thread(self._digest, password)
-        # Unknown names take as long as known ones, so that the time does not reveal which names exist.
+        # An unknown name takes the same time, so that the time does not reveal the user names.
         if not hmac.compare_digest(digest, self._digests.get(name, b"")):
-            return _form("The name or the password is wrong", 403)
+            return await _send_form(send, "The name or the password is wrong", 403)
         session = secrets.token_urlsafe(32)
         self._sessions[session] = name
         secure = "; Secure" if self._origin.startswith("https:") else ""
-        # Redirect only to the authorization endpoint: a link from elsewhere could name any page.
-        target = return_to if return_to.startswith("/authorize?") else "/signin"
-        return HTTPResponse.redirect(
-            target, ("set-cookie", f"{COOKIE}={session}; Path=/; HttpOnly; SameSite=Lax{secure}")
-        )
+        # Only to the authorization endpoint of this server: a link in a mail could name any other site.
+        back = query.get("back", [""])[0]
+        location = back if back.startswith("/authorize?") else "/signin"
+        cookie = f"{COOKIE}={session}; Path=/; HttpOnly; SameSite=Lax{secure}"
+        await _send(send, 303, b"", ("location", location), ("set-cookie", cookie))
 
     def _digest(self, password: str) -> bytes:
-        return scrypt(password.encode(), salt=self._salt, n=2**14, r=8, p=1)
+        digest: bytes = scrypt(password.encode(), salt=self._salt, n=2**14, r=8, p=1)
+        return digest
 
 
-def _form(problem: str = "", status: int = 200) -> HTTPResponse:
-    body = (
-        f'<h1>Sign in</h1>{f"<p class=warning>{escape(problem)}.</p>" if problem else ""}<form method="post">'
-        '<p><label>Name <input name="name" autocomplete="username" autofocus></label></p>'
+async def _read_body(receive: Receive) -> bytes:
+    """Return the body of a request. Raises ValueError if it is too long or the client disconnects."""
+    body = b""
+    while True:
+        event = await receive()
+        body += event.get("body", b"")
+        if event["type"] == "http.disconnect" or len(body) > _MAX_BODY:
+            raise ValueError("the body is incomplete or too long")
+        if not event.get("more_body"):
+            return body
+
+
+async def _send_form(send: Send, problem: str = "", status: int = 200) -> None:
+    page = (
+        f'<!doctype html><title>Sign in</title><h1>Sign in</h1>{f"<p>{escape(problem)}.</p>" if problem else ""}'
+        '<form method="post"><p><label>Name <input name="name" autocomplete="username" autofocus></label></p>'
         '<p><label>Password <input name="password" type="password" autocomplete="current-password"></label></p>'
         '<button id="signin">Sign in</button></form>'
     )
-    return page("Sign in", body, status, forms="'self'")
+    await _send(send, status, page.encode(), *_HEADERS)
+
+
+async def _send(send: Send, status: int, body: bytes, *headers: tuple[str, str]) -> None:
+    fields = [
+        (name.encode(), value.encode("latin-1")) for name, value in (*headers, ("content-length", str(len(body))))
+    ]
+    await send({"type": "http.response.start", "status": status, "headers": fields})
+    await send({"type": "http.response.body", "body": body})

@@ -1,6 +1,6 @@
-"""Lists the skills of a server and loads the first one. Run it: `python examples/skills/client.py`.
+"""List the skills of a server and load the first one. Run it: `python examples/skills/client.py`.
 
-Each file is checked against the entry of its skill before anybody sees it.
+Each file is verified against the entry of its skill before it is used.
 """
 
 from __future__ import annotations
@@ -10,19 +10,20 @@ import sys
 from pathlib import Path
 
 from mcp_generated.extensions.skills import Client
-from mcp_runtime.extensions.skills import VerifiedSkill
+from mcp_generated.skills import VerifiedSkill
 
 
 async def main() -> None:
+    """Print the skills, then the files of the first one."""
     server = str(Path(__file__).parent / "server.py")
     async with Client.stdio(sys.executable, server) as client:
-        skills = [skill async for skill in client.iter_skills()]
-        for skill in skills:
-            print(f"{skill.uri}: {skill.frontmatter.description}")
-        held = VerifiedSkill(client, skills[0])
-        print(f"\napproved as {held.approval[:16]}…, loaded:\n\n{await held.load()}")
-        for path in held.paths:
-            print(f"{path}: {len(await held.read(path))} bytes")
+        entries = [entry async for entry in client.iter_skills()]
+        for entry in entries:
+            print(f"{entry.uri}: {entry.frontmatter.description}")
+        skill = VerifiedSkill(client, entries[0])
+        print(f"\napproved as {skill.approval[:16]}…, loaded:\n\n{await skill.load()}")
+        for path in skill.paths:
+            print(f"{path}: {len(await skill.read(path))} bytes")
 
 
 if __name__ == "__main__":

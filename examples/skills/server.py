@@ -1,4 +1,4 @@
-"""A server that publishes the skills in the folder beside it. Run it: `python examples/skills/server.py`."""
+"""A server that publishes the skills of the folder `skills`. Run it: `python examples/skills/server.py`."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""A tool that takes long: clients that know tasks get one, and ask how it stands; the others wait for the answer.
+"""A slow tool: clients with the tasks extension get a task and poll it, other clients wait for the result.
 
-Run it: `python examples/tasks/primes.py` serves over stdio; `… primes.py client 200000` asks such a server, first by hand
-and then like any client that has the extension.
+Run it: `python examples/tasks/primes.py` serves over stdio; `… primes.py client 200000` calls such a server, first with the
+methods of the extension and then with a client that polls by itself.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from mcp_generated.extensions import tasks
 from mcp_generated.extensions.tasks import types as t
 from mcp_generated.v2026_07_28 import Client
 
-MOST: Final = 5_000_000
-PART: Final = 20_000  # Numbers between two looks at everything else that the server has to do.
+MAX_BELOW: Final = 5_000_000
+PART: Final = 20_000  # Numbers between two steps of the event loop, which has other requests to handle.
 
 app = App("primes", "Counts prime numbers.", version="1.0")
 
@@ -28,38 +28,39 @@ async def count_primes(below: int, ctx: Context) -> int:
     Args:
         below: At most 5,000,000.
     """
-    if not 0 <= below <= MOST:
-        raise ToolError(f"below has to be between 0 and {MOST}")
-    found = 0
+    if not 0 <= below <= MAX_BELOW:
+        raise ToolError(f"below has to be between 0 and {MAX_BELOW}")
+    count = 0
     for start in range(0, below, PART):
-        found += sum(map(is_prime, range(start, min(start + PART, below))))
-        await ctx.status(f"{found} primes below {min(start + PART, below)}")
+        count += sum(map(is_prime, range(start, min(start + PART, below))))
+        await ctx.status(f"{count} primes below {min(start + PART, below)}")
         await asyncio.sleep(0)
-    return found
+    return count
 
 
 def is_prime(number: int) -> bool:
-    return number > 1 and all(number % each for each in range(2, int(number**0.5) + 1))
+    """Return True for a prime number."""
+    return number > 1 and all(number % divisor for divisor in range(2, int(number**0.5) + 1))
 
 
-async def ask(below: int) -> None:
-    """Call the tool of a server of its own, by hand, and then as if there were no tasks."""
+async def run_client(below: int) -> None:
+    """Call the tool of a new server, first with the methods of the extension, then with automatic polling."""
     command = (sys.executable, __file__)
-    knows: dict[str, Any] = {"extensions": {"io.modelcontextprotocol/tasks": {}}}
-    async with tasks.Client.stdio(*command, capabilities=knows) as client:
-        made = await client.call_tool(name="count_primes", arguments={"below": below})
-        assert isinstance(made, t.CreateTaskResult)
-        while (stands := await client.get_task(task_id=made.task_id)).status == "working":
-            print(f"working: {stands.status_message}")
-            await asyncio.sleep((stands.poll_interval_ms or 1000) / 1000)
-        print(f"{stands.status}: {(stands.result or {}).get('structuredContent')}")
+    capabilities: dict[str, Any] = {"extensions": {"io.modelcontextprotocol/tasks": {}}}
+    async with tasks.Client.stdio(*command, capabilities=capabilities) as client:
+        created = await client.call_tool("count_primes", {"below": below})
+        assert isinstance(created, t.CreateTaskResult)
+        while (task := await client.get_task(created.task_id)).status == "working":
+            print(f"working: {task.status_message}")
+            await asyncio.sleep((task.poll_interval_ms or 1000) / 1000)
+        print(f"{task.status}: {(task.result or {}).get('structuredContent')}")
     async with Client.stdio(*command, extensions=[tasks]) as client:
-        result = await client.call_tool(name="count_primes", arguments={"below": below})
+        result = await client.call_tool("count_primes", {"below": below})
         print(result.structured_content)
 
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["client"]:
-        asyncio.run(ask(int(sys.argv[2])))
+        asyncio.run(run_client(int(sys.argv[2])))
     else:
         app.run("stdio")

@@ -1,4 +1,4 @@
-"""Thoughts go in one by one; how far they are, and what was revised or branched off, comes out.
+"""Sequential thinking: a model writes one thought after the other, with revisions and branches.
 
 Run it: `python examples/thinking/server.py`.
 """
@@ -8,28 +8,27 @@ from __future__ import annotations
 import threading
 from typing import Annotated, Final
 
+from mcp_generated import App, ToolError
 from pydantic import BaseModel, Field
 
-from mcp_generated import App, ToolError
+MAX_THOUGHTS: Final = 1000
+Number = Annotated[int, Field(ge=1, le=MAX_THOUGHTS)]
 
-MOST: Final = 1000  # Thoughts that are kept.
-Number = Annotated[int, Field(ge=1, le=MOST)]
-
-app = App("sequential-thinking", "Think step by step; revise, branch, and say when it is done.", version="1.0")
+app = App("sequential-thinking", "Think step by step; revise, branch, and report the end.", version="1.0")
 
 
 class Progress(BaseModel):
-    """How far the thoughts are."""
+    """The progress: the number of this thought, the expected total, the number of stored thoughts, and the branches."""
 
     number: int
     total: int
-    kept: int
+    stored: int
     branches: list[str]
     done: bool
 
 
 class Chain:
-    """The thoughts so far: the branch of each, and its number; the lock is for tools that run in worker threads."""
+    """The thoughts so far, by branch and number. A lock protects them, because tools run in worker threads."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -38,12 +37,12 @@ class Chain:
     def add(
         self, branch: str, number: int, thought: str, start: int | None, revises: int | None
     ) -> tuple[int, list[str]]:
-        """Keep a thought. Returns how many there are, and the branches."""
+        """Store a thought. Return the number of thoughts, and the branches."""
         with self._lock:
             for earlier, home in ((start, ""), (revises, branch)):
                 if earlier is not None and (home, earlier) not in self.thoughts and ("", earlier) not in self.thoughts:
                     raise ToolError(f"There is no thought {earlier} yet.")
-            if len(self.thoughts) >= MOST:
+            if len(self.thoughts) >= MAX_THOUGHTS:
                 raise ToolError("These are too many thoughts.")
             self.thoughts[branch, number] = thought
             return len(self.thoughts), sorted({name for name, _ in self.thoughts if name})
@@ -67,21 +66,21 @@ def think(
     Args:
         thought: The step itself.
         number: Its number, from 1.
-        total: How many there will be, as far as is known now.
-        more: Whether another one is needed.
+        total: The expected number of thoughts.
+        more: True if another thought is needed.
         revises: The number of the thought that this one replaces.
-        branch: The name of the branch it belongs to, if it is not the trunk.
+        branch: The name of its branch, empty for the trunk.
         branch_from: The thought of the trunk where that branch begins.
     """
-    kept, branches = chain.add(branch, number, thought, branch_from, revises)
-    return Progress(number=number, total=max(number, total), kept=kept, branches=branches, done=not more)
+    stored, branches = chain.add(branch, number, thought, branch_from, revises)
+    return Progress(number=number, total=max(number, total), stored=stored, branches=branches, done=not more)
 
 
 @app.resource("thinking://thoughts", mime_type="text/plain")
 def thoughts() -> str:
-    """All thoughts, in the order of their branches and numbers."""
+    """Return all thoughts, by branch and number."""
     return "\n".join(
-        f"{branch or 'trunk'} {number}: {said}" for (branch, number), said in sorted(chain.thoughts.items())
+        f"{branch or 'trunk'} {number}: {thought}" for (branch, number), thought in sorted(chain.thoughts.items())
     )
 
 

@@ -1,21 +1,20 @@
-"""The weather server again, made of functions: type hints and docstrings become the schemas of the tools.
+"""The weather server with functions: type hints and docstrings become the schemas of the tools.
 
-Run it: `python examples/weather/decorated.py stdio`, or `… http 8000` with the endpoint /mcp. The environment
-is that of server.py.
+Run it: `python examples/weather/decorated.py stdio`, or `… http 8000` with the endpoint /mcp. The environment variables
+are those of server.py.
 """
 
 import os
 import sys
 from typing import Annotated, Final
 
-from pydantic import Field
-
 from mcp_generated import App
-from nws import Service, Unavailable
+from nws import Service, ServiceError
+from pydantic import Field
 
 READS: Final = {"readOnlyHint": True, "openWorldHint": True}
 
-app = App("weather", "Weather of the United States.", version="1.0", tool_errors=(Unavailable,))
+app = App("weather", "Weather of the United States.", version="1.0", tool_errors=(ServiceError,))
 service = Service.configured(os.environ)
 
 
@@ -43,5 +42,7 @@ def get_forecast(
 
 
 if __name__ == "__main__":
-    transport, *port = sys.argv[1:] or ["stdio"]
-    app.run(transport, **({"port": int(port[0])} if port else {}))
+    if sys.argv[1:2] == ["http"]:
+        app.run("http", port=int(sys.argv[2]) if len(sys.argv) > 2 else 8000)
+    else:
+        app.run("stdio")

@@ -1,7 +1,7 @@
-"""A US state or a point goes in, what the National Weather Service says of it comes out as text, or Unavailable.
+"""A client of the US National Weather Service: alerts of a state and forecasts of a point, as text.
 
-Everything the service answers is checked before it is used: its status, its length, that it is JSON, and that it has
-the fields that are read. Every call has a timeout.
+Every response is validated before it is used: status, length, JSON, and the fields that are read. Every call has a time
+limit. Errors are ServiceError.
 """
 
 from __future__ import annotations
@@ -22,24 +22,24 @@ STATES: Final = frozenset(
     " PA RI SC SD TN TX UT VT VA WA WV WI WY DC AS GU MP PR VI".split()
 )
 PERIODS: Final = 5
-_LONGEST: Final = 8 << 20  # Bytes of one answer; the alerts of a whole state in a bad week are about one MiB.
+_MAX_BYTES: Final = 8 << 20  # Of one response; the alerts of a whole state in a bad week are about one MiB.
 _CHUNK: Final = 1 << 16
-_BETWEEN: Final = "\n---\n"
+_SEPARATOR: Final = "\n---\n"
 
 ModelT = TypeVar("ModelT", bound=BaseModel)
 
 
-class Unavailable(Exception):
-    """There is no answer to give; the text says why, for people and models to read."""
+class ServiceError(Exception):
+    """The service has no answer. The text gives the reason, for people and models. `status` is the HTTP status."""
 
-    def __init__(self, why: str, status: int | None = None) -> None:
-        super().__init__(why)
+    def __init__(self, reason: str, status: int | None = None) -> None:
+        super().__init__(reason)
         self.status = status
 
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """The service at a base URL. `timeout` is in seconds, for each call it takes."""
+    """The service at a base URL. `timeout` is the time limit of each call, in seconds."""
 
     base: str = "https://api.weather.gov"
     user_agent: str = "mcp-codegen-weather-example/1.0"
@@ -47,75 +47,77 @@ class Service:
 
     @classmethod
     def configured(cls, environment: Mapping[str, str]) -> Service:
-        """As WEATHER_API, WEATHER_USER_AGENT and WEATHER_TIMEOUT say. Raises ValueError with one clear line."""
+        """Read WEATHER_API, WEATHER_USER_AGENT and WEATHER_TIMEOUT. Raises ValueError with a one-line message."""
         base = environment.get("WEATHER_API", cls().base).rstrip("/")
         if not _is_web(base):
             raise ValueError(f"WEATHER_API is not the URL of a web service: {base!r}")
         agent = environment.get("WEATHER_USER_AGENT", cls().user_agent)
         if not (agent.isascii() and agent.isprintable()):
             raise ValueError("WEATHER_USER_AGENT has characters that no header can carry")
-        given = environment.get("WEATHER_TIMEOUT", str(cls().timeout))
+        seconds = environment.get("WEATHER_TIMEOUT", str(cls().timeout))
         try:
-            timeout = float(given)
+            timeout = float(seconds)
         except ValueError:
             timeout = 0.0
         if not 0 < timeout <= 3600:
-            raise ValueError(f"WEATHER_TIMEOUT is not a number of seconds from 0 to 3600: {given!r}")
+            raise ValueError(f"WEATHER_TIMEOUT is not a number of seconds from 0 to 3600: {seconds!r}")
         return cls(base, agent, timeout)
 
     def alerts(self, state: str) -> str:
-        """The active alerts of a US state or territory, named by its two letters."""
+        """Return the active alerts of a US state or territory, given its two-letter code."""
         code = state.upper()
         if code not in STATES:
-            raise Unavailable(f"{state!r} is not the two-letter code of a US state, such as CA or NY.")
-        found = self._get(_Alerts, f"{self.base}/alerts/active/area/{code}").features
-        return _BETWEEN.join(str(each.properties) for each in found) or f"No active alerts for {code}."
+            raise ServiceError(f"{state!r} is not the two-letter code of a US state, such as CA or NY.")
+        features = self._get(_Alerts, f"{self.base}/alerts/active/area/{code}").features
+        return _SEPARATOR.join(str(feature.properties) for feature in features) or f"No active alerts for {code}."
 
     def forecast(self, latitude: float, longitude: float) -> str:
-        """The forecast of the next five periods at a point, in degrees."""
+        """Return the forecast of the next five periods at a point, in degrees."""
         if not (-90 <= latitude <= 90 and -180 <= longitude <= 180):
-            raise Unavailable("Latitude goes from -90 to 90 degrees and longitude from -180 to 180.")
+            raise ServiceError("Latitude goes from -90 to 90 degrees and longitude from -180 to 180.")
         point = f"{_short(latitude)},{_short(longitude)}"
         try:
-            described = self._get(_Point, f"{self.base}/points/{point}")
-        except Unavailable as fault:
-            if fault.status != 404:
+            place = self._get(_Point, f"{self.base}/points/{point}")
+        except ServiceError as error:
+            if error.status != 404:
                 raise
-            raise Unavailable(f"There is no forecast for {point}: the service covers the United States only.") from None
-        periods = self._get(_Forecast, described.properties.forecast).properties.periods
-        return _BETWEEN.join(map(str, periods[:PERIODS])) or f"There is no forecast for {point} at the moment."
+            raise ServiceError(
+                f"There is no forecast for {point}: the service covers the United States only."
+            ) from None
+        periods = self._get(_Forecast, place.properties.forecast).properties.periods
+        return _SEPARATOR.join(map(str, periods[:PERIODS])) or f"There is no forecast for {point} at the moment."
 
     def _get(self, shape: type[ModelT], url: str) -> ModelT:
-        """What is at a URL of the service, which may be one that the service itself has given."""
+        """Return the document at a URL, which may come from a response of the service."""
         if not _same_origin(url, self.base):
-            raise Unavailable(f"The weather service refers to another place, which is not followed: {url[:200]!r}.")
-        asked = request.Request(url, headers={"User-Agent": self.user_agent, "Accept": "application/geo+json"})
-        late = f"The weather service gave no answer within {self.timeout:g} s."
+            raise ServiceError(f"The weather service refers to another origin, which is not followed: {url[:200]!r}.")
+        http_request = request.Request(url, headers={"User-Agent": self.user_agent, "Accept": "application/geo+json"})
+        late = f"The weather service did not respond within {self.timeout:g} s."
         try:
-            return shape.model_validate_json(self._fetch(asked))
-        except ValidationError as fault:
-            raise Unavailable(_complaint(fault)) from None
-        except HTTPError as fault:
-            fault.close()
-            raise Unavailable(f"The weather service answered {fault.code} {fault.reason}.", fault.code) from None
+            return shape.model_validate_json(self._fetch(http_request))
+        except ValidationError as error:
+            raise ServiceError(_describe(error)) from None
+        except HTTPError as error:
+            error.close()
+            raise ServiceError(f"The weather service answered {error.code} {error.reason}.", error.code) from None
         except TimeoutError:
-            raise Unavailable(late) from None
-        except URLError as fault:
-            slow = isinstance(fault.reason, TimeoutError)
-            raise Unavailable(late if slow else f"The weather service cannot be reached: {fault.reason}.") from None
-        except (OSError, HTTPException, ValueError) as fault:
-            raise Unavailable(f"Talking to the weather service failed: {fault!r}.") from None
+            raise ServiceError(late) from None
+        except URLError as error:
+            slow = isinstance(error.reason, TimeoutError)
+            raise ServiceError(late if slow else f"The weather service cannot be reached: {error.reason}.") from None
+        except (OSError, HTTPException, ValueError) as error:
+            raise ServiceError(f"Talking to the weather service failed: {error!r}.") from None
 
-    def _fetch(self, asked: request.Request) -> bytes:
-        """The body of an answer. Raises what urllib raises, and TimeoutError also where it comes drop by drop."""
+    def _fetch(self, http_request: request.Request) -> bytes:
+        """Return the body of a response. Raises the errors of urllib, and TimeoutError for a body that arrives too slowly."""
         deadline = time.monotonic() + self.timeout
         body = bytearray()
-        response = cast(HTTPResponse, _opener().open(asked, timeout=self.timeout))
+        response = cast(HTTPResponse, _opener().open(http_request, timeout=self.timeout))
         with response:
             while part := response.read1(_CHUNK):
                 body += part
-                if len(body) > _LONGEST:
-                    raise Unavailable(f"The weather service's answer is longer than {_LONGEST} bytes.")
+                if len(body) > _MAX_BYTES:
+                    raise ServiceError(f"The weather service's response is longer than {_MAX_BYTES} bytes.")
                 if time.monotonic() > deadline:
                     raise TimeoutError
         return bytes(body)
@@ -125,7 +127,7 @@ class Service:
 
 
 class _Redirects(request.HTTPRedirectHandler):
-    """Follows the service to itself alone."""
+    """Follow redirects within the origin of the service only."""
 
     def redirect_request(
         self, req: request.Request, fp: IO[bytes], code: int, msg: str, headers: Any, newurl: str
@@ -136,7 +138,7 @@ class _Redirects(request.HTTPRedirectHandler):
 
 
 def _opener() -> request.OpenerDirector:
-    """Opens http and https. What urllib usually opens beside them, local files above all, has no place here."""
+    """Return an opener for http and https only: the default one of urllib also opens local files."""
     opener = request.OpenerDirector()
     for handler in (
         request.ProxyHandler(),
@@ -168,21 +170,21 @@ def _origin(parts: SplitResult) -> tuple[str, str | None, int | None]:
     return parts.scheme, parts.hostname, parts.port or {"http": 80, "https": 443}.get(parts.scheme)
 
 
-def _complaint(fault: ValidationError) -> str:
-    first = fault.errors(include_url=False, include_context=False, include_input=False)[0]
+def _describe(error: ValidationError) -> str:
+    first = error.errors(include_url=False, include_context=False, include_input=False)[0]
     if first["type"] == "json_invalid":
         return "The weather service answered with something that is not JSON."
     path = ".".join(map(str, first["loc"]))
-    return f"The weather service's answer is not as expected: {path or 'all of it'}: {first['msg']}."
+    return f"The weather service's response has an unexpected form: {path or 'all of it'}: {first['msg']}."
 
 
 def _short(degrees: float) -> str:
-    """At most four decimals and no zeros at the end: the service redirects everything else to that."""
+    """Format degrees with at most four decimals and no trailing zeros: the service redirects all other forms."""
     text = f"{degrees:.4f}".rstrip("0").rstrip(".")
     return "0" if text == "-0" else text
 
 
-# ---- what the service answers, as far as it is read --------------------------------------------------------------------
+# ---- the fields of responses that are read -----------------------------------------------------------------------------
 
 
 class _Alert(BaseModel):
@@ -207,7 +209,7 @@ class _Feature(BaseModel):
 
 
 class _Alerts(BaseModel):
-    """What is at /alerts/active/area/{state}."""
+    """The document at /alerts/active/area/{state}."""
 
     features: list[_Feature]
 
@@ -217,7 +219,7 @@ class _PointProperties(BaseModel):
 
 
 class _Point(BaseModel):
-    """What is at /points/{latitude},{longitude}."""
+    """The document at /points/{latitude},{longitude}."""
 
     properties: _PointProperties
 
@@ -244,6 +246,6 @@ class _Periods(BaseModel):
 
 
 class _Forecast(BaseModel):
-    """What is at the forecast URL of a point."""
+    """The document at the forecast URL of a point."""
 
     properties: _Periods

@@ -1,7 +1,7 @@
 """The weather server of the tutorials: the tools `get_alerts` and `get_forecast`, for clients of MCP 2025-03-26.
 
-Run it: `python examples/weather/server.py stdio`. WEATHER_API, WEATHER_USER_AGENT and WEATHER_TIMEOUT (seconds) say
-which service it asks, under which name, and how long it waits.
+Run it: `python examples/weather/server.py stdio`. WEATHER_API, WEATHER_USER_AGENT and WEATHER_TIMEOUT (seconds) set
+the service, the name of this client, and the time limit.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ import os
 import sys
 from typing import Any, Final
 
+from mcp_generated import JSONRPCError
 from mcp_generated.v2025_03_26 import Context, Server
 from mcp_generated.v2025_03_26 import types as t
-from mcp_runtime.errors import JSONRPCError
-from nws import Service, Unavailable
+from nws import Service, ServiceError
 
 INVALID_PARAMS: Final = -32602
 
@@ -39,7 +39,7 @@ def _tool(name: str, description: str, **arguments: dict[str, Any]) -> t.Tool:
 
 
 class Weather(Server):
-    """Asks the service. What goes wrong there is a result that a model can read, with `isError`."""
+    """A server that calls the weather service. Errors of the service become results with `isError`, for the model."""
 
     def __init__(self, service: Service) -> None:
         super().__init__(name="weather", version="1.0", instructions="Weather of the United States.")
@@ -54,15 +54,15 @@ class Weather(Server):
             ]
         )
 
-    # Not `async def`, because asking the service blocks: so it runs in a worker thread.
+    # Not `async def`: the call of the service blocks, and a plain function runs in a worker thread.
     def call_tool(self, ctx: Context, params: t.CallToolRequestParams) -> t.CallToolResult:
         try:
-            text = self._answer(params.name, params.arguments or {})
-        except Unavailable as fault:
-            return t.CallToolResult(content=[t.TextContent(text=str(fault))], is_error=True)
+            text = self._run_tool(params.name, params.arguments or {})
+        except ServiceError as error:
+            return t.CallToolResult(content=[t.TextContent(text=str(error))], is_error=True)
         return t.CallToolResult(content=[t.TextContent(text=text)])
 
-    def _answer(self, tool: str, arguments: dict[str, Any]) -> str:
+    def _run_tool(self, tool: str, arguments: dict[str, Any]) -> str:
         match tool:
             case "get_alerts":
                 return self._service.alerts(_text(arguments, "state"))
@@ -82,7 +82,7 @@ def _text(arguments: dict[str, Any], name: str) -> str:
 
 def _number(arguments: dict[str, Any], name: str) -> float:
     match arguments.get(name):
-        case bool():  # Python counts it among the integers, JSON does not.
+        case bool():  # An integer in Python, but not in JSON.
             pass
         case int() | float() as number:
             return number
@@ -92,11 +92,16 @@ def _number(arguments: dict[str, Any], name: str) -> float:
 
 
 def main() -> None:
+    """Serve with the transport that the first argument names."""
     try:
         service = Service.configured(os.environ)
-    except ValueError as fault:
-        sys.exit(f"error: {fault}")
-    Weather(service).run(sys.argv[1] if len(sys.argv) > 1 else "stdio")
+    except ValueError as error:
+        sys.exit(f"error: {error}")
+    server = Weather(service)
+    if sys.argv[1:2] == ["http"]:
+        server.run("http")
+    else:
+        server.run("stdio")
 
 
 if __name__ == "__main__":

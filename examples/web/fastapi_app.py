@@ -1,4 +1,4 @@
-"""A web application of FastAPI goes in, with an MCP server mounted beside its own pages; both share their state.
+"""A FastAPI application with an MCP server mounted at /mcp; both share their state.
 
 Run it: `uvicorn --app-dir examples/web fastapi_app:web`. The endpoint is http://127.0.0.1:8000/mcp.
 """
@@ -6,7 +6,6 @@ Run it: `uvicorn --app-dir examples/web fastapi_app:web`. The endpoint is http:/
 from __future__ import annotations
 
 from fastapi import FastAPI
-
 from mcp_generated import App
 
 web = FastAPI(title="Notes")
@@ -16,7 +15,7 @@ notes: dict[str, str] = {}
 
 @web.get("/notes")
 def page() -> dict[str, str]:
-    """What people see."""
+    """Return the notes for people."""
     return notes
 
 
@@ -29,7 +28,7 @@ async def write_note(name: str, text: str) -> str:
 
 @mcp.resource("note://{name}", mime_type="text/plain")
 async def note(name: str) -> str:
-    """What models see."""
+    """Return one note for models."""
     return notes.get(name, "")
 
 

@@ -34,7 +34,7 @@ from mcp_runtime.client.typed_tools import UNSET
 
 EXAMPLES = {
     name: ServerTarget((sys.executable, str(ROOT / "examples" / name / "server.py")))
-    for name in ("weather", "everything", "echo", "asking", "fetch", "memory", "sqlite", "thinking")
+    for name in ("weather", "everything", "echo", "elicitation", "fetch", "memory", "sqlite", "thinking")
 }
 
 USE = """

@@ -11,7 +11,7 @@ from support.chatbot import BROKEN, ECHO, ODD_COMMAND, WEATHER, Scripted, calls,
 from client import Chat
 from support.fake_weather import FakeWeather, serving
 from model import Call, Question, Reply, Result, Results, Rules
-from servers import Launch, Toolbox, opened
+from servers import Launch, Toolbox, start_servers
 
 
 @pytest.fixture
@@ -94,7 +94,7 @@ def test_servers_of_one_name_are_told_apart() -> None:
     async def conversation() -> None:
         async with AsyncExitStack() as closing:
             echo = Launch(tuple(ECHO))
-            servers = await opened([echo, echo], closing, print, show_stderr=False)
+            servers = await start_servers([echo, echo], closing, print, show_stderr=False)
             assert [server.name for server in servers] == ["echo", "echo-2"]
             toolbox = Toolbox(servers)
             assert [tool.name for tool in toolbox.tools] == ["echo__echo", "echo__slow", "echo-2__echo", "echo-2__slow"]
@@ -125,7 +125,7 @@ def test_a_server_that_cannot_start_is_one_line_and_the_others_work(weather: Lau
 
 
 def test_a_server_that_never_answers_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("servers.PATIENCE", 0.3)
+    monkeypatch.setattr("servers.START_SECONDS", 0.3)
     mute = Launch((sys.executable, "-c", "import sys; sys.stdin.read()"), "mute")
     code, said = chat([mute], Rules(), "alerts in NV")
     assert code == 1

@@ -17,7 +17,7 @@ from support.chatbot import BROKEN, CHATBOT, DEADLINE, ECHO, EXAMPLE, ODD_COMMAN
 from support.checkers import mypy, pyright
 from support.fake_weather import FakeWeather, serving
 from model import Question, Rules, Tool
-from servers import Launch, launches
+from servers import Launch, parse_launches
 
 
 @pytest.fixture
@@ -31,7 +31,7 @@ def test_arguments_name_scripts_command_lines_and_configurations(tmp_path: Path)
         tmp_path / "config.json", {"a": {"command": "x", "args": ["y z"], "env": {"K": "v"}}, "b": {"command": "w"}}
     )
     said: list[str] = []
-    assert launches(["s.py", "s.js", "uv run 's t.py'", path], said.append) == [
+    assert parse_launches(["s.py", "s.js", "uv run 's t.py'", path], said.append) == [
         Launch((sys.executable, "s.py")),
         Launch(("node", "s.js")),
         Launch(("uv", "run", "s t.py")),
@@ -44,7 +44,7 @@ def test_arguments_name_scripts_command_lines_and_configurations(tmp_path: Path)
 def test_a_wrong_entry_of_a_configuration_is_left_out(tmp_path: Path) -> None:
     servers = {"a": {}, "b": {"command": "x", "args": "y"}, "c": 5, "d": {"command": ""}, "e": {"command": "good"}}
     said: list[str] = []
-    assert launches([written(tmp_path / "config.json", servers)], said.append) == [Launch(("good",), "e")]
+    assert parse_launches([written(tmp_path / "config.json", servers)], said.append) == [Launch(("good",), "e")]
     problems = [re.fullmatch(r"server '(\w)' is left out: in '.*config\.json', (.*)", line) for line in said]
     assert [problem and problem.groups() for problem in problems] == [
         ("a", "command: Field required"),
@@ -75,7 +75,7 @@ def test_a_wrong_configuration_is_one_line(tmp_path: Path, content: str | None, 
 @pytest.mark.parametrize("line", ["", "python 'x"])
 def test_a_wrong_command_line_is_refused(line: str) -> None:
     with pytest.raises(ValueError, match="command line"):
-        launches([line], print)
+        parse_launches([line], print)
 
 
 # ---- the built-in rules -------------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from support.project import ROOT, package
 
-SERVER = [sys.executable, str(ROOT / "examples" / "asking" / "server.py")]
+SERVER = [sys.executable, str(ROOT / "examples" / "elicitation" / "server.py")]
 
 
 def client_of(revision: str, action: str, has_model: bool) -> Any:

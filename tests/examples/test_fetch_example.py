@@ -79,7 +79,7 @@ def test_fetch_gives_the_words_of_a_page_part_by_part_and_follows_redirects(orig
     )
     assert page == (f"{origin}/page (text/html)\nHello\nbig world", False)
     assert moved[0].endswith("Hello\nbig world")
-    assert first[0] == f"{text} (text/plain)\n0123\n[6 more characters; read on from 4]"
+    assert first[0] == f"{text} (text/plain)\n0123\n[6 more characters; continue at 4]"
     assert rest[0] == f"{text} (text/plain)\n456789"
 
 
@@ -87,7 +87,7 @@ def test_fetch_says_why_there_is_nothing_to_give(origin: str) -> None:
     paths = ("nothing", "picture", "long", "round", "inside", "file")
     said = fetched(origin, *({"url": f"{origin}/{path}"} for path in paths))
     for (text, failed), why in zip(
-        said, ("404", "image/png", "longer", "redirects", "public", "Only http"), strict=True
+        said, ("404", "image/png", "longer", "redirects", "private address", "Only http"), strict=True
     ):
         assert failed and why in text, text
 
@@ -112,7 +112,7 @@ def test_fetch_never_goes_to_a_machine_that_is_not_public_however_it_is_written(
     port = origin.rpartition(":")[2]
     for text, failed in fetched("", *({"url": url.format(port=port)} for url in INSIDE)):
         # Some resolvers do not know some of these spellings, and then there is no address to go to either.
-        assert failed and ("not on a public machine" in text or "Name or service" in text or "nodename" in text), text
+        assert failed and ("private address" in text or "Name or service" in text or "nodename" in text), text
 
 
 def test_fetch_takes_http_urls_alone(origin: str) -> None:

@@ -106,7 +106,7 @@ def test_one_process_is_server_and_authorization_server_for_clients_of_the_revis
         finally:
             browser.close()
 
-    with example.running("together.py", "0") as url:
+    with example.running("one_process.py", "0") as url:
         asyncio.run(asyncio.wait_for(run(url), DEADLINE))
 
 

@@ -226,10 +226,10 @@ def test_thinking_goes_on_revises_and_branches_off() -> None:
         async with connect(command("thinking")) as client:
             tool = "sequentialthinking"
             one = await found(client, tool, thought="first", number=1, total=2, more=True)
-            assert one == {"number": 1, "total": 2, "kept": 1, "branches": [], "done": False}
+            assert one == {"number": 1, "total": 2, "stored": 1, "branches": [], "done": False}
             await found(client, tool, thought="no, so", number=2, total=3, more=True, revises=1)
             end = await found(client, tool, thought="or so", number=5, total=3, more=False, branch="b", branch_from=2)
-            assert end == {"number": 5, "total": 5, "kept": 3, "branches": ["b"], "done": True}
+            assert end == {"number": 5, "total": 5, "stored": 3, "branches": ["b"], "done": True}
             text, failed = await said(client, tool, thought="x", number=3, total=3, more=False, revises=9)
             assert failed and text == "There is no thought 9 yet."
             for wrong in ({"number": 0}, {"thought": ""}, {"more": "yes"}):

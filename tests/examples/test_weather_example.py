@@ -142,18 +142,18 @@ def test_a_place_that_is_none_is_a_result_that_says_so(
         (ALERTS, Answer(b""), "something that is not JSON"),
         (ALERTS, Answer(b"[" * 100_000), "something that is not JSON"),
         (ALERTS, as_json({"features": [alert("\ud800")]}), "something that is not JSON"),
-        (ALERTS, as_json([]), "not as expected: all of it: "),
-        (ALERTS, as_json({"title": "hello"}), "not as expected: features: Field required"),
-        (ALERTS, as_json({"features": [{}]}), "not as expected: features.0.properties: Field required"),
+        (ALERTS, as_json([]), "has an unexpected form: all of it: "),
+        (ALERTS, as_json({"title": "hello"}), "has an unexpected form: features: Field required"),
+        (ALERTS, as_json({"features": [{}]}), "has an unexpected form: features.0.properties: Field required"),
         (ALERTS, as_json({"features": [alert(None)]}), "features.0.properties.event: Input should be a valid string"),
-        (ALERTS, Answer(b" " * (9 << 20)), "answer is longer than 8388608 bytes"),
+        (ALERTS, Answer(b" " * (9 << 20)), "response is longer than 8388608 bytes"),
         (ALERTS, Answer(b"", 302, location="http://localhost:9/elsewhere"), "The weather service answered 302 Found."),
         (POINT, Answer(b"{}", 503), "The weather service answered 503 Service Unavailable."),
-        (POINT, as_json({"properties": {}}), "not as expected: properties.forecast: Field required"),
-        (POINT, as_json({"properties": {"forecast": "file:///etc/hosts"}}), "refers to another place, which is not"),
-        (POINT, as_json({"properties": {"forecast": "http://[bad"}}), "refers to another place, which is not"),
+        (POINT, as_json({"properties": {}}), "has an unexpected form: properties.forecast: Field required"),
+        (POINT, as_json({"properties": {"forecast": "file:///etc/hosts"}}), "refers to another origin, which is not"),
+        (POINT, as_json({"properties": {"forecast": "http://[bad"}}), "refers to another origin, which is not"),
         (FORECAST, Answer(b"no"), "something that is not JSON"),
-        (FORECAST, as_json({"properties": {}}), "not as expected: properties.periods: Field required"),
+        (FORECAST, as_json({"properties": {}}), "has an unexpected form: properties.periods: Field required"),
         (
             FORECAST,
             as_json({"properties": {"periods": [period(1, windSpeed=None)]}}),
@@ -190,7 +190,7 @@ def test_a_service_that_takes_too_long_is_given_up_while_others_are_answered(
             slow = asyncio.create_task(client.call_tool(name="get_alerts", arguments={"state": "CA"}))
             quick = await client.call_tool(name="get_alerts", arguments={"state": "NV"})
             assert text(quick) == "No active alerts for NV."
-            assert failure(await slow) == "The weather service gave no answer within 1 s."
+            assert failure(await slow) == "The weather service did not respond within 1 s."
 
     within_deadline(conversation())
 

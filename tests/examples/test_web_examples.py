@@ -72,7 +72,7 @@ def test_an_app_mounted_in_fastapi_shares_the_applications_state() -> None:
 
 def test_two_apps_are_served_to_clients_of_the_old_pair_of_endpoints_as_well() -> None:
     async def conversation() -> None:
-        async with listening(str(EXAMPLES / "web" / "old_pair.py"), "0") as url:
+        async with listening(str(EXAMPLES / "web" / "legacy_sse.py"), "0") as url:
             clients = (connect(url), v2025_03_26.Client.http(url), v2024_11_05.Client.http(url.replace("/mcp", "/sse")))
             for client in clients:
                 async with client:

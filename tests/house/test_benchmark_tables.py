@@ -36,7 +36,7 @@ def test_a_row_says_whether_its_own_target_is_met(
 def test_a_ratio_is_the_median_of_those_of_the_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(ROOT / "benchmarks")
     tables = import_module("stdio_table")
-    measure = tables.Measure("taken", "what is taken", 0.5, "≤ 0.5", beside={"bare": 2})
+    measure = tables.Measure("taken", "what is taken", 0.5, "≤ 0.5", limits={"bare": 2})
     turns = {
         "ours": [{"taken": 10.0}, {"taken": 40.0}, {"taken": 100.0}],
         "other": [{"taken": 100.0}, {"taken": 50.0}, {"taken": 1000.0}],

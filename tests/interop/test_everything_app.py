@@ -147,7 +147,7 @@ async def log_messages_are_filtered_by_level(talk: Talk) -> None:
     await talk.call("log_something", options, level="error", text="shown")
     while not talk.said:
         await asyncio.sleep(0)
-    assert talk.said == [("error", {"said": "shown"})]
+    assert talk.said == [("error", {"text": "shown"})]
 
 
 async def resources_are_read(talk: Talk) -> None:

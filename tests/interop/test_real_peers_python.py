@@ -233,7 +233,7 @@ def test_a_tool_lets_tools_and_prompts_come_and_go(seen: Seen) -> None:
 
 def test_a_level_keeps_lesser_log_messages_away(seen: Seen) -> None:
     assert seen.logging["set"] == {}
-    assert seen.logging["first"] == {"level": "error", "logger": "everything", "data": {"said": "an error"}}
+    assert seen.logging["first"] == {"level": "error", "logger": "everything", "data": {"text": "an error"}}
     assert not messages(seen.logging["left"], "notifications/message")
 
 

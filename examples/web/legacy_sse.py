@@ -1,6 +1,6 @@
-"""Two apps go in, one endpoint for clients of every age comes out: /mcp, and /sse with /messages for those of 2024.
+"""Two apps at one endpoint: /mcp, and HTTP+SSE at /sse and /messages for clients of 2024-11-05.
 
-Run it: `python examples/web/old_pair.py 8000`.
+Run it: `python examples/web/legacy_sse.py 8000`.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ numbers = App("numbers", "Adds numbers.", version="1.0")
 
 @words.tool(annotations={"readOnlyHint": True, "openWorldHint": False})
 def count_words(text: str) -> int:
-    """How many words a text has."""
+    """Count the words of a text."""
     return len(text.split())
 
 
 @numbers.tool(annotations={"readOnlyHint": True, "openWorldHint": False})
 def add(a: float, b: float) -> float:
-    """The sum of two numbers."""
+    """Add two numbers."""
     return a + b
 
 

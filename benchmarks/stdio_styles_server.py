@@ -1,4 +1,4 @@
-"""The echo server of the benchmark in the style its argument names, on the bindings of the newest revision."""
+"""The echo server of the benchmark in the style that its argument names, with the bindings of the newest version."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import sys
 
 
 def by_class() -> None:
+    """Serve with a class."""
     from mcp_generated.v2026_07_28 import Context, Server
     from mcp_generated.v2026_07_28 import types as t
 
@@ -24,13 +25,14 @@ def by_class() -> None:
 
 
 def by_decorator() -> None:
+    """Serve with functions."""
     from mcp_generated import App
 
     app = App("echo")
 
     @app.tool()
     async def echo(text: str) -> str:
-        """Say it again."""
+        """Return the text."""
         return text
 
     app.run("stdio")

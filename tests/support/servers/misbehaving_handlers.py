@@ -42,7 +42,7 @@ async def do(name: str, arguments: dict[str, object]) -> str:
                 except asyncio.CancelledError:
                     pass
         case "block":  # Keeps the event loop from running.
-            time.sleep(3600)
+            time.sleep(120)
         case "print":
             print("printed by a handler")
             subprocess.run([sys.executable, "-c", "print('printed by a child')"], check=True)
@@ -61,7 +61,7 @@ async def do(name: str, arguments: dict[str, object]) -> str:
             for _ in range(100 * MIB // 1024):
                 os.write(2, line)
         case "child":
-            child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(3600)"])
+            child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(120)"])
             return str(child.pid)
         case "large":
             return "x" * int(str(arguments["size"]))

@@ -41,9 +41,9 @@ _METHODS: Final = ("GET", "POST", "DELETE")
 class RequestKind(Enum):
     """The kind of a POST: an initialize request, a message of a session, or a stateless message."""
 
-    INITIALIZE = "initialize"
-    SESSION = "session"
-    STATELESS = "stateless"
+    INITIALIZE = "initialize request"
+    SESSION = "session message"
+    STATELESS = "stateless message"
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,12 +11,7 @@ from typing import Any, Final, Literal, TypeVar, cast
 
 from pydantic import ValidationError
 
-from ..errors import (
-    InvalidMessageError,
-    InvalidResponseError,
-    ProtocolViolationError,
-    RemoteJSONRPCError,
-)
+from ..errors import InvalidMessageError, InvalidResponseError, ProtocolViolationError, RemoteJSONRPCError
 from . import jsonrpc
 from .capabilities import (
     MISSING_CAPABILITY_ERROR,
@@ -26,35 +21,11 @@ from .capabilities import (
     parse_capability_path,
     satisfies,
 )
-from .events import (
-    Batch,
-    Event,
-    MessageRejected,
-    NotificationReceived,
-    RequestReceived,
-    ResponseReceived,
-)
-from .jsonrpc import (
-    ErrorMessage,
-    Id,
-    MalformedMessage,
-    NotificationMessage,
-    RequestMessage,
-    ResultMessage,
-)
+from .events import Batch, Event, MessageRejected, NotificationReceived, RequestReceived, ResponseReceived
+from .jsonrpc import ErrorMessage, Id, MalformedMessage, NotificationMessage, RequestMessage, ResultMessage
 from .lifecycle import Phase, allowed_methods, first_phase, is_allowed
 from .models import PreSerialized, format_validation_error, is_object, validator
-from .revision import (
-    META,
-    OPPOSITE,
-    CapabilityRequirement,
-    Direction,
-    Handshake,
-    Notification,
-    Request,
-    Revision,
-    Sent,
-)
+from .revision import META, OPPOSITE, CapabilityRequirement, Direction, Handshake, Notification, Request, Revision, Sent
 
 Side = Literal["client", "server"]
 SentT = TypeVar("SentT", bound=Sent)

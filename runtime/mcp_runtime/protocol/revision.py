@@ -8,16 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import (
-    Any,
-    ClassVar,
-    Final,
-    Generic,
-    Literal,
-    NamedTuple,
-    TypeVar,
-    dataclass_transform,
-)
+from typing import Any, ClassVar, Final, Generic, Literal, NamedTuple, TypeVar, dataclass_transform
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import InitErrorDetails, PydanticCustomError

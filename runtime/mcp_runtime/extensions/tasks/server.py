@@ -65,12 +65,12 @@ class TaskServerMixin(BaseServer):
     # ---- requests about tasks -----------------------------------------------------------------------------------------
 
     async def get_task(self, ctx: ServerContext, params: Any) -> Any:
-        """Handle `tasks/get`: return the task."""
+        """Return the current state of a task."""
         record = await self._require_record(ctx, params.task_id)
         return self._result("get_task", record.to_wire())
 
     async def update_task(self, ctx: ServerContext, params: Any) -> Any:
-        """Handle `tasks/update`: settle the input requests of a task; responses without a request are ignored."""
+        """Settle the input requests of a task; responses without a request are ignored."""
         execution = await self._get_running_execution(ctx, params.task_id)
         if execution is not None:
             responses = params.model_dump().get("inputResponses")
@@ -78,7 +78,7 @@ class TaskServerMixin(BaseServer):
         return self._result("update_task", {})
 
     async def cancel_task(self, ctx: ServerContext, params: Any) -> Any:
-        """Handle `tasks/cancel`: cancel the handler of a task; the status shows whether it ended."""
+        """Cancel the handler of a task; the status shows whether it ended."""
         execution = await self._get_running_execution(ctx, params.task_id)
         if execution is not None:
             execution.cancel("cancelled")

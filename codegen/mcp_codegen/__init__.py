@@ -1,1 +1,1 @@
-"""The generator: official schemas in, typed Python bindings out."""
+"""mcp-codegen: generates typed Python bindings from the official schemas of the Model Context Protocol."""

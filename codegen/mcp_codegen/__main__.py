@@ -1,4 +1,4 @@
-"""`python -m mcp_codegen`: the same as the command `mcp-codegen`."""
+"""`python -m mcp_codegen`: the same command line as `mcp-codegen`."""
 
 from .cli.main import main
 

@@ -1,4 +1,4 @@
-"""A folder of schemas goes in, the revisions come out, oldest first, each read only when it is asked for."""
+"""The catalog of a schema folder: its revisions, oldest first, each read when it is first needed."""
 
 from __future__ import annotations
 
@@ -26,108 +26,119 @@ from .model.lifecycle import (
 )
 from .model.methods import derive_methods
 from .model.overlay import Overlay, read_overlay
-from .model.types import Named, read_types
+from .model.types import NamedTypes, read_types
 
 
 class SchemaCatalog:
-    """The folder schema/: a folder a revision, and overlay.toml and docs.toml for all of them."""
+    """The folder schema/: one folder for each revision, and overlay.toml, docs.toml and conversions.toml for all."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        self._read: dict[str, Revision] = {}
+        self._revisions: dict[str, Revision] = {}
 
     @cached_property
     def pins(self) -> dict[str, Pins]:
-        """The pins of each revision, every revision after the one it follows."""
-        found = {path.parent.name: read_pins(path) for path in sorted(self.root.glob("*/pins.toml"))}
+        """Return the pins of each revision, ordered so that each revision comes after the one that it follows."""
+        unordered = {path.parent.name: read_pins(path) for path in sorted(self.root.glob("*/pins.toml"))}
         ordered: dict[str, Pins] = {}
-        while rest := {name: pins for name, pins in found.items() if name not in ordered}:
-            ready = {name: pins for name, pins in rest.items() if not pins.follows or pins.follows in ordered}
+        while remaining := {name: pins for name, pins in unordered.items() if name not in ordered}:
+            ready = {name: pins for name, pins in remaining.items() if not pins.follows or pins.follows in ordered}
             if not ready:
-                name, pins = min(rest.items())
-                raise SchemaError(f"{name}: pins.toml says it follows {pins.follows!r}, which is not in {self.root}")
+                name, pins = min(remaining.items())
+                raise SchemaError(
+                    f"{name}: pins.toml has follows = {pins.follows!r}, a revision that is not in {self.root}; "
+                    "import that one first"
+                )
             ordered |= ready
         return ordered
 
     @cached_property
     def docs(self) -> Docs:
+        """Return the sentences of docs.toml."""
         return read_docs(self.root / "docs.toml")
 
     @cached_property
     def overlay(self) -> Overlay:
+        """Return the rows of overlay.toml."""
         return read_overlay(
             self.root / "overlay.toml", {name: pins.like for name, pins in self.pins.items() if pins.like}
         )
 
     @cached_property
     def conversions(self) -> Conversions:
+        """Return the rows of conversions.toml."""
         return read_conversions(self.root / "conversions.toml")
 
     @cached_property
     def steps(self) -> dict[tuple[str, str], Step]:
-        """The way from each revision to its neighbours, in both directions. Raises OverlayError for a row without use."""
+        """Return the conversion step for each two neighbouring revisions, in both directions. Raises OverlayError
+        for an unused row."""
         revisions = [self.revision(name) for name in self.pins]
-        found: dict[tuple[str, str], Step] = {}
-        for one, other in pairwise(revisions):
-            found[one.id, other.id] = derive_step(one, other, self.conversions)
-            found[other.id, one.id] = derive_step(other, one, self.conversions)
+        derived: dict[tuple[str, str], Step] = {}
+        for older, newer in pairwise(revisions):
+            derived[older.id, newer.id] = derive_step(older, newer, self.conversions)
+            derived[newer.id, older.id] = derive_step(newer, older, self.conversions)
         self.conversions.check_all_used()
-        return found
+        return derived
 
-    def known(self, revision: str) -> str:
-        """The revision itself, if there is one of that name. Raises CodegenError that names those there are."""
+    def require_revision(self, revision: str) -> str:
+        """Return the id if there is such a revision, else raise CodegenError with the ids that exist."""
         if revision not in self.pins:
-            names = ", ".join(self.pins) or f"none, {self.root} holds no revision"
-            raise CodegenError(f"unknown revision {revision!r}; the known ones are {names}")
+            names = ", ".join(self.pins) or f"none, because {self.root} has no revision"
+            raise CodegenError(f"unknown revision {revision!r}; the known revisions are {names}")
         return revision
 
     def normalized(self, revision: str) -> tuple[Schema, str]:
-        """Our edition of one schema, and its sha256."""
-        path = self.root / self.known(revision) / "schema.json"
+        """Return the normalized schema of a revision and its sha256."""
+        path = self.root / self.require_revision(revision) / "schema.json"
         try:
             data = path.read_bytes()
             schema = json.loads(data)
-        except OSError as fault:
-            raise SchemaError(f"{path}: cannot be read: {fault.strerror}") from fault
-        except (ValueError, RecursionError) as fault:
-            raise SchemaError(f"{path}: is not JSON: {fault}") from fault
+        except OSError as error:
+            raise SchemaError(f"{path}: cannot be read: {error.strerror}") from error
+        except (ValueError, RecursionError) as error:
+            raise SchemaError(f"{path}: is not JSON: {error}") from error
         if not is_object(schema):
-            raise SchemaError(f"{path}: is not a schema but {type(schema).__name__}")
+            raise SchemaError(f"{path}: must be a JSON object, not {type(schema).__name__}")
         return schema, digest(data)
 
     def revision(self, revision: str) -> Revision:
-        """One revision, whole."""
-        if revision not in self._read:
-            edition, sha256 = self.normalized(revision)
-            self._read[revision] = self.derive(revision, edition, sha256)
-        return self._read[revision]
+        """Return one revision, derived from its schema and the overlay."""
+        if revision not in self._revisions:
+            schema, sha256 = self.normalized(revision)
+            self._revisions[revision] = self.derive(revision, schema, sha256)
+        return self._revisions[revision]
 
-    def derive(self, revision: str, edition: Schema, sha256: str = "") -> Revision:
-        """What an edition that need not stand in the folder says, under any id, with the overlay of the folder."""
+    def derive(self, revision: str, schema: Schema, sha256: str = "") -> Revision:
+        """Return the revision that a normalized schema and the overlay describe. The schema need not be in the
+        folder, and `revision` may be any id."""
         try:
-            return self._derive(revision, edition, sha256)
-        except (LookupError, TypeError, AttributeError, ValueError, RecursionError) as fault:
-            # A schema is input that anybody can write: whatever it breaks in here, it gets one clear line.
-            raise SchemaError(f"{revision}: the schema is not of the form read here: {fault!r}") from fault
+            return self._derive(revision, schema, sha256)
+        except (LookupError, TypeError, AttributeError, ValueError, RecursionError) as error:
+            # A schema is untrusted input: any error it causes here becomes one clear line.
+            raise SchemaError(
+                f"{revision}: the schema has a form that mcp-codegen cannot read: {error!r}; import it again "
+                "with `mcp-codegen import`"
+            ) from error
 
-    def _derive(self, revision: str, edition: Schema, sha256: str) -> Revision:
-        types = self._types(revision, edition)
+    def _derive(self, revision: str, schema: Schema, sha256: str) -> Revision:
+        types = self._types(revision, schema)
         methods = derive_methods(types, revision, self.overlay)
         lifecycle = derive_lifecycle(methods, revision, self.overlay)
-        constants = edition.get("x-constants", {})
+        constants = schema.get("x-constants", {})
         http = derive_http(methods, constants, lifecycle.style, revision, self.overlay)
         codes = derive_error_codes(constants, lifecycle.style, revision, self.overlay)
         batches, null_ids = has_batches(types), has_null_ids(types)
         return Revision(revision, constants, types, methods, lifecycle, http, codes, batches, null_ids, sha256)
 
-    def types(self, revision: str) -> Named:
-        """The types of one revision, whether or not its methods can be derived already."""
+    def types(self, revision: str) -> NamedTypes:
+        """Return the types of one revision, even if its methods cannot be derived yet."""
         return self._types(revision, self.normalized(revision)[0])
 
-    def _types(self, revision: str, edition: Schema) -> Named:
-        return read_types(edition, revision, self.overlay, self.docs)
+    def _types(self, revision: str, schema: Schema) -> NamedTypes:
+        return read_types(schema, revision, self.overlay, self.docs)
 
     def check_overlay(self) -> None:
-        """Read every revision, and raise OverlayError for a row that nothing uses."""
+        """Read every revision, and raise OverlayError for an unused row of the overlay."""
         check_http([self.revision(revision) for revision in self.pins], self.overlay)
         self.overlay.check_all_used(self.pins)

@@ -1,4 +1,4 @@
-"""Revisions and an output folder go in, the files of their packages come out."""
+"""The files of the generated packages, as text by path."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from .catalog import SchemaCatalog
-from .extensions.catalog import extensions
+from .extensions.catalog import mounted_extensions
 from .extensions.render import render_extension, render_extensions
 from .model.ir import Revision
 from .paths import Templates
@@ -29,25 +29,30 @@ def generate(
     revisions: Iterable[str],
     progress: Callable[[str], None] = lambda revision: None,
 ) -> dict[Path, str]:
-    """The text of every file, by path; `progress` is told each revision when it is done. Nothing is written.
+    """Return the text of each file by path. Nothing is written.
 
-    The index of the output folder names the revisions generated now and those that are there already.
+    `progress` is called with the id of each revision once its files are rendered. The index of the output folder names
+    the revisions generated now and those that exist there already.
     """
-    chosen = [schemas.known(revision) for revision in revisions]
+    chosen = [schemas.require_revision(revision) for revision in revisions]
     schemas.check_overlay()
     files: dict[Path, str] = {}
     for revision in chosen:
         read = schemas.revision(revision)
         for name, text in render_revision(read, templates).items():
             files[output / read.module / name] = text
-        for mounted, sha256 in extensions(schemas, revision):
+        for mounted, sha256 in mounted_extensions(schemas, revision):
             for name, text in render_extension(mounted, sha256, templates).items():
                 files[output / "extensions" / mounted.manifest.name / name] = text
             files[output / "extensions" / "__init__.py"] = render_extensions()
         progress(revision)
-    every = [schemas.revision(revision) for revision in schemas.pins]
-    indexed = [each for each in every if each.id in chosen or (output / each.module / "__init__.py").is_file()]
-    pairs = _pairs(every, indexed)
+    all_revisions = [schemas.revision(revision) for revision in schemas.pins]
+    indexed = [
+        revision
+        for revision in all_revisions
+        if revision.id in chosen or (output / revision.module / "__init__.py").is_file()
+    ]
+    pairs = _neighbours(all_revisions, indexed)
     for older, newer in pairs:
         steps = [schemas.steps[newer.id, older.id], schemas.steps[older.id, newer.id]]
         files[output / "converters" / f"{converter_module(older, newer)}.py"] = render_converter(
@@ -56,15 +61,15 @@ def generate(
     if pairs:
         files[output / "converters" / "__init__.py"] = render_converters_package(templates)
     files |= {output / name: text for name, text in render_areas(templates).items()}
-    app = render_app(every[-1], templates) if every[-1] in indexed else None
+    app = render_app(all_revisions[-1], templates) if all_revisions[-1] in indexed else None
     if app is not None:
         files[output / "app.py"] = app
     index = render_index(indexed, pairs, templates, app is not None)
     return files | {output / "__init__.py": index, output / "py.typed": ""}
 
 
-def _pairs(every: list[Revision], indexed: list[Revision]) -> list[tuple[Revision, Revision]]:
-    """The neighbours from the oldest revision that is generated to the newest."""
+def _neighbours(all_revisions: list[Revision], indexed: list[Revision]) -> list[tuple[Revision, Revision]]:
+    """Return each two neighbouring revisions, from the oldest to the newest that is generated."""
     if len(indexed) < 2:
         return []
-    return list(pairwise(every[every.index(indexed[0]) : every.index(indexed[-1]) + 1]))
+    return list(pairwise(all_revisions[all_revisions.index(indexed[0]) : all_revisions.index(indexed[-1]) + 1]))

@@ -1,5 +1,8 @@
-"""Where schema/, templates/ and the runtime are: beside codegen/ in a checkout; in an installed wheel the first two are
-inside the package, and the runtime is beside it."""
+"""The paths of schema/, templates/ and the runtime.
+
+In a checkout they are at the top of the repository. In an installed wheel, schema/ and templates/ are inside this
+package, and the runtime is the sibling package.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from typing import Final
 
 from .errors import CodegenError
 
-# Folders of templates: a file in an earlier one stands before the file of that name in a later one.
+# Folders of templates: a file in an earlier folder overrides the file of that name in a later one.
 Templates = tuple[Path, ...]
 
 PACKAGE: Final = Path(__file__).resolve().parent
@@ -16,35 +19,39 @@ CHECKOUT: Final = PACKAGE.parent.parent
 
 
 def in_checkout() -> bool:
-    """Whether this package runs from the repository, editable installs included."""
+    """Return True if this package runs from the repository, editable installs included."""
     return PACKAGE.parent.name == "codegen" and (CHECKOUT / "pyproject.toml").is_file()
 
 
 def data_path(folder: str) -> Path:
-    """`schema` or `templates`."""
+    """Return the path of `schema` or `templates`."""
     return CHECKOUT / folder if in_checkout() else PACKAGE / folder
 
 
-def template_folders(own: Path | None = None) -> Templates:
-    """Our templates, and before them those of a folder that overrides some. Raises CodegenError for a file in it that
-    overrides nothing, and for a folder without one."""
-    ours = data_path("templates")
-    if own is None:
-        return (ours,)
-    files = [path.relative_to(own) for path in sorted(own.rglob("*.jinja2"))]
+def template_folders(overrides: Path | None = None) -> Templates:
+    """Return the folders to search for templates: `overrides`, if there is one, then the built-in folder. Raises
+    CodegenError for a folder without a template, and for a file that overrides no built-in template."""
+    builtin = data_path("templates")
+    if overrides is None:
+        return (builtin,)
+    files = [path.relative_to(overrides) for path in sorted(overrides.rglob("*.jinja2"))]
     if not files:
-        raise CodegenError(f"{own}: there is no folder of that name with a *.jinja2 file in it")
-    if unknown := [str(file) for file in files if not (ours / file).is_file()]:
-        known = ", ".join(sorted(str(path.relative_to(ours)) for path in ours.rglob("*.jinja2")))
-        raise CodegenError(f"{own}: {', '.join(unknown)} overrides none of our templates, which are {known}")
-    return (own, ours)
+        raise CodegenError(
+            f"{overrides}: this folder does not exist or has no *.jinja2 file; pass a folder with templates"
+        )
+    if unknown := [str(file) for file in files if not (builtin / file).is_file()]:
+        names = ", ".join(sorted(str(path.relative_to(builtin)) for path in builtin.rglob("*.jinja2")))
+        raise CodegenError(
+            f"{overrides}: {', '.join(unknown)} overrides no built-in template; the built-in templates are {names}"
+        )
+    return (overrides, builtin)
 
 
 def runtime_home() -> Path:
-    """The source of the runtime, to be copied; it is never imported here."""
+    """Return the folder with the source of the runtime, which is copied and never imported here."""
     return CHECKOUT / "runtime" / "mcp_runtime" if in_checkout() else PACKAGE.parent / "mcp_runtime"
 
 
 def default_output() -> Path:
-    """Where generated packages go if nothing else is said: generated/ of a checkout, else ./mcp_generated."""
+    """Return the default output folder: generated/ of a checkout, else ./mcp_generated."""
     return CHECKOUT / "generated" / "mcp_generated" if in_checkout() else Path("mcp_generated")

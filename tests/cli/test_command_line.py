@@ -67,19 +67,19 @@ def test_check_shows_the_difference_and_the_command_that_mends_it(tmp_path: Path
 def test_an_unknown_revision_is_told_the_known_ones() -> None:
     result = run("--revision", "1999-01-01")
     assert result.exit_code == 2
-    assert result.output == f"error: unknown revision '1999-01-01'; the known ones are {', '.join(REVISIONS)}\n"
+    assert result.output == f"error: unknown revision '1999-01-01'; the known revisions are {', '.join(REVISIONS)}\n"
 
 
 @pytest.mark.parametrize(
     ("content", "message"),
     [
         (b"{", "schema.json: is not JSON"),
-        (b"[1]", "is not a schema but list"),
+        (b"[1]", "must be a JSON object, not list"),
         (b"{}", "the schema has no definitions under $defs"),
         (b'{"$defs": {"A": {"$ref": "#/$defs/B"}}}', "A refers to 'B', which is not defined"),
         (b'{"$defs": {"A": 3}}', "A is int, not a schema"),
         (b'{"$defs": {"A": {"type": "string"}}}', "none of ClientRequest"),
-        (b'{"$defs": {"A": {"anyOf": 3}}}', "not of the form read here"),
+        (b'{"$defs": {"A": {"anyOf": 3}}}', "the schema has a form that mcp-codegen cannot read"),
         (b'{"$defs": {"A": {"$ref": "#/$defs/A"}, "B": {"anyOf": [{"$ref": "#/$defs/A"}]}}}', "1: "),
         (b"[" * 100_000, "is not JSON"),
         (b"\xff", "is not JSON"),
@@ -100,7 +100,7 @@ def test_a_broken_schema_is_one_clear_line_and_leaves_the_old_output(
 
 
 def test_a_missing_folder_or_file_is_named(tmp_path: Path) -> None:
-    assert f"{tmp_path}/none: there is no such folder" in run("list", "--schema", tmp_path / "none").output
+    assert f"{tmp_path}/none: this folder does not exist" in run("list", "--schema", tmp_path / "none").output
     folder(tmp_path, skeleton())
     (tmp_path / "1" / "schema.json").unlink()
     result = run("--all", "--schema", tmp_path, "--output", tmp_path / "out")

@@ -15,7 +15,7 @@ from support.project import ROOT
 
 from mcp_codegen.cli.main import main
 from mcp_codegen.output import plain
-from mcp_codegen.servers.host_config import usual_place
+from mcp_codegen.servers.host_config import default_config_path
 
 EVERYTHING = str(ROOT / "examples" / "everything" / "server.py")
 
@@ -70,13 +70,13 @@ def test_a_command_that_does_not_exist_is_not_added(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("entry", "says"),
     [
-        ({"args": []}, "there is no 'command'"),
+        ({"args": []}, "'command' is missing"),
         ({"command": "no-such-program-at-all"}, "not found"),
         ({"command": "./server"}, "relative path"),
-        ({"command": "/no/such/program"}, "not there"),
+        ({"command": "/no/such/program"}, "does not exist"),
         ({"command": sys.executable, "args": ["server.py"]}, "relative path 'server.py'"),
-        ({"command": sys.executable, "args": ["/no/such/server.py"]}, "which is not there"),
-        ({"command": sys.executable, "args": "server.py"}, "'args' is not a list"),
+        ({"command": sys.executable, "args": ["/no/such/server.py"]}, "which does not exist"),
+        ({"command": sys.executable, "args": "server.py"}, "'args' must be a list"),
         ({"command": sys.executable, "env": {"PORT": 1}}, "numbers need quotes"),
         (1, "is not an object"),
     ],
@@ -116,7 +116,7 @@ def test_showing_hides_the_values_of_variables(tmp_path: Path) -> None:
     ],
 )
 def test_each_platform_has_its_place(platform: str, environment: dict[str, str], place: str) -> None:
-    assert usual_place(platform, environment).as_posix() == place
+    assert default_config_path(platform, environment).as_posix() == place
 
 
 def test_inspecting_lists_all_that_a_server_of_a_configuration_offers(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from mcp_codegen.cli.main import main
 from mcp_codegen.testkit.transcript import bytes_of, read_steps, text_of
-from mcp_codegen.testkit.messages import Messages
+from mcp_codegen.testkit.messages import MessageFactory
 from mcp_codegen.testkit.replay import Replay
 from mcp_codegen.errors import CodegenError
 from mcp_codegen.catalog import SchemaCatalog
@@ -40,7 +40,7 @@ def test_vectors_hold_both_verdicts_for_every_message_and_the_types_agree(revisi
     vectors = json.loads(result.output)["vectors"]
     schemas = SchemaCatalog(ROOT / "schema")
     read = schemas.revision(revision)
-    judge = Messages(read, schemas.normalized(revision)[0], seed=0)
+    judge = MessageFactory(read, schemas.normalized(revision)[0], seed=0)
     wanted = {(row.method, row.type) for row in read.methods} | {
         (row.method, row.result) for row in read.methods if row.result
     }
@@ -84,7 +84,7 @@ def test_a_mock_client_gets_every_method_answered_by_a_mock_server(revision: str
     assert rows.keys() == asked.keys()
     said = {name: each.split() for name, each in rows.items()}
     assert {name: (words[0], words[-1]) for name, words in said.items()} == {
-        name: ("right", row.result) for name, row in asked.items()
+        name: ("valid", row.result) for name, row in asked.items()
     }
 
 
@@ -106,7 +106,7 @@ def test_our_client_reads_what_a_mock_server_answers(revision: str) -> None:
 def test_a_mock_client_asks_a_real_server_and_answers_what_it_asks() -> None:
     server = [sys.executable, str(ROOT / "examples" / "everything" / "server.py"), "stdio"]
     done = run("mock", "client", "--revision", "2025-11-25", *server)
-    assert done.returncode == 0 and "wrong" not in done.stdout, done.stdout + done.stderr
+    assert done.returncode == 0 and "invalid" not in done.stdout, done.stdout + done.stderr
     assert "a ListToolsResult" in done.stdout and "failed" not in done.stderr
 
 
@@ -123,9 +123,9 @@ def test_a_mock_client_finds_the_answer_that_is_not_what_the_schema_says(tmp_pat
     )
     done = run("mock", "client", "--revision", "2025-06-18", sys.executable, str(server))
     assert done.returncode == 1, done.stdout + done.stderr
-    wrong = [line.split() for line in done.stdout.splitlines() if " wrong " in line]
+    wrong = [line.split() for line in done.stdout.splitlines() if " invalid " in line]
     assert [line[0] for line in wrong] == ["tools/list"]
-    assert "no ListToolsResult: tools.0" in done.stdout
+    assert "not a ListToolsResult: tools.0" in done.stdout
 
 
 def test_a_mock_server_says_what_is_wrong_with_a_request() -> None:
@@ -150,10 +150,10 @@ def test_a_mock_server_says_what_is_wrong_with_a_request() -> None:
     ("command", "message"),
     [
         (["no-such-program-anywhere"], "no-such-program-anywhere: cannot be started: No such file"),
-        ([sys.executable, "-c", "pass"], "the server has ended before it answered"),
-        ([sys.executable, "-c", "print('hello'); input()"], "the server says what is no JSON: hello"),
-        ([], "say which server is to be asked"),
-        (["cat"], "there is no conversation: initialize was answered with error -32601"),
+        ([sys.executable, "-c", "pass"], "the server exited before it answered"),
+        ([sys.executable, "-c", "print('hello'); input()"], "the server sent a line that is not JSON: hello"),
+        ([], "COMMAND is missing"),
+        (["cat"], "the connection was not initialized: initialize was answered with error -32601"),
     ],
 )
 def test_a_server_that_is_none_is_one_clear_line(command: list[str], message: str) -> None:
@@ -188,7 +188,7 @@ def test_the_server_of_a_recording_can_be_replayed_and_the_client_too(recording:
     done = run("mock", "client", "--revision", "2025-06-18", *replay)
     assert done.returncode == 0 and "a ListToolsResult" in done.stdout, done.stdout + done.stderr
     done = run("replay", str(recording), *GOLDEN, "2025-06-18")
-    assert done.returncode == 0 and "the server says what was recorded" in done.stdout, done.stderr
+    assert done.returncode == 0 and "the server behaves as recorded" in done.stdout, done.stderr
 
 
 def test_a_replay_says_where_the_other_side_says_something_else(recording: Path, tmp_path: Path) -> None:
@@ -215,11 +215,11 @@ def test_a_command_of_several_lines_and_bytes_that_are_no_text_leave_a_file_that
 def test_a_server_that_says_nothing_is_given_up(tmp_path: Path) -> None:
     silent = [sys.executable, "-c", "import sys; sys.stdin.read()"]
     done = run("mock", "client", "--revision", "2025-06-18", "--timeout", "0.2", *silent)
-    assert done.returncode == 2 and "error: the answer to 'initialize' did not come within 0.2 s" in done.stderr
+    assert done.returncode == 2 and "error: the response to 'initialize' was not received within 0.2 s" in done.stderr
     path = tmp_path / "told.txt"
     path.write_text('> {"a":1}\n< {"b":1}\nclose\n')
     done = run("replay", "--timeout", "0.2", str(path), *silent)
-    assert done.returncode == 2 and "error: told.txt:2: the line did not come within 0.2 s" in done.stderr
+    assert done.returncode == 2 and "error: told.txt:2: the line was not received within 0.2 s" in done.stderr
 
 
 def steps_of(*lines: str) -> list[Any]:
@@ -248,8 +248,8 @@ def test_ids_and_tokens_may_be_others_than_the_recorded_ones() -> None:
     with pytest.raises(CodegenError, match="told.txt:6: the message.params.requestId is"):
         replay.receive(b'{"jsonrpc":"2.0","method":"c","params":{"requestId":2}}')
     replay.receive(b'{"jsonrpc":"2.0","method":"c","params":{"requestId":"x"}}')
-    assert replay.step() is None
-    with pytest.raises(CodegenError, match="after the last line"):
+    assert replay.current_step() is None
+    with pytest.raises(CodegenError, match="after the last recorded line"):
         replay.receive(b"{}")
 
 
@@ -259,7 +259,7 @@ def test_lines_whose_order_is_free_may_come_in_any() -> None:
         replay.receive(b'{"a":3}')
     for line in (b'{"a":1}', b'{"a":3}', b'{"a":2}'):
         replay.receive(line)
-    assert replay.done("exit") is None and replay.done("close") == "" and replay.step() is None
+    assert replay.take("exit") is None and replay.take("close") == "" and replay.current_step() is None
 
 
 def test_what_only_the_tests_of_this_repository_can_play_is_refused() -> None:

@@ -19,7 +19,7 @@ from support.project import ROOT
 from mcp_codegen.cli.main import main
 from mcp_codegen.errors import CodegenError
 from mcp_codegen.servers.canonical import digest
-from mcp_codegen.servers.changes import RULES, SEVERITIES, Change
+from mcp_codegen.servers.changes import RULES, SEVERITIES, ContractChange
 from mcp_codegen.servers.compare import compare
 from mcp_codegen.servers.contract import read_contract
 from mcp_codegen.servers.lock import lock_text, read_lock
@@ -130,7 +130,7 @@ CHANGES: list[tuple[Callable[[Json], Any], str, str]] = [
 ]
 
 
-def changes(before: Json, after: Json) -> list[Change]:
+def changes(before: Json, after: Json) -> list[ContractChange]:
     return compare(read_contract(before, "before"), read_contract(after, "after"))
 
 
@@ -215,7 +215,7 @@ def test_a_lock_says_again_what_was_locked_and_is_not_to_be_changed_by_hand(tmp_
     path.write_text(lock_text(contract))
     assert compare(read_lock(path), contract) == []
     path.write_text(path.read_text().replace("Warnings for a state.", "Warnings for a town."))
-    with pytest.raises(CodegenError, match="'get_alerts' is not what its sha256 says"):
+    with pytest.raises(CodegenError, match="'get_alerts' does not match its sha256"):
         read_lock(path)
     for text in (
         "",
@@ -238,7 +238,7 @@ def test_the_commands_lock_a_live_server_and_find_nothing_changed(tmp_path: Path
     path = tmp_path / "lock.json"
     assert run("lock", "--from", server, "--output", path).exit_code == 0
     done = run("check", "--from", server, "--lock", path)
-    assert (done.exit_code, done.output) == (0, f"{path}: nothing has changed\n")
+    assert (done.exit_code, done.output) == (0, f"{path}: no changes\n")
 
 
 def test_check_prints_for_people_and_programs_and_its_exit_code_says_how_bad_it_is(tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ from mcp_codegen.cli.main import main
 from mcp_codegen.errors import CodegenError
 from mcp_codegen.paths import template_folders
 from mcp_codegen.servers.contract import read_contract
-from mcp_codegen.servers.probe import ServerTarget, probe, configured, named
+from mcp_codegen.servers.probe import ServerTarget, probe, target_from_config, parse_target
 from mcp_codegen.servers.wrappers import wrap
 from mcp_generated import v2025_06_18, v2025_11_25
 from mcp_generated.v2025_11_25 import types as t
@@ -249,7 +249,7 @@ runpy.run_path(sys.argv[0], run_name="__main__")
 def test_a_server_is_asked_over_http() -> None:
     server = started([sys.executable, "-c", SERVED, EXAMPLES["echo"].command[1]], dict(os.environ), "listening at")
     try:
-        contract = probe(named(server.said.split()[-1]))
+        contract = probe(parse_target(server.said.split()[-1]))
     finally:
         server.process.kill()
         server.process.wait()
@@ -269,15 +269,15 @@ def test_what_is_not_a_contract_is_refused() -> None:
 def test_a_server_is_named_by_a_command_a_url_a_saved_list_or_a_configuration(tmp_path: Path) -> None:
     saved = tmp_path / "tools.json"
     saved.write_text(json.dumps({"jsonrpc": "2.0", "id": 1, "result": {"tools": [tool("a", {"type": "object"})]}}))
-    assert list(probe(named(str(saved))).tools) == ["a"]
-    assert named("https://example.com/mcp").url == "https://example.com/mcp"
-    assert named("python 'my server.py'").command == ("python", "my server.py")
+    assert list(probe(parse_target(str(saved))).tools) == ["a"]
+    assert parse_target("https://example.com/mcp").url == "https://example.com/mcp"
+    assert parse_target("python 'my server.py'").command == ("python", "my server.py")
     config = tmp_path / "claude_desktop_config.json"
     entry = {"command": sys.executable, "args": [str(ROOT / "examples" / "echo" / "server.py")], "env": {"A": "b"}}
     config.write_text(json.dumps({"mcpServers": {"echo": entry}}))
-    assert probe(configured(config, "echo")).tools
-    with pytest.raises(CodegenError, match="there is no server 'other' in it; there are: echo"):
-        configured(config, "other")
+    assert probe(target_from_config(config, "echo")).tools
+    with pytest.raises(CodegenError, match="has no server 'other'; its servers are: echo"):
+        target_from_config(config, "other")
 
 
 def test_what_cannot_be_asked_is_one_line_and_exit_code_2_and_writes_nothing(tmp_path: Path) -> None:

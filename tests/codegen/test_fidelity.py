@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from support.project import OFFICIAL, ROOT, needs_official, official, package
-from mcp_codegen.testkit.instances import Instances, Json
+from mcp_codegen.testkit.instances import InstanceGenerator, Json
 from jsonschema import Draft7Validator, Draft202012Validator
 from pydantic import TypeAdapter, ValidationError
 
@@ -64,7 +64,7 @@ def test_all_official_examples_are_there() -> None:
 @needs_official
 def test_mutated_instances_are_judged_as_the_official_schema_judges_them(revision: str) -> None:
     names = sorted(definitions(official(revision)))
-    instances = Instances(definitions(official(revision)), seed=20261120)
+    instances = InstanceGenerator(definitions(official(revision)), seed=20261120)
     verdicts: Counter[str] = Counter()
     for number in range(MUTATIONS):
         name = names[number % len(names)]

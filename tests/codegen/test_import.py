@@ -152,17 +152,17 @@ def test_import_writes_edition_and_pins_once_both_files_agree(tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("ts", "message"),
     [
-        (TS.replace("count: number", "count: string"), 'Base.properties.count.type: our edition says "string"'),
+        (TS.replace("count: number", "count: string"), 'Base.properties.count.type: the normalized schema has "string"'),
         (TS.replace("count: number", "count?: number"), "Base"),
         (TS.replace("export type Name = string;", ""), "Name is used but not declared"),
-        (TS + "export type More = string;", "More: only in our edition"),
+        (TS + "export type More = string;", "More: only in the normalized schema"),
         (
             TS.replace("interface Slim extends Omit<Base", "interface Slim extends Omit<Id"),
             "Id, which is not an interface",
         ),
-        (TS + "export type Odd = Partial<Base>;", "generic type Partial<…> cannot be read"),
-        (TS + "export interface {", "is not TypeScript that can be parsed"),
-        (TS + "export enum E { A }", "enum_declaration is not part of the TypeScript that schemas use"),
+        (TS + "export type Odd = Partial<Base>;", "generic type Partial<…> is not supported"),
+        (TS + "export interface {", "is not valid TypeScript"),
+        (TS + "export enum E { A }", "enum_declaration is outside the TypeScript subset of schemas"),
     ],
 )
 def test_import_refuses_in_one_line_and_writes_nothing(tmp_path: Path, ts: str, message: str) -> None:
@@ -198,7 +198,7 @@ def test_verify_sees_what_only_schema_ts_says(tmp_path: Path) -> None:
     checkout(tmp_path, TS.replace("@deprecated since ever", ""))
     assert "Base" in run("verify", "--from", source, "--schema", tmp_path / "schema").output
     checkout(tmp_path, TS.replace('= "1"', '= "1" // now'))
-    assert "other bytes" in run("verify", "--from", source, "--schema", tmp_path / "schema").output
+    assert "the bytes differ from the pinned sha256" in run("verify", "--from", source, "--schema", tmp_path / "schema").output
 
 
 @pytest.mark.skipif(

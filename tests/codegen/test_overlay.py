@@ -32,7 +32,7 @@ def test_the_same_inline_object_of_two_places_may_share_a_name_and_another_one_m
     )
     assert "Inner" in folder(tmp_path / "a", skeleton(A=INLINE, B=INLINE), names).revision("1").types
     other = record({"inner": record({"b": {"type": "string"}})})
-    with pytest.raises(CodegenError, match="1: B.inner would be called Inner, a name that already means another type"):
+    with pytest.raises(CodegenError, match="1: B.inner would be named Inner, the name of another type"):
         folder(tmp_path / "b", skeleton(A=INLINE, B=other), names).revision("1")
 
 
@@ -42,16 +42,16 @@ def test_the_same_inline_object_of_two_places_may_share_a_name_and_another_one_m
         (row("name", at="Gone.inner", use="X"), "at = 'Gone.inner' is not used in any revision"),
         (
             row("name", at="Thing.inner", derived="Old", use="X"),
-            "expects 'Old' to be derived, the schema now gives 'ThingInner'",
+            "its `derived` is 'Old', the schema now gives 'ThingInner'",
         ),
-        (row("name", at="Thing.inner", use="X"), "expects 'nothing' to be derived"),
+        (row("name", at="Thing.inner", use="X"), "its `derived` is 'nothing', the schema now gives 'ThingInner'"),
         (
             row("capability", method="hello", use="server.nope"),
-            "'hello' would need 'server.nope', which no capabilities type has",
+            "'hello' needs 'server.nope', which no capabilities type has",
         ),
         (row("capability", method="gone", use=""), "method = 'gone' is not used"),
-        ("[[name]]\nat = 'Thing.inner'\nuse = 'X'\n", "has no reason"),
-        ("[[nonsense]]\nat = 'x'\n", "there is no table 'nonsense'"),
+        ("[[name]]\nat = 'Thing.inner'\nuse = 'X'\n", "needs `reason`"),
+        ("[[nonsense]]\nat = 'x'\n", "unknown table 'nonsense'"),
         ("[[name]\n", "cannot be read"),
         (row("name", at="Thing.inner", derived="ThingInner", use="X", extra="1"), "unknown key 'extra'"),
     ],

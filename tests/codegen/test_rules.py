@@ -34,7 +34,7 @@ def test_a_further_type_in_the_response_is_interim_and_tells_itself_apart(tmp_pa
     more = {"FetchResult": record({}), "FetchResultResponse": response}
     row = fetch(tmp_path / "a", StillWaitingResult=waiting, **more)
     assert row.interim == (InterimResult("StillWaitingResult", "state", "still_waiting"),)
-    with pytest.raises(CodegenError, match="no property of StillWaitingResult is known to be 'still_waiting'"):
+    with pytest.raises(CodegenError, match="no property of StillWaitingResult has the known value 'still_waiting'"):
         fetch(tmp_path / "b", StillWaitingResult=record({"state": {"type": "string"}}), **more)
 
 
@@ -68,7 +68,7 @@ def test_the_capability_is_what_the_method_spells(tmp_path: Path) -> None:
         (
             {"FetchRequest": message("fetch")},
             "",
-            "no capability follows for 'fetch': ServerCapabilities has no property",
+            "no capability can be derived for 'fetch': ServerCapabilities has no property",
         ),
         ({"LostThing": message("lost")}, "", "LostThing has the method 'lost' but is in none of ClientRequest"),
         (
@@ -79,19 +79,19 @@ def test_the_capability_is_what_the_method_spells(tmp_path: Path) -> None:
                 "Other": record({}),
             },
             no_capability("fetch"),
-            "no result follows for FetchRequest",
+            "no result can be derived for FetchRequest",
         ),
-        ({"FetchRequest": record({"method": {"type": "string"}})}, "", "FetchRequest has no constant method"),
+        ({"FetchRequest": record({"method": {"type": "string"}})}, "", "FetchRequest has no constant `method` property"),
         (
             {"FetchRequest": message("fetch", {"type": "string"})},
             "",
             "the params of FetchRequest are not an object type",
         ),
         ({"Thing": record({"a": {"$ref": REF + "Nowhere"}})}, "", "Thing.a refers to 'Nowhere'"),
-        ({"Thing": record({"a": {"not": {}}})}, "", "Thing.a is a schema of a form that is not read here: not"),
+        ({"Thing": record({"a": {"not": {}}})}, "", "Thing.a has a form that is not supported, with the keywords not"),
         ({"Thing": record({"a": 7})}, "", "Thing.a is int, not a schema"),
-        ({"Thing": {"type": "object", "properties": [], "required": []}}, "", "Thing has properties or required names"),
-        ({"Thing": {"enum": [None]}}, "", "values that are neither strings nor integers"),
+        ({"Thing": {"type": "object", "properties": [], "required": []}}, "", "Thing must have an object as `properties` and a list as `required`"),
+        ({"Thing": {"enum": [None]}}, "", "Thing has values other than strings and integers"),
     ],
     ids=lambda value: value if isinstance(value, str) and " " in value else "",
 )
@@ -107,7 +107,7 @@ def test_what_does_not_follow_is_an_error_that_says_what_is_missing(
 def test_a_schema_that_fits_no_lifecycle_is_refused(tmp_path: Path) -> None:
     schema = skeleton()
     schema["$defs"]["HelloRequest"] = message("greet")
-    with pytest.raises(CodegenError, match="1: its methods fit no lifecycle; exactly one of handshake"):
+    with pytest.raises(CodegenError, match="1: its methods fit no lifecycle, but must fit exactly one of handshake"):
         folder(tmp_path, schema, no_capability("greet")).revision("1")
 
 

@@ -113,7 +113,7 @@ def test_each_file_says_what_made_it_and_how_to_make_it_again(place: Path) -> No
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((), "say with --output what it is to be called"),
+        ((), "--standalone needs --output DIR"),
         (("--output", "my-package"), "not a name that a package can have"),
     ],
 )

@@ -42,7 +42,7 @@ def test_the_contract_is_that_of_the_classes() -> None:
 @pytest.mark.parametrize("arguments", [(), ("--revision", REVISION, "--json-schema")])
 def test_the_dump_is_of_one_revision_or_is_the_contract(arguments: tuple[str, ...]) -> None:
     result = run("ir", *arguments)
-    assert result.exit_code == 2 and "say either --revision R or --json-schema" in result.output
+    assert result.exit_code == 2 and "pass either --revision R or --json-schema" in result.output
 
 
 def test_an_own_template_stands_before_ours_and_the_others_stay(tmp_path: Path) -> None:
@@ -69,8 +69,8 @@ def test_an_own_template_stands_before_ours_and_the_others_stay(tmp_path: Path) 
         ("client.py.jinja2", "\n{% if %}", "the template client.py.jinja2, line 2: "),
         ("client.py.jinja2", "def (", "client.py: what the templates give is not Python"),
         ("types/pydantic_v2/BaseModel.jinja2", "{% for %}", "the template "),
-        ("klient.py.jinja2", "", "klient.py.jinja2 overrides none of our templates, which are "),
-        ("client.py", "", "there is no folder of that name with a *.jinja2 file in it"),
+        ("klient.py.jinja2", "", "klient.py.jinja2 overrides no built-in template; the built-in templates are "),
+        ("client.py", "", "this folder does not exist or has no *.jinja2 file"),
     ],
 )
 def test_a_template_that_is_wrong_is_one_clear_line(tmp_path: Path, name: str, text: str, message: str) -> None:

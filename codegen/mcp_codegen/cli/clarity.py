@@ -1,4 +1,4 @@
-"""The command `clarity`: revisions go in, the report of what their schemas leave unclear is printed."""
+"""The command `clarity`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from ..reports.clarity import as_json, as_markdown, as_text, clarity_of
+from ..reports.clarity import as_json, as_markdown, as_text, clarity_report
 from .options import DIFFERENT, open_schemas, report_errors, schema_option
 
 
@@ -18,7 +18,7 @@ from .options import DIFFERENT, open_schemas, report_errors, schema_option
 def clarity(revisions: tuple[str, ...], form: str, schema: Path | None) -> None:
     """Report what the schemas leave unclear. Exit code 1 if something cannot be derived because of it."""
     schemas = open_schemas(schema)
-    reports = [clarity_of(schemas, schemas.known(revision)) for revision in revisions or schemas.pins]
+    reports = [clarity_report(schemas, schemas.require_revision(revision)) for revision in revisions or schemas.pins]
     match form:
         case "markdown":
             click.echo(as_markdown(reports), nl=False)

@@ -1,4 +1,4 @@
-"""The command `diff`: two revisions, or a revision and a schema folder, go in; what changed is printed."""
+"""The command `diff`."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ _LEVELS: Final = {"breaking": Severity.BREAKING, "deprecated": Severity.DEPRECAT
 @click.argument("older")
 @click.argument("newer")
 @click.option("--format", "form", type=click.Choice(["text", "markdown", "json", "html"]), default="text")
-@click.option("--waivers", type=FILE, metavar="FILE", help="Changes that are accepted.")
+@click.option("--waivers", type=FILE, metavar="FILE", help="A file of accepted changes.")
 @click.option(
     "--fail-on",
     type=click.Choice([*_LEVELS, "never"]),
     default="breaking",
     show_default=True,
-    help="The least serious change that makes the exit code 1.",
+    help="The lowest severity of a change that makes the exit code 1.",
 )
 @schema_option
 @report_errors
@@ -40,42 +40,42 @@ def diff(older: str, newer: str, form: str, waivers: Path | None, fail_on: str, 
     """Show what changed from OLDER to NEWER, each a revision or a folder with a schema.
 
     \b
-    Exit code 0: nothing serious; 1: changes that break clients or servers; 2: the input is wrong.
+    Exit code 0: no change of that severity; 1: there is one; 2: the input is wrong.
     """
     schemas = open_schemas(schema)
     before, after = open_revision(schemas, older), open_revision(schemas, newer)
     changes = waive(compare(before, after), read_waivers(waivers) if waivers is not None else [])
-    found = DiffReport(before.id, after.id, changes, deprecations([*_before(schemas, after), after]))
+    report = DiffReport(before.id, after.id, changes, deprecations([*_before(schemas, after), after]))
     match form:
         case "markdown":
-            click.echo(as_markdown(found), nl=False)
+            click.echo(as_markdown(report), nl=False)
         case "json":
-            click.echo(as_json(found), nl=False)
+            click.echo(as_json(report), nl=False)
         case "html":
-            click.echo(as_html(found, data_path("templates")), nl=False)
+            click.echo(as_html(report, data_path("templates")), nl=False)
         case _:
             console = Console()
             console.width = console.width if console.is_terminal else 200
-            print_text(found, console)
+            print_text(report, console)
     if fail_on != "never" and any(not change.waived and change.severity >= _LEVELS[fail_on] for change in changes):
         raise SystemExit(DIFFERENT)
 
 
 def _before(schemas: SchemaCatalog, last: Revision) -> list[Revision]:
-    """The revisions of the folder before this one; all of them where it does not stand there."""
+    """Return the revisions of the folder before this one; all of them if it is not in the folder."""
     order = list(schemas.pins)
     end = order.index(last.id) if last.id in order else len(order)
     return [schemas.revision(name) for name in order[:end]]
 
 
 def open_revision(schemas: SchemaCatalog, name: str) -> Revision:
-    """A revision by its id, or the one in a folder: an edition of ours, or an official schema.ts."""
+    """Return a revision by its id, or the one in a folder: a normalized schema, or an official schema.ts."""
     if name in schemas.pins:
         return schemas.revision(name)
-    from ..importer.importer import edition_in  # Loads tree-sitter.
+    from ..importer.importer import read_schema_folder  # Imports tree-sitter.
 
     folder = Path(name)
     if not folder.is_dir():
-        raise CodegenError(f"{name!r} is neither a folder nor a revision; the revisions are {', '.join(schemas.pins)}")
+        raise CodegenError(f"{name!r} is neither a revision nor a folder; the revisions are {', '.join(schemas.pins)}")
     id = folder.resolve().name
-    return schemas.derive(id, edition_in(folder, id))
+    return schemas.derive(id, read_schema_folder(folder, id))

@@ -1,4 +1,4 @@
-"""`mcp-codegen explore`: a folder of schemas goes in, one page that shows its revisions comes out."""
+"""The command `explore`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .options import FILE, open_schemas, report_errors, schema_option
 @schema_option
 @report_errors
 def explore(output: str | Path, schema: Path | None) -> None:
-    """Write one HTML page with the methods and types of every revision, and what changed between any two."""
+    """Write one HTML page with the methods and types of every revision, and the changes between any two."""
     schemas = open_schemas(schema)
     revisions = [schemas.revision(name) for name in schemas.pins]
     text = page(content(revisions), data_path("templates"))

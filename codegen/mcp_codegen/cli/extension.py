@@ -1,4 +1,4 @@
-"""The command `extension`: a published schema goes in and becomes our edition of it, or is compared with the one there is."""
+"""The commands `extension import`, `verify` and `list`."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import click
 
 from ..catalog import SchemaCatalog
 from ..errors import CodegenError, SchemaError
-from ..extensions.catalog import mounted_on, read_own
+from ..extensions.catalog import mount_on_base, read_extension_schema
 from ..extensions.manifest import Manifest, read_manifest
-from ..extensions.mount import Mounted
+from ..extensions.mount import MountedExtension
 from ..importer.normalize import Schema
 from ..importer.official import differences
 from ..importer.pins import digest
@@ -28,174 +28,181 @@ _from_option: Final = click.option(
     type=_FROM,
     required=True,
     metavar="PATH",
-    help="A checkout of the extension's repository, an unpacked package of it, or its schema file alone.",
+    help="A checkout of the extension's repository, its unpacked package, or its schema file.",
 )
 
 
-@click.group(short_help="Bring in schemas of extensions.")
+@click.group(short_help="Import schemas of extensions.")
 def extension() -> None:
-    """Schemas of extensions: bring one in, or see whether it has moved.
+    """Import the schema of an extension, or check if it has changed.
 
-    Begin with schema/extensions/NAME/manifest.toml, which says what no schema of an extension does.
+    Begin with schema/extensions/NAME/manifest.toml, which has what the schema of an extension does not state.
     """
 
 
-@extension.command("import", short_help="Bring in the schema of an extension.")
+@extension.command("import", short_help="Import the schema of an extension.")
 @click.argument("name")
 @_from_option
-@click.option("--commit", metavar="SHA", help="The commit or the version of the file. Default: what PATH says it is.")
+@click.option("--commit", metavar="SHA", help="The commit or the version of the file. Default: that of PATH.")
 @schema_option
 @report_errors
 def import_extension(name: str, source: Path, commit: str | None, schema: Path | None) -> None:
-    """Bring in the schema of the extension NAME.
+    """Import the schema of the extension NAME.
 
-    Our edition of it is written once it is mounted without a contradiction.
+    The normalized schema is written if it can be mounted without a contradiction.
     """
     schemas = open_schemas(schema)
     manifest = _manifest(schemas, name)
     path = _file(source, manifest)
-    own = _edition(path, manifest, schemas)
-    made = mounted_on(schemas, manifest, own)
+    normalized = _normalized(path, manifest, schemas)
+    mounted = mount_on_base(schemas, manifest, normalized)
     version = commit or _version(source)
     if not version:
-        raise CodegenError(f"{source}: does not say of which version it is, so say it with --commit")
+        raise CodegenError(f"{source}: has no commit or version; pass it with --commit")
     folder = schemas.root / "extensions" / name
     pins = _pins(manifest, version, {manifest.schema: digest(path.read_bytes())})
-    text = json.dumps(own, indent=1, ensure_ascii=False) + "\n"
+    text = json.dumps(normalized, indent=1, ensure_ascii=False) + "\n"
     changed = write_files({folder / "schema.json": text, folder / "pins.toml": pins})
-    click.echo(f"{name}: {_summary(made, own)}; {'written' if changed else 'unchanged'}")
+    click.echo(f"{name}: {_summary(mounted, normalized)}; {'written' if changed else 'unchanged'}")
     click.echo(f"to generate it: mcp-codegen --revision {manifest.base}")
 
 
-@extension.command("verify", short_help="See whether an extension has moved.")
+@extension.command("verify", short_help="Check if an extension has changed.")
 @click.argument("name")
 @_from_option
 @schema_option
 @report_errors
 def verify_extension(name: str, source: Path, schema: Path | None) -> None:
-    """Say whether the extension NAME has moved.
+    """Check if the extension NAME has changed.
 
-    Our edition is compared with what is published now. Exit code 1 if they differ.
+    The normalized schema is compared with the published one. Exit code 1 if they differ.
     """
     schemas = open_schemas(schema)
     manifest = _manifest(schemas, name)
     folder = schemas.root / "extensions" / name
-    _, ours = read_own(folder / "schema.json")
+    _, normalized = read_extension_schema(folder / "schema.json")
     lines: list[str] = []
     files = _pinned(folder / "pins.toml")
     for file, sha256 in files.items():
         path = source if source.is_file() else source / file
         if not path.is_file():
-            raise CodegenError(f"{path}: is not there, and {name} was made from it")
+            raise CodegenError(f"{path}: does not exist, and {name} was made from it; pass the folder that has it")
         if file == manifest.schema:
-            lines += differences(ours["$defs"], _edition(path, manifest, schemas)["$defs"])
+            lines += differences(normalized["$defs"], _normalized(path, manifest, schemas)["$defs"])
         if not lines and digest(path.read_bytes()) != sha256:
-            lines.append(f"{file}: other bytes than the pinned ones" + ", same" * (file == manifest.schema))
-    verdict = click.style("moved", fg="red") if lines else click.style("equal", fg="green")
-    click.echo(f"{name}: {verdict}, {len(ours['$defs'])} definitions")
+            lines.append(
+                f"{file}: the bytes differ from the pinned sha256"
+                + ", the structure is the same" * (file == manifest.schema)
+            )
+    verdict = click.style("changed", fg="red") if lines else click.style("equal", fg="green")
+    click.echo(f"{name}: {verdict}, {len(normalized['$defs'])} definitions")
     for line in lines:
         click.echo(f"  {line}")
     if lines:
         raise SystemExit(DIFFERENT)
 
 
-@extension.command("list", short_help="Show the extensions there are.")
+@extension.command("list", short_help="List the extensions.")
 @schema_option
 @report_errors
 def list_extensions(schema: Path | None) -> None:
-    """Show the extensions: what they are mounted on, and what they add."""
+    """List the extensions: the revision they are mounted on, and what they add."""
     schemas = open_schemas(schema)
     for path in sorted(schemas.root.glob("extensions/*/manifest.toml")):
         manifest = read_manifest(path)
-        _, own = read_own(path.parent / "schema.json")
-        made = mounted_on(schemas, manifest, own)
-        click.echo(f"{click.style(manifest.name, bold=True)} ({manifest.identifier}): {_summary(made, own)}")
+        _, normalized = read_extension_schema(path.parent / "schema.json")
+        mounted = mount_on_base(schemas, manifest, normalized)
+        click.echo(f"{click.style(manifest.name, bold=True)} ({manifest.identifier}): {_summary(mounted, normalized)}")
 
 
 def _manifest(schemas: SchemaCatalog, name: str) -> Manifest:
     path = schemas.root / "extensions" / name / "manifest.toml"
     if not path.is_file():
-        known = ", ".join(each.parent.name for each in sorted(schemas.root.glob("extensions/*/manifest.toml")))
+        names = ", ".join(item.parent.name for item in sorted(schemas.root.glob("extensions/*/manifest.toml")))
         raise CodegenError(
-            f"{path}: is not there; an extension begins with a manifest, at least its identifier and base, the revision "
-            f"it is mounted on (there are {known or 'none yet'})"
+            f"{path}: does not exist; write the manifest first, at least `identifier` and `base`, the revision "
+            f"it is mounted on (existing extensions: {names or 'none'})"
         )
     manifest = read_manifest(path)
-    schemas.known(manifest.base)
+    schemas.require_revision(manifest.base)
     return manifest
 
 
 def _file(source: Path, manifest: Manifest) -> Path:
     path = source if source.is_file() else source / manifest.schema
     if not path.is_file():
-        raise CodegenError(f"{path}: is not there; the manifest of {manifest.name} says that its schema is")
+        raise CodegenError(
+            f"{path}: does not exist, but is the `schema` of the manifest of {manifest.name}; correct one of them"
+        )
     return path
 
 
-def _edition(path: Path, manifest: Manifest, schemas: SchemaCatalog) -> Schema:
-    """Our edition of a schema.ts, or of a schema.json in which every reference is written out."""
+def _normalized(path: Path, manifest: Manifest, schemas: SchemaCatalog) -> Schema:
+    """Return the normalized schema of a schema.ts, or of a schema.json in which every reference is written out."""
     try:
         text = path.read_text(encoding="utf-8")
         if path.suffix == ".ts":
-            from ..extensions.importer import extension_schema  # Loads tree-sitter.
+            from ..extensions.importer import extension_schema  # Imports tree-sitter.
 
             return extension_schema(text, manifest.name)
         published = json.loads(text)
-    except (OSError, ValueError, RecursionError) as fault:
-        raise SchemaError(f"{path}: cannot be read as the schema of an extension: {fault}") from fault
+    except (OSError, ValueError, RecursionError) as error:
+        raise SchemaError(f"{path}: cannot be read as the schema of an extension: {error}") from error
     if not is_object(published):
-        raise SchemaError(f"{path}: is not a schema but {type(published).__name__}")
+        raise SchemaError(f"{path}: must be a JSON object, not {type(published).__name__}")
     from ..extensions.dereference import dereferenced_schema
 
     return dereferenced_schema(published, manifest.name, schemas.normalized(manifest.base)[0])
 
 
 def _version(source: Path) -> str:
-    """The commit that a checkout is at, or the version of a package."""
+    """Return the commit of a checkout, or the version of a package."""
     from ..importer.importer import commit_of
 
     package = source / "package.json"
     if package.is_file():
         try:
             return str(json.loads(package.read_text(encoding="utf-8")).get("version", ""))
-        except (OSError, ValueError, AttributeError) as fault:
-            raise CodegenError(f"{package}: cannot be read: {fault}") from fault
+        except (OSError, ValueError, AttributeError) as error:
+            raise CodegenError(f"{package}: cannot be read: {error}") from error
     return commit_of(source if source.is_dir() else source.parent)
 
 
 def _pins(manifest: Manifest, version: str, sha256: dict[str, str]) -> str:
-    said = [("source", manifest.source), ("commit", version)]
+    values = [("source", manifest.source), ("commit", version)]
     lines = [
-        f"# What our edition of {manifest.name} was made from.",
-        *(f"{key} = {json.dumps(of)}" for key, of in said),
+        f"# The sources of the normalized schema of {manifest.name}.",
+        *(f"{key} = {json.dumps(value)}" for key, value in values),
     ]
     return (
-        "\n".join([*lines, "", "[sha256]", *(f"{json.dumps(key)} = {json.dumps(of)}" for key, of in sha256.items())])
+        "\n".join(
+            [*lines, "", "[sha256]", *(f"{json.dumps(name)} = {json.dumps(value)}" for name, value in sha256.items())]
+        )
         + "\n"
     )
 
 
 def _pinned(path: Path) -> dict[str, str]:
     try:
-        found = tomllib.loads(path.read_text(encoding="utf-8")).get("sha256")
-    except (OSError, ValueError) as fault:
-        raise SchemaError(f"{path}: cannot be read as pins: {fault}") from fault
-    if not is_object(found) or not found:
-        raise SchemaError(f"{path}: pins no file")
-    return {str(name): str(sha256) for name, sha256 in found.items()}
+        pins = tomllib.loads(path.read_text(encoding="utf-8")).get("sha256")
+    except (OSError, ValueError) as error:
+        raise SchemaError(f"{path}: cannot be read as pins: {error}") from error
+    if not is_object(pins) or not pins:
+        raise SchemaError(f"{path}: needs [sha256] with at least one file; import the extension again")
+    return {str(name): str(sha256) for name, sha256 in pins.items()}
 
 
-def _summary(made: Mounted, own: Schema) -> str:
-    base = {row.method for row in made.base.methods}
+def _summary(mounted: MountedExtension, normalized: Schema) -> str:
+    base_methods = {row.method for row in mounted.base.methods}
     rows = (
-        made.revision.methods
-        if made.manifest.sides
-        else [row for row in made.revision.methods if row.method not in base]
+        mounted.revision.methods
+        if mounted.manifest.sides
+        else [row for row in mounted.revision.methods if row.method not in base_methods]
     )
-    talk = (
-        f"{len(rows)} message{'s' * (len(rows) != 1)} between {made.revision.client} and {made.revision.server}"
+    messages = (
+        f"{len(rows)} message{'s' * (len(rows) != 1)} between {mounted.revision.client} and {mounted.revision.server}"
         if rows
-        else "documents alone"
+        else "types only"
     )
-    imported = f"{len(own['$defs'])} definitions, {len(own.get('x-imports', ()))} of the core by name"
-    return f"{imported}; on {made.base.id}, {talk}"
+    definitions = f"{len(normalized['$defs'])} definitions, {len(normalized.get('x-imports', ()))} of the core by name"
+    return f"{definitions}; on {mounted.base.id}, {messages}"

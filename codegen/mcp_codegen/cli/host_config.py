@@ -1,4 +1,4 @@
-"""The commands `config add`, `show` and `check`: a command line goes in, a host's configuration is written or judged."""
+"""The commands `config add`, `show` and `check`."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from ..errors import CodegenError
 from ..json_types import is_list, is_object
 from ..output import plain
 from ..servers.host_config import (
+    default_config_path,
     problems,
     read_config,
     servers_of,
-    usual_place,
     with_server,
     write_config,
 )
@@ -29,7 +29,7 @@ _file: Final = click.option(
     "chosen",
     type=FILE,
     metavar="FILE",
-    help="The configuration. Default: the desktop app's on this platform.",
+    help="The configuration. Default: that of the desktop app on this platform.",
 )
 
 
@@ -47,13 +47,13 @@ def config() -> None:
 @click.argument("command", nargs=-1, required=True)
 @report_errors
 def add(chosen: Path | None, variables: tuple[str, ...], name: str, command: tuple[str, ...]) -> None:
-    """Add a server, or put it in the place of that name: config add NAME -- COMMAND ARGUMENTS. Paths become absolute."""
-    path = chosen or usual_place()
+    """Add or replace a server: config add NAME -- COMMAND ARGUMENTS. Paths become absolute."""
+    path = chosen or default_config_path()
     env: dict[str, str] = {}
-    for each in variables:
-        key, sign, value = each.partition("=")
+    for variable in variables:
+        key, sign, value = variable.partition("=")
         if not key or not sign:
-            raise CodegenError("--env takes NAME=VALUE")
+            raise CodegenError(f"--env takes NAME=VALUE, not {variable!r}")
         env[key] = value
     before = read_config(path) if path.exists() else {}
     write_config(path, with_server(before, name, command, env, Path.cwd()))
@@ -62,23 +62,23 @@ def add(chosen: Path | None, variables: tuple[str, ...], name: str, command: tup
 
 @config.command("show")
 @_file
-@click.option("--json", "as_json", is_flag=True, help="As JSON, without the values of variables.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON, without the values of variables.")
 @report_errors
 def show(chosen: Path | None, as_json: bool) -> None:
-    """Show the servers. Values of variables are often secrets, and are not shown."""
-    path = chosen or usual_place()
+    """Show the servers. The values of variables are hidden, because they are often secrets."""
+    path = chosen or default_config_path()
     servers = servers_of(read_config(path))
     if as_json:
         click.echo(json.dumps({name: _public(entry) for name, entry in servers.items()}, indent=2))
         return
     table = Table("server", "command", "variables", box=None, header_style="bold", pad_edge=False, title_justify="left")
     for name, entry in servers.items():
-        said = _public(entry) if is_object(entry) else {}
-        arguments = said.get("args", [])
-        words = [said.get("command", said.get("url", "")), *(arguments if is_list(arguments) else [])]
-        variables = said.get("env")
+        public = _public(entry) if is_object(entry) else {}
+        arguments = public.get("args", [])
+        words = [public.get("command", public.get("url", "")), *(arguments if is_list(arguments) else [])]
+        variables = public.get("env")
         cells = name, " ".join(map(str, words)), " ".join(variables) if is_object(variables) else ""
-        table.add_row(*(Text(plain(each)) for each in cells))
+        table.add_row(*(Text(plain(cell)) for cell in cells))
     Console(soft_wrap=True).print(table)
 
 
@@ -86,18 +86,18 @@ def show(chosen: Path | None, as_json: bool) -> None:
 @_file
 @report_errors
 def check_config(chosen: Path | None) -> None:
-    """Say what keeps a host from starting the servers. Exit code 1 if anything does."""
-    path = chosen or usual_place()
-    said = read_config(path)
-    found = list(problems(said))
-    for each in found:
-        click.echo(f"{path}: {each}")
-    if found:
+    """Check that a host can start the servers. Exit code 1 if there are problems."""
+    path = chosen or default_config_path()
+    config_file = read_config(path)
+    lines = list(problems(config_file))
+    for line in lines:
+        click.echo(f"{path}: {line}")
+    if lines:
         raise SystemExit(DIFFERENT)
-    click.echo(f"{path}: {len(servers_of(said))} servers, nothing wrong")
+    click.echo(f"{path}: {len(servers_of(config_file))} servers, no problems")
 
 
 def _public(entry: object) -> dict[str, object]:
-    said = entry if is_object(entry) else {}
-    hidden = {key: dict.fromkeys(values, "…") for key in ("env", "headers") if is_object(values := said.get(key))}
-    return {**said, **hidden}
+    fields = entry if is_object(entry) else {}
+    hidden = {key: dict.fromkeys(values, "…") for key in ("env", "headers") if is_object(values := fields.get(key))}
+    return {**fields, **hidden}

@@ -1,4 +1,4 @@
-"""The command `inspect`: how to reach a server goes in, what it offers and what a call gives come out, for people or as JSON."""
+"""The command `inspect`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rich.text import Text
 from ..errors import CodegenError
 from ..json_types import is_list, is_object
 from ..output import plain
-from ..servers.probe import ServerTarget, configured, named, probe_json
+from ..servers.probe import ServerTarget, parse_target, probe_json, target_from_config
 from .options import DIFFERENT, FILE, report_errors
 from .server_options import add_credentials, with_access
 
@@ -26,7 +26,7 @@ _LISTS: Final = {
     "resource_templates": ("uriTemplate", "name", "description"),
     "prompts": ("name", "arguments", "description"),
 }
-_LONGEST: Final = 300  # Characters of one cell.
+_MAX_CELL: Final = 300  # Characters.
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,16 +37,20 @@ class _Call:
     arguments: Mapping[str, object]
 
 
-@click.command("inspect", short_help="Show what a server offers, and call it.")
+@click.command("inspect", short_help="List and call a server.")
 @click.option("--config", type=FILE, metavar="FILE", help="A claude_desktop_config.json; needs --server.")
-@click.option("--server", metavar="NAME", help="Which server of the configuration.")
+@click.option("--server", metavar="NAME", help="The server in the configuration.")
 @click.option("--tool", metavar="NAME", help="Call this tool.")
 @click.option("--prompt", metavar="NAME", help="Get this prompt.")
 @click.option("--read", "uri", metavar="URI", help="Read this resource.")
-@click.option("--arg", "given", multiple=True, metavar="NAME=VALUE", help="An argument; JSON where it is no text.")
+@click.option(
+    "--arg", "arguments", multiple=True, metavar="NAME=VALUE", help="An argument; parsed as JSON if it is valid JSON."
+)
 @click.option("--env", "variables", multiple=True, metavar="NAME=VALUE", help="A variable of the server's process.")
 @with_access
-@click.option("--timeout", type=float, default=60.0, show_default=True, help="Seconds the server has.")
+@click.option(
+    "--timeout", type=float, default=60.0, show_default=True, help="The time limit for the server, in seconds."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.argument("target", nargs=-1)
 @report_errors
@@ -56,7 +60,7 @@ def inspect(
     tool: str | None,
     prompt: str | None,
     uri: str | None,
-    given: tuple[str, ...],
+    arguments: tuple[str, ...],
     variables: tuple[str, ...],
     headers: tuple[str, ...],
     login: bool,
@@ -65,46 +69,50 @@ def inspect(
     as_json: bool,
     target: tuple[str, ...],
 ) -> None:
-    """Show what a server offers, call it, and show what it tells meanwhile: inspect -- COMMAND… or inspect URL.
+    """List the features of a server, or call one and show its notifications: inspect -- COMMAND… or inspect URL.
 
-    Exit code 1 where a tool says that it failed.
+    Exit code 1 if a tool fails.
     """
-    meant = _target(target, config, server, _pairs(variables, "--env"))
-    chosen = add_credentials(meant, headers, login, tokens)
-    call = _call(tool, prompt, uri, _pairs(given, "--arg"))
-    said = probe_json(chosen, list(_LISTS), timeout, call.method if call else "", call.arguments if call else None)
-    answer = said if is_object(said) else {}
-    called = answer.get("called")
+    named_target = _target(target, config, server, _pairs(variables, "--env"))
+    server_target = add_credentials(named_target, headers, login, tokens)
+    call = _call(tool, prompt, uri, _pairs(arguments, "--arg"))
+    output = probe_json(
+        server_target, list(_LISTS), timeout, call.method if call else "", call.arguments if call else None
+    )
+    result = output if is_object(output) else {}
+    called = result.get("called")
     if as_json:
-        click.echo(json.dumps(answer, indent=2))
+        click.echo(json.dumps(result, indent=2))
     else:
-        _show(answer, whole=call is None)
+        _show(result, whole=call is None)
     if is_object(called) and called.get("isError") is True:
         raise SystemExit(DIFFERENT)
 
 
 def _target(words: tuple[str, ...], config: Path | None, server: str | None, env: Mapping[str, str]) -> ServerTarget:
     if config is not None and server is not None and not words:
-        found = configured(config, server)
-        return replace(found, env={**found.env, **env})
+        server_target = target_from_config(config, server)
+        return replace(server_target, env={**server_target.env, **env})
     if not words or config is not None or server is not None:
-        raise CodegenError("say which server is meant: -- COMMAND and its arguments, a URL, or --config and --server")
-    found = named(words[0]) if len(words) == 1 else ServerTarget(words)
-    return replace(found, saved=None, env=env)
+        raise CodegenError("no server was named; pass -- COMMAND and its arguments, a URL, or --config and --server")
+    server_target = parse_target(words[0]) if len(words) == 1 else ServerTarget(words)
+    return replace(server_target, saved=None, env=env)
 
 
-def _call(tool: str | None, prompt: str | None, uri: str | None, given: Mapping[str, str]) -> _Call | None:
+def _call(tool: str | None, prompt: str | None, uri: str | None, arguments: Mapping[str, str]) -> _Call | None:
     match tool, prompt, uri:
         case str(), None, None:
-            return _Call("call_tool", {"name": tool, "arguments": {name: _value(each) for name, each in given.items()}})
+            return _Call(
+                "call_tool", {"name": tool, "arguments": {name: _value(text) for name, text in arguments.items()}}
+            )
         case None, str(), None:
-            return _Call("get_prompt", {"name": prompt, "arguments": dict(given)})
+            return _Call("get_prompt", {"name": prompt, "arguments": dict(arguments)})
         case None, None, str():
             return _Call("read_resource", {"uri": uri})
         case None, None, None:
             return None
         case _:
-            raise CodegenError("--tool, --prompt and --read: one of them at a time")
+            raise CodegenError("--tool, --prompt and --read exclude each other; pass one of them")
 
 
 def _pairs(words: Iterable[str], option: str) -> dict[str, str]:
@@ -115,7 +123,7 @@ def _pairs(words: Iterable[str], option: str) -> dict[str, str]:
 
 
 def _value(text: str) -> object:
-    """JSON where it is some; so `5` is a number, `"5"` and `five` are texts."""
+    """Return the text parsed as JSON, or the text itself: `5` is a number, `"5"` and `five` are texts."""
     try:
         value: object = json.loads(text)
     except (ValueError, RecursionError):
@@ -123,22 +131,22 @@ def _value(text: str) -> object:
     return value
 
 
-# ---- for people ---------------------------------------------------------------------------------------------------------
+# ---- text output -----------------------------------------------------------------------------------------------------
 
 
-def _show(answer: dict[str, Any], whole: bool) -> None:
+def _show(output: dict[str, Any], whole: bool) -> None:
     console = Console(soft_wrap=True)
     if whole:
-        server = answer.get("server")
-        console.print(Text(f"revision {plain(str(answer.get('revision')))}", style="bold"))
+        server = output.get("server")
+        console.print(Text(f"revision {plain(str(output.get('revision')))}", style="bold"))
         console.print(Text(plain(json.dumps(server, ensure_ascii=False))))
         for name, columns in _LISTS.items():
-            _list(console, name.replace("_", " "), columns, answer.get(name))
+            _list(console, name.replace("_", " "), columns, output.get(name))
         return
-    told = answer.get("notifications")
-    for each in told if is_list(told) else []:
-        console.print(Text(f"told: {plain(json.dumps(each, ensure_ascii=False))}", style="dim"))
-    called = answer.get("called")
+    notifications = output.get("notifications")
+    for notification in notifications if is_list(notifications) else []:
+        console.print(Text(f"notification: {plain(json.dumps(notification, ensure_ascii=False))}", style="dim"))
+    called = output.get("called")
     result = dict(called) if is_object(called) else {}
     for text in _texts(result):
         console.print(Text(plain(text)))
@@ -153,25 +161,27 @@ def _list(console: Console, name: str, columns: tuple[str, ...], items: object) 
     console.print()
     table = Table(name, *columns[1:], box=None, header_style="bold", pad_edge=False)
     for item in items:
-        said = item if is_object(item) else {}
-        table.add_row(*(Text(plain(_cell(said.get(column)))[:_LONGEST]) for column in columns))
+        fields = item if is_object(item) else {}
+        table.add_row(*(Text(plain(_cell(fields.get(column)))[:_MAX_CELL]) for column in columns))
     console.print(table)
 
 
 def _cell(value: object) -> str:
-    """A text as it is, the arguments of a tool or prompt as their names: those in brackets may be left out."""
+    """Return a text, or the names of the arguments of a tool or prompt; optional ones are in brackets."""
     if is_object(value):
         properties, required = value.get("properties"), value.get("required")
         names = list(properties) if is_object(properties) else []
         return " ".join(name if is_list(required) and name in required else f"[{name}]" for name in names)
     if is_list(value):
-        known = [each for each in value if is_object(each)]
-        return " ".join(str(each.get("name")) if each.get("required") else f"[{each.get('name')}]" for each in known)
+        arguments = [item for item in value if is_object(item)]
+        return " ".join(
+            str(item.get("name")) if item.get("required") else f"[{item.get('name')}]" for item in arguments
+        )
     return " ".join(value.split()) if isinstance(value, str) else ""
 
 
 def _texts(result: dict[str, Any]) -> Iterable[str]:
-    """What a tool, a prompt or a resource says, block by block."""
+    """Yield the text of each content block of a tool, prompt or resource."""
     for key in ("content", "contents", "messages"):
         blocks = result.get(key)
         for block in blocks if is_list(blocks) else []:
@@ -179,9 +189,9 @@ def _texts(result: dict[str, Any]) -> Iterable[str]:
 
 
 def _block(block: object) -> str:
-    said = block if is_object(block) else {}
-    role, content = said.get("role"), said.get("content")
+    fields = block if is_object(block) else {}
+    role, content = fields.get("role"), fields.get("content")
     if isinstance(role, str):
         return f"{role}: {_block(content)}"
-    text = said.get("text")
-    return text if isinstance(text, str) else json.dumps(said, ensure_ascii=False)[:_LONGEST]
+    text = fields.get("text")
+    return text if isinstance(text, str) else json.dumps(fields, ensure_ascii=False)[:_MAX_CELL]

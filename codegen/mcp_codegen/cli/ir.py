@@ -1,4 +1,4 @@
-"""`mcp-codegen ir`: what templates see of a revision, as JSON."""
+"""The command `ir`."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from .options import open_schemas, report_errors, schema_option
 
 
 @click.command("ir")
-@click.option("--revision", metavar="R", help="The revision to show.")
-@click.option("--json-schema", is_flag=True, help="Show the JSON Schema of the output instead.")
+@click.option("--revision", metavar="R", help="The revision to print.")
+@click.option("--json-schema", is_flag=True, help="Print the JSON Schema of the output instead.")
 @schema_option
 @report_errors
 def ir(revision: str | None, json_schema: bool, schema: Path | None) -> None:
-    """Show what templates see of a revision, as JSON."""
-    from ..render import ir_json as intermediate  # Loads datamodel-code-generator.
+    """Print the intermediate representation (IR) of a revision, which templates get, as JSON."""
+    from ..render import ir_json as intermediate  # Imports datamodel-code-generator.
 
     if (revision is None) != json_schema:
-        raise CodegenError("say either --revision R or --json-schema")
-    shown = intermediate.schema() if revision is None else intermediate.dump(open_schemas(schema).revision(revision))
-    click.echo(json.dumps(shown, indent=2, ensure_ascii=False))
+        raise CodegenError("pass either --revision R or --json-schema")
+    document = intermediate.schema() if revision is None else intermediate.dump(open_schemas(schema).revision(revision))
+    click.echo(json.dumps(document, indent=2, ensure_ascii=False))

@@ -1,4 +1,4 @@
-"""The command line: `mcp-codegen --revision R`, `--all`, `--check`, and the other commands."""
+"""The command line: `mcp-codegen --revision R`, `--all`, `--check`, and the subcommands."""
 
 from __future__ import annotations
 
@@ -42,16 +42,16 @@ from .testkit import mock, record, replay, vectors
 
 @click.group(invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("--revision", "revisions", multiple=True, metavar="R", help="Generate this revision. May be repeated.")
-@click.option("--all", "every", is_flag=True, help="Generate every revision there is a schema of.")
+@click.option("--all", "all_revisions", is_flag=True, help="Generate every revision in the folder of schemas.")
 @click.option(
     "--output",
     type=FOLDER,
     metavar="DIR",
     help="The package to write. Default: generated/mcp_generated in a checkout, else ./mcp_generated.",
 )
-@click.option("--templates", "own", type=FOLDER, metavar="DIR", help="Templates that stand before ours, file by file.")
-@click.option("--standalone", is_flag=True, help="Make the output a package of its own, with the runtime inside.")
-@click.option("--check", is_flag=True, help="Write nothing: show what would change. Exit code 1 if anything would.")
+@click.option("--templates", "overrides", type=FOLDER, metavar="DIR", help="Templates that override the built-in ones.")
+@click.option("--standalone", is_flag=True, help="Generate a package that includes the runtime.")
+@click.option("--check", is_flag=True, help="Write nothing; show the changes. Exit code 1 if there are any.")
 @schema_option
 @click.version_option(package_name="mcp-codegen")
 @click.pass_context
@@ -59,9 +59,9 @@ from .testkit import mock, record, replay, vectors
 def main(
     context: click.Context,
     revisions: tuple[str, ...],
-    every: bool,
+    all_revisions: bool,
     output: Path | None,
-    own: Path | None,
+    overrides: Path | None,
     standalone: bool,
     check: bool,
     schema: Path | None,
@@ -69,22 +69,25 @@ def main(
     """Typed Python bindings of the Model Context Protocol, generated from its schema.
 
     \b
-    mcp-codegen list                    which revisions are there?
-    mcp-codegen --revision R            write the bindings of one of them
-    mcp-codegen --all --check           is everything generated up to date?
+    mcp-codegen list                    list the revisions
+    mcp-codegen --revision R            generate the bindings of one revision
+    mcp-codegen --all --check           check that all bindings are up to date
     """
     if context.invoked_subcommand is not None:
         return
-    if not revisions and not every:
+    if not revisions and not all_revisions:
         click.echo(context.get_help())
         return
     if standalone and output is None:
-        raise CodegenError("--standalone makes a package of its own: say with --output what it is to be called")
+        raise CodegenError("--standalone needs --output DIR, the folder of the package")
     schemas = open_schemas(schema)
-    chosen = list(schemas.pins) if every else list(dict.fromkeys(revisions))
-    words = ["mcp-codegen", *(["--all"] if every else [word for each in chosen for word in ("--revision", each)])]
-    command = shlex.join([*words, *(["--templates", str(own)] if own else [])])
-    files = _render(schemas, template_folders(own), output or default_output(), chosen)
+    chosen = list(schemas.pins) if all_revisions else list(dict.fromkeys(revisions))
+    words = [
+        "mcp-codegen",
+        *(["--all"] if all_revisions else [word for revision in chosen for word in ("--revision", revision)]),
+    ]
+    command = shlex.join([*words, *(["--templates", str(overrides)] if overrides else [])])
+    files = _render(schemas, template_folders(overrides), output or default_output(), chosen)
     if standalone and output is not None:
         files = stand_alone(files, output, command)
     command += f"{' --standalone' if standalone else ''}{f' --output {shlex.quote(str(output))}' if output else ''}"
@@ -98,7 +101,7 @@ def _write_or_check(files: dict[Path, str], check: bool, output: Path, chosen: l
         click.echo(f"{', '.join(chosen)}: {len(changed)} of {len(files)} files written to {where}")
     elif diffs := compare_files(files):
         _show_diff("".join(diffs))
-        click.echo(f"{len(diffs)} files are not what their schema gives. To mend them: {command}", err=True)
+        click.echo(f"{len(diffs)} files are out of date. To regenerate them: {command}", err=True)
         raise SystemExit(DIFFERENT)
     else:
         click.echo(f"{', '.join(chosen)}: {len(files)} files, all up to date")
@@ -106,19 +109,19 @@ def _write_or_check(files: dict[Path, str], check: bool, output: Path, chosen: l
 
 def _render(schemas: SchemaCatalog, templates: Templates, output: Path, chosen: list[str]) -> dict[Path, str]:
     from ..generate import (
-        generate,  # Loads datamodel-code-generator and black, which the other commands do without.
+        generate,  # Imports datamodel-code-generator and black, which the other commands do not need.
     )
 
-    known = [schemas.known(revision) for revision in chosen]
+    ids = [schemas.require_revision(revision) for revision in chosen]
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     console = Console(stderr=True)
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
-        task = progress.add_task("generating", total=len(known))
+        task = progress.add_task("generating", total=len(ids))
 
-        def done(revision: str) -> None:
+        def on_progress(revision: str) -> None:
             progress.update(task, advance=1, description=f"generated {revision}")
 
-        return generate(schemas, templates, output, known, done)
+        return generate(schemas, templates, output, ids, on_progress)
 
 
 def _show_diff(diff: str) -> None:

@@ -1,4 +1,4 @@
-"""What the commands share: the options that several take, and how a fault becomes one line and exit code 2."""
+"""Options that several commands share, and the conversion of errors to one line and exit code 2."""
 
 from __future__ import annotations
 
@@ -19,28 +19,29 @@ FAILED: Final = 2
 FOLDER: Final = click.Path(path_type=Path, file_okay=False)
 FILE: Final = click.Path(path_type=Path, dir_okay=False)
 schema_option: Final = click.option(
-    "--schema", type=FOLDER, metavar="DIR", help="Folder of schemas. Default: the one that comes with mcp-codegen."
+    "--schema", type=FOLDER, metavar="DIR", help="The folder of schemas. Default: the one that comes with mcp-codegen."
 )
 
 
 def report_errors(command: Callable[P, None]) -> Callable[P, None]:
-    """Say what is wrong with the input in one line and leave with exit code 2, instead of a traceback."""
+    """Make a command print a CodegenError in one line and exit with code 2, instead of a traceback."""
 
     @wraps(command)
     def run(*args: P.args, **kwargs: P.kwargs) -> None:
         try:
             command(*args, **kwargs)
-        except CodegenError as fault:
+        except CodegenError as error:
             click.secho("error: ", fg="red", bold=True, nl=False, err=True)
-            click.echo(" ".join(str(fault).split()), err=True)
+            click.echo(" ".join(str(error).split()), err=True)
             raise SystemExit(FAILED) from None
 
     return run
 
 
 def open_schemas(root: Path | None) -> SchemaCatalog:
-    """The schemas of a folder, or those that come with mcp-codegen. Raises CodegenError where there is none."""
+    """Return the catalog of a folder, or of the schemas that come with mcp-codegen. Raises CodegenError if there is
+    no such folder."""
     schemas = SchemaCatalog(root or data_path("schema"))
     if not schemas.root.is_dir():
-        raise CodegenError(f"{schemas.root}: there is no such folder of schemas")
+        raise CodegenError(f"{schemas.root}: this folder does not exist; pass a folder of schemas with --schema")
     return schemas

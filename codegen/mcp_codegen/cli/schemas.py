@@ -1,4 +1,4 @@
-"""The commands that list, import and verify schemas."""
+"""The commands `list`, `import` and `verify`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ..model.docs import undocumented
 from ..model.ir import Object, Revision
 from ..output import write_files
 from ..paths import data_path
-from ..reports.clarity import Clarity, as_json, as_text, clarity_of
+from ..reports.clarity import ClarityReport, as_json, as_text, clarity_report
 from .options import (
     DIFFERENT,
     FAILED,
@@ -32,19 +32,23 @@ _from_option: Final = click.option(
 )
 
 
-@click.command("list", short_help="Show the revisions there are.")
+@click.command("list", short_help="List the revisions.")
 @schema_option
 @report_errors
 def list_revisions(schema: Path | None) -> None:
-    """Show the revisions: what they follow, what they hold, and what they were made from."""
+    """List the revisions: lifecycle, number of messages and types, and sources."""
     schemas = open_schemas(schema)
     table = Table(box=None, header_style="bold", pad_edge=False)
     for column, side in _COLUMNS.items():
         table.add_column(column, justify=side, no_wrap=True)
     for revision, pins in schemas.pins.items():
-        read = schemas.revision(revision)
+        derived = schemas.revision(revision)
         table.add_row(
-            f"[bold]{revision}", read.lifecycle.style, *_counts(read), pins.commit[:12], pins.sha256["schema.ts"][:12]
+            f"[bold]{revision}",
+            derived.lifecycle.style,
+            *_counts(derived),
+            pins.commit[:12],
+            pins.sha256["schema.ts"][:12],
         )
     console = Console()
     console.width = max(console.width, 120)
@@ -54,8 +58,8 @@ def list_revisions(schema: Path | None) -> None:
 _COLUMNS: Final[dict[str, Literal["left", "right"]]] = {
     "revision": "left",
     "lifecycle": "left",
-    "client asks": "right",
-    "server asks": "right",
+    "client requests": "right",
+    "server requests": "right",
     "notifications": "right",
     "types": "right",
     "commit": "left",
@@ -64,14 +68,19 @@ _COLUMNS: Final[dict[str, Literal["left", "right"]]] = {
 
 
 def _counts(revision: Revision) -> list[str]:
-    """How many requests go each way, how many notifications, how many types."""
-    asked = [row.direction for row in revision.methods if row.kind != "notification"]
-    told = len(revision.methods) - len(asked)
-    types = sum(isinstance(each, Object) for each in revision.types.values())
-    return [str(asked.count("client_to_server")), str(asked.count("server_to_client")), str(told), str(types)]
+    """Return the number of requests in each direction, of notifications, and of types."""
+    requests = [row.direction for row in revision.methods if row.kind != "notification"]
+    notifications = len(revision.methods) - len(requests)
+    types = sum(isinstance(type, Object) for type in revision.types.values())
+    return [
+        str(requests.count("client_to_server")),
+        str(requests.count("server_to_client")),
+        str(notifications),
+        str(types),
+    ]
 
 
-@click.command("import", short_help="Bring in an official schema.")
+@click.command("import", short_help="Import an official schema.")
 @_from_option
 @click.option(
     "--revision",
@@ -81,18 +90,14 @@ def _counts(revision: Revision) -> list[str]:
     metavar="R",
     help="Import this revision. May be repeated, oldest first.",
 )
-@click.option(
-    "--follows", metavar="R", help="The revision before it. Default: what its pins say, else the newest there is."
-)
-@click.option("--commit", metavar="SHA", help="The commit of the official files. Default: the one DIR has checked out.")
-@click.option(
-    "--like", default="", metavar="R", help="The revision it was made from, whose rows of the overlay hold too."
-)
+@click.option("--follows", metavar="R", help="The revision before it. Default: that of its pins, else the newest one.")
+@click.option("--commit", metavar="SHA", help="The commit of the official files. Default: that of the checkout DIR.")
+@click.option("--like", default="", metavar="R", help="The revision it was made from, whose overlay rows apply too.")
 @click.option(
     "--report",
     type=FILE,
     metavar="FILE",
-    help="Where to write what is unclear, as JSON.",
+    help="A file for a JSON report of what is unclear.",
 )
 @schema_option
 @report_errors
@@ -105,77 +110,78 @@ def import_schema(
     report: Path | None,
     schema: Path | None,
 ) -> None:
-    """Make our edition of an official schema.ts and schema.json, once the two are proven to agree.
+    """Import an official schema.ts and schema.json as a normalized schema, if the two agree.
 
-    What cannot be derived from it is reported, with exit code 2.
+    Exit code 2, with a report, if something cannot be derived from it.
     """
-    from ..importer.importer import commit_of  # Loads tree-sitter.
+    from ..importer.importer import commit_of  # Imports tree-sitter.
 
-    known_commit = commit or commit_of(source)
-    if not known_commit:
-        raise CodegenError(f"{source}: is not a git checkout, so its commit has to be given with --commit")
+    commit_id = commit or commit_of(source)
+    if not commit_id:
+        raise CodegenError(f"{source}: is not a git checkout; pass its commit with --commit")
     root = schema or data_path("schema")
-    reports = [_import(source, root, revision, follows, known_commit, like, report) for revision in revisions]
-    unclear = [each for each in reports if each.findings]
+    reports = [_import(source, root, revision, follows, commit_id, like, report) for revision in revisions]
+    unclear = [item for item in reports if item.findings]
     if report is not None:
         write_files({report: as_json(reports)})
-    for each in unclear:
-        click.echo(as_text(each), nl=False, err=True)
+    for item in unclear:
+        click.echo(as_text(item), nl=False, err=True)
     if unclear:
         raise SystemExit(FAILED)
 
 
 def _import(
     source: Path, root: Path, revision: str, follows: str | None, commit: str, like: str, report: Path | None
-) -> Clarity:
-    """Import one revision, and say how clear it is; one whose files contradict each other is not written."""
+) -> ClarityReport:
+    """Import one revision and return its clarity report. A revision whose files contradict each other is not
+    written."""
     from ..importer.importer import find_folder, import_revision
 
     schemas = SchemaCatalog(root)
     if like:
-        schemas.known(like)
-    before = schemas.pins[revision].follows if revision in schemas.pins else next(reversed(schemas.pins), "")
-    chosen = follows if follows is not None else before
+        schemas.require_revision(like)
+    default_follows = schemas.pins[revision].follows if revision in schemas.pins else next(reversed(schemas.pins), "")
+    previous = follows if follows is not None else default_follows
     try:
-        made = import_revision(find_folder(source, revision), revision, chosen, commit, like)
-    except SchemaError as fault:
+        result = import_revision(find_folder(source, revision), revision, previous, commit, like)
+    except SchemaError as error:
         if report is not None:
-            write_files({report: as_json([Clarity(revision, fault.findings)])})
+            write_files({report: as_json([ClarityReport(revision, error.findings)])})
         raise
     folder = root / revision
-    changed = write_files({folder / "schema.json": made.schema, folder / "pins.toml": made.pins})
-    agree = click.style(f"{made.definitions} of {made.definitions} definitions agree", fg="green")
-    click.echo(f"{revision}: {agree}; follows {chosen or 'nothing'}; {'written' if changed else 'unchanged'}")
-    now = SchemaCatalog(root)
-    with suppress(CodegenError):  # What the types cannot be read for is a finding of the report.
-        _report_undocumented(now, revision)
-    return clarity_of(now, revision)
+    changed = write_files({folder / "schema.json": result.schema, folder / "pins.toml": result.pins})
+    agree = click.style(f"{result.definitions} of {result.definitions} definitions agree", fg="green")
+    click.echo(f"{revision}: {agree}; follows {previous or 'nothing'}; {'written' if changed else 'unchanged'}")
+    catalog = SchemaCatalog(root)
+    with suppress(CodegenError):  # The report has a finding for types that cannot be read.
+        _report_undocumented(catalog, revision)
+    return clarity_report(catalog, revision)
 
 
 def _report_undocumented(schemas: SchemaCatalog, revision: str) -> None:
     missing = undocumented(schemas.types(revision), schemas.docs)
     if missing:
-        click.echo(f"{revision}: {len(missing)} without a sentence in docs.toml: {', '.join(missing)}")
+        click.echo(f"{revision}: {len(missing)} names without a sentence in docs.toml: {', '.join(missing)}")
 
 
-@click.command("verify", short_help="See whether an official schema has moved.")
+@click.command("verify", short_help="Check if an official schema has changed.")
 @_from_option
 @click.option("--revision", "revisions", multiple=True, metavar="R", help="Verify this revision. Default: all.")
 @schema_option
 @report_errors
 def verify(source: Path, revisions: tuple[str, ...], schema: Path | None) -> None:
-    """Say whether our edition still equals the official files, and what moved. Exit code 1 if anything did."""
+    """Compare the normalized schemas with the official files. Exit code 1 if they differ."""
     from ..importer.importer import find_folder, verify_revision
 
     schemas = open_schemas(schema)
-    moved = False
+    changed = False
     for revision in revisions or schemas.pins:
-        edition, _ = schemas.normalized(revision)
-        lines = verify_revision(find_folder(source, revision), edition, revision, schemas.pins[revision])
-        moved = moved or bool(lines)
-        verdict = click.style("moved", fg="red") if lines else click.style("equal", fg="green")
-        click.echo(f"{revision}: {verdict}, {len(edition['$defs'])} definitions")
+        normalized, _ = schemas.normalized(revision)
+        lines = verify_revision(find_folder(source, revision), normalized, revision, schemas.pins[revision])
+        changed = changed or bool(lines)
+        verdict = click.style("changed", fg="red") if lines else click.style("equal", fg="green")
+        click.echo(f"{revision}: {verdict}, {len(normalized['$defs'])} definitions")
         for line in lines:
             click.echo(f"  {line}")
-    if moved:
+    if changed:
         raise SystemExit(DIFFERENT)

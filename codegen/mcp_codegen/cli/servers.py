@@ -1,4 +1,4 @@
-"""The commands `tools`, `lock` and `check`: a server goes in, wrappers, a lock or a report come out."""
+"""The commands `tools`, `lock` and `check`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import click
 
 from ..output import write_files
 from ..paths import template_folders
-from ..servers.changes import SEVERITIES, Severity
+from ..servers.changes import SEVERITIES, ContractSeverity
 from ..servers.contract import Contract
 from ..servers.probe import ServerTarget, probe
 from .options import DIFFERENT, FILE, FOLDER, report_errors
@@ -22,19 +22,19 @@ _LOCK: Final = "mcp-lock.json"
 @click.command("tools", short_help="Write typed functions for a server.")
 @with_target
 @click.option("--output", type=FILE, metavar="FILE", help="The module to write. Default: standard output.")
-@click.option("--templates", "own", type=FOLDER, metavar="DIR", help="Templates that stand before ours, file by file.")
+@click.option("--templates", "overrides", type=FOLDER, metavar="DIR", help="Templates that override the built-in ones.")
 @report_errors
 def tools(
     target: ServerTarget,
     timeout: float,
     output: Path | None,
-    own: Path | None,
+    overrides: Path | None,
 ) -> None:
     """Write a module with a typed function for each tool, prompt and resource template of a server."""
-    from ..servers.wrappers import wrap  # Loads datamodel-code-generator and black.
+    from ..servers.wrappers import wrap  # Imports datamodel-code-generator and black.
 
     contract = probe(target, timeout)
-    text = wrap(contract, shlex.quote(str(target)), template_folders(own))
+    text = wrap(contract, shlex.quote(str(target)), template_folders(overrides))
     if output is None:
         click.echo(text, nl=False)
         return
@@ -42,12 +42,12 @@ def tools(
     click.echo(f"{output}: {_counts(contract)}")
 
 
-@click.command("lock", short_help="Record what a server offers.")
+@click.command("lock", short_help="Record the contract of a server.")
 @with_target
 @click.option("--output", type=FILE, metavar="FILE", default=_LOCK, show_default=True, help="The lock to write.")
 @report_errors
 def lock(target: ServerTarget, timeout: float, output: Path) -> None:
-    """Record what a server offers, with a hash for each tool, prompt and resource template."""
+    """Record the contract of a server, with a hash for each tool, prompt and resource template."""
     from ..servers.lock import lock_text
 
     contract = probe(target, timeout)
@@ -64,7 +64,7 @@ def lock(target: ServerTarget, timeout: float, output: Path) -> None:
     type=click.Choice(SEVERITIES),
     default="review",
     show_default=True,
-    help="Exit code 1 for changes at least this bad.",
+    help="The lowest severity that makes the exit code 1.",
 )
 @report_errors
 def check(
@@ -72,9 +72,13 @@ def check(
     timeout: float,
     locked: Path,
     form: str,
-    fail_on: Severity,
+    fail_on: ContractSeverity,
 ) -> None:
-    """Compare a live server with its lock. Exit code 0: nothing that matters; 1: it does; 2: they cannot be compared."""
+    """Compare a live server with its lock.
+
+    \b
+    Exit code 0: no change of that severity; 1: there is one; 2: they cannot be compared.
+    """
     from ..servers.compare import compare
     from ..servers.lock import read_lock
     from ..servers.report import REPORTS
@@ -89,4 +93,4 @@ def check(
 def _counts(contract: Contract) -> str:
     counts = [(len(contract.tools), "tool"), (len(contract.prompts), "prompt")]
     counts.append((len(contract.resource_templates), "resource template"))
-    return ", ".join(f"{count} {what}{'' if count == 1 else 's'}" for count, what in counts)
+    return ", ".join(f"{count} {noun}{'' if count == 1 else 's'}" for count, noun in counts)

@@ -1,4 +1,4 @@
-"""The commands of the test kit: `vectors`, `mock`, `record` and `replay`."""
+"""The commands `vectors`, `mock`, `record` and `replay`."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from ..output import write_files
 from .options import DIFFERENT, FILE, open_schemas, report_errors, schema_option
 
 if TYPE_CHECKING:
-    from ..testkit.messages import Messages
+    from ..testkit.messages import MessageFactory
 
 _COMMAND = {"ignore_unknown_options": True, "allow_interspersed_args": False}
 _command = click.argument("command", nargs=-1, type=click.UNPROCESSED)
-_revision_option = click.option("--revision", required=True, metavar="R", help="The revision that is spoken.")
-_seed_option = click.option("--seed", type=int, default=1, show_default=True, help="What the data is generated from.")
+_revision_option = click.option("--revision", required=True, metavar="R", help="The revision to use.")
+_seed_option = click.option("--seed", type=int, default=1, show_default=True, help="The seed of the generated data.")
 _timeout_option = click.option(
     "--timeout", type=float, default=30.0, show_default=True, metavar="S", help="Seconds to wait for a line."
 )
@@ -30,27 +30,34 @@ _timeout_option = click.option(
 @click.command("vectors", short_help="Write valid and invalid messages.")
 @_revision_option
 @_seed_option
-@click.option("--each", type=click.IntRange(1), default=4, show_default=True, help="So many valid, so many invalid.")
+@click.option(
+    "--each",
+    "count",
+    type=click.IntRange(1),
+    default=4,
+    show_default=True,
+    help="The number of valid, and of invalid instances.",
+)
 @click.option("--output", type=FILE, metavar="FILE", help="The file to write. Default: standard output.")
 @schema_option
 @report_errors
-def vectors(revision: str, seed: int, each: int, output: str | Path | None, schema: Path | None) -> None:
+def vectors(revision: str, seed: int, count: int, output: str | Path | None, schema: Path | None) -> None:
     """Write valid and invalid instances of every message of a revision, each with its verdict, as JSON."""
-    from ..testkit.vectors import vectors as made
+    from ..testkit.vectors import vectors as generate_vectors
 
     schemas = open_schemas(schema)
-    found = made(schemas.revision(revision), schemas.normalized(revision)[0], seed, each)
-    text = json.dumps(found, indent=1, ensure_ascii=False) + "\n"
+    document = generate_vectors(schemas.revision(revision), schemas.normalized(revision)[0], seed, count)
+    text = json.dumps(document, indent=1, ensure_ascii=False) + "\n"
     if output is None:
         click.echo(text, nl=False)
     else:
         write_files({Path(output): text})
-        click.echo(f"{revision}: {len(found['vectors'])} instances written to {output}")
+        click.echo(f"{revision}: {len(document['vectors'])} instances written to {output}")
 
 
-@click.group("mock", short_help="Be a client or a server, over stdio.")
+@click.group("mock", short_help="Run a mock client or server over stdio.")
 def mock() -> None:
-    """Be one side of a conversation over stdio, with valid generated data."""
+    """Run one side of a connection over stdio, with valid generated data."""
 
 
 @mock.command("server")
@@ -59,7 +66,7 @@ def mock() -> None:
 @schema_option
 @report_errors
 def mock_server(revision: str, seed: int, schema: Path | None) -> None:
-    """Be a server that answers any method."""
+    """Run a mock server that answers every method."""
     from ..testkit.programs import serve_mock
 
     serve_mock(_messages(revision, seed, schema))
@@ -73,60 +80,67 @@ def mock_server(revision: str, seed: int, schema: Path | None) -> None:
 @_command
 @report_errors
 def mock_client(revision: str, seed: int, timeout: float, schema: Path | None, command: tuple[str, ...]) -> None:
-    """Start the server COMMAND, ask it all that it declares, and answer what it asks.
+    """Start the server COMMAND, send it every declared request, and answer the requests it sends.
 
-    Exit code 0: its answers are what the schema says, or errors; 1: some are not; 2: there is no conversation.
+    Exit code 0: all responses are valid, or errors; 1: some are invalid; 2: the connection fails.
     """
     from ..testkit.programs import run_mock_client
 
     if not command:
-        raise CodegenError("say which server is to be asked: mcp-codegen mock client --revision R COMMAND…")
+        raise CodegenError(
+            "COMMAND is missing; pass the command that starts the server: mcp-codegen mock client --revision R COMMAND…"
+        )
     verdicts = run_mock_client(_messages(revision, seed, schema), command, timeout)
-    if len(verdicts) == 1 and verdicts[0].is_right:
-        raise CodegenError(f"there is no conversation: {verdicts[0].method} was answered with {verdicts[0].text}")
+    if len(verdicts) == 1 and verdicts[0].passed:
+        raise CodegenError(
+            f"the connection was not initialized: {verdicts[0].method} was answered with {verdicts[0].text}"
+        )
     table = Table(box=None, header_style="bold", pad_edge=False)
-    for column in ("method", "verdict", "answer"):
+    for column in ("method", "verdict", "response"):
         table.add_column(column, overflow="fold")
-    for each in verdicts:
-        table.add_row(escape(each.method), "[green]right" if each.is_right else "[red]wrong", escape(each.text))
+    for verdict in verdicts:
+        mark = "[green]valid" if verdict.passed else "[red]invalid"
+        table.add_row(escape(verdict.method), mark, escape(verdict.text))
     console = Console()
     console.width = max(console.width, 120)
     console.print(table)
-    if not all(each.is_right for each in verdicts):
+    if not all(verdict.passed for verdict in verdicts):
         raise SystemExit(DIFFERENT)
 
 
-def _messages(revision: str, seed: int, schema: Path | None) -> Messages:
-    from ..testkit.messages import Messages  # Loads jsonschema.
+def _messages(revision: str, seed: int, schema: Path | None) -> MessageFactory:
+    from ..testkit.messages import MessageFactory  # Imports jsonschema.
 
     schemas = open_schemas(schema)
-    return Messages(schemas.revision(revision), schemas.normalized(revision)[0], seed)
+    return MessageFactory(schemas.revision(revision), schemas.normalized(revision)[0], seed)
 
 
-@click.command("record", context_settings=_COMMAND, short_help="Keep what a client and a server say.")
+@click.command("record", context_settings=_COMMAND, short_help="Record a client and a server.")
 @click.argument("file", type=FILE)
 @_command
 @report_errors
 def record(file: str | Path, command: tuple[str, ...]) -> None:
-    """Stand between a client and the server COMMAND, and write what both say to FILE."""
-    from ..testkit.programs import record as recorded
+    """Relay between a client and the server COMMAND, and write the lines of both to FILE."""
+    from ..testkit.programs import record as run_recording_proxy
 
     if not command:
-        raise CodegenError("say which server is to be recorded: mcp-codegen record FILE COMMAND…")
-    raise SystemExit(recorded(Path(file), command))
+        raise CodegenError(
+            "COMMAND is missing; pass the command that starts the server: mcp-codegen record FILE COMMAND…"
+        )
+    raise SystemExit(run_recording_proxy(Path(file), command))
 
 
-@click.command("replay", context_settings=_COMMAND, short_help="Be one side of what was recorded.")
+@click.command("replay", context_settings=_COMMAND, short_help="Replay one side of a recorded connection.")
 @_timeout_option
 @click.argument("file", type=FILE)
 @_command
 @report_errors
 def replay(timeout: float, file: str | Path, command: tuple[str, ...]) -> None:
-    """Be the server of a recorded conversation over stdio; or its client, for the server COMMAND."""
+    """Act as the server of a recorded connection over stdio; or as its client, for the server COMMAND."""
     from ..testkit.programs import replay_as_client, replay_as_server
 
     if command:
         replay_as_client(Path(file), command, timeout)
-        click.echo(f"{file}: the server says what was recorded")
+        click.echo(f"{file}: the server behaves as recorded")
     else:
         replay_as_server(Path(file), timeout)

@@ -1,1 +1,1 @@
-"""Derive how messages convert between neighbouring revisions."""
+"""The conversion of messages between neighbouring revisions."""

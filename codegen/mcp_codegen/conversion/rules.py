@@ -38,7 +38,7 @@ _PLACES: Final[Mapping[str, str]] = {
     "method": "method",
     "code": "method",
 }
-_TEXT_KEYS: Final[Mapping[str, frozenset[str]]] = {
+_VALUE_KEYS: Final[Mapping[str, frozenset[str]]] = {
     "rename": frozenset({"use"}),
     "replace": frozenset({"use", "with"}),
     "default": frozenset({"use", "provided", "copy"}),
@@ -49,11 +49,11 @@ _TEXT_KEYS: Final[Mapping[str, frozenset[str]]] = {
 
 @dataclass
 class ConversionRule:
-    """One row; `used` tells whether it has decided something."""
+    """One row; `used` is True once it was applied."""
 
     table: str
     place: str
-    text: Mapping[str, Any]
+    values: Mapping[str, Any]
     reason: str
     used: bool = False
 
@@ -71,48 +71,48 @@ class Conversions:
     def __post_init__(self) -> None:
         for row in self.rows:
             if (row.table, row.place) in self._index:
-                raise OverlayError(f"{row} is there twice")
+                raise OverlayError(f"{row} is in the file twice; remove one of the two rows")
             self._index[row.table, row.place] = row
 
     def find(self, table: str, place: str) -> ConversionRule | None:
-        """The row for this place, marked as used."""
+        """Return the row for this place and mark it as used; None without one."""
         row = self._index.get((table, place))
         if row is not None:
             row.used = True
         return row
 
     def at(self, table: str, holder: str, wire: str) -> ConversionRule | None:
-        """The row for a property, that for one place before those for many; marked as used."""
+        """Return the row for a property and mark it as used. A row for one place overrides one with `*`."""
         places = (f"{holder}.{wire}", f"*.{wire}", f"{holder}.*")
         return next((row for place in places if (row := self.find(table, place)) is not None), None)
 
     def has(self, table: str, holder: str, wire: str) -> bool:
-        """Whether there is a row for exactly this property; it does not count as used."""
+        """Return True if there is a row for exactly this property. Does not mark it as used."""
         return (table, f"{holder}.{wire}") in self._index
 
     def has_type(self, table: str, name: str) -> bool:
-        """Whether there is a row for this type; it does not count as used."""
+        """Return True if there is a row for this type. Does not mark it as used."""
         return (table, name) in self._index
 
     def peek(self, table: str, place: str) -> ConversionRule:
-        """The row of a place that is known to have one, not marked as used."""
+        """Return the row of a place that has one. Does not mark it as used."""
         return self._index[table, place]
 
     def check_all_used(self) -> None:
-        """Raise OverlayError for the first row that has decided nothing."""
+        """Raise OverlayError for the first unused row."""
         for row in self.rows:
             if not row.used:
-                raise OverlayError(f"{row} is not used: no two neighbours differ there, remove the row")
+                raise OverlayError(f"{row} is not used: no two neighbouring revisions differ there; remove the row")
 
 
 def read_conversions(path: Path) -> Conversions:
-    """Read conversions.toml; a folder of schemas without one has no rows."""
+    """Return the rows of conversions.toml; a folder without the file has none."""
     if not path.exists():
         return Conversions()
     try:
         tables = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as fault:
-        raise OverlayError(f"{path}: cannot be read: {fault}") from fault
+    except (OSError, ValueError) as error:
+        raise OverlayError(f"{path}: cannot be read: {error}") from error
     return Conversions(tuple(_rows(path, tables)))
 
 
@@ -120,11 +120,13 @@ def _rows(path: Path, tables: Mapping[str, Any]) -> Iterator[ConversionRule]:
     for table, entries in tables.items():
         place = _PLACES.get(table)
         if place is None:
-            raise OverlayError(f"{path}: there is no table {table!r}; the tables are {', '.join(_PLACES)}")
+            raise OverlayError(f"{path}: unknown table {table!r}; the tables are {', '.join(_PLACES)}")
         for entry in entries:
             if not is_object(entry) or not isinstance(entry.get(place), str) or not entry.get("reason"):
-                raise OverlayError(f"{path}: a row of [[{table}]] needs {place} and reason: {entry}")
-            says = {key: value for key, value in entry.items() if key not in (place, "reason")}
-            if surplus := says.keys() - _TEXT_KEYS.get(table, frozenset()):
-                raise OverlayError(f"{path}: a row of [[{table}]] has an unknown key {min(surplus)!r}: {entry}")
-            yield ConversionRule(table, entry[place], says, entry["reason"])
+                raise OverlayError(f"{path}: a row of [[{table}]] needs `{place}` and `reason`: {entry}")
+            values = {key: value for key, value in entry.items() if key not in (place, "reason")}
+            if surplus := values.keys() - _VALUE_KEYS.get(table, frozenset()):
+                raise OverlayError(
+                    f"{path}: a row of [[{table}]] has the unknown key {min(surplus)!r}; remove it: {entry}"
+                )
+            yield ConversionRule(table, entry[place], values, entry["reason"])

@@ -1,4 +1,4 @@
-"""Types of a revision go in; plain ones, and the shapes by which a program tells whether a JSON value fits, come out."""
+"""The shapes of types: plain data by which the runtime checks if a JSON value fits a type."""
 
 from __future__ import annotations
 
@@ -17,45 +17,48 @@ from ..model.ir import (
     Values,
 )
 
-# A shape is None for any value, the name of a kind, the name of a record in `records`, or a tuple: `("values", …)`,
-# `("list", shape)`, `("map", shape)`, `("one_of", …)`, `("range", kind, least, most)`.
+# A shape is None for any value, the name of a JSON type, the name of a record in `records`, or a tuple:
+# `("values", …)`, `("list", shape)`, `("map", shape)`, `("one_of", …)`, `("range", kind, minimum, maximum)`.
 Shape = Any
 
 
 class Shapes:
-    """The shapes of one revision; `records` collects the objects that they refer to, by `revision/name`."""
+    """The shapes of one revision. `records` collects the objects that they refer to, by `revision/name`."""
 
     def __init__(self, revision: Revision, records: dict[str, Any]) -> None:
         self.revision = revision
         self.records = records
 
     def resolved(self, type: Type) -> Type:
-        """The type behind its aliases: a reference to an object, or what is no reference."""
+        """Return the type that aliases stand for: a reference to an object, or a type that is not a reference."""
         while isinstance(type, Ref):
-            each = self.revision.types[type.name]
-            if isinstance(each, Object):
+            definition = self.revision.types[type.name]
+            if isinstance(definition, Object):
                 return type
-            type = each.type
+            type = definition.type
         return type
 
     def object(self, type: Type) -> Object | None:
-        """The object a resolved type refers to, if it is one."""
-        each = self.revision.types[type.name] if isinstance(type, Ref) else None
-        return each if isinstance(each, Object) else None
+        """Return the object that a resolved type refers to, or None."""
+        definition = self.revision.types[type.name] if isinstance(type, Ref) else None
+        return definition if isinstance(definition, Object) else None
 
     def arms(self, type: Type) -> list[Type]:
-        """What a type may be: the arms of a union and of the unions in it, each resolved; or the type alone."""
-        plain = self.resolved(type)
-        return [arm for each in plain.arms for arm in self.arms(each)] if isinstance(plain, Union) else [plain]
+        """Return the arms of a union and of nested unions, each resolved; or the type itself."""
+        resolved = self.resolved(type)
+        return (
+            [arm for inner in resolved.arms for arm in self.arms(inner)] if isinstance(resolved, Union) else [resolved]
+        )
 
     def is_any(self, type: Type) -> bool:
-        """Whether every JSON value fits: it says so, or it has an arm for each kind of value."""
+        """Return True if every JSON value fits: the type is `any`, or has an arm for each JSON type."""
         arms = self.arms(type)
         kinds = {arm.kind for arm in arms if isinstance(arm, Plain)}
         wide = any(isinstance(arm, Map) for arm in arms) and any(isinstance(arm, Array) for arm in arms)
         return "any" in kinds or (wide and {"string", "boolean", "null"} <= kinds)
 
     def shape(self, type: Type) -> Shape:
+        """Return the shape of a type."""
         if self.is_any(type):
             return None
         arms = self.arms(type)
@@ -66,8 +69,8 @@ class Shapes:
                 return self._record(name)
             case Plain(kind, None, None):
                 return kind
-            case Plain(kind, least, most):
-                return ("range", kind, least, most)
+            case Plain(kind, minimum, maximum):
+                return ("range", kind, minimum, maximum)
             case Values(values):
                 return ("values", *values)
             case Array(items):
@@ -75,14 +78,14 @@ class Shapes:
             case Map(values):
                 return ("map", self.shape(values))
             case Union():
-                raise AssertionError("the arms of a union are no unions")
+                raise AssertionError("the arms of a union are not unions")
 
     def _record(self, name: str) -> str:
         key = f"{self.revision.id}/{name}"
         if key not in self.records:
             self.records[key] = {}
-            each = self.object(Ref(name))
-            fields = each.fields if each is not None else ()
+            definition = self.object(Ref(name))
+            fields = definition.fields if definition is not None else ()
             self.records[key] = {
                 "required": [field.wire for field in fields if field.required],
                 "properties": {field.wire: shape for field in fields if (shape := self.shape(field.type)) is not None},
@@ -90,6 +93,6 @@ class Shapes:
         return key
 
 
-def required_by(each: Object | Alias | None) -> int:
-    """How many properties an object requires: the more, the better a value that has them all is known by them."""
-    return sum(field.required for field in each.fields) if isinstance(each, Object) else 0
+def required_by(type: Object | Alias | None) -> int:
+    """Return the number of properties that an object requires. Types that require more are tried first."""
+    return sum(field.required for field in type.fields) if isinstance(type, Object) else 0

@@ -38,7 +38,9 @@ class Step:
     source: str
     target: str
     methods: dict[str, dict[str, dict[str, Any]]] = field(default_factory=dict[str, "dict[str, dict[str, Any]]"])
-    removed_methods: dict[str, dict[str, tuple[str, str]]] = field(default_factory=dict[str, "dict[str, tuple[str, str]]"])
+    removed_methods: dict[str, dict[str, tuple[str, str]]] = field(
+        default_factory=dict[str, "dict[str, tuple[str, str]]"]
+    )
     types: dict[str, Any] = field(default_factory=dict[str, Any])
     records: dict[str, Any] = field(default_factory=dict[str, Any])
     rules: dict[str, str] = field(default_factory=dict[str, str])

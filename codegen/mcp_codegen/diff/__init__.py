@@ -1,1 +1,1 @@
-"""What changed between two revisions: compared by method, type and field, judged for clients and for servers, shown."""
+"""The changes between two revisions, by method, type and field, rated for clients and for servers."""

@@ -1,7 +1,7 @@
-"""A revision goes in, the same without differences in how it is written down comes out.
+"""The canonical form of a revision, without differences that are not visible on the wire.
 
-Some revisions declare the envelope of a message (`jsonrpc`, `id`) with every message and some apart from them; some
-say what all params have in the base message alone. On the wire there is no difference, so none is compared.
+Some revisions declare the envelope of a message (`jsonrpc`, `id`) in every message and some separately; some declare
+the common properties of params only in the base message. Neither makes a difference on the wire.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ _BASES: Final = {"request": "Request", "input_request": "Request", "notification
 
 
 def canonical(revision: Revision) -> Revision:
-    """The revision with messages without their envelope, and with params that have all that they may hold."""
+    """Return the revision with messages without their envelope, and params with all properties that they may have."""
     types = dict(revision.types)
-    for each in revision.objects():
-        if each.field("method") is not None:
-            types[each.name] = _without(each, _envelope(each, revision))
+    for message in revision.objects():
+        if message.field("method") is not None:
+            types[message.name] = _without(message, _envelope(message, revision))
     for row in revision.methods:
         params = types.get(row.params or "")
         if isinstance(params, Object):
@@ -29,29 +29,29 @@ def canonical(revision: Revision) -> Revision:
     return replace(revision, types=types)
 
 
-def _without(each: Object, names: set[str]) -> Object:
-    extends = tuple(name for name in each.extends if name not in _BASES.values() and name not in _ENVELOPES.values())
-    return replace(each, fields=tuple(field for field in each.fields if field.wire not in names), extends=extends)
+def _without(message: Object, names: set[str]) -> Object:
+    extends = tuple(name for name in message.extends if name not in _BASES.values() and name not in _ENVELOPES.values())
+    return replace(message, fields=tuple(field for field in message.fields if field.wire not in names), extends=extends)
 
 
-def _envelope(each: Object, revision: Revision) -> set[str]:
-    """The properties of every message of this kind, those of the message proper left aside."""
-    if each.name in (*_ENVELOPES, *_ENVELOPES.values()):
+def _envelope(message: Object, revision: Revision) -> set[str]:
+    """Return the envelope properties of this kind of message."""
+    if message.name in (*_ENVELOPES, *_ENVELOPES.values()):
         return set()
-    found: set[str] = set()
+    properties: set[str] = set()
     for base, whole in _ENVELOPES.items():
-        if each.name.endswith(base):
+        if message.name.endswith(base):
             names = [_names(revision.types.get(name)) for name in (base, whole)]
-            found = names[1] - names[0]
-    return found
+            properties = names[1] - names[0]
+    return properties
 
 
-def _names(each: Object | Alias | None) -> set[str]:
-    return {field.wire for field in each.fields} if isinstance(each, Object) else set()
+def _names(type: Object | Alias | None) -> set[str]:
+    return {field.wire for field in type.fields} if isinstance(type, Object) else set()
 
 
 def _common(base: str, revision: Revision) -> tuple[Field, ...]:
-    """What the params of every message have."""
+    """Return the properties that the params of every message have."""
     message = revision.types.get(base)
     params = message.field("params") if isinstance(message, Object) else None
     inner = revision.types.get(params.type.name) if params is not None and isinstance(params.type, Ref) else None

@@ -1,4 +1,4 @@
-"""Two revisions go in, every change between them comes out, each once, where it is declared."""
+"""The comparison of two revisions: every change once, at the place where it is declared."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from ..model.methods import ROLES
 from .canonical import canonical
 from .changes import DiffChange, removable_from
 from .direction import directions, sender, severity
-from .values import Compared, Relation
+from .values import Relation, TypeComparison
 
 
 @dataclass(frozen=True, slots=True)
-class _Noted:
-    """A change of a type before it is judged; `field` is empty for the type as a whole."""
+class _TypeChange:
+    """A change of a type before it is rated; `field` is empty for the type itself."""
 
     rule: str
     field: str
@@ -37,23 +37,23 @@ class _Noted:
 
 
 def compare(older: Revision, newer: Revision) -> list[DiffChange]:
-    """What changed from one revision to another: methods first, then types and their fields, then the rest."""
-    return _Comparison(older, newer).changes()
+    """Return the changes from one revision to another: methods, then types and their fields, then the rest."""
+    return _RevisionComparison(older, newer).changes()
 
 
-class _Comparison:
+class _RevisionComparison:
     def __init__(self, older: Revision, newer: Revision) -> None:
         older, newer = canonical(older), canonical(newer)
         self._older = older
         self._newer = newer
         self._renamed = _renamed(older, newer)
-        self._values = Compared(older, newer, self._renamed)
-        self._travel = directions(older, newer)
+        self._values = TypeComparison(older, newer, self._renamed)
+        self._directions = directions(older, newer)
         self._removable = removable_from(newer.id)
-        self._noted: dict[str, list[_Noted]] = {}
+        self._type_changes: dict[str, list[_TypeChange]] = {}
 
     def changes(self) -> list[DiffChange]:
-        return [*self._methods(), *self._types(), *self._whole()]
+        return [*self._methods(), *self._types(), *self._overall()]
 
     # ---- methods ----------------------------------------------------------------------------------------------------
 
@@ -61,42 +61,42 @@ class _Comparison:
         before = {(row.method, row.direction): row for row in self._older.methods}
         after = {(row.method, row.direction): row for row in self._newer.methods}
         for key in (*before, *(key for key in after if key not in before)):
-            mine, theirs = before.get(key), after.get(key)
-            if mine is None and theirs is not None:
-                open_to_all = theirs.kind == "request" and not theirs.capability
-                yield self._of_method("method-required" if open_to_all else "method-added", theirs, "", _row(theirs))
-            elif theirs is None and mine is not None:
-                yield self._of_method("method-removed", mine, _row(mine), "")
-            elif mine is not None and theirs is not None:
-                yield from self._method(mine, theirs)
+            old, new = before.get(key), after.get(key)
+            if old is None and new is not None:
+                open_to_all = new.kind == "request" and not new.capability
+                yield self._method_change("method-required" if open_to_all else "method-added", new, "", _row(new))
+            elif new is None and old is not None:
+                yield self._method_change("method-removed", old, _row(old), "")
+            elif old is not None and new is not None:
+                yield from self._method(old, new)
 
-    def _method(self, mine: Method, theirs: Method) -> Iterator[DiffChange]:
-        pairs = [
-            ("method-kind", mine.kind, theirs.kind),
-            ("params-type", self._new_name(mine.params), theirs.params or ""),
-            ("result-type", self._new_name(mine.result), theirs.result or ""),
-            ("capability-changed", mine.capability, theirs.capability),
+    def _method(self, old: Method, new: Method) -> Iterator[DiffChange]:
+        aspects = [
+            ("method-kind", old.kind, new.kind),
+            ("params-type", self._new_name(old.params), new.params or ""),
+            ("result-type", self._new_name(old.result), new.result or ""),
+            ("capability-changed", old.capability, new.capability),
         ]
-        for rule, before, after in pairs:
+        for rule, before, after in aspects:
             if before != after:
                 if rule == "params-type" and not (before and after):
                     rule = "params-added" if after else "params-removed"
-                yield self._of_method(rule, theirs, before, after)
-        if mine.params and theirs.params and mine.params_required != theirs.params_required:
-            rule = "params-required" if theirs.params_required else "params-optional"
-            yield self._of_method(rule, theirs, mine.params, theirs.params)
-        had, has = ({interim.type for interim in row.interim} for row in (mine, theirs))
-        for name in sorted(has - had):
-            yield self._of_method("interim-added", theirs, "", name)
-        for name in sorted(had - has):
-            yield self._of_method("interim-removed", theirs, name, "")
-        if mine.deprecated != theirs.deprecated:
-            yield self._of_method("method-deprecated" if theirs.deprecated else "method-restored", theirs, "", "")
+                yield self._method_change(rule, new, before, after)
+        if old.params and new.params and old.params_required != new.params_required:
+            rule = "params-required" if new.params_required else "params-optional"
+            yield self._method_change(rule, new, old.params, new.params)
+        old_interim, new_interim = ({interim.type for interim in row.interim} for row in (old, new))
+        for name in sorted(new_interim - old_interim):
+            yield self._method_change("interim-added", new, "", name)
+        for name in sorted(old_interim - new_interim):
+            yield self._method_change("interim-removed", new, name, "")
+        if old.deprecated != new.deprecated:
+            yield self._method_change("method-deprecated" if new.deprecated else "method-restored", new, "", "")
 
     def _new_name(self, name: str | None) -> str:
         return self._renamed.get(name or "", name or "")
 
-    def _of_method(self, rule: str, row: Method, before: str, after: str) -> DiffChange:
+    def _method_change(self, rule: str, row: Method, before: str, after: str) -> DiffChange:
         client, server = severity(rule, [sender(row)])
         removable = self._removable if rule == "method-deprecated" else ""
         return DiffChange(
@@ -106,76 +106,78 @@ class _Comparison:
     # ---- types ------------------------------------------------------------------------------------------------------
 
     def _types(self) -> Iterator[DiffChange]:
-        for name, each in self._older.types.items():
-            now = self._renamed.get(name, name)
-            other = self._newer.types.get(now)
-            if other is None:
-                yield self._of_type(name, _Noted("type-removed", "", _kind(each), ""))
+        for name, old in self._older.types.items():
+            new_name = self._renamed.get(name, name)
+            new = self._newer.types.get(new_name)
+            if new is None:
+                yield self._type_change(name, _TypeChange("type-removed", "", _kind(old), ""))
                 continue
-            if now != name:
-                yield self._of_type(now, _Noted("type-renamed", "", name, now))
-            for noted in self._of_pair(name) if now not in ROLES else ():
-                if not self._is_inherited(each, other, noted):
-                    yield self._of_type(now, noted)
+            if new_name != name:
+                yield self._type_change(new_name, _TypeChange("type-renamed", "", name, new_name))
+            for change in self._changes_of(name) if new_name not in ROLES else ():
+                if not self._is_inherited(old, new, change):
+                    yield self._type_change(new_name, change)
         old_names = {self._renamed.get(name, name) for name in self._older.types}
-        for name, each in self._newer.types.items():
+        for name, new in self._newer.types.items():
             if name not in old_names:
-                yield self._of_type(name, _Noted("type-added", "", "", _kind(each)))
+                yield self._type_change(name, _TypeChange("type-added", "", "", _kind(new)))
 
-    def _of_type(self, name: str, noted: _Noted) -> DiffChange:
-        client, server = self._travel.severities(noted.rule, name)
-        removable = self._removable if noted.rule.endswith("-deprecated") else ""
-        at = f"{name}.{noted.field}" if noted.field else name
-        return DiffChange(noted.rule, at, noted.before, noted.after, client, server, removable)
+    def _type_change(self, name: str, change: _TypeChange) -> DiffChange:
+        client, server = self._directions.severities(change.rule, name)
+        removable = self._removable if change.rule.endswith("-deprecated") else ""
+        at = f"{name}.{change.field}" if change.field else name
+        return DiffChange(change.rule, at, change.before, change.after, client, server, removable)
 
-    def _is_inherited(self, each: Object | Alias, other: Object | Alias, noted: _Noted) -> bool:
-        """Whether a type that this one extends, before or after, has the very same change, and reports it."""
-        above = {*(each.extends if isinstance(each, Object) else ())}
-        above |= {*(other.extends if isinstance(other, Object) else ())} & self._older.types.keys()
-        return bool(noted.field) and any(noted in self._of_pair(name) for name in above)
+    def _is_inherited(self, old: Object | Alias, new: Object | Alias, change: _TypeChange) -> bool:
+        """Return True if a base of this type, before or after, has the same change and reports it."""
+        bases = {*(old.extends if isinstance(old, Object) else ())}
+        bases |= {*(new.extends if isinstance(new, Object) else ())} & self._older.types.keys()
+        return bool(change.field) and any(change in self._changes_of(name) for name in bases)
 
-    def _of_pair(self, name: str) -> list[_Noted]:
-        """The changes of a type that both revisions have, by its older name."""
-        if name not in self._noted:
-            other = self._newer.types.get(self._renamed.get(name, name))
-            self._noted[name] = [] if other is None else list(self._pair(self._older.types[name], other))
-        return self._noted[name]
+    def _changes_of(self, name: str) -> list[_TypeChange]:
+        """Return the changes of a type that both revisions have, by its older name."""
+        if name not in self._type_changes:
+            newer_type = self._newer.types.get(self._renamed.get(name, name))
+            self._type_changes[name] = (
+                [] if newer_type is None else list(self._compare_types(self._older.types[name], newer_type))
+            )
+        return self._type_changes[name]
 
-    def _pair(self, mine: Object | Alias, theirs: Object | Alias) -> Iterator[_Noted]:
-        if mine.deprecated != theirs.deprecated:
-            yield _Noted("type-deprecated" if theirs.deprecated else "type-restored", "", "", "")
-        if isinstance(mine, Object) and isinstance(theirs, Object):
-            above = [self._renamed.get(name, name) for name in mine.extends]
-            if above != list(theirs.extends):
-                yield _Noted("type-extends", "", ", ".join(above), ", ".join(theirs.extends))
-            yield from self._fields(mine, theirs)
-        elif isinstance(mine, Alias) and isinstance(theirs, Alias):
-            yield from self._relation("", mine.type, theirs.type)
+    def _compare_types(self, old: Object | Alias, new: Object | Alias) -> Iterator[_TypeChange]:
+        if old.deprecated != new.deprecated:
+            yield _TypeChange("type-deprecated" if new.deprecated else "type-restored", "", "", "")
+        if isinstance(old, Object) and isinstance(new, Object):
+            bases = [self._renamed.get(name, name) for name in old.extends]
+            if bases != list(new.extends):
+                yield _TypeChange("type-extends", "", ", ".join(bases), ", ".join(new.extends))
+            yield from self._fields(old, new)
+        elif isinstance(old, Alias) and isinstance(new, Alias):
+            yield from self._relation("", old.type, new.type)
         else:
-            yield _Noted("type-form", "", _kind(mine), _kind(theirs))
+            yield _TypeChange("type-form", "", _kind(old), _kind(new))
 
-    def _fields(self, mine: Object, theirs: Object) -> Iterator[_Noted]:
-        for field in mine.fields:
-            other = theirs.field(field.wire)
-            if other is None:
+    def _fields(self, old: Object, new: Object) -> Iterator[_TypeChange]:
+        for field in old.fields:
+            new_field = new.field(field.wire)
+            if new_field is None:
                 rule = "field-removed-required" if field.required else "field-removed"
-                yield _Noted(rule, field.wire, show(field.type), "")
+                yield _TypeChange(rule, field.wire, show(field.type), "")
             else:
-                yield from self._field(field, other)
-        for field in theirs.fields:
-            if mine.field(field.wire) is None:
+                yield from self._field(field, new_field)
+        for field in new.fields:
+            if old.field(field.wire) is None:
                 rule = "field-added-required" if field.required else "field-added"
-                yield _Noted(rule, field.wire, "", show(field.type))
+                yield _TypeChange(rule, field.wire, "", show(field.type))
 
-    def _field(self, mine: Field, theirs: Field) -> Iterator[_Noted]:
-        if mine.required != theirs.required:
-            yield _Noted("field-required" if theirs.required else "field-optional", mine.wire, "", "")
-        if mine.deprecated != theirs.deprecated:
-            yield _Noted("field-deprecated" if theirs.deprecated else "field-restored", mine.wire, "", "")
-        yield from self._relation(mine.wire, mine.type, theirs.type)
+    def _field(self, old: Field, new: Field) -> Iterator[_TypeChange]:
+        if old.required != new.required:
+            yield _TypeChange("field-required" if new.required else "field-optional", old.wire, "", "")
+        if old.deprecated != new.deprecated:
+            yield _TypeChange("field-deprecated" if new.deprecated else "field-restored", old.wire, "", "")
+        yield from self._relation(old.wire, old.type, new.type)
 
-    def _relation(self, field: str, before: Type, after: Type) -> Iterator[_Noted]:
-        # Behind a name that both have is a type of its own, which reports its changes itself.
+    def _relation(self, field: str, before: Type, after: Type) -> Iterator[_TypeChange]:
+        # A type that both sides refer to by name reports its changes itself.
         if (
             isinstance(before, Ref)
             and isinstance(after, Ref)
@@ -184,11 +186,11 @@ class _Comparison:
             return
         relation = self._values.relate(before, after)
         if relation is not Relation.SAME:
-            yield _Noted(relation.value, field, show(before), show(after))
+            yield _TypeChange(relation.value, field, show(before), show(after))
 
-    # ---- the rest -----------------------------------------------------------------------------------------------------
+    # ---- the rest ----------------------------------------------------------------------------------------------------
 
-    def _whole(self) -> Iterator[DiffChange]:
+    def _overall(self) -> Iterator[DiffChange]:
         old, new = self._older, self._newer
         for name in (*old.constants, *(name for name in new.constants if name not in old.constants)):
             before, after = old.constants.get(name), new.constants.get(name)
@@ -197,21 +199,21 @@ class _Comparison:
                     "constant-added" if before is None else "constant-removed" if after is None else "constant-changed"
                 )
                 rule = "revision-id" if (before, after) == (old.id, new.id) else rule
-                yield _of_both(rule, name, before, after)
+                yield _overall_change(rule, name, before, after)
         if old.batches != new.batches:
             rule = "batches-added" if new.batches else "batches-removed"
-            yield _of_both(rule, "JSONRPCMessage", old.batches, new.batches)
+            yield _overall_change(rule, "JSONRPCMessage", old.batches, new.batches)
         if old.null_ids != new.null_ids:
-            yield _of_both("error-id", "JSONRPCErrorResponse.id", old.null_ids, new.null_ids)
+            yield _overall_change("error-id", "JSONRPCErrorResponse.id", old.null_ids, new.null_ids)
         if old.lifecycle.style != new.lifecycle.style:
-            yield _of_both("lifecycle-changed", "lifecycle", old.lifecycle.style, new.lifecycle.style)
+            yield _overall_change("lifecycle-changed", "lifecycle", old.lifecycle.style, new.lifecycle.style)
         for feature in ("streamable", "version_header", "priming_event", "resource_metadata"):
             before, after = getattr(old.http, feature), getattr(new.http, feature)
             if before != after:
-                yield _of_both("http-changed", f"http.{feature}", before, after)
+                yield _overall_change("http-changed", f"http.{feature}", before, after)
 
 
-def _of_both(rule: str, at: str, before: object, after: object) -> DiffChange:
+def _overall_change(rule: str, at: str, before: object, after: object) -> DiffChange:
     client, server = severity(rule, ["client", "server"])
     return DiffChange(
         rule, at, "" if before is None else str(before), "" if after is None else str(after), client, server
@@ -219,22 +221,22 @@ def _of_both(rule: str, at: str, before: object, after: object) -> DiffChange:
 
 
 def _renamed(older: Revision, newer: Revision) -> dict[str, str]:
-    """The types of the older revision that stand in the newer one unchanged but for their name, with that name."""
-    gone = [each for name, each in older.types.items() if name not in newer.types]
-    come = [each for name, each in newer.types.items() if name not in older.types]
-    found: dict[str, str] = {}
-    for each in gone:
-        twins = [other for other in come if _nameless(other) == _nameless(each)]
-        if len(twins) == 1 and isinstance(each, Object) and each.fields:
-            found[each.name] = twins[0].name
-    return {name: now for name, now in found.items() if list(found.values()).count(now) == 1}
+    """Return the new name of each type of the older revision that only changed its name."""
+    removed = [type for name, type in older.types.items() if name not in newer.types]
+    added = [type for name, type in newer.types.items() if name not in older.types]
+    names: dict[str, str] = {}
+    for old in removed:
+        equals = [new for new in added if _nameless(new) == _nameless(old)]
+        if len(equals) == 1 and isinstance(old, Object) and old.fields:
+            names[old.name] = equals[0].name
+    return {name: new_name for name, new_name in names.items() if list(names.values()).count(new_name) == 1}
 
 
-def _nameless(each: Object | Alias) -> Object | Alias:
-    if isinstance(each, Alias):
-        return replace(each, name="", doc="", category="", deprecated=False)
+def _nameless(type: Object | Alias) -> Object | Alias:
+    if isinstance(type, Alias):
+        return replace(type, name="", doc="", category="", deprecated=False)
     fields = tuple(
-        sorted((replace(field, doc="", deprecated=False) for field in each.fields), key=lambda field: field.wire)
+        sorted((replace(field, doc="", deprecated=False) for field in type.fields), key=lambda field: field.wire)
     )
     return Object("", fields)
 
@@ -243,14 +245,14 @@ def _row(row: Method) -> str:
     return f"{row.kind.replace('_', ' ')}, {row.params or 'no params'}" + (f" → {row.result}" if row.result else "")
 
 
-def _kind(each: Object | Alias) -> str:
-    if isinstance(each, Alias):
-        return show(each.type)
-    return "object of " + ", ".join(field.wire + ("" if field.required else "?") for field in each.fields)
+def _kind(type: Object | Alias) -> str:
+    if isinstance(type, Alias):
+        return show(type.type)
+    return "object of " + ", ".join(field.wire + ("" if field.required else "?") for field in type.fields)
 
 
 def show(written: Type) -> str:
-    """A type in the manner of schema.ts."""
+    """Return a type in the syntax of schema.ts."""
     match written:
         case Ref(name):
             return name
@@ -259,8 +261,8 @@ def show(written: Type) -> str:
         case Values(values):
             return " | ".join(f'"{value}"' if isinstance(value, str) else str(value) for value in values)
         case Array(items):
-            most = f" (≤ {written.max_items})" if written.max_items is not None else ""
-            return (f"({show(items)})[]" if isinstance(items, (Union, Values)) else f"{show(items)}[]") + most
+            limit = f" (≤ {written.max_items})" if written.max_items is not None else ""
+            return (f"({show(items)})[]" if isinstance(items, (Union, Values)) else f"{show(items)}[]") + limit
         case Map(values):
             return f"{{[key]: {show(values)}}}"
         case Union(arms):
@@ -268,12 +270,12 @@ def show(written: Type) -> str:
 
 
 def _bounds(plain: Plain) -> str:
-    said = {
+    bounds = {
         "≥": plain.minimum,
         "≤": plain.maximum,
         "length ≥": plain.min_length,
         "length ≤": plain.max_length,
         "matches": plain.pattern,
     }
-    text = ", ".join(f"{word} {bound}" for word, bound in said.items() if bound is not None)
+    text = ", ".join(f"{word} {bound}" for word, bound in bounds.items() if bound is not None)
     return f" ({text})" if text else ""

@@ -1,15 +1,24 @@
-"""Revisions go in, who sends and who receives a value of each type comes out."""
+"""The directions of types: the sides that send and that receive values of each type."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Final, Literal
+from typing import Final
 
-from ..model.ir import Alias, Array, Map, Method, Object, Ref, Revision, Type, Union
+from ..model.ir import (
+    Alias,
+    Array,
+    Map,
+    Method,
+    Object,
+    Ref,
+    Revision,
+    Side,
+    Type,
+    Union,
+)
 from .changes import DIFF_RULES, Severity
-
-Side = Literal["client", "server"]
 
 _SENDERS: Final[dict[str, tuple[Side, Side]]] = {
     "client_to_server": ("client", "server"),
@@ -19,67 +28,68 @@ _SENDERS: Final[dict[str, tuple[Side, Side]]] = {
 
 @dataclass
 class Directions:
-    """Which types each side sends, over all the revisions compared; `sorts` are the names for something else."""
+    """The types that each side sends, over all compared revisions; `aliases` are the names that are not objects."""
 
-    sorts: set[str] = field(default_factory=set[str])
+    aliases: set[str] = field(default_factory=set[str])
     senders: dict[Side, set[str]] = field(default_factory=lambda: {"client": set[str](), "server": set[str]()})
 
     def severities(self, rule: str, type: str) -> tuple[Severity, Severity]:
-        """What a change of this type means for clients and for servers; a type that nobody sends concerns both, but
-        a union that nobody sends only sorts what is sent."""
+        """Return the severity of a change of this type for clients and for servers. A type that neither side sends
+        counts for both, but an alias that neither side sends only groups messages and counts for none."""
         senders: list[Side] = [side for side, types in self.senders.items() if type in types]
-        if not senders and type in self.sorts:
+        if not senders and type in self.aliases:
             return Severity.COMPATIBLE, Severity.COMPATIBLE
         return severity(rule, senders or ["client", "server"])
 
 
 def severity(rule: str, senders: Iterable[Side]) -> tuple[Severity, Severity]:
-    """The severities for clients and servers of a change in what these sides send."""
+    """Return the severity for clients and for servers of a change in messages of these senders."""
     client = server = Severity.COMPATIBLE
     for side in senders:
-        mine, theirs = DIFF_RULES[rule].sender, DIFF_RULES[rule].receiver
-        client = max(client, mine if side == "client" else theirs)
-        server = max(server, theirs if side == "client" else mine)
+        for_sender, for_receiver = DIFF_RULES[rule].sender, DIFF_RULES[rule].receiver
+        client = max(client, for_sender if side == "client" else for_receiver)
+        server = max(server, for_receiver if side == "client" else for_sender)
     return client, server
 
 
 def sender(row: Method) -> Side:
+    """Return the side that sends a message."""
     return _SENDERS[row.direction][0]
 
 
 def directions(*revisions: Revision) -> Directions:
-    """Follow every message of the revisions into the types it holds."""
-    found = Directions()
+    """Return the directions of all types in the messages of these revisions."""
+    result = Directions()
     for revision in revisions:
-        found.sorts |= {name for name, each in revision.types.items() if isinstance(each, Alias)}
+        result.aliases |= {name for name, type in revision.types.items() if isinstance(type, Alias)}
         for row in revision.methods:
-            asks, answers = _SENDERS[row.direction]
-            reachable_types(Ref(row.type), revision, found.senders[asks])
-            for answer in (row.result, *(interim.type for interim in row.interim)):
-                if answer is not None:
-                    reachable_types(Ref(answer), revision, found.senders[answers])
-    return found
+            requester, responder = _SENDERS[row.direction]
+            reachable_types(Ref(row.type), revision, result.senders[requester])
+            for response in (row.result, *(interim.type for interim in row.interim)):
+                if response is not None:
+                    reachable_types(Ref(response), revision, result.senders[responder])
+    return result
 
 
 def reachable_types(start: Type, revision: Revision, seen: set[str]) -> None:
-    """Add every type that a value of this one may hold."""
-    waiting = [start]
-    while waiting:
-        match waiting.pop():
+    """Add to `seen` every type that a value of this type may contain."""
+    pending = [start]
+    while pending:
+        match pending.pop():
             case Ref(name) if name not in seen and name in revision.types:
                 seen.add(name)
-                waiting += _inside(revision.types[name])
+                pending += _inside(revision.types[name])
             case Array(items):
-                waiting.append(items)
+                pending.append(items)
             case Map(values):
-                waiting.append(values)
+                pending.append(values)
             case Union(arms):
-                waiting += arms
+                pending += arms
             case _:
                 pass
 
 
-def _inside(each: Object | Alias) -> list[Type]:
-    if isinstance(each, Alias):
-        return [each.type]
-    return [*(field.type for field in each.fields), *(Ref(name) for name in each.extends)]
+def _inside(type: Object | Alias) -> list[Type]:
+    if isinstance(type, Alias):
+        return [type.type]
+    return [*(field.type for field in type.fields), *(Ref(name) for name in type.extends)]

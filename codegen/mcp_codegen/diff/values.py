@@ -1,4 +1,4 @@
-"""Two types go in, how the values of the one relate to those of the other comes out."""
+"""The comparison of two types: the relation between their sets of values."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ..model.ir import (
 
 
 class Relation(Enum):
-    """How the values allowed later relate to those allowed before; `DESCRIBED`: the same, said in other words."""
+    """The relation of the newer values to the older ones; `DESCRIBED`: the same values, described differently."""
 
     SAME = ""
     DESCRIBED = "value-described"
@@ -31,8 +31,8 @@ class Relation(Enum):
     OTHER = "value-changed"
 
 
-class Compared:
-    """Two revisions, and the names that types of the older have in the newer."""
+class TypeComparison:
+    """The types of two revisions, and the new names of renamed types."""
 
     def __init__(self, older: Revision, newer: Revision, renamed: Mapping[str, str]) -> None:
         self._older = older
@@ -42,29 +42,30 @@ class Compared:
         self._shared = frozenset(name for name in new_names if name in newer.types)
 
     def relate(self, before: Type, after: Type) -> Relation:
-        """What is behind a name that both have is compared by itself, so the name is looked into only if need be."""
+        """Return the relation of two types. A type that both revisions have by name is compared separately, so it is
+        only opened if needed."""
         if self._arms(before, self._older, self._shared) == self._arms(after, self._newer, self._shared):
             return Relation.SAME
-        mine, theirs = self._arms(before, self._older, frozenset()), self._arms(after, self._newer, frozenset())
-        if set(mine) == set(theirs):
+        old_arms, new_arms = self._arms(before, self._older, frozenset()), self._arms(after, self._newer, frozenset())
+        if set(old_arms) == set(new_arms):
             return Relation.SAME
-        lost = not all(any(self._within(arm, other) for other in theirs) for arm in mine)
-        gained = not all(any(self._within(arm, other) for other in mine) for arm in theirs)
+        lost = not all(any(self._within(arm, other) for other in new_arms) for arm in old_arms)
+        gained = not all(any(self._within(arm, other) for other in old_arms) for arm in new_arms)
         if lost:
             return Relation.OTHER if gained else Relation.NARROWER
         return Relation.WIDER if gained else Relation.DESCRIBED
 
     def _arms(self, written: Type, revision: Revision, closed: frozenset[str]) -> list[Type]:
-        """The forms of a type, aliases that are not closed opened, under the names of the newer revision."""
+        """Return the arms of a type under the names of the newer revision, with aliases outside `closed` opened."""
         match written:
             case Ref(name):
-                now = self._renamed.get(name, name) if revision is self._older else name
-                each = revision.types.get(name)
-                if isinstance(each, Alias) and now not in closed:
-                    return self._arms(each.type, revision, closed | {now})
-                return [Ref(now)]
+                new_name = self._renamed.get(name, name) if revision is self._older else name
+                type = revision.types.get(name)
+                if isinstance(type, Alias) and new_name not in closed:
+                    return self._arms(type.type, revision, closed | {new_name})
+                return [Ref(new_name)]
             case Union(arms):
-                return [form for arm in arms for form in self._arms(arm, revision, closed)]
+                return [inner for arm in arms for inner in self._arms(arm, revision, closed)]
             case Values(values):
                 return [Values((value,)) for value in values]
             case Array(items):
@@ -79,14 +80,14 @@ class Compared:
         return arms[0] if len(arms) == 1 else Union(tuple(sorted(arms, key=repr)))
 
     def _within(self, arm: Type, other: Type) -> bool:
-        """Whether every value of the one is a value of the other, as far as that can be seen from the two alone."""
+        """Return True if every value of the one is a value of the other, as far as the two types show."""
         match arm, other:
             case _, Plain("any"):
                 return True
             case Union(arms), _:
-                return all(self._within(one, other) for one in arms)
+                return all(self._within(inner, other) for inner in arms)
             case _, Union(arms):
-                return any(self._within(arm, one) for one in arms)
+                return any(self._within(arm, inner) for inner in arms)
             case Values((str(),)), Plain("string", pattern=None):
                 return True
             case Values((int(),)), Plain("integer" | "number"):
@@ -102,14 +103,14 @@ class Compared:
             case Ref(), Map(Plain("any")):
                 return True
             case Map(Plain("any")), Ref(name):
-                # Free keys, some of which got a meaning.
+                # A map with arbitrary keys, some of which are properties now.
                 return not any(field.required for field in self._object_fields(name))
             case _:
                 return arm == other
 
     def _object_fields(self, name: str) -> tuple[Field, ...]:
-        each = self._newer.types.get(name) or self._older.types.get(name)
-        return each.fields if isinstance(each, Object) else ()
+        type = self._newer.types.get(name) or self._older.types.get(name)
+        return type.fields if isinstance(type, Object) else ()
 
 
 def _bounded(arm: Plain, other: Plain) -> bool:

@@ -1,9 +1,9 @@
-"""A file of waivers and changes go in, the changes come out with the reasons why some of them are accepted.
+"""Waivers: changes that are accepted, each with a reason.
 
 [[waive]]
 rule = "field-removed"
-at = "Tool.*"                    # a pattern as of file names
-reason = "Nothing here reads it."
+at = "Tool.*"                    # a pattern as for file names
+reason = "Our code does not read it."
 """
 
 from __future__ import annotations
@@ -28,30 +28,31 @@ class Waiver:
     reason: str
 
     def covers(self, change: DiffChange) -> bool:
+        """Return True if the waiver applies to the change."""
         return change.rule == self.rule and fnmatchcase(change.at, self.at)
 
 
 def read_waivers(path: Path) -> list[Waiver]:
-    """Raises CodegenError for a file that is not one of waivers, each with a rule there is and a reason."""
+    """Return the waivers of a file. Raises CodegenError for a row without an existing rule, a place or a reason."""
     try:
         rows = tomllib.loads(path.read_text(encoding="utf-8")).get("waive", [])
-    except (OSError, ValueError) as fault:
-        raise CodegenError(f"{path}: cannot be read as waivers: {fault}") from fault
-    found: list[Waiver] = []
+    except (OSError, ValueError) as error:
+        raise CodegenError(f"{path}: cannot be read as waivers: {error}") from error
+    waivers: list[Waiver] = []
     for row in rows:
         if not is_object(row) or row.keys() != {"rule", "at", "reason"} or not all(row.values()):
-            raise CodegenError(f"{path}: a waiver has a rule, a place `at` and a reason, this one does not: {row}")
+            raise CodegenError(f"{path}: a waiver needs `rule`, `at` and `reason`, and no other keys: {row}")
         if row["rule"] not in DIFF_RULES:
-            raise CodegenError(f"{path}: there is no rule {row['rule']!r}; the rules are {', '.join(DIFF_RULES)}")
-        found.append(Waiver(row["rule"], row["at"], row["reason"]))
-    return found
+            raise CodegenError(f"{path}: unknown rule {row['rule']!r}; the rules are {', '.join(DIFF_RULES)}")
+        waivers.append(Waiver(row["rule"], row["at"], row["reason"]))
+    return waivers
 
 
 def waive(changes: Iterable[DiffChange], waivers: Iterable[Waiver]) -> list[DiffChange]:
-    """Raises CodegenError for a waiver that no change needs."""
-    judged = list(changes)
+    """Return the changes, those under a waiver marked with its reason. Raises CodegenError for an unused waiver."""
+    result = list(changes)
     for waiver in waivers:
-        if not any(waiver.covers(change) for change in judged):
+        if not any(waiver.covers(change) for change in result):
             raise CodegenError(f"the waiver of {waiver.rule!r} at {waiver.at!r} covers no change; remove it")
-        judged = [replace(each, waived=waiver.reason) if waiver.covers(each) else each for each in judged]
-    return judged
+        result = [replace(change, waived=waiver.reason) if waiver.covers(change) else change for change in result]
+    return result

@@ -1,1 +1,1 @@
-"""Extensions: a manifest and a schema go in, what they add to a revision comes out."""
+"""Extensions: a manifest and a schema each, mounted on a revision."""

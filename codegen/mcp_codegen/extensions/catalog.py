@@ -1,4 +1,4 @@
-"""A folder of schemas goes in, its extensions come out, each mounted on its revision."""
+"""The extensions of a schema folder, each mounted on its revision."""
 
 from __future__ import annotations
 
@@ -13,45 +13,57 @@ from ..importer.pins import digest
 from ..json_types import is_object
 from ..model.docs import Docs, read_docs
 from .manifest import Manifest, read_manifest
-from .mount import Mounted, mount
+from .mount import MountedExtension, mount
 
 
-def extensions(schemas: SchemaCatalog, revision: str) -> Iterator[tuple[Mounted, str]]:
-    """The extensions of `schema/extensions/` that are mounted on this revision, each with the sha256 of its schema."""
+def mounted_extensions(schemas: SchemaCatalog, revision: str) -> Iterator[tuple[MountedExtension, str]]:
+    """Yield the extensions of `schema/extensions/` that are mounted on this revision, each with the sha256 of its
+    schema."""
     for path in sorted(schemas.root.glob("extensions/*/manifest.toml")):
         manifest = read_manifest(path)
-        schemas.known(manifest.base)
+        schemas.require_revision(manifest.base)
         if manifest.base == revision:
-            data, own = read_own(path.parent / "schema.json")
-            yield mounted_on(schemas, manifest, own), digest(data)
+            data, schema = read_extension_schema(path.parent / "schema.json")
+            yield mount_on_base(schemas, manifest, schema), digest(data)
 
 
-def mounted_on(schemas: SchemaCatalog, manifest: Manifest, own: Schema) -> Mounted:
-    """An extension on its revision, with the sentences of both. Raises SchemaError for what contradicts the core."""
-    core, _ = schemas.normalized(schemas.known(manifest.base))
-    mine, docs = read_docs(schemas.root / "extensions" / manifest.name / "docs.toml"), schemas.docs
-    both = Docs(docs.types | mine.types, docs.properties | mine.properties)
+def mount_on_base(schemas: SchemaCatalog, manifest: Manifest, schema: Schema) -> MountedExtension:
+    """Return an extension mounted on its revision, with the docs of both. Raises SchemaError if it contradicts the
+    core protocol."""
+    core, _ = schemas.normalized(schemas.require_revision(manifest.base))
+    extension_docs, core_docs = read_docs(schemas.root / "extensions" / manifest.name / "docs.toml"), schemas.docs
+    docs = Docs(core_docs.types | extension_docs.types, core_docs.properties | extension_docs.properties)
     try:
-        kept: Schema = own if manifest.closed == "closed" else json.loads(json.dumps(own), object_hook=_opened)
-        return mount(manifest, kept, core, schemas.revision(manifest.base), schemas.overlay, both)
-    except (LookupError, TypeError, AttributeError, ValueError, RecursionError) as fault:
-        # As for a revision: whatever the schema or the manifest breaks, it gets one clear line.
-        what = f"{manifest.name}: the schema or the manifest is not of the form read here: {fault!r}"
-        raise SchemaError(what) from fault
+        mounted_schema: Schema = (
+            schema if manifest.closed == "closed" else json.loads(json.dumps(schema), object_hook=_without_closed)
+        )
+        return mount(manifest, mounted_schema, core, schemas.revision(manifest.base), schemas.overlay, docs)
+    except (LookupError, TypeError, AttributeError, ValueError, RecursionError) as error:
+        # As for a revision: any error that the schema or the manifest causes becomes one clear line.
+        text = (
+            f"{manifest.name}: the schema or the manifest has a form that mcp-codegen cannot read: "
+            f"{error!r}; correct it and import it again"
+        )
+        raise SchemaError(text) from error
 
 
-def _opened(found: Schema) -> Schema:
-    """An object of the schema without the word that it has no other properties."""
-    return {key: value for key, value in found.items() if key != "additionalProperties" or value is not False}
+def _without_closed(schema: Schema) -> Schema:
+    """Return an object of the schema without `additionalProperties: false`."""
+    return {key: value for key, value in schema.items() if key != "additionalProperties" or value is not False}
 
 
-def read_own(path: Path) -> tuple[bytes, Schema]:
-    """Our edition of an extension's schema, as bytes and as what they say."""
+def read_extension_schema(path: Path) -> tuple[bytes, Schema]:
+    """Return the normalized schema of an extension: its bytes and the parsed JSON."""
     try:
         data = path.read_bytes()
         schema = json.loads(data)
-    except (OSError, ValueError, RecursionError) as fault:
-        raise SchemaError(f"{path}: cannot be read as the schema of an extension: {fault}") from fault
+    except (OSError, ValueError, RecursionError) as error:
+        raise SchemaError(
+            f"{path}: cannot be read as the schema of an extension: {error}; import it with `mcp-codegen "
+            "extension import`"
+        ) from error
     if not is_object(schema) or not is_object(schema.get("$defs")):
-        raise SchemaError(f"{path}: has no definitions under $defs")
+        raise SchemaError(
+            f"{path}: has no definitions under $defs; import it again with `mcp-codegen extension import`"
+        )
     return data, schema

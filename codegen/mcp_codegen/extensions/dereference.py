@@ -1,10 +1,10 @@
-"""A published schema.json that writes every reference out goes in, our edition comes out: names in the place of copies.
+"""The normalized schema of a published schema.json in which every reference is written out: names instead of copies.
 
-Such a file comes from a validator library, not from the specification's own tool: shapes of the core stand in it
-without a name, objects are closed, `undefined` is an arm that takes anything. A copy of one of its own definitions is
-that definition; an object with the property names, the required ones and the constants of one of the core is that
-one, as is a union of all its arms. What is left out of our edition is prose, and what says nothing: usual values,
-the bounds of whole numbers, properties that may not be there.
+Such a file comes from a validator library, not from the tool of the specification: shapes of the core protocol occur in
+it without a name, objects are closed, `undefined` is an arm that accepts anything. A copy of one of its own definitions
+becomes a reference to it. An object with the property names, required names and constants of a core definition becomes
+a reference to that, as does a union of all its arms. Descriptions and keywords without effect are omitted: default
+values, the bounds of safe integers, properties that must be absent.
 """
 
 from __future__ import annotations
@@ -19,48 +19,48 @@ from ..importer.normalize import DIALECT, REF, Schema
 from ..importer.official import without_prose
 from ..json_types import is_object
 
-_SAYS_NOTHING: Final = ("$schema", "$id", "description", "title", "default", "propertyNames", "pattern", "format")
-_APART: Final = ("$schema", "$defs", "description")  # What stands at the definition, and not at its copies.
-_SAFE: Final = 2**53 - 1  # What JavaScript calls an integer; every one on the wire is within.
+_IGNORED: Final = ("$schema", "$id", "description", "title", "default", "propertyNames", "pattern", "format")
+_DEFINITION_ONLY: Final = ("$schema", "$defs", "description")  # At the definition, and not at its copies.
+_SAFE: Final = 2**53 - 1  # The safe integers of JavaScript; every integer on the wire is within.
 _EMPTY: Final = {"Request": "RequestParams", "Notification": "NotificationParams"}
 
 Hashed = TypeVar("Hashed", bound=Hashable)
-Shape = tuple[frozenset[str], frozenset[str], frozenset[tuple[str, str]]]
+ObjectShape = tuple[frozenset[str], frozenset[str], frozenset[tuple[str, str]]]
 
 
 def dereferenced_schema(published: Schema, name: str, core: Schema) -> Schema:
-    """The edition of one schema.json. Raises SchemaError for a form that is not read here."""
+    """Return the normalized schema of one schema.json. Raises SchemaError for a form that cannot be read."""
     definitions = published.get("$defs")
     if not is_object(definitions) or not definitions:
-        raise SchemaError(f"{name}: schema.json has no definitions under $defs")
+        raise SchemaError(f"{name}: schema.json has no definitions under $defs; pass the published schema file")
     reading = _Dereferencer(name, definitions, core["$defs"])
-    own = {each: reading.definition(each) for each in definitions}
+    normalized = {key: reading.definition(key) for key in definitions}
     return {
         "$schema": DIALECT,
         "title": f"The extension {name} of the Model Context Protocol",
         "x-constants": {},
-        "$defs": own,
+        "$defs": normalized,
         "x-imports": sorted(reading.imported),
     }
 
 
 class _Dereferencer:
-    """One reading; `imported` are the names of the core that it has met."""
+    """The reader of one schema; `imported` are the names of the core definitions that it refers to."""
 
     def __init__(self, name: str, own: Schema, core: Schema) -> None:
         self._name = name
         self._own = own
         self.imported: set[str] = set()
         self._core = core
-        self._shapes = _unique({name: _shape(each) for name, each in core.items() if each.get("properties")})
-        self._copies = _unique({name: _copy(each) for name, each in own.items() if _says_something(each)})
+        self._shapes = _unique({key: _shape(schema) for key, schema in core.items() if schema.get("properties")})
+        self._copies = _unique({key: _copy(schema) for key, schema in own.items() if _is_distinctive(schema)})
         self._unions = _unions(core)
 
     def definition(self, name: str) -> Schema:
-        """A definition of the extension itself, which is not matched with another of the same shape."""
+        """Return a definition of the extension itself. It is not matched with another of the same shape."""
         schema = self._own[name]
         if not is_object(schema):
-            raise SchemaError(f"{self._name}: {name} is {type(schema).__name__}, not a schema", at=name)
+            raise SchemaError(f"{self._name}: {name} must be a schema, not {type(schema).__name__}", at=name)
         body = self._body(schema, name)
         if body.get("type") == "object" and not body.keys() & {"properties", "anyOf"}:
             return {"type": "object", "properties": {}, "x-open": True}
@@ -73,29 +73,32 @@ class _Dereferencer:
     def _reference(self, name: str) -> Schema:
         if name not in self._own:
             if name not in self._core:
-                raise SchemaError(f"{self._name}: it would take {name} from the core, which does not define it")
+                raise SchemaError(f"{self._name}: it refers to {name}, which neither it nor the core protocol defines")
             self.imported.add(name)
         return {"$ref": REF + name}
 
     def _read(self, schema: Any, at: str) -> Schema:
-        """A schema inside a definition."""
+        """Return a schema inside a definition."""
         if not is_object(schema):
-            raise SchemaError(f"{self._name}: {at} is {type(schema).__name__}, not a schema", at=at)
-        named = self._copies.get(_copy(schema))
-        if named is None and schema.get("properties"):
-            named = self._shapes.get(_shape(schema))
-        return self._reference(named) if named is not None else self._body(schema, at)
+            raise SchemaError(f"{self._name}: {at} must be a schema, not {type(schema).__name__}", at=at)
+        name = self._copies.get(_copy(schema))
+        if name is None and schema.get("properties"):
+            name = self._shapes.get(_shape(schema))
+        return self._reference(name) if name is not None else self._body(schema, at)
 
     def _body(self, schema: Schema, at: str) -> Schema:
         if "$ref" in schema:
-            raise SchemaError(f"{self._name}: {at} refers to {schema['$ref']!r}, which no shape of the core stands for")
+            raise SchemaError(
+                f"{self._name}: {at} refers to {schema['$ref']!r}; pass a schema.json in which every reference "
+                "is written out"
+            )
         if "anyOf" in schema:
             return self._union([arm for arm in schema["anyOf"] if arm != {}], at)
         if "allOf" in schema:
             return self._all_of(schema["allOf"], at)
         if schema.get("type") == "object":
             return self._object(schema, at)
-        body = {key: value for key, value in schema.items() if key not in _SAYS_NOTHING and not _unbounded(key, value)}
+        body = {key: value for key, value in schema.items() if key not in _IGNORED and not _unbounded(key, value)}
         return body | ({"items": self._read(body["items"], f"{at}.item")} if "items" in body else {})
 
     def _union(self, arms: list[Schema], at: str) -> Schema:
@@ -104,11 +107,11 @@ class _Dereferencer:
         if arms and all("const" in arm for arm in arms):
             return {"type": arms[0]["type"], "enum": [arm["const"] for arm in arms]}
         read = [self._read(arm, at) for arm in arms]
-        named = self._unions.get(frozenset(str(arm.get("$ref")) for arm in read))
-        return self._reference(named) if named is not None else {"anyOf": read}
+        name = self._unions.get(frozenset(str(arm.get("$ref")) for arm in read))
+        return self._reference(name) if name is not None else {"anyOf": read}
 
     def _all_of(self, parts: list[Schema], at: str) -> Schema:
-        """Objects put together as one; of what is an object or another, nothing is required."""
+        """Return the parts merged into one object. Of a part that is a union, nothing is required."""
         properties: Schema = {}
         required: list[str] = []
         for part in parts:
@@ -119,58 +122,70 @@ class _Dereferencer:
         return {"type": "object", "properties": properties, **({"required": required} if required else {})}
 
     def _object(self, schema: Schema, at: str) -> Schema:
-        properties, more = schema.get("properties", {}), schema.get("additionalProperties", {})
+        properties, additional = schema.get("properties", {}), schema.get("additionalProperties", {})
         keys = _values(schema.get("propertyNames", {}))
         if keys:
-            # Every key is listed as required although its value may be undefined: none has to be there.
-            return {"type": "object", "properties": {key: self._read(more, f"{at}.{key}") for key in keys}}
+            # The schema lists every key as required although its value may be undefined: none is required.
+            return {"type": "object", "properties": {key: self._read(additional, f"{at}.{key}") for key in keys}}
         if not properties:
-            values = self._read(more, f"{at}.value") if is_object(more) and more else {}
+            values = self._read(additional, f"{at}.value") if is_object(additional) and additional else {}
             return {"type": "object", "additionalProperties": values or True}
-        kept = {key: self._read(each, f"{at}.{key}") for key, each in properties.items() if each != {"not": {}}}
-        required = [key for key in schema.get("required", ()) if key in kept]
-        body: Schema = {"type": "object", "properties": kept}
+        read = {key: self._read(value, f"{at}.{key}") for key, value in properties.items() if value != {"not": {}}}
+        required = [key for key in schema.get("required", ()) if key in read]
+        body: Schema = {"type": "object", "properties": read}
         return (
             body
             | ({"required": required} if required else {})
-            | ({"x-open": True} if is_object(more) else {"additionalProperties": False} if more is False else {})
+            | (
+                {"x-open": True}
+                if is_object(additional)
+                else {"additionalProperties": False} if additional is False else {}
+            )
         )
 
 
-def _shape(schema: Schema) -> Shape:
+def _shape(schema: Schema) -> ObjectShape:
     properties = schema.get("properties", {})
-    constants = {(key, str(each["const"])) for key, each in properties.items() if is_object(each) and "const" in each}
+    constants = {
+        (key, str(value["const"])) for key, value in properties.items() if is_object(value) and "const" in value
+    }
     return frozenset(properties), frozenset(schema.get("required", ())), frozenset(constants)
 
 
 def _copy(schema: Schema) -> str:
-    """What two copies of a schema have in common."""
-    return json.dumps({key: without_prose(value) for key, value in schema.items() if key not in _APART}, sort_keys=True)
+    """Return the text that all copies of a schema share."""
+    return json.dumps(
+        {key: without_prose(value) for key, value in schema.items() if key not in _DEFINITION_ONLY}, sort_keys=True
+    )
 
 
-def _says_something(schema: Any) -> bool:
+def _is_distinctive(schema: Any) -> bool:
+    """Return True if copies of the schema can be recognized."""
     return is_object(schema) and bool(
         schema.get("properties") or "anyOf" in schema or _values(schema.get("propertyNames"))
     )
 
 
-def _unique(named: dict[str, Hashed]) -> dict[Hashed, str]:
-    """The names, by what each stands for; what several stand for has none."""
-    counts = Counter(named.values())
-    return {each: name for name, each in named.items() if counts[each] == 1}
+def _unique(values: dict[str, Hashed]) -> dict[Hashed, str]:
+    """Return the name of each value that occurs once."""
+    counts = Counter(values.values())
+    return {value: name for name, value in values.items() if counts[value] == 1}
 
 
 def _unions(core: Schema) -> Mapping[frozenset[str], str]:
-    """The unions of named types, by the references that they consist of."""
-    arms = {name: [str(arm.get("$ref")) for arm in each["anyOf"]] for name, each in core.items() if "anyOf" in each}
+    """Return the unions of named types, by the references they consist of."""
+    arms = {
+        name: [str(arm.get("$ref")) for arm in schema["anyOf"]] for name, schema in core.items() if "anyOf" in schema
+    }
     return {frozenset(refs): name for name, refs in arms.items() if "None" not in refs}
 
 
 def _values(schema: Any) -> list[Any]:
-    """The constants that a schema is a choice of; nothing if it is none."""
+    """Return the constants of a union of constants, else an empty list."""
     arms = schema.get("anyOf", ()) if is_object(schema) else ()
     return [arm["const"] for arm in arms] if arms and all("const" in arm for arm in arms) else []
 
 
 def _unbounded(key: str, value: Any) -> bool:
+    """Return True for a bound that every safe integer meets."""
     return key in ("minimum", "maximum") and abs(value) == _SAFE

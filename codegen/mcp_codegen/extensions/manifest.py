@@ -1,31 +1,31 @@
-"""manifest.toml of an extension goes in: what its schema does not say, in at most forty lines.
+"""manifest.toml of an extension: facts that its schema does not state, in at most forty lines.
 
 | key           | meaning                                                                                      |
 |---------------|----------------------------------------------------------------------------------------------|
-| `identifier`  | its name among the extensions that a side declares                                           |
+| `identifier`  | its key in the `extensions` that a side declares                                             |
 | `base`        | the revision it is mounted on                                                                |
-| `source`      | where its schema is published                                                                |
+| `source`      | the URL where its schema is published                                                        |
 | `schema`      | its file there: a schema.ts, or a schema.json in which every reference is written out        |
-| `settings`    | the type of what a side declares with the identifier; empty for any object                   |
-| `prefix`      | what the names of its types begin with, and those of its methods do not                      |
-| `closed`      | what becomes of objects that its schema closes: they are `open`, so that newer peers are     |
-|               | understood, or stay `closed`, so that an unknown property is refused                         |
-| `[sides]`     | who talks, where it is a conversation of its own: `client` opens it, `server` answers; each  |
-|               | with the `name` of its class and the type of its `capabilities`                              |
-| `version`     | what such a conversation agrees on                                                           |
-| `[lifecycle]` | by role, the messages by which it opens, and those the runtime has to know                   |
-| `[capabilities.client]` | by message, what that side has to have declared before it; `[capabilities.server]` likewise |
-| `[roles]`     | by role union of the core, the messages it adds to it                                        |
-| `[results]`   | by request of the core, the types that may answer it before its result                       |
+| `settings`    | the type of the settings that a side declares under the identifier; empty for any object     |
+| `prefix`      | the prefix of the names of its types, which is not part of its method names                  |
+| `closed`      | what happens to objects that its schema closes: `open` accepts unknown properties of newer   |
+|               | peers, `closed` rejects them                                                                 |
+| `[sides]`     | for a protocol of its own: `client` connects, `server` is connected to; each with the        |
+|               | `name` of its class and the type of its `capabilities`                                       |
+| `version`     | the protocol version that such a protocol negotiates                                         |
+| `[lifecycle]` | by role, the messages that initialize the connection, and those the runtime must know        |
+| `[capabilities.client]` | by message, the capability that side must declare; `[capabilities.server]` likewise |
+| `[roles]`     | by role union of the core protocol, the messages it adds to it                               |
+| `[results]`   | by request of the core protocol, the interim results it adds                                 |
 | `[headers]`   | by request of its own, the property of the params that a header repeats over HTTP            |
-| `[declared]`  | by message of its own, the setting that has to be declared for it                            |
-| `[filters]`   | by notification of its own, the list by which clients choose it, and what of the params is in |
-| `[open]`      | by request of its own, the objects among its params whose values may be anything             |
+| `[declared]`  | by message of its own, the setting that must be declared for it                              |
+| `[filters]`   | by notification of its own, the subscription filter, and the property of the params in it    |
+| `[open]`      | by request of its own, the objects in its params that may have any values                    |
 
-`clients_declare = false` says that its requests may come from clients that have not declared it themselves.
+`clients_declare = false` means that its requests may come from clients that did not declare it.
 
-An extension without roles is one of documents: it adds types alone. One with sides has no part in the conversations of
-the core: its roles name all messages there are in its own, those it takes from the core too.
+An extension without roles only adds types. An extension with sides is a separate protocol: its roles name all its
+messages, including those of the core protocol that it uses.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ Closed = Literal["open", "closed"]
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """How one extension is mounted; `name` is the name of its folder and of its package."""
+    """The description of one extension; `name` is the name of its folder and of its package."""
 
     name: str
     identifier: str
@@ -66,14 +66,17 @@ class Manifest:
 
 
 def read_manifest(path: Path) -> Manifest:
-    """Raises SchemaError for one that cannot be read, or whose folder cannot be the name of a package."""
+    """Return the manifest. Raises SchemaError if it cannot be read, or if its folder name is not a valid package
+    name."""
     name = path.parent.name
     if not name.isidentifier():
-        raise SchemaError(f"{path}: the folder {name!r} cannot be the name of a package")
+        raise SchemaError(
+            f"{path}: the folder name {name!r} is not a valid package name; rename the folder to a Python identifier"
+        )
     try:
         manifest = Manifest(name=name, **tomllib.loads(path.read_text(encoding="utf-8")))
-    except (OSError, ValueError, TypeError) as fault:
-        raise SchemaError(f"{path}: cannot be read as the manifest of an extension: {fault}") from fault
+    except (OSError, ValueError, TypeError) as error:
+        raise SchemaError(f"{path}: cannot be read as the manifest of an extension: {error}") from error
     if manifest.closed not in get_args(Closed):
-        raise SchemaError(f"{path}: closed is {manifest.closed!r}; objects are {' or '.join(get_args(Closed))}")
+        raise SchemaError(f"{path}: closed = {manifest.closed!r} is unknown; set it to {' or '.join(get_args(Closed))}")
     return manifest

@@ -1,8 +1,8 @@
-"""An extension and the revision it is mounted on go in, a revision with both comes out.
+"""The mounting of an extension on a revision: one revision with both.
 
-An extension's schema writes its messages as intersections (`JSONRPCRequest & { … }`). Here they get the shape that
-the core gives its own: one object with all properties, params under a name of their own, metadata in every request.
-Whatever contradicts the core is an error; a definition that the core has as well, and alike, is the core's.
+The schema of an extension declares its messages as intersections (`JSONRPCRequest & { … }`). They get the shape of the
+core protocol here: one object with all properties, named params, metadata in every request. A contradiction to the core
+protocol is an error; an equal definition is that of the core protocol.
 """
 
 from __future__ import annotations
@@ -16,62 +16,84 @@ from ..model.docs import Docs
 from ..model.ir import CapabilityRequirement, InterimResult, Method, Object, Revision
 from ..model.methods import ROLES, derive_methods
 from ..model.overlay import Overlay, OverlayRow
-from ..model.types import Named, read_types
+from ..model.types import NamedTypes, read_types
 from .flatten import Flattener
 from .manifest import Manifest
 from .separate_protocol import separate_protocol
 
 
 @dataclass(frozen=True, slots=True)
-class Mounted:
-    """`revision` is the base with the extension; `own` are the names of the types that the extension adds."""
+class MountedExtension:
+    """`revision` is the base with the extension; `added_types` are the names of the types that the extension adds."""
 
     manifest: Manifest
     base: Revision
     revision: Revision
-    own: frozenset[str]
+    added_types: frozenset[str]
 
 
-def mount(manifest: Manifest, own: Schema, core: Schema, base: Revision, rows: Overlay, docs: Docs) -> Mounted:
-    """Raises SchemaError for what contradicts the core, or is not there."""
+def mount(
+    manifest: Manifest, schema: Schema, core: Schema, base: Revision, overlay_rows: Overlay, docs: Docs
+) -> MountedExtension:
+    """Return the extension mounted on its base. Raises SchemaError for a contradiction to the core protocol, or a
+    missing name."""
     if manifest.sides:
-        revision = separate_protocol(manifest, own, core, base, rows, docs)
-        return Mounted(manifest, base, revision, frozenset(revision.types.keys() - base.types.keys()))
-    definitions = _merged(manifest, own, core["$defs"])
+        revision = separate_protocol(manifest, schema, core, base, overlay_rows, docs)
+        return MountedExtension(manifest, base, revision, frozenset(revision.types.keys() - base.types.keys()))
+    definitions = _merged(manifest, schema, core["$defs"])
     methods = {definitions[name]["properties"]["method"]["const"]: name for name in _messages(manifest, definitions)}
     if clash := methods.keys() & {row.method for row in base.methods}:
-        raise SchemaError(f"{manifest.name}: the method {min(clash)!r} is one of {base.id} already", rule="conflict")
-    types = read_types({**core, "$defs": definitions}, base.id, rows, docs)
-    further = [_capability(method, name, manifest, types) for method, name in methods.items()]
-    overlay = Overlay((*rows.rows, *further), rows.like)
+        raise SchemaError(
+            f"{manifest.name}: the method {min(clash)!r} is in {base.id} already; rename it", rule="conflict"
+        )
+    types = read_types({**core, "$defs": definitions}, base.id, overlay_rows, docs)
+    capability_rows = [_capability(method, name, manifest, types) for method, name in methods.items()]
+    extended = Overlay((*overlay_rows.rows, *capability_rows), overlay_rows.like)
     if manifest.settings and manifest.settings not in types:
-        raise SchemaError(f"{manifest.name}: its settings type {manifest.settings} is not defined", rule="manifest")
+        raise SchemaError(
+            (
+                f"{manifest.name}: its settings type {manifest.settings} is not defined; correct `settings` in "
+                "its manifest"
+            ),
+            rule="manifest",
+        )
     added = frozenset(types.keys() - base.types.keys())
-    found = tuple(_mounted(row, manifest, types, methods) for row in derive_methods(types, base.id, overlay))
+    rows = tuple(_mounted(row, manifest, types, methods) for row in derive_methods(types, base.id, extended))
     headers = {method: manifest.headers[name] for method, name in methods.items() if name in manifest.headers}
     http = replace(base.http, name_params={**base.http.name_params, **headers})
-    revision = replace(base, types=types, methods=found, http=http)
-    return Mounted(manifest, base, revision, added)
+    revision = replace(base, types=types, methods=rows, http=http)
+    return MountedExtension(manifest, base, revision, added)
 
 
-def _merged(manifest: Manifest, own: Schema, core: Schema) -> Schema:
-    """The definitions of both, with the messages of the extension among those of the core."""
-    flat = Flattener(core | own["$defs"], set(own["$defs"]), manifest)
-    if unknown := set(own.get("x-imports", ())) - core.keys():
-        raise SchemaError(f"{manifest.name}: it imports {min(unknown)}, which {manifest.base} does not define")
+def _merged(manifest: Manifest, schema: Schema, core: Schema) -> Schema:
+    """Return the definitions of both, with the messages of the extension in the role unions of the core protocol."""
+    flat = Flattener(core | schema["$defs"], set(schema["$defs"]), manifest)
+    if unknown := set(schema.get("x-imports", ())) - core.keys():
+        raise SchemaError(
+            f"{manifest.name}: it imports {min(unknown)}, which {manifest.base} does not define; correct "
+            "`base` or the import"
+        )
     merged = dict(core)
     for name, body in flat.definitions().items():
         if name in core and not _alike(core[name], body):
-            raise SchemaError(f"{manifest.name}: {name} is another type in {manifest.base}", rule="conflict", at=name)
+            raise SchemaError(
+                f"{manifest.name}: {name} is a different type in {manifest.base}; rename it", rule="conflict", at=name
+            )
         merged.setdefault(name, body)
     for name in (*manifest.results, *manifest.headers, *manifest.declared, *manifest.filters, *manifest.open):
-        if name not in (core if name in manifest.results else own["$defs"]):
-            raise SchemaError(f"{manifest.name}: its manifest names {name}, which there is not", rule="manifest")
+        if name not in (core if name in manifest.results else schema["$defs"]):
+            raise SchemaError(
+                f"{manifest.name}: its manifest names {name}, which is not defined; correct the manifest",
+                rule="manifest",
+            )
     for role, names in manifest.roles.items():
-        missing = [name for name in names if name not in own["$defs"]]
+        missing = [name for name in names if name not in schema["$defs"]]
         if role not in ROLES or missing:
-            what = f"the message {missing[0]!r}" if missing else f"the role {role!r}"
-            raise SchemaError(f"{manifest.name}: its manifest has {what}, which there is not", rule="manifest")
+            unknown_name = f"the message {missing[0]!r}" if missing else f"the role {role!r}"
+            raise SchemaError(
+                f"{manifest.name}: its manifest has {unknown_name}, which is not defined; correct [roles]",
+                rule="manifest",
+            )
         arms = merged.get(role, {"anyOf": []})
         present = arms["anyOf"] if "anyOf" in arms else [arms]
         merged[role] = {**arms, "anyOf": [*present, *({"$ref": REF + name} for name in names)]}
@@ -79,7 +101,7 @@ def _merged(manifest: Manifest, own: Schema, core: Schema) -> Schema:
 
 
 def _alike(one: Schema, other: Schema) -> bool:
-    """Whether two definitions have the same properties, whatever else they say of them."""
+    """Return True if two definitions have the same property names and required names."""
     same = one.get("properties", {}).keys() == other.get("properties", {}).keys()
     return same and set(one.get("required", ())) == set(other.get("required", ()))
 
@@ -88,47 +110,68 @@ def _messages(manifest: Manifest, definitions: Schema) -> list[str]:
     names = [name for names in manifest.roles.values() for name in names]
     for name in names:
         if not isinstance(definitions[name].get("properties", {}).get("method", {}).get("const"), str):
-            raise SchemaError(f"{manifest.name}: {name} has no constant method", rule="message", at=name)
+            raise SchemaError(
+                f"{manifest.name}: {name} has no constant `method` property; correct the schema or [roles]",
+                rule="message",
+                at=name,
+            )
     return names
 
 
-def _capability(method: str, name: str, manifest: Manifest, types: Named) -> OverlayRow:
-    """Who has to declare the extension before this message, be it with a setting: the receiver of a request, the sender
-    of a notification."""
+def _capability(method: str, name: str, manifest: Manifest, types: NamedTypes) -> OverlayRow:
+    """Return the overlay row by which the extension, or a setting of it, must be declared before this message: by
+    the receiver of a request, by the sender of a notification."""
     kind, direction = next(ROLES[role] for role, names in manifest.roles.items() if name in names)
     sender, receiver = ("client", "server") if direction == "client_to_server" else ("server", "client")
     side = sender if kind == "notification" else receiver
-    derived = declared_path(types, side, [each for each in method.split("/") if each != "notifications"])
+    derived = declared_path(types, side, [part for part in method.split("/") if part != "notifications"])
     use = f"{side}.extensions.{manifest.identifier}"
     if setting := manifest.declared.get(name):
         settings = types.get(manifest.settings)
         if not isinstance(settings, Object) or settings.field(setting) is None:
-            raise SchemaError(f"{manifest.name}: {setting!r}, which {name} needs, is no setting of it", rule="manifest")
+            raise SchemaError(
+                f"{manifest.name}: {setting!r}, which {name} needs, is not one of its settings; correct [declared]",
+                rule="manifest",
+            )
         use += f"#{setting}"
     return OverlayRow("capability", method, use, ".".join(derived) or None, (), "the manifest of the extension")
 
 
-def _mounted(row: Method, manifest: Manifest, types: Named, methods: dict[str, str]) -> Method:
-    """The row with what the manifest adds: the client's declaration as a gate, and further results."""
-    asks = row.method in methods and row.kind == "request" and row.direction == "client_to_server"
-    if asks and row.params and manifest.clients_declare:
-        gate = CapabilityRequirement(row.params, f"client.extensions.{manifest.identifier}")
-        return replace(row, requirements=(*row.requirements, gate))
-    if row.method in methods and (listed := manifest.filters.get(row.type)):
+def _mounted(row: Method, manifest: Manifest, types: NamedTypes, methods: dict[str, str]) -> Method:
+    """Return the row with the additions of the manifest: the required declaration of the client, the filter, the
+    interim results."""
+    is_client_request = row.method in methods and row.kind == "request" and row.direction == "client_to_server"
+    if is_client_request and row.params and manifest.clients_declare:
+        requirement = CapabilityRequirement(row.params, f"client.extensions.{manifest.identifier}")
+        return replace(row, requirements=(*row.requirements, requirement))
+    if row.method in methods and (filter := manifest.filters.get(row.type)):
         params = types.get(row.params or "")
-        if row.kind != "notification" or not isinstance(params, Object) or params.field(listed[1]) is None:
-            raise SchemaError(f"{manifest.name}: {row.type} is not listed by {listed[1]!r}", rule="manifest")
-        return replace(row, listed=(listed[0], listed[1]))
-    told = tuple(_told(name, row, manifest, types) for name in manifest.results.get(row.type, ()))
-    return replace(row, interim=(*row.interim, *told)) if told else row
+        if row.kind != "notification" or not isinstance(params, Object) or params.field(filter[1]) is None:
+            raise SchemaError(
+                (
+                    f"{manifest.name}: {row.type} is not a notification with {filter[1]!r} in its params; "
+                    "correct [filters]"
+                ),
+                rule="manifest",
+            )
+        return replace(row, listed=(filter[0], filter[1]))
+    interim = tuple(_interim_result(name, row, manifest, types) for name in manifest.results.get(row.type, ()))
+    return replace(row, interim=(*row.interim, *interim)) if interim else row
 
 
-def _told(name: str, row: Method, manifest: Manifest, types: Named) -> InterimResult:
-    """The constant by which a further result tells itself apart from the others."""
-    each, result = types.get(name), types.get(row.result or "")
-    if isinstance(each, Object) and isinstance(result, Object):
-        for field in each.fields:
-            above = result.field(field.wire)
-            if isinstance(field.constant, str) and above is not None and above.constant != field.constant:
+def _interim_result(name: str, row: Method, manifest: Manifest, types: NamedTypes) -> InterimResult:
+    """Return the interim result, identified by a constant that the result does not have."""
+    type, result = types.get(name), types.get(row.result or "")
+    if isinstance(type, Object) and isinstance(result, Object):
+        for field in type.fields:
+            result_field = result.field(field.wire)
+            if isinstance(field.constant, str) and result_field is not None and result_field.constant != field.constant:
                 return InterimResult(name, field.wire, field.constant)
-    raise SchemaError(f"{manifest.name}: nothing tells {name} apart from {row.result}", rule="interim", at=name)
+    raise SchemaError(
+        (
+            f"{manifest.name}: no constant tells {name} apart from {row.result}; give it a property with a "
+            "different constant"
+        ),
+        rule="interim",
+        at=name,
+    )

@@ -1,7 +1,7 @@
-"""An extension with sides goes in, a conversation of its own comes out: messages, and how it opens.
+"""An extension that is a separate protocol, with its own messages and its own initialization.
 
-The two sides stand where client and server stand in the core, with what they declare in the place of their
-capabilities; messages of the core have a part in it only where the manifest names them.
+Its two sides take the places of client and server in the core protocol, and their types those of the capabilities.
+Messages of the core protocol are only part of it if the manifest names them.
 """
 
 from __future__ import annotations
@@ -18,26 +18,26 @@ from ..model.ir import Lifecycle, Method, Object, Plain, Ref, Revision
 from ..model.methods import ROLES, derive_methods
 from ..model.names import snake
 from ..model.overlay import Overlay, OverlayRow
-from ..model.types import Named, read_types
+from ..model.types import NamedTypes, read_types
 from .flatten import Flattener
 from .manifest import Manifest
 
 _OF_TYPES: Final = ("name", "default")
-_WHO: Final = "Implementation"  # What a side calls itself.
+_INFO_TYPE: Final = "Implementation"  # The type of the name and version of a side.
 
 
 def separate_protocol(
-    manifest: Manifest, own: Schema, core: Schema, base: Revision, rows: Overlay, docs: Docs
+    manifest: Manifest, schema: Schema, core: Schema, base: Revision, rows: Overlay, docs: Docs
 ) -> Revision:
-    """The conversation as a revision, whose id is the manifest's version. Raises SchemaError."""
-    definitions = _merged(manifest, own, core["$defs"])
+    """Return the protocol as a revision, whose id is the version of the manifest. Raises SchemaError."""
+    definitions = _merged(manifest, schema, core["$defs"])
     types = read_types({**core, "$defs": definitions}, base.id, rows, docs)
-    sides = {side: said.get("capabilities", "") for side, said in manifest.sides.items()}
-    lacking = [each for each in sides.values() if not isinstance(types.get(each), Object)]
-    unnamed = [side for side, said in manifest.sides.items() if not said.get("name", "").isidentifier()]
-    if sides.keys() != CAPABILITIES.keys() or lacking or unnamed or not manifest.version:
-        what = "a version, and a client and a server, each with a name and a type of capabilities that there is"
-        raise SchemaError(f"{manifest.name}: where its manifest has sides, it has to have {what}", rule="manifest")
+    capabilities = {side: keys.get("capabilities", "") for side, keys in manifest.sides.items()}
+    undefined = [name for name in capabilities.values() if not isinstance(types.get(name), Object)]
+    unnamed = [side for side, keys in manifest.sides.items() if not keys.get("name", "").isidentifier()]
+    if capabilities.keys() != CAPABILITIES.keys() or undefined or unnamed or not manifest.version:
+        needs = "`version`, [sides.client] and [sides.server], each with `name` and a defined type as `capabilities`"
+        raise SchemaError(f"{manifest.name}: a manifest with [sides] needs {needs}", rule="manifest")
     methods = tuple(_with_capability(row, manifest, types) for row in _derived(manifest, types, rows))
     return replace(
         base,
@@ -51,87 +51,106 @@ def separate_protocol(
     )
 
 
-def _merged(manifest: Manifest, own: Schema, core: Schema) -> Schema:
-    """The definitions of both, with the roles of the manifest in the place of the core's."""
-    flat = Flattener(core | own["$defs"], set(own["$defs"]), manifest).definitions()
+def _merged(manifest: Manifest, schema: Schema, core: Schema) -> Schema:
+    """Return the definitions of both, with the roles of the manifest instead of those of the core protocol."""
+    flat = Flattener(core | schema["$defs"], set(schema["$defs"]), manifest).definitions()
     if clash := flat.keys() & core.keys():
-        raise SchemaError(f"{manifest.name}: {min(clash)} is a type of {manifest.base} too", rule="conflict")
+        raise SchemaError(
+            f"{manifest.name}: {min(clash)} is also a type of {manifest.base}; rename it", rule="conflict"
+        )
     merged = {**core, **flat}
     for role in ROLES:
         names = manifest.roles.get(role, [])
         if missing := [name for name in names if name not in merged]:
-            what = f"the message {missing[0]!r}, which there is not"
-            raise SchemaError(f"{manifest.name}: its manifest has {what}", rule="manifest")
+            text = f"the message {missing[0]!r}, which is not defined; correct [roles]"
+            raise SchemaError(f"{manifest.name}: its manifest has {text}", rule="manifest")
         merged.pop(role, None)
         if names:
             merged[role] = {"anyOf": [{"$ref": REF + name} for name in names]}
     if unknown := manifest.roles.keys() - ROLES.keys():
-        raise SchemaError(f"{manifest.name}: its manifest has the role {min(unknown)!r}, which there is not")
+        raise SchemaError(
+            f"{manifest.name}: its manifest has the role {min(unknown)!r}, which does not exist; correct [roles]"
+        )
     return merged
 
 
-def _derived(manifest: Manifest, types: Named, rows: Overlay) -> tuple[Method, ...]:
-    """The rows by the rules of the core, with nothing that has to be declared yet."""
+def _derived(manifest: Manifest, types: NamedTypes, rows: Overlay) -> tuple[Method, ...]:
+    """Return the rows by the rules of the core protocol, without capabilities."""
     named = {name for names in manifest.roles.values() for name in names}
-    known = {name: each for name, each in types.items() if name in named or not _method(each)}
-    known |= {name: Object(name, ()) for name in CAPABILITIES.values()}
-    free = [OverlayRow("capability", method, "", None, ()) for name in named if (method := _method(types[name]))]
-    kept = [row for row in rows.rows if row.table in _OF_TYPES]
-    return derive_methods(known, manifest.base, Overlay((*kept, *free), rows.like))
+    visible = {name: type for name, type in types.items() if name in named or not _method(type)}
+    visible |= {name: Object(name, ()) for name in CAPABILITIES.values()}
+    free_rows = [OverlayRow("capability", method, "", None, ()) for name in named if (method := _method(types[name]))]
+    type_rows = [row for row in rows.rows if row.table in _OF_TYPES]
+    return derive_methods(visible, manifest.base, Overlay((*type_rows, *free_rows), rows.like))
 
 
-def _method(each: object) -> str:
-    field = each.field("method") if isinstance(each, Object) else None
+def _method(type: object) -> str:
+    """Return the method of a message type, or an empty string."""
+    field = type.field("method") if isinstance(type, Object) else None
     return str(field.constant) if field is not None and field.constant is not None else ""
 
 
-def _with_capability(row: Method, manifest: Manifest, types: Named) -> Method:
-    """The row with what one of the sides has to have declared: the sender of a notification, the receiver of a request;
-    for a notification that only its receiver can want, the receiver too."""
-    ends = ["client", "server"] if row.direction == "client_to_server" else ["server", "client"]
+def _with_capability(row: Method, manifest: Manifest, types: NamedTypes) -> Method:
+    """Return the row with the capability that a side must declare: the sender of a notification, the receiver of a
+    request. A notification may need one of its receiver instead."""
+    sides = ["client", "server"] if row.direction == "client_to_server" else ["server", "client"]
     name = row.name.removeprefix(f"{snake(manifest.prefix)}_")
-    for side in ends if row.kind == "notification" else ends[1:]:
+    for side in sides if row.kind == "notification" else sides[1:]:
         path = manifest.capabilities.get(side, {}).get(row.type, "")
         if path:
             declaring = {CAPABILITIES[side]: types[manifest.sides[side]["capabilities"]]}
             if len(declared_path({**types, **declaring}, side, path.split("."))) != path.count(".") + 2:
-                what = f"{row.type} would need {path!r}, which {manifest.sides[side]['capabilities']} does not have"
-                raise SchemaError(f"{manifest.name}: {what}", rule="capability", at=row.type)
+                text = (
+                    f"{row.type} needs {path!r}, which {manifest.sides[side]['capabilities']} does not have; correct "
+                    f"[capabilities.{side}]"
+                )
+                raise SchemaError(f"{manifest.name}: {text}", rule="capability", at=row.type)
             return replace(row, name=name, capability=f"{side}.{path}")
     return replace(row, name=name)
 
 
-def _lifecycle(manifest: Manifest, methods: tuple[Method, ...], types: Named) -> Lifecycle:
-    """A handshake, with the methods of the messages that the manifest gives a role."""
-    known = {row.type: row for row in methods}
-    if unknown := [name for name in manifest.lifecycle.values() if name not in known]:
-        raise SchemaError(f"{manifest.name}: its lifecycle names {unknown[0]!r}, which none of its sides sends")
+def _lifecycle(manifest: Manifest, methods: tuple[Method, ...], types: NamedTypes) -> Lifecycle:
+    """Return a handshake lifecycle with the methods of the messages under [lifecycle]."""
+    rows = {row.type: row for row in methods}
+    if unknown := [name for name in manifest.lifecycle.values() if name not in rows]:
+        raise SchemaError(
+            f"{manifest.name}: its [lifecycle] names {unknown[0]!r}, which neither side sends; correct the manifest"
+        )
     if "initialize_request" not in manifest.lifecycle:
-        raise SchemaError(f"{manifest.name}: its lifecycle does not say which message opens a conversation")
-    opening = known[manifest.lifecycle["initialize_request"]]
-    asked, given = types[opening.params or ""], types[opening.result or ""]
-    assert isinstance(asked, Object) and isinstance(given, Object), "the rules give messages object types"
+        raise SchemaError(
+            f"{manifest.name}: its [lifecycle] needs `initialize_request`, the request that initializes the connection"
+        )
+    request = rows[manifest.lifecycle["initialize_request"]]
+    params, result = types[request.params or ""], types[request.result or ""]
+    assert isinstance(params, Object) and isinstance(result, Object), "messages have object types"
     fields: dict[str, str | tuple[str, ...]] = {}
-    for side, each in (("client", asked), ("server", given)):
+    for side, type in (("client", params), ("server", result)):
         kinds = {
-            _said(manifest.sides[side]["capabilities"], each): f"{side}_capabilities",
-            _said(_WHO, each): f"{side}_info",
+            _property_of_type(manifest.sides[side]["capabilities"], type): f"{side}_capabilities",
+            _property_of_type(_INFO_TYPE, type): f"{side}_info",
         }
         if "" in kinds:
-            raise SchemaError(f"{manifest.name}: {each.name} does not say who the {side} is, and what it declares")
+            raise SchemaError(
+                f"{manifest.name}: {type.name} needs a property of type {_INFO_TYPE} and one with the "
+                f"capabilities of the {side}"
+            )
         fields |= {kind: wire for wire, kind in kinds.items()}
-    version = [field.wire for field in asked.fields if isinstance(field.type, Plain) and given.field(field.wire)]
+    version = [field.wire for field in params.fields if isinstance(field.type, Plain) and result.field(field.wire)]
     if len(version) != 1:
-        raise SchemaError(f"{manifest.name}: {asked.name} and {given.name} do not share one string, the version")
+        raise SchemaError(
+            f"{manifest.name}: {params.name} and {result.name} must share exactly one string property, the "
+            "protocol version"
+        )
     fields["version"] = version[0]
-    fields["required_objects"] = tuple(_further(given, set(map(str, fields.values()))))
-    return Lifecycle("handshake", {role: known[name].method for role, name in manifest.lifecycle.items()}, fields)
+    fields["required_objects"] = tuple(_required_properties(result, set(map(str, fields.values()))))
+    return Lifecycle("handshake", {role: rows[name].method for role, name in manifest.lifecycle.items()}, fields)
 
 
-def _said(name: str, each: Object) -> str:
-    """The property that is of this type; empty where none is."""
-    return next((field.wire for field in each.fields if field.type == Ref(name)), "")
+def _property_of_type(name: str, holder: Object) -> str:
+    """Return the wire name of the property of this type, or an empty string."""
+    return next((field.wire for field in holder.fields if field.type == Ref(name)), "")
 
 
-def _further(given: Object, known: set[str]) -> Iterator[str]:
-    return (field.wire for field in given.fields if field.required and field.wire not in known)
+def _required_properties(result: Object, handled: set[str]) -> Iterator[str]:
+    """Yield the required properties of the result that are not handled yet."""
+    return (field.wire for field in result.fields if field.required and field.wire not in handled)

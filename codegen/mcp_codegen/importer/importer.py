@@ -1,4 +1,4 @@
-"""Official schema.ts and schema.json go in, our edition and its pins come out, or a message that says where they disagree."""
+"""The import of a revision: official schema.ts and schema.json are proven to agree and become the normalized schema."""
 
 from __future__ import annotations
 
@@ -23,87 +23,94 @@ _FILES: Final = ("schema.ts", "schema.json")
 
 
 @dataclass(frozen=True, slots=True)
-class Imported:
-    """What one import gives: the text of both files to write, and how many definitions were proven to agree."""
+class ImportResult:
+    """The result of one import: the texts of the two files to write, and the number of definitions that agree."""
 
     schema: str
     pins: str
     definitions: int
 
 
-def import_revision(folder: Path, revision: str, follows: str, commit: str, like: str = "") -> Imported:
-    """Read the official files in `folder`. Raises SchemaError where schema.ts and schema.json disagree."""
+def import_revision(folder: Path, revision: str, follows: str, commit: str, like: str = "") -> ImportResult:
+    """Import the official files in `folder`. Raises SchemaError if schema.ts and schema.json disagree."""
     files = {name: _read(folder / name) for name in _FILES}
-    ours = edition_of(folder, revision)
-    theirs = published(_json(files["schema.json"], folder / "schema.json"))
-    if lines := differences(as_official(ours), theirs):
-        found = [
+    normalized = normalize_folder(folder, revision)
+    official = published(_json(files["schema.json"], folder / "schema.json"))
+    if lines := differences(as_official(normalized), official):
+        findings = [
             Finding("agreement", line.split(":")[0], f"schema.ts and schema.json disagree: {line}") for line in lines
         ]
-        first = found[0]
-        raise SchemaError(f"{revision}: {first.text}", rule="agreement", at=first.at, more=found[1:])
+        first = findings[0]
+        raise SchemaError(f"{revision}: {first.text}", rule="agreement", at=first.at, more=findings[1:])
     try:
-        Draft202012Validator.check_schema(ours)
-    except jsonschema.SchemaError as fault:
-        raise SchemaError(f"{revision}: what schema.ts says is not JSON Schema: {fault.message}") from fault
+        Draft202012Validator.check_schema(normalized)
+    except jsonschema.SchemaError as error:
+        raise SchemaError(f"{revision}: schema.ts does not give valid JSON Schema: {error.message}") from error
     pins = Pins(revision, follows, SOURCE, commit, {name: digest(data) for name, data in files.items()}, like)
-    return Imported(edition_text(ours), pins.text(), len(theirs))
+    return ImportResult(schema_text(normalized), pins.text(), len(official))
 
 
-def edition_of(folder: Path, revision: str) -> Schema:
-    """Our edition of the schema.ts in a folder."""
+def normalize_folder(folder: Path, revision: str) -> Schema:
+    """Return the normalized schema of the schema.ts in a folder."""
     path = folder / "schema.ts"
     try:
         text = _read(path).decode()
-    except UnicodeDecodeError as fault:
-        raise SchemaError(f"{path}: is not UTF-8") from fault
+    except UnicodeDecodeError as error:
+        raise SchemaError(f"{path}: is not UTF-8; save it as UTF-8") from error
     return normalize(parse(text, str(path)), revision)
 
 
-def edition_in(folder: Path, revision: str) -> Schema:
-    """The edition of a folder: made from its schema.ts, or read from its schema.json where that is an edition already."""
+def read_schema_folder(folder: Path, revision: str) -> Schema:
+    """Return the normalized schema of a folder: made from its schema.ts, or read from its schema.json if that is
+    already normalized."""
     if (folder / "schema.ts").is_file():
-        return edition_of(folder, revision)
+        return normalize_folder(folder, revision)
     path = folder / "schema.json"
     schema = _json(_read(path), path)
     if "x-constants" not in schema:
-        raise SchemaError(f"{folder}: has no schema.ts, and its schema.json is not an edition of ours")
+        raise SchemaError(
+            f"{folder}: has no schema.ts, and its schema.json is not a normalized schema; add the schema.ts"
+        )
     return schema
 
 
-def edition_text(schema: Schema) -> str:
+def schema_text(schema: Schema) -> str:
+    """Return the text of the schema.json file of a normalized schema."""
     return json.dumps(schema, indent=1, ensure_ascii=False) + "\n"
 
 
-def verify_revision(folder: Path, ours: Schema, revision: str, pins: Pins) -> list[str]:
-    """What moved between our edition and the official files of a folder: nothing, or a line for each difference.
+def verify_revision(folder: Path, normalized: Schema, revision: str, pins: Pins) -> list[str]:
+    """Return one line for each difference between a normalized schema and the official files of a folder.
 
-    schema.json is compared structure by structure; where schema.ts is there too, it is read again and what only it
-    says (inheritance, constants, deprecations, …) is compared as well.
+    schema.json is compared structurally. If schema.ts is there too, it is normalized again, and what only schema.ts
+    contains (inheritance, constants, deprecations, …) is compared as well.
     """
     official = _read(folder / "schema.json")
-    lines = differences(as_official(ours), published(_json(official, folder / "schema.json")))
+    lines = differences(as_official(normalized), published(_json(official, folder / "schema.json")))
     if (folder / "schema.ts").exists() and not lines:
-        again = edition_of(folder, revision)
-        lines = differences(ours["$defs"], again["$defs"])
-        lines += differences(ours["x-constants"], again["x-constants"])
+        current = normalize_folder(folder, revision)
+        lines = differences(normalized["$defs"], current["$defs"])
+        lines += differences(normalized["x-constants"], current["x-constants"])
     for name in _FILES:
         path = folder / name
         if path.exists() and digest(_read(path)) != pins.sha256[name] and not lines:
-            lines.append(f"{name}: other bytes than the pinned ones, with the same structure")
+            lines.append(f"{name}: the bytes differ from the pinned sha256, the structure is the same")
     return lines
 
 
 def find_folder(root: Path, revision: str) -> Path:
-    """The folder of a revision in a checkout of the specification, or in its schema/ folder, or `root` itself."""
+    """Return the folder of a revision: in a checkout of the specification, in its schema/ folder, or `root` itself."""
     for folder in (root / "schema" / revision, root / revision, root):
         if (folder / "schema.json").is_file():
             return folder
-    raise SchemaError(f"{root}: has no schema.json for {revision}, neither in schema/{revision} nor in {revision}")
+    raise SchemaError(
+        f"{root}: has no schema.json for {revision}: looked in schema/{revision}, {revision} and the "
+        "folder itself; pass a checkout of the specification"
+    )
 
 
 def commit_of(root: Path) -> str:
-    """The commit a checkout is at; empty where `root` is not one."""
+    """Return the commit of a checkout, or an empty string if `root` is not one."""
     command = ["git", "-C", str(root), "rev-parse", "HEAD"]
     try:
         return subprocess.run(command, capture_output=True, text=True, check=True, timeout=30).stdout.strip()
@@ -114,15 +121,15 @@ def commit_of(root: Path) -> str:
 def _read(path: Path) -> bytes:
     try:
         return path.read_bytes()
-    except OSError as fault:
-        raise SchemaError(f"{path}: cannot be read: {fault.strerror}") from fault
+    except OSError as error:
+        raise SchemaError(f"{path}: cannot be read: {error.strerror}") from error
 
 
 def _json(data: bytes, path: Path) -> Schema:
     try:
         schema = json.loads(data)
-    except (ValueError, RecursionError) as fault:
-        raise SchemaError(f"{path}: is not JSON: {fault}") from fault
+    except (ValueError, RecursionError) as error:
+        raise SchemaError(f"{path}: is not JSON: {error}") from error
     if not is_object(schema):
-        raise SchemaError(f"{path}: is not a schema but {type(schema).__name__}")
+        raise SchemaError(f"{path}: must be a JSON object, not {type(schema).__name__}")
     return schema

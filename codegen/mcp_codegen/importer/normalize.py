@@ -1,18 +1,18 @@
-"""Declarations of a schema.ts go in, our edition of schema.json comes out: the official definitions plus what they lose.
+"""The normalized schema: the official definitions of a schema.ts, plus what the official schema.json omits.
 
-What the edition adds to JSON Schema, each as an annotation that validators ignore:
+The normalized schema extends JSON Schema with these annotations, which validators ignore:
 
 | key           | at         | meaning                                                                        |
 |---------------|------------|--------------------------------------------------------------------------------|
 | `x-constants` | root       | the constants of schema.ts, by name                                            |
-| `x-extends`   | definition | the interfaces it extends; their properties stand in `properties` again, first |
-| `x-omits`     | definition | the properties it leaves out of what it extends                                |
-| `x-open`      | object     | unknown properties are kept, although the official schema.json does not say so |
+| `x-extends`   | definition | the interfaces it extends; `properties` repeats their properties, first        |
+| `x-omits`     | definition | the inherited properties that it omits                                         |
+| `x-open`      | object     | unknown properties are allowed, although the official schema.json omits that   |
 | `x-known`     | string     | the values the specification names; any other string is valid too              |
 | `x-constant`  | const      | the name of the constant                                                       |
-| `x-official`  | anywhere   | what the official schema.json says here instead; `false`: it leaves this out   |
+| `x-official`  | anywhere   | the schema that the official schema.json has here; `false`: it has none        |
 | `x-category`  | definition | the heading under which the specification documents it                         |
-| `x-internal`  | definition | the specification does not document it on its own                              |
+| `x-internal`  | definition | the specification does not document it separately                              |
 """
 
 from __future__ import annotations
@@ -52,13 +52,14 @@ _JSON_TAGS: Final = (
 
 
 def normalize(declarations: list[Declaration], revision: str) -> Schema:
-    """Our edition of the revision's schema.json."""
+    """Return the normalized schema of a revision. Raises SchemaError for a form that cannot be read."""
     return _Normalizer(declarations, revision).schema()
 
 
 @dataclass(frozen=True, slots=True)
 class _Base:
-    """What an interface inherits: all members, further bases' first, and whether unknown properties are kept."""
+    """The inherited part of an interface from one base: its members, those of further bases first, and whether
+    unknown properties are allowed."""
 
     name: str
     members: tuple[Member, ...]
@@ -67,12 +68,12 @@ class _Base:
 
 
 class _Normalizer:
-    """One conversion; holds the declarations by name, because inheritance is resolved while converting."""
+    """One normalization. Holds the declarations by name, because inheritance is resolved on the fly."""
 
     def __init__(self, declarations: list[Declaration], revision: str) -> None:
         self._revision = revision
-        self._constants = {each.name: each.value for each in declarations if isinstance(each, ConstantDeclaration)}
-        self._types = {each.name: each for each in declarations if not isinstance(each, ConstantDeclaration)}
+        self._constants = {item.name: item.value for item in declarations if isinstance(item, ConstantDeclaration)}
+        self._types = {item.name: item for item in declarations if not isinstance(item, ConstantDeclaration)}
 
     def schema(self) -> Schema:
         return {
@@ -111,12 +112,12 @@ class _Normalizer:
         return marks | body
 
     def _base(self, base: Name, user: str) -> _Base:
-        """What `user` inherits from one entry of its extends clause."""
+        """Return what `user` inherits from one entry of its extends clause."""
         if base.name == "Omit" and isinstance(base.arguments[0], Name):
             omitted = _literals(base.arguments[1])
             whole = self._base(base.arguments[0], user)
-            kept = tuple(member for member in whole.members if member.name not in omitted)
-            return _Base(whole.name, kept, whole.is_open, tuple(omitted))
+            members = tuple(member for member in whole.members if member.name not in omitted)
+            return _Base(whole.name, members, whole.is_open, tuple(omitted))
         declared = self._types.get(base.name)
         if (
             isinstance(declared, TypeAliasDeclaration)
@@ -125,10 +126,14 @@ class _Normalizer:
         ):
             return _Base(base.name, (), True)
         if not isinstance(declared, InterfaceDeclaration):
-            raise SchemaError(f"{self._revision}: {user} extends {base.name}, which is not an interface of this schema")
+            raise SchemaError(
+                f"{self._revision}: {user} extends {base.name}, which is not an interface of this schema; "
+                "declare it in schema.ts"
+            )
         above = [self._base(further, declared.name) for further in declared.bases]
-        members = (*(member for each in above for member in each.members), *declared.body.members)
-        return _Base(base.name, members, declared.body.index is not None or any(each.is_open for each in above))
+        inherited = (member for ancestor in above for member in ancestor.members)
+        is_open = declared.body.index is not None or any(ancestor.is_open for ancestor in above)
+        return _Base(base.name, (*inherited, *declared.body.members), is_open)
 
     def _object(self, literal: ObjectLiteral) -> Schema:
         properties: Schema = {}
@@ -143,7 +148,7 @@ class _Normalizer:
         if properties or literal.index is None:
             body["properties"] = properties
         if any(required.values()):
-            body["required"] = [name for name, needed in required.items() if needed]
+            body["required"] = [name for name, is_required in required.items() if is_required]
         if literal.index is not None:
             body["additionalProperties"] = self._type(literal.index, {})
         return body
@@ -166,10 +171,12 @@ class _Normalizer:
                 )
             case Name(name, ()):
                 if name not in self._types:
-                    raise SchemaError(f"{self._revision}: {name} is used but not declared")
+                    raise SchemaError(f"{self._revision}: {name} is used but not declared; declare it in schema.ts")
                 schema = {"$ref": REF + name}
             case Name(name, _):
-                raise SchemaError(f"{self._revision}: the generic type {name}<…> cannot be read here")
+                raise SchemaError(
+                    f"{self._revision}: the generic type {name}<…> is not supported; only Record, Omit and Array are"
+                )
             case ArrayOf(items):
                 schema = Schema(type="array", items=self._type(items, {}))
             case UnionOf(arms):
@@ -184,8 +191,10 @@ class _Normalizer:
     def _value(self, tag: str, written: str) -> Any:
         try:
             return json.loads(written)
-        except ValueError as fault:
-            raise SchemaError(f"{self._revision}: @{tag} says {written!r}, which is no JSON value") from fault
+        except ValueError as error:
+            raise SchemaError(
+                f"{self._revision}: @{tag} has the value {written!r}, which is not JSON; correct the tag in schema.ts"
+            ) from error
 
     def _keyword(self, name: str, tags: dict[str, str]) -> Schema:
         if name in ("unknown", "any"):
@@ -207,7 +216,7 @@ class _Normalizer:
         for arm in arms:
             schema = self._type(arm, tags if arm == Keyword("number") else {})
             if arm == Keyword("number") and "boolean" in keywords:
-                # A number beside a boolean is a JSON value, where the official tool's «integer» is a mistake.
+                # A union of number and boolean means any JSON number; the official tool wrongly writes «integer».
                 schema = Schema({"type": "number", "x-official": {"type": "integer"}})
             if arm == Keyword("null") and "nullable" not in tags:
                 schema["x-official"] = False

@@ -1,7 +1,7 @@
-"""Our edition goes in, the structure of the official schema.json comes out, and the differences between two structures.
+"""The structure of an official schema.json, computed from the normalized schema and compared with the published one.
 
-This is the proof that reading schema.ts lost nothing and invented nothing: what the official tool would have written
-is computed from our edition and compared definition by definition. Prose and order do not count.
+This proves that reading schema.ts lost nothing and added nothing: the output of the official tool is computed from the
+normalized schema and compared definition by definition. Descriptions and order are ignored.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ _ANNOTATIONS: Final = (
 )
 
 
-def as_official(edition: Schema) -> Schema:
-    """The definitions as the official schema.json has them, in canonical order."""
-    definitions: Schema = edition["$defs"]
+def as_official(normalized: Schema) -> Schema:
+    """Return the definitions as the official schema.json has them, in canonical order."""
+    definitions: Schema = normalized["$defs"]
     return {name: canonical(_reduce(schema, definitions)) for name, schema in definitions.items()}
 
 
 def published(official: Schema) -> Schema:
-    """The definitions of an official schema.json (of any dialect), without prose, in canonical order."""
+    """Return the definitions of an official schema.json (of any dialect) without descriptions, in canonical order."""
     text = json.dumps(official.get("$defs") or official.get("definitions") or {})
     definitions: Schema = json.loads(text.replace("#/definitions/", REF))
     return {name: canonical(without_prose(schema)) for name, schema in definitions.items()}
 
 
 def canonical(schema: Any, key: str = "") -> Any:
-    """The same schema with every order that has no meaning made alphabetical."""
+    """Return the schema with keys, and lists whose order has no meaning, sorted."""
     if is_object(schema):
         return {name: canonical(schema[name], name) for name in sorted(schema)}
     if is_list(schema):
@@ -47,30 +47,33 @@ def canonical(schema: Any, key: str = "") -> Any:
     return schema
 
 
-def differences(ours: Schema, theirs: Schema) -> list[str]:
-    """One line for each definition that the two do not share, or that differs, with the first place it differs at."""
-    lines = [f"{name}: only in our edition" for name in sorted(ours.keys() - theirs.keys())]
-    lines += [f"{name}: missing from our edition" for name in sorted(theirs.keys() - ours.keys())]
-    for name in sorted(ours.keys() & theirs.keys()):
-        alias = str(ours[name].get("$ref")).removeprefix(REF) if is_object(ours[name]) else ""
-        # The official tool prints the alias of a single message as a copy of it.
-        if theirs[name] not in (ours[name], ours.get(alias)):
-            lines.append(_first_difference(ours[name], theirs[name], name))
+def differences(normalized: Schema, official: Schema) -> list[str]:
+    """Return one line for each definition that only one side has or that differs, with the first place of
+    difference."""
+    lines = [f"{name}: only in the normalized schema" for name in sorted(normalized.keys() - official.keys())]
+    lines += [f"{name}: missing from the normalized schema" for name in sorted(official.keys() - normalized.keys())]
+    for name in sorted(normalized.keys() & official.keys()):
+        alias = str(normalized[name].get("$ref")).removeprefix(REF) if is_object(normalized[name]) else ""
+        # The official tool writes an alias of a single message as a copy of that message.
+        if official[name] not in (normalized[name], normalized.get(alias)):
+            lines.append(_first_difference(normalized[name], official[name], name))
     return lines
 
 
-def _first_difference(ours: Any, theirs: Any, at: str) -> str:
-    if is_object(ours) and is_object(theirs) and ours.keys() == theirs.keys():
+def _first_difference(normalized: Any, official: Any, at: str) -> str:
+    if is_object(normalized) and is_object(official) and normalized.keys() == official.keys():
         return next(
-            _first_difference(ours[key], theirs[key], f"{at}.{key}") for key in ours if ours[key] != theirs[key]
+            _first_difference(normalized[key], official[key], f"{at}.{key}")
+            for key in normalized
+            if normalized[key] != official[key]
         )
-    if is_list(ours) and is_list(theirs) and len(ours) == len(theirs):
+    if is_list(normalized) and is_list(official) and len(normalized) == len(official):
         return next(
-            _first_difference(one, other, f"{at}.{index}")
-            for index, (one, other) in enumerate(zip(ours, theirs, strict=True))
-            if one != other
+            _first_difference(item, official_item, f"{at}.{index}")
+            for index, (item, official_item) in enumerate(zip(normalized, official, strict=True))
+            if item != official_item
         )
-    return f"{at}: our edition says {_short(ours)}, the official schema says {_short(theirs)}"
+    return f"{at}: the normalized schema has {_short(normalized)}, the official schema has {_short(official)}"
 
 
 def _short(value: Any) -> str:
@@ -79,7 +82,7 @@ def _short(value: Any) -> str:
 
 
 def without_prose(schema: Any) -> Any:
-    """Drop descriptions, but not a property that is called `description`."""
+    """Return the schema without descriptions; a property named `description` stays."""
     if is_object(schema):
         return {
             key: without_prose(value)
@@ -97,7 +100,7 @@ def _reduce(schema: Schema, definitions: Schema) -> Schema:
     if "anyOf" in reduced:
         return _reduce_union(schema["anyOf"], definitions) | {key: reduced[key] for key in reduced if key != "anyOf"}
     if reduced == {"type": "object", "additionalProperties": True}:
-        reduced["properties"] = {}  # What the official tool writes for `object`.
+        reduced["properties"] = {}  # The official tool writes this for `object`.
     target = definitions.get(str(reduced.get("$ref")).removeprefix(REF))
     if target is not None and _is_erased(target, definitions):
         return _reduce(target, definitions) | {key: reduced[key] for key in reduced if key != "$ref"}
@@ -117,23 +120,24 @@ def _reduce_key(key: str, value: Any, definitions: Schema) -> Any:
 
 
 def _is_erased(target: Schema, definitions: Schema) -> bool:
-    """TypeScript forgets the name of an alias of a plain type, of an array and of another name at the place of use."""
+    """Return True for an alias of a plain type, an array or another name: the official tool inlines these at each
+    use."""
     if "$ref" in target:
         return True
     return target.get("type") in ("string", "integer", "boolean", "array") and "enum" not in target
 
 
 def _reduce_union(arms: list[Schema], definitions: Schema) -> Schema:
-    """The arms with unions inside flattened, doubles dropped and the plain types gathered in one arm, as the tool does."""
+    """Return the union as the official tool writes it: flat, without duplicates, the plain types in one arm."""
     flat: list[Schema] = []
     for arm in arms:
         for schema in _flatten(arm, definitions):
             if schema not in flat:
                 flat.append(schema)
-    plain = [schema["type"] for schema in flat if schema.keys() == {"type"} and schema["type"] != "object"]
+    kinds = [schema["type"] for schema in flat if schema.keys() == {"type"} and schema["type"] != "object"]
     rest = [schema for schema in flat if not (schema.keys() == {"type"} and schema["type"] != "object")]
-    gathered = [{"type": plain if len(plain) > 1 else plain[0]}] if plain else []
-    return {"anyOf": rest + gathered} if rest else gathered[0]
+    scalars = [{"type": kinds if len(kinds) > 1 else kinds[0]}] if kinds else []
+    return {"anyOf": rest + scalars} if rest else scalars[0]
 
 
 def _flatten(arm: Schema, definitions: Schema) -> list[Schema]:

@@ -1,4 +1,5 @@
-"""pins.toml of a revision: which official files our edition was made from, and which revision it follows."""
+"""pins.toml of a revision: the official files that the normalized schema was made from, and the revision that it
+follows."""
 
 from __future__ import annotations
 
@@ -12,8 +13,8 @@ from ..errors import SchemaError
 
 @dataclass(frozen=True, slots=True)
 class Pins:
-    """`sha256` has one digest for each official file, by file name; `follows` is empty for the oldest revision; `like`
-    is the revision whose rows of the overlay hold for it too, where it was made from one."""
+    """The pins of one revision. `sha256` has one digest for each official file, by file name. `follows` is empty for
+    the oldest revision. `like` is the revision whose overlay rows apply too, for a draft that was made from it."""
 
     revision: str
     follows: str
@@ -23,9 +24,9 @@ class Pins:
     like: str = ""
 
     def text(self) -> str:
-        """The file, as `import` writes it."""
+        """Return the text of the file, as `import` writes it."""
         lines = [
-            f"# What our edition of {self.revision} was made from. Written by `mcp-codegen import`; do not edit.",
+            f"# The sources of the normalized schema of {self.revision}. Written by `mcp-codegen import`; do not edit.",
             f'revision = "{self.revision}"',
             f'follows = "{self.follows}"',
             f'source = "{self.source}"',
@@ -42,10 +43,13 @@ def read_pins(path: Path) -> Pins:
     try:
         table = tomllib.loads(path.read_text(encoding="utf-8"))
         pins = Pins(**table)
-    except (OSError, ValueError, TypeError) as fault:
-        raise SchemaError(f"{path}: cannot be read as pins: {fault}") from fault
+    except (OSError, ValueError, TypeError) as error:
+        raise SchemaError(f"{path}: cannot be read as pins: {error}; import the revision again") from error
     if pins.revision != path.parent.name:
-        raise SchemaError(f"{path}: pins revision {pins.revision!r}, but stands in the folder {path.parent.name!r}")
+        raise SchemaError(
+            f"{path}: pins revision {pins.revision!r}, but is in the folder {path.parent.name!r}; move it or "
+            "import the revision again"
+        )
     return pins
 
 

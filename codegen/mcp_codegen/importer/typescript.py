@@ -1,4 +1,4 @@
-"""schema.ts text goes in, its declarations come out: interfaces, aliases and constants, in the order of the file."""
+"""A parser of schema.ts: its interfaces, type aliases and constants, in the order of the file."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ..errors import SchemaError
 
 @dataclass(frozen=True, slots=True)
 class Keyword:
-    """A type of the language itself, such as `string` or `unknown`."""
+    """A built-in type, such as `string` or `unknown`."""
 
     name: str
 
@@ -53,7 +53,7 @@ class ArrayOf:
 
 @dataclass(frozen=True, slots=True)
 class UnionOf:
-    """`A | B`; a union written inside a union is one union."""
+    """`A | B`; nested unions are flattened."""
 
     arms: tuple[TsType, ...]
 
@@ -77,7 +77,7 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class ObjectLiteral:
-    """`{ … }`; `index` is the value type of the index signature, where there is one."""
+    """`{ … }`; `index` is the value type of the index signature, or None without one."""
 
     members: tuple[Member, ...]
     index: TsType | None = None
@@ -120,15 +120,16 @@ _TAG: Final = re.compile(r"^[\s*/]*@([\w-]+)[ \t]*(.*?)[ \t]*(?:\*+/)?[ \t]*$", 
 
 
 def parse(text: str, source: str) -> list[Declaration]:
-    """Read one schema.ts; `source` names it in errors. Raises SchemaError on anything outside the subset in use."""
+    """Return the declarations of one schema.ts. `source` names it in errors. Raises SchemaError for anything outside
+    the supported subset."""
     root = tree_sitter.Parser(_LANGUAGE).parse(text.encode()).root_node
     if root.has_error:
-        raise SchemaError(f"{source}:{_first_error(root)}: this is not TypeScript that can be parsed")
-    return [_declaration(node, tags, source) for node, tags in _documented(root) if node.type != "empty_statement"]
+        raise SchemaError(f"{source}:{_first_error(root)}: is not valid TypeScript; correct the syntax of this line")
+    return [_declaration(node, tags, source) for node, tags in _with_tags(root) if node.type != "empty_statement"]
 
 
 def _first_error(node: Node) -> int:
-    """The line of the first syntax error below `node`."""
+    """Return the line of the first syntax error below `node`."""
     for child in node.children:
         if child.is_error or child.is_missing:
             return child.start_point.row + 1
@@ -137,8 +138,8 @@ def _first_error(node: Node) -> int:
     return node.start_point.row + 1
 
 
-def _documented(parent: Node) -> Iterator[tuple[Node, dict[str, str]]]:
-    """Each named child with the tags of the JSDoc block before it; a `//` comment between the two changes nothing."""
+def _with_tags(parent: Node) -> Iterator[tuple[Node, dict[str, str]]]:
+    """Yield each named child with the tags of the JSDoc block before it. A `//` comment between the two is ignored."""
     tags: dict[str, str] = {}
     for node in parent.named_children:
         if node.type == "comment":
@@ -155,9 +156,9 @@ def _declaration(node: Node, tags: dict[str, str], source: str) -> Declaration:
         case "interface_declaration":
             clauses = [child for child in inner.named_children if child.type == "extends_type_clause"]
             bases = tuple(_type(base, source) for clause in clauses for base in clause.named_children)
-            named = tuple(base for base in bases if isinstance(base, Name))
+            base_names = tuple(base for base in bases if isinstance(base, Name))
             return InterfaceDeclaration(
-                _text(_field(inner, "name")), named, _object(_field(inner, "body"), source), tags
+                _text(_field(inner, "name")), base_names, _object(_field(inner, "body"), source), tags
             )
         case "type_alias_declaration":
             return TypeAliasDeclaration(_text(_field(inner, "name")), _type(_field(inner, "value"), source), tags)
@@ -165,14 +166,14 @@ def _declaration(node: Node, tags: dict[str, str], source: str) -> Declaration:
             declarator = inner.named_children[0]
             value = ast.literal_eval(_text(_field(declarator, "value")))
             return ConstantDeclaration(_text(_field(declarator, "name")), value)
-        case other:
-            raise _unknown(inner, other, source)
+        case kind:
+            raise _unknown(inner, kind, source)
 
 
 def _object(node: Node, source: str) -> ObjectLiteral:
     members: list[Member] = []
     index: TsType | None = None
-    for child, tags in _documented(node):
+    for child, tags in _with_tags(node):
         annotation = _field(child, "type").named_children[0]
         if child.type == "index_signature":
             index = _type(annotation, source)
@@ -242,4 +243,7 @@ def _text(node: Node) -> str:
 
 
 def _unknown(node: Node, kind: str, source: str) -> SchemaError:
-    return SchemaError(f"{source}:{node.start_point.row + 1}: {kind} is not part of the TypeScript that schemas use")
+    return SchemaError(
+        f"{source}:{node.start_point.row + 1}: {kind} is outside the TypeScript subset of schemas; use "
+        "interfaces, type aliases and constants"
+    )

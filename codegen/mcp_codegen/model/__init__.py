@@ -1,1 +1,1 @@
-"""The model of a revision: types, methods and lifecycle, read from its schema and the overlay."""
+"""The model of a revision: types, methods and lifecycle, derived from its schema and the overlay."""

@@ -1,4 +1,4 @@
-"""The types of a revision go in; where its capabilities lie comes out, and which params need one more than their method does."""
+"""The capabilities of a revision: their paths, and the params that need a further capability."""
 
 from __future__ import annotations
 
@@ -8,71 +8,74 @@ from typing import Final
 from .ir import Alias, CapabilityRequirement, Object, Ref, Type, Union, Values
 from .names import snake
 from .overlay import Overlay
-from .types import Named
+from .types import NamedTypes
 
 CAPABILITIES: Final = {"client": "ClientCapabilities", "server": "ServerCapabilities"}
 
-# What stands after this in the path of a capability is one name, with dots in it, and behind a # a setting of that.
+# After this marker, the path of a capability has one name, which may contain dots, then `#` and a setting of it.
 _EXTENSIONS: Final = ".extensions."
 
 
-def declared_path(types: Named, side: str, segments: list[str]) -> list[str]:
-    """The side and as many of the segments as its capabilities type has, one inside the other; or nothing."""
+def declared_path(types: NamedTypes, side: str, segments: list[str]) -> list[str]:
+    """Return the side and as many of the segments as its capabilities type has, nested; an empty list if it has
+    none."""
     path = [side]
     at: Type = Ref(CAPABILITIES[side])
     for segment in segments:
-        each = types.get(at.name) if isinstance(at, Ref) else None
-        fields = each.fields if isinstance(each, Object) else ()
-        found = next((field for field in fields if field.name == snake(segment)), None)
-        if found is None:
+        holder = types.get(at.name) if isinstance(at, Ref) else None
+        fields = holder.fields if isinstance(holder, Object) else ()
+        field = next((candidate for candidate in fields if candidate.name == snake(segment)), None)
+        if field is None:
             break
-        path.append(found.wire)
-        at = found.type
+        path.append(field.wire)
+        at = field.type
     return path if len(path) > 1 else []
 
 
-def has_capability(types: Named, capability: str) -> bool:
-    """Whether a side of this revision can declare this, side first."""
-    known, named, _ = capability.partition(_EXTENSIONS)
-    side, *path = f"{known}{named.rstrip('.')}".split(".")
+def has_capability(types: NamedTypes, capability: str) -> bool:
+    """Return True if a side of this revision can declare this capability, side first."""
+    prefix, extension, _ = capability.partition(_EXTENSIONS)
+    side, *path = f"{prefix}{extension.rstrip('.')}".split(".")
     return side in CAPABILITIES and len(declared_path(types, side, path)) == len(path) + 1
 
 
 class CapabilityRequirements:
-    """The rows of [[requirement]] that hold for one revision: those whose type, property, values and capability it has."""
+    """The rows of [[requirement]] that apply to one revision: it has their type, property, values and capability."""
 
-    def __init__(self, types: Named, revision: str, overlay: Overlay) -> None:
+    def __init__(self, types: NamedTypes, revision: str, overlay: Overlay) -> None:
         self._types = types
         self._rows = overlay.table("requirement", revision)
 
     def of(self, params: str | None) -> tuple[CapabilityRequirement, ...]:
-        """The gates of params of this type, or of one of its arms."""
+        """Return the requirements of params of this type, or of one arm of a union."""
         arms = list(_arms(self._types, params))
-        found: list[CapabilityRequirement] = []
+        requirements: list[CapabilityRequirement] = []
         for place, row in self._rows.rows.items():
             name, _, wire = place.partition(".")
-            each = self._types.get(name)
-            field = each.field(wire) if isinstance(each, Object) and wire else None
+            holder = self._types.get(name)
+            field = holder.field(wire) if isinstance(holder, Object) and wire else None
             if name not in arms or (wire and field is None) or not has_capability(self._types, row.use["capability"]):
                 continue
-            said = row.use
-            values = tuple(value for value in said.get("values", ()) if field and value in _possible(field.type))
-            if "values" in said and not values:
+            use = row.use
+            values = tuple(value for value in use.get("values", ()) if field and value in _possible(field.type))
+            if "values" in use and not values:
                 continue
             self._rows.use(place)
             attribute = "" if field is None else field.name
-            unsaid, sent_only = bool(said.get("implied_by_empty")), bool(said.get("sender_only"))
-            found.append(CapabilityRequirement(name, said["capability"], attribute, values, unsaid, sent_only))
-        return tuple(found)
+            implied_by_empty, sender_only = bool(use.get("implied_by_empty")), bool(use.get("sender_only"))
+            requirements.append(
+                CapabilityRequirement(name, use["capability"], attribute, values, implied_by_empty, sender_only)
+            )
+        return tuple(requirements)
 
 
-def _arms(types: Named, name: str | None) -> Iterator[str]:
-    """The object types that may stand under this name."""
-    each = types.get(name or "")
-    if isinstance(each, Object):
-        yield each.name
-    elif isinstance(each, Alias):
-        for arm in each.type.arms if isinstance(each.type, Union) else (each.type,):
+def _arms(types: NamedTypes, name: str | None) -> Iterator[str]:
+    """Yield the object types that this name may mean."""
+    type = types.get(name or "")
+    if isinstance(type, Object):
+        yield type.name
+    elif isinstance(type, Alias):
+        for arm in type.type.arms if isinstance(type.type, Union) else (type.type,):
             yield from _arms(types, arm.name if isinstance(arm, Ref) else None)
 
 

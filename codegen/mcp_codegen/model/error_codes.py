@@ -1,4 +1,4 @@
-"""Revisions and rows go in; which error codes one does not send, and what they become in a neighbour, come out."""
+"""The error codes that a revision reserves, and the code that is sent instead of each."""
 
 from __future__ import annotations
 
@@ -13,11 +13,16 @@ from .overlay import Overlay
 def derive_error_codes(
     constants: Mapping[str, str | int], style: str, revision: str, overlay: Overlay
 ) -> tuple[ReservedErrorCodes, ...]:
-    """The error codes that the overlay keeps back in this style of lifecycle. Raises RuleError where what to send
-    instead is no constant of the schema."""
+    """Return the error codes that the overlay reserves for this style of lifecycle. Raises RuleError if the code to
+    send instead is not a constant of the schema."""
     rows = overlay.table("codes", revision)
-    said: list[dict[str, Any]] = rows.use(style) if style in rows else []
-    for each in said:
-        if each["instead"] not in constants:
-            raise RuleError(f"{revision}: {rows.rows[style]} names {each['instead']!r}, which is no constant of it")
-    return tuple(ReservedErrorCodes(each["first"], each["last"], int(constants[each["instead"]])) for each in said)
+    entries: list[dict[str, Any]] = rows.use(style) if style in rows else []
+    for entry in entries:
+        if entry["instead"] not in constants:
+            raise RuleError(
+                f"{revision}: {rows.rows[style]} names {entry['instead']!r}, which is not a constant of the "
+                "schema; correct the row"
+            )
+    return tuple(
+        ReservedErrorCodes(entry["first"], entry["last"], int(constants[entry["instead"]])) for entry in entries
+    )

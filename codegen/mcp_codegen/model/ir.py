@@ -1,7 +1,6 @@
-"""What the generator knows of a revision, between reading and rendering: its types, its methods, its lifecycle.
+"""The intermediate representation of a revision, between reading and rendering: types, methods, lifecycle.
 
-Everything here is immutable and says what the protocol says; no Python syntax stands in it, only the names that
-Python will use.
+Everything here is immutable and in the terms of the protocol. It has no Python syntax, only the names that Python uses.
 """
 
 from __future__ import annotations
@@ -11,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 Scalar = str | int | bool
+Side = Literal["client", "server"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,8 +22,8 @@ class Ref:
 
 @dataclass(frozen=True, slots=True)
 class Plain:
-    """A JSON type; `any` is any JSON value, `number` an integer or a fraction, each kept as it was written. `known`
-    are the values of a string that the specification gives a meaning; others are valid too."""
+    """A JSON type. `any` is any JSON value; `number` is an integer or a fraction, not converted. `known` are the
+    values of a string that the specification defines; other values are valid too."""
 
     kind: Literal["string", "integer", "number", "boolean", "null", "any"]
     minimum: int | float | None = None
@@ -36,7 +36,7 @@ class Plain:
 
 @dataclass(frozen=True, slots=True)
 class Values:
-    """One of these values; a constant where there is one alone."""
+    """One of these values; a constant if there is only one."""
 
     values: tuple[Scalar, ...]
 
@@ -50,14 +50,14 @@ class Array:
 
 @dataclass(frozen=True, slots=True)
 class Map:
-    """An object whose keys are free."""
+    """An object with arbitrary keys."""
 
     values: Type
 
 
 @dataclass(frozen=True, slots=True)
 class Union:
-    """One of these types; `tag` is the wire name of the property that tells which, where one does."""
+    """One of these types. `tag` is the wire name of the property that discriminates them, if there is one."""
 
     arms: tuple[Type, ...]
     tag: str | None = None
@@ -68,7 +68,7 @@ Type = Ref | Plain | Values | Array | Map | Union
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One property: `wire` on the wire, `name` in Python; `fill` is its usual value, where the overlay says one."""
+    """One property: `wire` is its JSON name, `name` its Python name, `default` its default value from the overlay."""
 
     wire: str
     name: str
@@ -80,7 +80,7 @@ class Field:
 
     @property
     def constant(self) -> Scalar | None:
-        """The value that constructors fill in: the only one a required property can have, or the usual one."""
+        """Return the value that constructors fill in: the default, or the only value of a required property."""
         if self.default is not None:
             return self.default
         return (
@@ -92,9 +92,9 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class Object:
-    """An object type. `fields` are all its properties, inherited ones first; `extends` as the specification says;
-    `bases` are those of them whose every property is unchanged here, so that a Python class can inherit from them;
-    `closed`: it has no properties but these."""
+    """An object type. `fields` are all its properties, inherited ones first. `extends` are its bases in the
+    specification; `bases` are those with no property overridden here, so that a Python class can inherit from
+    them. A `closed` type has no other properties."""
 
     name: str
     fields: tuple[Field, ...]
@@ -122,10 +122,10 @@ class Alias:
 
 @dataclass(frozen=True, slots=True)
 class InterimResult:
-    """A type that may answer a request before its result does.
+    """A type that may be the result of a request before its final result.
 
-    `property` tells that it does: one of the params by which the sender asked for it, or, where `value` says which
-    value it then has, one of the answer itself.
+    `property` identifies it. With `value`, it is a property of the result that then has this value. Without, it is a
+    property of the params by which the sender requested it.
     """
 
     type: str
@@ -135,9 +135,9 @@ class InterimResult:
 
 @dataclass(frozen=True, slots=True)
 class CapabilityRequirement:
-    """A capability, side first, that params of this type need: all of them, those that have the attribute `property`,
-    or those where it has one of `values`. With `implied_by_empty`, an empty object one level above declares it as well; with
-    `sent_only`, whoever receives such params has to bear them."""
+    """A capability, side first, that params of this type need: all of them, those that have the attribute
+    `property`, or those where it has one of `values`. With `implied_by_empty`, an empty object one level above
+    declares it as well. With `sender_only`, receivers must accept such params without it."""
 
     type: str
     capability: str
@@ -151,9 +151,10 @@ class CapabilityRequirement:
 class Method:
     """One row of the method table: a method in one direction.
 
-    `name` is its Python stem, `params` the params type, `result` what answers it at last; `capability` is what must
-    have been declared, side first, empty for nothing, `gates` what some params need besides; `listed` the list by which
-    a notification is chosen by who listens, and the property of its params that is in it.
+    `name` is its Python stem, `params` the type of its params, `result` the type of its final result. `capability` must
+    be declared first, side first; empty for none. `requirements` are further capabilities that some params need.
+    `listed` is the filter of a subscription that selects a notification, and the property of its params that the filter
+    lists.
     """
 
     kind: Literal["request", "notification", "input_request"]
@@ -174,8 +175,8 @@ class Method:
 
 @dataclass(frozen=True, slots=True)
 class Lifecycle:
-    """How a conversation opens; `roles` name the methods that the runtime itself has to know, `terms` what the
-    properties of the opening are called where it is not as in the core."""
+    """The initialization of a connection. `roles` are the methods that the runtime itself must know. `fields` are the
+    names of the initialization properties where they differ from those of the core protocol."""
 
     style: str
     roles: Mapping[str, str]
@@ -184,11 +185,14 @@ class Lifecycle:
 
 @dataclass(frozen=True, slots=True)
 class HTTPProfile:
-    """How its messages travel over HTTP: over the one streamable endpoint; with a header that names the revision once
-    it is agreed; with an empty event that begins a stream; with metadata of the protected resource,
-    which says who authorizes. `names` is the property of the params that a header repeats, by method; `statuses` the
-    status that goes with an error code, by its name; `schemas` and `arguments` the methods whose result says, and whose
-    params hold, what further headers repeat; empty for none."""
+    """The use of HTTP by a revision.
+
+    `streamable`: over Streamable HTTP. `version_header`: a header has the negotiated version. `priming_event`: streams
+    begin with an empty event. `resource_metadata`: protected resource metadata names the authorization server.
+    `name_params` is the property of the params that a header repeats, by method; `statuses` the HTTP status of an error
+    code, by its name. `tool_schemas` is the method whose result names further headers, `tool_call` the method whose
+    params they repeat; empty for none.
+    """
 
     streamable: bool
     version_header: bool
@@ -202,7 +206,7 @@ class HTTPProfile:
 
 @dataclass(frozen=True, slots=True)
 class ReservedErrorCodes:
-    """The error codes from `first` to `last` that are not sent unless they are constants, and what is sent instead."""
+    """The error codes from `first` to `last`. They are only sent if they are constants; else `replacement` is."""
 
     first: int
     last: int
@@ -211,7 +215,7 @@ class ReservedErrorCodes:
 
 @dataclass(frozen=True, slots=True)
 class Revision:
-    """One revision of the protocol, whole; `client` and `server` are what the classes of its two sides are called."""
+    """One revision of the protocol. `client` and `server` are the names of the classes of its two sides."""
 
     id: str
     constants: Mapping[str, str | int]
@@ -228,14 +232,15 @@ class Revision:
 
     @property
     def module(self) -> str:
-        """The name of its package: the id with `v` in front and underscores inside."""
+        """Return the name of its package: the id with `v` in front and underscores inside."""
         return "v" + self.id.replace("-", "_").replace(".", "_")
 
-    def own_fields(self, each: Object) -> list[Field]:
-        """The fields that no Python base of the object has already."""
-        bases = (self.types[name] for name in each.bases)
+    def own_fields(self, type: Object) -> list[Field]:
+        """Return the fields that no Python base of the object has."""
+        bases = (self.types[name] for name in type.bases)
         inherited = {field.wire for base in bases if isinstance(base, Object) for field in base.fields}
-        return [field for field in each.fields if field.wire not in inherited]
+        return [field for field in type.fields if field.wire not in inherited]
 
     def objects(self) -> Iterator[Object]:
-        return (each for each in self.types.values() if isinstance(each, Object))
+        """Yield the object types."""
+        return (type for type in self.types.values() if isinstance(type, Object))

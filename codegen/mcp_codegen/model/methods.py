@@ -1,13 +1,13 @@
-"""Types of a revision and the overlay go in, its method table comes out; nothing in here knows a method by name.
+"""The method table of a revision, derived from its types and the overlay. No method name is built in.
 
 The rules, in the order they are applied to each member of a role union (ClientRequest, ServerNotification, …):
 
 * The method is the constant of its `method` property; the direction is that of the union.
-* The result of `XRequest` is that of `XResultResponse` where the schema has one, else `XResult`, else `EmptyResult`.
-* A further type in the response, or one that the overlay adds for what the params refer to, is an interim result;
-  the first tells itself apart by a property whose known values have its name, the second was asked for.
-* The capability is the path in the declaring side's capabilities that the method's own segments spell.
-* What its params need besides (a gate) is what the overlay says, where the revision has such a capability.
+* The result of `XRequest` is that of `XResultResponse` if the schema has one, else `XResult`, else `EmptyResult`.
+* Any other type in the response is an interim result, identified by a property whose known values contain its name.
+  A type that the overlay adds for a type the params refer to is an interim result that the sender requests.
+* The capability is the path in the declaring side's capabilities that the segments of the method spell.
+* Further capabilities that params require are those of the overlay, if the revision has them.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ from .ir import (
 )
 from .names import snake
 from .overlay import Overlay, OverlayRows
-from .types import Named
+from .types import NamedTypes
 
-Kind = Literal["request", "notification", "input_request"]
+MethodKind = Literal["request", "notification", "input_request"]
 Direction = Literal["client_to_server", "server_to_client"]
-# The unions of the schema that say who sends what.
-ROLES: Final[Mapping[str, tuple[Kind, Direction]]] = {
+# The unions of the schema that define which side sends which messages.
+ROLES: Final[Mapping[str, tuple[MethodKind, Direction]]] = {
     "ClientRequest": ("request", "client_to_server"),
     "ServerRequest": ("request", "server_to_client"),
     "InputRequest": ("input_request", "server_to_client"),
@@ -53,15 +53,15 @@ _METADATA: Final = "_meta"
 _SUFFIXES: Final = {"request": "Request", "input_request": "Request", "notification": "Notification"}
 
 
-def derive_methods(types: Named, revision: str, overlay: Overlay) -> tuple[Method, ...]:
-    """The rows, in the order of the role unions. Raises RuleError where something does not follow."""
+def derive_methods(types: NamedTypes, revision: str, overlay: Overlay) -> tuple[Method, ...]:
+    """Return the rows, in the order of the role unions. Raises RuleError if something cannot be derived."""
     return MethodRules(types, revision, overlay).methods()
 
 
 class MethodRules:
     """The derivation for one revision."""
 
-    def __init__(self, types: Named, revision: str, overlay: Overlay) -> None:
+    def __init__(self, types: NamedTypes, revision: str, overlay: Overlay) -> None:
         self._types = types
         self._revision = revision
         self._capability_rows = overlay.table("capability", revision)
@@ -70,57 +70,66 @@ class MethodRules:
 
     def methods(self) -> tuple[Method, ...]:
         rows: list[Method] = []
-        faults: list[RuleError] = []
+        errors: list[RuleError] = []
         covered: set[str] = set()
         for role, (kind, direction) in ROLES.items():
             for name in self._arms(role):
                 covered.add(name)
                 try:
                     rows.append(self._row(self._object(name), kind, direction))
-                except RuleError as fault:
-                    faults.append(fault)
+                except RuleError as error:
+                    errors.append(error)
         if not covered:
             raise RuleError(
-                f"{self._revision}: none of {', '.join(ROLES)} is defined, so no direction follows",
+                (
+                    f"{self._revision}: none of {', '.join(ROLES)} is defined, so no direction can be derived; "
+                    "define at least one of these unions"
+                ),
                 rule="direction",
                 tried=list(ROLES),
             )
-        faults += self._without_direction(covered)
-        faults += [fault for row in rows for fault in self._without_metadata(row)]
-        if faults:
-            raise combine(faults)
+        errors += self._without_direction(covered)
+        errors += [error for row in rows for error in self._without_metadata(row)]
+        if errors:
+            raise combine(errors)
         return tuple(rows)
 
     def _without_metadata(self, row: Method) -> list[RuleError]:
-        """Where all requests have to carry metadata, a request whose params have no place for it."""
+        """Return an error for a request without a place for `_meta`, if the revision requires it in all requests."""
         common = self._types.get("RequestParams")
-        needed = common.field(_METADATA) if isinstance(common, Object) else None
+        metadata = common.field(_METADATA) if isinstance(common, Object) else None
         params = self._types.get(row.params or "")
-        asked = row.kind == "request" and row.direction == "client_to_server"
-        if not asked or needed is None or not needed.required or not (params is None or isinstance(params, Object)):
+        is_client_request = row.kind == "request" and row.direction == "client_to_server"
+        if (
+            not is_client_request
+            or metadata is None
+            or not metadata.required
+            or not (params is None or isinstance(params, Object))
+        ):
             return []
         if params is not None and params.field(_METADATA) is not None:
             return []
-        what = (
-            f"{self._revision}: RequestParams requires {_METADATA} of every request, the params of {row.type} have none"
+        text = (
+            f"{self._revision}: RequestParams requires {_METADATA} in every request, but the params of "
+            f"{row.type} have none; let them extend RequestParams"
         )
-        return [RuleError(what, rule="message", at=row.type, tried=[f"{row.params}.{_METADATA}"] if row.params else [])]
+        return [RuleError(text, rule="message", at=row.type, tried=[f"{row.params}.{_METADATA}"] if row.params else [])]
 
     def _without_direction(self, covered: set[str]) -> list[RuleError]:
-        """The messages that no role union has."""
-        faults: list[RuleError] = []
-        for each in self._types.values():
-            field = each.field("method") if isinstance(each, Object) else None
-            if field is not None and field.constant is not None and each.name not in covered:
-                what = (
-                    f"{self._revision}: {each.name} has the method {field.constant!r} but is in none of "
-                    f"{', '.join(ROLES)}, so its direction does not follow"
+        """Return an error for each message that is in no role union."""
+        errors: list[RuleError] = []
+        for type in self._types.values():
+            field = type.field("method") if isinstance(type, Object) else None
+            if field is not None and field.constant is not None and type.name not in covered:
+                text = (
+                    f"{self._revision}: {type.name} has the method {field.constant!r} but is in none of "
+                    f"{', '.join(ROLES)}, so its direction cannot be derived; add it to one of them"
                 )
-                faults.append(RuleError(what, rule="direction", at=each.name, tried=list(ROLES)))
-        return faults
+                errors.append(RuleError(text, rule="direction", at=type.name, tried=list(ROLES)))
+        return errors
 
     def _arms(self, role: str) -> list[str]:
-        """The names a union consists of; an alias of one type is a union of one."""
+        """Return the names in a union; an alias of one type is a union of one."""
         union = self._types.get(role)
         if union is None:
             return []
@@ -130,23 +139,31 @@ class MethodRules:
         return [name for arm in arms if isinstance(arm, Ref) for name in self._unfold(arm.name)]
 
     def _unfold(self, name: str) -> list[str]:
-        each = self._types[name]
-        return self._arms(name) if isinstance(each, Alias) and isinstance(each.type, (Ref, Union)) else [name]
+        type = self._types[name]
+        return self._arms(name) if isinstance(type, Alias) and isinstance(type.type, (Ref, Union)) else [name]
 
     def _object(self, name: str) -> Object:
-        each = self._types[name]
-        if not isinstance(each, Object):
+        type = self._types[name]
+        if not isinstance(type, Object):
             raise RuleError(
-                f"{self._revision}: {name} is in a union of messages but is not an object type", rule="message", at=name
+                (
+                    f"{self._revision}: {name} is in a union of messages but is not an object type; make it an "
+                    "object or remove it"
+                ),
+                rule="message",
+                at=name,
             )
-        return each
+        return type
 
-    def _row(self, message: Object, kind: Kind, direction: Direction) -> Method:
+    def _row(self, message: Object, kind: MethodKind, direction: Direction) -> Method:
         constant = message.field("method")
         method = constant.constant if constant is not None else None
         if not isinstance(method, str):
             raise RuleError(
-                f"{self._revision}: {message.name} has no constant method, so it has no row",
+                (
+                    f"{self._revision}: {message.name} has no constant `method` property, so it has no row in the "
+                    "method table; give it one"
+                ),
                 rule="message",
                 at=message.name,
             )
@@ -154,7 +171,7 @@ class MethodRules:
         params = message.field("params")
         if params is not None and not isinstance(params.type, Ref):
             raise RuleError(
-                f"{self._revision}: the params of {message.name} are not an object type",
+                f"{self._revision}: the params of {message.name} are not an object type; make them one",
                 rule="message",
                 at=message.name,
             )
@@ -177,89 +194,100 @@ class MethodRules:
         )
 
     def _results(self, stem: str, params: str | None) -> tuple[str, tuple[InterimResult, ...]]:
-        """The result of a request, and what may answer it before that."""
+        """Return the result of a request, and its interim results."""
         response = self._types.get(f"{stem}ResultResponse")
-        named = f"{stem}Result" if f"{stem}Result" in self._types else "EmptyResult"
+        result_name = f"{stem}Result" if f"{stem}Result" in self._types else "EmptyResult"
         result = response.field("result") if isinstance(response, Object) else None
-        found = [named]
+        names = [result_name]
         if result is not None:
             arms = result.type.arms if isinstance(result.type, Union) else (result.type,)
-            found = [arm.name for arm in arms if isinstance(arm, Ref)]
-            if len(found) == 1 and named == "EmptyResult":
-                named = found[0]
-        if named not in found or named not in self._types:
+            names = [arm.name for arm in arms if isinstance(arm, Ref)]
+            if len(names) == 1 and result_name == "EmptyResult":
+                result_name = names[0]
+        if result_name not in names or result_name not in self._types:
             raise RuleError(
-                f"{self._revision}: no result follows for {stem}Request: "
-                f"neither {stem}ResultResponse, {stem}Result nor EmptyResult says one",
+                f"{self._revision}: no result can be derived for {stem}Request: "
+                f"{stem}ResultResponse, {stem}Result and EmptyResult give none; define one of them",
                 rule="result",
                 at=f"{stem}Request",
                 tried=[f"{stem}ResultResponse", f"{stem}Result", "EmptyResult"],
             )
-        told = [self._marked_interim(name) for name in found if name != named]
-        return named, (*self._requested_interim(params), *told)
+        interim = [self._marked_interim(name) for name in names if name != result_name]
+        return result_name, (*self._requested_interim(params), *interim)
 
     def _marked_interim(self, name: str) -> InterimResult:
-        """An interim result tells itself apart by a property that is known to take the type's own name as its value."""
-        each, value = self._types[name], snake(name.removesuffix("Result"))
-        fields = each.fields if isinstance(each, Object) else ()
+        """Return the interim result that has a property whose known values contain the type's own name."""
+        type, value = self._types[name], snake(name.removesuffix("Result"))
+        fields = type.fields if isinstance(type, Object) else ()
         for field in fields:
-            plain = self._types[field.type.name] if isinstance(field.type, Ref) else field
-            if isinstance(plain, (Alias, Field)) and value in _known_values(plain.type):
+            holder = self._types[field.type.name] if isinstance(field.type, Ref) else field
+            if isinstance(holder, (Alias, Field)) and value in _known_values(holder.type):
                 return InterimResult(name, field.wire, value)
         raise RuleError(
-            f"{self._revision}: no property of {name} is known to be {value!r}, so nothing tells it apart",
+            (
+                f"{self._revision}: no property of {name} has the known value {value!r}, so it cannot be told "
+                "apart from the result; add one"
+            ),
             rule="interim",
             at=name,
             tried=[f"{name}.{field.wire}" for field in fields],
         )
 
     def _requested_interim(self, params: str | None) -> list[InterimResult]:
-        """The interim results of the overlay, where the params have the property that asks for them."""
+        """Return the interim results of the overlay whose requesting property is in the params."""
         references = self._references(params) if params is not None else {}
-        found: list[InterimResult] = []
+        interim: list[InterimResult] = []
         for place, row in self._interim_rows.rows.items():
             if place in references:
                 if row.use not in self._types:
                     raise RuleError(
-                        f"{self._revision}: {row} adds {row.use!r}, which is not defined",
+                        f"{self._revision}: {row} adds {row.use!r}, which is not defined; correct the row",
                         rule="interim",
                         at=str(row.use),
                     )
-                found.append(InterimResult(self._interim_rows.use(place), references[place]))
-        return found
+                interim.append(InterimResult(self._interim_rows.use(place), references[place]))
+        return interim
 
     def _references(self, name: str) -> dict[str, str]:
-        """The types that a params type, or every one of its arms, refers to, with the property that does."""
-        each = self._types[name]
-        if isinstance(each, Object):
-            return {field.type.name: field.wire for field in each.fields if isinstance(field.type, Ref)}
-        arms = each.type.arms if isinstance(each.type, Union) else ()
-        found = [self._references(arm.name) for arm in arms if isinstance(arm, Ref)]
-        return {key: found[0][key] for key in found[0] if all(key in arm for arm in found)} if found else {}
+        """Return the types that a params type, or each of its arms, refers to, with the referring property."""
+        type = self._types[name]
+        if isinstance(type, Object):
+            return {field.type.name: field.wire for field in type.fields if isinstance(field.type, Ref)}
+        arms = type.type.arms if isinstance(type.type, Union) else ()
+        references = [self._references(arm.name) for arm in arms if isinstance(arm, Ref)]
+        return (
+            {key: references[0][key] for key in references[0] if all(key in arm for arm in references)}
+            if references
+            else {}
+        )
 
-    def _capability(self, method: str, kind: Kind, direction: Direction) -> str:
-        """What has to be declared before this message: by the receiver of a request, by the sender of a notification."""
+    def _capability(self, method: str, kind: MethodKind, direction: Direction) -> str:
+        """Return the capability that must be declared before this message: by the receiver of a request, by the
+        sender of a notification."""
         sender, receiver = ("client", "server") if direction == "client_to_server" else ("server", "client")
         side = sender if kind == "notification" else receiver
         segments = [segment for segment in method.split("/") if segment != "notifications"]
         derived = ".".join(declared_path(self._types, side, segments))
         if method not in self._capability_rows and not derived:
             raise RuleError(
-                f"{self._revision}: no capability follows for {method!r}: {CAPABILITIES[side]} has no property "
-                f"{segments[0]!r}; add a row to [[capability]] in overlay.toml that says which one it needs, or none",
+                f"{self._revision}: no capability can be derived for {method!r}: {CAPABILITIES[side]} has no property "
+                f"{segments[0]!r}; add a row to [[capability]] in overlay.toml with the one it needs, or an empty one",
                 rule="capability",
                 at=method,
                 tried=[f"{side}.{segments[0]}", "a row of [[capability]] in overlay.toml"],
             )
         chosen = self._capability_rows.choose(method, derived)
         if chosen and not has_capability(self._types, chosen):
-            what = f"{self._revision}: {method!r} would need {chosen!r}, which no capabilities type has"
-            raise RuleError(what, rule="capability", at=method, tried=[chosen])
+            text = (
+                f"{self._revision}: {method!r} needs {chosen!r}, which no capabilities type has; correct its "
+                "[[capability]] row"
+            )
+            raise RuleError(text, rule="capability", at=method, tried=[chosen])
         return chosen
 
 
 def _known_values(written: Type) -> tuple[Scalar, ...]:
-    """The values that a type gives a meaning: all there are, or those of a string that may have others too."""
+    """Return the values that the specification defines for a type: its only values, or the known ones of a string."""
     if isinstance(written, Values):
         return written.values
     return written.known if isinstance(written, Plain) else ()

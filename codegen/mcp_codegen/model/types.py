@@ -1,7 +1,7 @@
-"""Our edition of a schema goes in, named types come out: inline objects get names, unions get their tags.
+"""The types of a normalized schema, by Python name: inline objects get names, unions get their tags.
 
 An inline object is named after the place that declares it (`CallToolRequest` + `params` → `CallToolRequestParams`, the
-convention the specification itself follows in its later revisions), unless the overlay has a better name for it.
+convention of the later revisions of the specification), unless the overlay names it.
 """
 
 from __future__ import annotations
@@ -32,22 +32,22 @@ from .ir import (
 from .names import field_names, pascal, type_name
 from .overlay import Overlay
 
-Named = dict[str, Object | Alias]
-Place = tuple[str, ...]  # A definition, then the properties that lead from it to an inline schema.
+NamedTypes = dict[str, Object | Alias]
+SchemaPath = tuple[str, ...]  # A definition, then the properties on the path to an inline schema.
 
 _KINDS: Final = ("string", "integer", "number", "boolean", "null")
 
 
-def read_types(edition: Schema, revision: str, overlay: Overlay, docs: Docs) -> Named:
-    """Every definition and every inline object of the edition, by Python name."""
-    return TypeReader(edition, revision, overlay, docs).read()
+def read_types(normalized: Schema, revision: str, overlay: Overlay, docs: Docs) -> NamedTypes:
+    """Return every definition and every inline object of the schema, by Python name."""
+    return TypeReader(normalized, revision, overlay, docs).read()
 
 
 class TypeReader:
-    """One reading of one edition; collects the types that get their names on the way."""
+    """The reader of one normalized schema; collects the types and their names."""
 
-    def __init__(self, edition: Schema, revision: str, overlay: Overlay, docs: Docs) -> None:
-        definitions = edition.get("$defs")
+    def __init__(self, normalized: Schema, revision: str, overlay: Overlay, docs: Docs) -> None:
+        definitions = normalized.get("$defs")
         if not is_object(definitions) or not definitions:
             raise SchemaError(f"{revision}: the schema has no definitions under $defs")
         self._definitions: Schema = definitions
@@ -56,19 +56,20 @@ class TypeReader:
         self._defaults = overlay.table("default", revision)
         self._docs = docs
         self._python = {name: names.choose(name, type_name(name)) for name in definitions}
-        self._types: Named = {}
+        self._types: NamedTypes = {}
 
-    def read(self) -> Named:
+    def read(self) -> NamedTypes:
+        """Return the types by name. Raises SchemaError for a form that cannot be read."""
         for name, schema in self._definitions.items():
             self._define(self._python[name], schema, (name,))
         return {
-            name: self._with_bases(each) if isinstance(each, Object) else each for name, each in self._types.items()
+            name: self._with_bases(type) if isinstance(type, Object) else type for name, type in self._types.items()
         }
 
-    def _define(self, python: str, schema: Any, place: Place) -> None:
+    def _define(self, python: str, schema: Any, place: SchemaPath) -> None:
         """Read a definition or an inline object and record it under its name."""
         if not is_object(schema):
-            raise self._fault(place, f"is {type(schema).__name__}, not a schema")
+            raise self._error(place, f"is {type(schema).__name__}, not a schema")
         category = str(schema.get("x-category", ""))
         doc, deprecated = self._docs.of_type(python), bool(schema.get("deprecated"))
         if self._is_record(schema, place):
@@ -80,42 +81,46 @@ class TypeReader:
         else:
             self._record(Alias(python, self._type(schema, place), doc, deprecated, category), place)
 
-    def _record(self, defined: Object | Alias, place: Place) -> None:
-        """Keep a type; the same name twice must mean the same type."""
+    def _record(self, defined: Object | Alias, place: SchemaPath) -> None:
+        """Store a type; two types with the same name must be equal."""
         if self._types.setdefault(defined.name, defined) != defined:
-            raise self._fault(place, f"would be called {defined.name}, a name that already means another type", "name")
+            raise self._error(
+                place,
+                f"would be named {defined.name}, the name of another type; rename it in [[name]] of overlay.toml",
+                "name",
+            )
 
-    def _is_record(self, schema: Schema, place: Place) -> bool:
-        """Whether it is an object with properties of its own, also where it is put together with allOf."""
+    def _is_record(self, schema: Schema, place: SchemaPath) -> bool:
+        """Return True for an object with properties of its own, also one composed with allOf."""
         if "allOf" in schema:
             return all(self._is_record(self._resolve(part, place), place) for part in schema["allOf"])
         return "properties" in schema
 
-    def _resolve(self, schema: Schema, place: Place) -> Schema:
-        """What a chain of references leads to."""
+    def _resolve(self, schema: Schema, place: SchemaPath) -> Schema:
+        """Return the schema at the end of a chain of references."""
         seen: list[str] = []
         while "$ref" in schema:
             name = self._target(str(schema["$ref"]).removeprefix(REF), place)
             if name in seen:
-                raise self._fault((name,), "refers to itself, so it means nothing")
+                raise self._error((name,), "refers to itself; refer to another definition")
             seen.append(name)
             schema = self._definitions[name]
         return schema
 
-    def _members(self, schema: Schema, place: Place) -> tuple[Schema, list[str]]:
-        """Properties and required names, those of the parts of an allOf put together in order."""
+    def _members(self, schema: Schema, place: SchemaPath) -> tuple[Schema, list[str]]:
+        """Return the properties and the required names; those of allOf are merged in order."""
         properties: Schema = {}
         required: list[str] = []
         for part in schema.get("allOf", ()):
-            inner, needed = self._members(self._resolve(part, place), place)
+            inner, inner_required = self._members(self._resolve(part, place), place)
             properties |= inner
-            required += needed
+            required += inner_required
         own, own_required = schema.get("properties", {}), schema.get("required", [])
         if not is_object(own) or not is_list(own_required):
-            raise self._fault(place, "has properties or required names that are not of the form JSON Schema gives them")
+            raise self._error(place, "must have an object as `properties` and a list as `required`")
         return properties | own, required + own_required
 
-    def _fields(self, schema: Schema, place: Place) -> tuple[Field, ...]:
+    def _fields(self, schema: Schema, place: SchemaPath) -> tuple[Field, ...]:
         properties, required = self._members(schema, place)
         attributes = field_names(properties)
         fields: list[Field] = []
@@ -124,35 +129,46 @@ class TypeReader:
             doc = self._docs.of_property(self._type_at(declared), wire)
             deprecated = is_object(inner) and bool(inner.get("deprecated"))
             of_type = self._type(inner, (*declared, wire))
-            fill = self._default(schema, place, wire) if wire in required else None
-            if fill is not None and isinstance(of_type, Values) and fill not in of_type.values:
-                raise self._fault((*place, wire), f"is usually {fill!r}, says the overlay, but cannot be", "overlay")
-            fields.append(Field(wire, attributes[wire], of_type, wire in required, doc, deprecated, fill))
+            default = self._default(schema, place, wire) if wire in required else None
+            if default is not None and isinstance(of_type, Values) and default not in of_type.values:
+                raise self._error(
+                    (*place, wire),
+                    f"cannot have the value {default!r} that [[default]] in overlay.toml gives it; correct the row",
+                    "overlay",
+                )
+            fields.append(Field(wire, attributes[wire], of_type, wire in required, doc, deprecated, default))
         return tuple(fields)
 
-    def _default(self, schema: Schema, place: Place, wire: str) -> Scalar | None:
-        """The usual value of a property, said for this type or for one that it inherits the property from."""
+    def _default(self, schema: Schema, place: SchemaPath, wire: str) -> Scalar | None:
+        """Return the default of a property: of this type, or of the base that it inherits the property from."""
         label = ".".join((*place, wire))
         if label in self._defaults:
             value: Scalar = self._defaults.use(label)
             return value
         for base in schema.get("x-extends", ()):
-            above = self._definitions.get(base, {})
-            if wire in above.get("properties", {}) and (found := self._default(above, (base,), wire)) is not None:
-                return found
+            base_schema = self._definitions.get(base, {})
+            if (
+                wire in base_schema.get("properties", {})
+                and (inherited := self._default(base_schema, (base,), wire)) is not None
+            ):
+                return inherited
         return None
 
-    def _declaring(self, schema: Schema, wire: str, place: Place) -> Place:
-        """The definition that first declared this property, so that an inherited inline object has one name alone."""
+    def _declaring(self, schema: Schema, wire: str, place: SchemaPath) -> SchemaPath:
+        """Return the definition that first declared this property, so that an inherited inline object has one name
+        only."""
         for base in schema.get("x-extends", ()):
-            above = self._definitions.get(base, {})
-            if wire in above.get("properties", {}) and above["properties"][wire] == schema["properties"][wire]:
-                return self._declaring(above, wire, (base,))
+            base_schema = self._definitions.get(base, {})
+            if (
+                wire in base_schema.get("properties", {})
+                and base_schema["properties"][wire] == schema["properties"][wire]
+            ):
+                return self._declaring(base_schema, wire, (base,))
         return place
 
-    def _type(self, schema: Any, place: Place) -> Type:
+    def _type(self, schema: Any, place: SchemaPath) -> Type:
         if not is_object(schema):
-            raise self._fault(place, f"is {type(schema).__name__}, not a schema")
+            raise self._error(place, f"is {type(schema).__name__}, not a schema")
         if "$ref" in schema:
             self._resolve(schema, place)
             return Ref(self._python[self._target(str(schema["$ref"]).removeprefix(REF), place)])
@@ -163,19 +179,21 @@ class TypeReader:
         if "const" in schema or "enum" in schema:
             values = schema["enum"] if "enum" in schema else [schema["const"]]
             if not values or not all(isinstance(value, (str, int)) for value in values):
-                raise self._fault(place, f"has values that are neither strings nor integers: {values!r}")
+                raise self._error(
+                    place, f"has values other than strings and integers, which is not supported: {values!r}"
+                )
             return Values(tuple(values))
         if "anyOf" in schema:
             return self._union(schema["anyOf"], place)
         return self._plain(schema, place)
 
-    def _type_at(self, place: Place) -> str:
-        """The Python name of a definition, or of the inline object that stands at this place."""
+    def _type_at(self, place: SchemaPath) -> str:
+        """Return the Python name of a definition, or of the inline object at this place."""
         if len(place) == 1:
             return self._python[place[0]]
         return self._names.choose(".".join(place), type_name(self._type_at(place[:-1]) + pascal(place[-1])))
 
-    def _union(self, arms: list[Schema], place: Place) -> Type:
+    def _union(self, arms: list[Schema], place: SchemaPath) -> Type:
         union = Union(tuple(self._type(arm, place) for arm in arms), self._tag(arms, place))
         python = self._names.choose(".".join(place), "") if len(place) > 1 else ""
         if not python:
@@ -183,22 +201,22 @@ class TypeReader:
         self._record(Alias(python, union, self._docs.of_type(python)), place)
         return Ref(python)
 
-    def _tag(self, arms: list[Schema], place: Place) -> str | None:
-        """The property that tells the arms of a union apart: required, and constant with another value in each."""
+    def _tag(self, arms: list[Schema], place: SchemaPath) -> str | None:
+        """Return the property that discriminates the arms of a union: required in each, with a different constant."""
         records = [self._resolve(arm, place) for arm in arms if "$ref" in arm]
         if len(records) < len(arms) or not all(self._is_record(record, place) for record in records):
             return None
         members = [self._members(record, place) for record in records]
         for wire in members[0][0]:
-            values = {str(properties[wire].get("const")) for properties, needed in members if wire in needed}
+            values = {str(properties[wire].get("const")) for properties, required in members if wire in required}
             if len(values) == len(arms) and "None" not in values:
                 return wire
         return None
 
-    def _plain(self, schema: Schema, place: Place) -> Type:
+    def _plain(self, schema: Schema, place: SchemaPath) -> Type:
         kind = schema.get("type")
         if is_list(kind):
-            return Union(tuple(self._type({**schema, "type": each}, place) for each in kind))
+            return Union(tuple(self._type({**schema, "type": name}, place) for name in kind))
         if kind == "array":
             return Array(
                 self._type(schema.get("items", {}), (*place, "item")), schema.get("maxItems"), schema.get("minItems")
@@ -210,34 +228,36 @@ class TypeReader:
             return self._bounded(schema, kind, place)
         if kind is None and not schema.keys() & {"allOf", "oneOf", "not"}:
             return Plain("any")
-        raise self._fault(place, f"is a schema of a form that is not read here: {', '.join(sorted(schema))}")
+        raise self._error(place, f"has a form that is not supported, with the keywords {', '.join(sorted(schema))}")
 
-    def _bounded(self, schema: Schema, kind: Any, place: Place) -> Plain:
-        """A plain type with the bounds of its values."""
-        lowest, highest, known = schema.get("minimum"), schema.get("maximum"), tuple(schema.get("x-known", ()))
+    def _bounded(self, schema: Schema, kind: Any, place: SchemaPath) -> Plain:
+        """Return a plain type with its bounds, or raise SchemaError for a pattern that needs backtracking."""
+        minimum, maximum, known = schema.get("minimum"), schema.get("maximum"), tuple(schema.get("x-known", ()))
         pattern = schema.get("pattern")
         if pattern is not None:
             try:
                 SchemaValidator({"type": "str", "pattern": pattern})
-            except CoreSchemaError as fault:
-                raise self._fault(place, f"has the pattern {pattern!r}, which has no linear form: {fault}") from fault
-        return Plain(kind, lowest, highest, known, schema.get("minLength"), schema.get("maxLength"), pattern)
+            except CoreSchemaError as error:
+                raise self._error(
+                    place, f"has the pattern {pattern!r}, which is not a linear-time regular expression: {error}"
+                ) from error
+        return Plain(kind, minimum, maximum, known, schema.get("minLength"), schema.get("maxLength"), pattern)
 
-    def _target(self, name: str, place: Place) -> str:
+    def _target(self, name: str, place: SchemaPath) -> str:
         if name not in self._definitions:
-            raise self._fault(place, f"refers to {name!r}, which is not defined", "reference")
+            raise self._error(place, f"refers to {name!r}, which is not defined; define it under $defs", "reference")
         return name
 
-    def _with_bases(self, each: Object) -> Object:
-        """Keep as Python bases those of `extends` that nothing is overridden of."""
-        bases = [self._types[name] for name in each.extends]
-        kept = [
+    def _with_bases(self, type: Object) -> Object:
+        """Return the object with those of `extends` as Python bases of which no property is overridden."""
+        bases = [self._types[name] for name in type.extends]
+        inherited = [
             base.name
             for base in bases
-            if isinstance(base, Object) and all(each.field(above.wire) == above for above in base.fields)
+            if isinstance(base, Object) and all(type.field(field.wire) == field for field in base.fields)
         ]
-        return replace(each, bases=tuple(kept))
+        return replace(type, bases=tuple(inherited))
 
-    def _fault(self, place: Place, what: str, rule: str = "form") -> SchemaError:
+    def _error(self, place: SchemaPath, text: str, rule: str = "form") -> SchemaError:
         where = ".".join(place)
-        return SchemaError(f"{self._revision}: {where or 'a definition'} {what}", rule=rule, at=where)
+        return SchemaError(f"{self._revision}: {where or 'a definition'} {text}", rule=rule, at=where)

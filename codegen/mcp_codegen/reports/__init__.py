@@ -1,1 +1,1 @@
-"""How clear a schema is: what cannot be derived from it, what only the overlay answers, what contradicts itself."""
+"""Reports on schemas: the clarity report, and the explorer page."""

@@ -1,4 +1,4 @@
-"""A revision of a folder of schemas goes in, its spec-clarity report comes out, for people and for programs."""
+"""The clarity report of a revision: what its schema leaves unclear, for people and for programs."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from ..model.overlay import OverlayRow
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """Something that the schema does not say and a row of the overlay does."""
+class OverlayAnswer:
+    """A fact that the schema does not state and a row of the overlay does."""
 
     table: str
     at: str
@@ -26,41 +26,44 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
-class Clarity:
-    """What stops the derivation (`findings`), what the overlay answered, the places where schema.ts and schema.json say
-    different things in a way that is understood, and the types that no message carries."""
+class ClarityReport:
+    """The errors that stop the derivation (`findings`), the facts from the overlay (`answers`), the places where
+    schema.ts and schema.json differ in an understood way, and the types that are part of no message (`loose`)."""
 
     revision: str
     findings: Sequence[Finding]
-    answers: Sequence[Answer] = ()
+    answers: Sequence[OverlayAnswer] = ()
     contradictions: Sequence[str] = ()
     loose: Sequence[str] = ()
 
 
-def clarity_of(schemas: SchemaCatalog, revision: str) -> Clarity:
-    """The report of a revision that stands in the folder. Whatever is wrong with its schema is a finding."""
+def clarity_report(schemas: SchemaCatalog, revision: str) -> ClarityReport:
+    """Return the report of a revision in the folder. Every error of its schema becomes a finding."""
     try:
-        edition, _ = schemas.normalized(revision)
-        contradictions = list(_contradictions(edition["$defs"], "")) if is_object(edition.get("$defs")) else []
-        read = schemas.revision(revision)
-    except CodegenError as fault:
-        return Clarity(revision, fault.findings)
+        schema, _ = schemas.normalized(revision)
+        contradictions = list(_contradictions(schema["$defs"], "")) if is_object(schema.get("$defs")) else []
+        derived = schemas.revision(revision)
+    except CodegenError as error:
+        return ClarityReport(revision, error.findings)
     answers = [_answer(row) for row in schemas.overlay.rows if revision in row.used]
-    return Clarity(revision, (), answers, contradictions, _loose(read))
+    return ClarityReport(revision, (), answers, contradictions, _loose(derived))
 
 
-def _answer(row: OverlayRow) -> Answer:
+def _answer(row: OverlayRow) -> OverlayAnswer:
     use = row.use if isinstance(row.use, str) else json.dumps(row.use)
-    return Answer(row.table, row.place, use or "nothing", row.reason)
+    return OverlayAnswer(row.table, row.place, use or "nothing", row.reason)
 
 
 def _contradictions(schema: Any, at: str) -> Iterator[str]:
-    """Where the official schema.json says something else than schema.ts."""
+    """Yield the places where the official schema.json differs from schema.ts."""
     if is_object(schema):
         if "x-official" in schema:
-            said = schema["x-official"]
-            ours = {key: value for key, value in schema.items() if key != "x-official"}
-            yield f"{at}: schema.ts says {json.dumps(ours)}, schema.json {json.dumps(said) if said else 'leaves it out'}"
+            official = schema["x-official"]
+            normalized = {key: value for key, value in schema.items() if key != "x-official"}
+            yield (
+                f"{at}: schema.ts has {json.dumps(normalized)}, schema.json "
+                f"{'has ' + json.dumps(official) if official else 'omits it'}"
+            )
         for key, value in schema.items():
             if key != "x-official":
                 yield from _contradictions(value, at if key in ("properties", "anyOf") else f"{at}.{key}".strip("."))
@@ -70,72 +73,78 @@ def _contradictions(schema: Any, at: str) -> Iterator[str]:
 
 
 def _loose(revision: Revision) -> list[str]:
-    """The object types that stand in no message and no error."""
+    """Return the object types that are part of no message and no error."""
     carried = set[str]().union(*directions(revision).senders.values())
-    for each in revision.objects():
-        if _is_envelope(each, revision):
-            reachable_types(Ref(each.name), revision, carried)
-    return [each.name for each in revision.objects() if each.name not in carried]
+    for type in revision.objects():
+        if _is_envelope(type, revision):
+            reachable_types(Ref(type.name), revision, carried)
+    return [type.name for type in revision.objects() if type.name not in carried]
 
 
-def _is_envelope(each: Object, revision: Revision) -> bool:
-    """Whether it is a whole message, or what one is made of."""
-    above = [revision.types[name] for name in each.extends]
-    return each.name.startswith("JSONRPC") or any(
-        isinstance(base, Object) and _is_envelope(base, revision) for base in above
+def _is_envelope(type: Object, revision: Revision) -> bool:
+    """Return True for a whole message or a base of one."""
+    bases = [revision.types[name] for name in type.extends]
+    return type.name.startswith("JSONRPC") or any(
+        isinstance(base, Object) and _is_envelope(base, revision) for base in bases
     )
 
 
-def as_text(report: Clarity) -> str:
-    """Lines for a terminal: what stops first."""
+def as_text(report: ClarityReport) -> str:
+    """Return the report as lines for a terminal, the findings first."""
     lines = [f"{report.revision}: {_summary(report)}"]
     for finding in report.findings:
         lines.append(f"  {finding.kind} ({finding.rule}) at {finding.at or 'the schema'}: {finding.text}")
-        lines += [f"    tried: {tried}" for tried in finding.tried]
+        lines += [f"    tried: {attempt}" for attempt in finding.tried]
     lines += [
-        f"  answered by the overlay: {each.table} of {each.at}: {each.use} ({each.reason})" for each in report.answers
+        f"  from the overlay: {answer.table} of {answer.at}: {answer.use} ({answer.reason})"
+        for answer in report.answers
     ]
-    lines += [f"  contradictory: {each}" for each in report.contradictions]
-    lines += [f"  carried by no message: {each}" for each in report.loose]
+    lines += [f"  contradictory: {line}" for line in report.contradictions]
+    lines += [f"  part of no message: {name}" for name in report.loose]
     return "\n".join(lines) + "\n"
 
 
-def as_markdown(reports: Sequence[Clarity]) -> str:
-    """A page with all the reports."""
+def as_markdown(reports: Sequence[ClarityReport]) -> str:
+    """Return a page with all the reports."""
     lines = [
         "# What the schemas leave unclear",
         "",
-        "Written by `mcp-codegen clarity --format markdown`; do not edit. What stops the generator would stand under",
-        "*cannot be derived*; what a row of `schema/overlay.toml` answers says so, with its reason.",
+        (
+            "Written by `mcp-codegen clarity --format markdown`; do not edit. Errors that stop the "
+            "generator are listed under"
+        ),
+        "*cannot be derived*; facts from a row of `schema/overlay.toml` are listed with the reason of that row.",
     ]
     for report in reports:
         lines += ["", f"## {report.revision}", "", f"{_summary(report)[0].upper()}{_summary(report)[1:]}.", ""]
-        lines += [f"* **{each.kind}** ({each.rule}) `{each.at}`: {each.text}" for each in report.findings]
+        lines += [
+            f"* **{finding.kind}** ({finding.rule}) `{finding.at}`: {finding.text}" for finding in report.findings
+        ]
         if report.answers:
-            lines += ["| what | where | answer of the overlay | reason |", "|---|---|---|---|"]
-            rows = ((each.table, f"`{each.at}`", f"`{each.use}`", each.reason) for each in report.answers)
-            lines += ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in rows]
+            lines += ["| table | place | value in the overlay | reason |", "|---|---|---|---|"]
+            table = ((row.table, f"`{row.at}`", f"`{row.use}`", row.reason) for row in report.answers)
+            lines += ["| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |" for cells in table]
         if report.contradictions:
-            lines += ["", "schema.ts and schema.json say different things, and schema.ts is believed:", ""]
-            lines += [f"* `{each}`" for each in report.contradictions]
+            lines += ["", "schema.ts and schema.json differ, and schema.ts is followed:", ""]
+            lines += [f"* `{line}`" for line in report.contradictions]
         if report.loose:
-            lines += ["", f"Carried by no message: {', '.join(f'`{each}`' for each in report.loose)}."]
+            lines += ["", f"Part of no message: {', '.join(f'`{name}`' for name in report.loose)}."]
     return "\n".join(lines) + "\n"
 
 
-def as_json(reports: Sequence[Clarity]) -> str:
-    """A list with an object for each report, its findings with their kind."""
-    whole = [
-        asdict(report) | {"findings": [asdict(each) | {"kind": each.kind} for each in report.findings]}
+def as_json(reports: Sequence[ClarityReport]) -> str:
+    """Return a JSON array with an object for each report; its findings have their kind."""
+    document = [
+        asdict(report) | {"findings": [asdict(finding) | {"kind": finding.kind} for finding in report.findings]}
         for report in reports
     ]
-    return json.dumps(whole, indent=1, ensure_ascii=False) + "\n"
+    return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
 
 
-def _summary(report: Clarity) -> str:
+def _summary(report: ClarityReport) -> str:
     if report.findings:
         return f"cannot be derived, {len(report.findings)} finding{'s' * (len(report.findings) != 1)}"
     return (
-        f"everything can be derived; {len(report.answers)} answers of the overlay, "
-        f"{len(report.contradictions)} contradictions, {len(report.loose)} types that no message carries"
+        f"everything can be derived; {len(report.answers)} facts from the overlay, "
+        f"{len(report.contradictions)} contradictions, {len(report.loose)} types that are part of no message"
     )

@@ -1,1 +1,1 @@
-"""What a live server offers goes in; typed wrappers of it, a lock of its contract, and what changed since come out."""
+"""Live servers: typed wrappers, a lock of the contract, and the changes since."""

@@ -1,46 +1,46 @@
-"""What changed between a lock and a live server: a rule, how bad it is, and where."""
+"""A change between a lock and a live server: its rule, severity and place."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Final, Literal
 
-Severity = Literal["compatible", "review", "breaking"]
+ContractSeverity = Literal["compatible", "review", "breaking"]
 
-SEVERITIES: Final[tuple[Severity, ...]] = ("compatible", "review", "breaking")
+SEVERITIES: Final[tuple[ContractSeverity, ...]] = ("compatible", "review", "breaking")
 
 RULES: Final[dict[str, str]] = {
-    "server-renamed": "The server calls itself something else.",
-    "revision-changed": "The server agrees to another revision of the protocol.",
-    "instructions-changed": "What the server tells a model about itself says something else.",
-    "item-added": "Something new is offered.",
-    "item-removed": "Something is no longer offered.",
-    "description-changed": "What a model reads about it says something else.",
-    "text-changed": "A title or other text for people says something else.",
-    "hint-changed": "An annotation that others may rely on says something else.",
-    "property-added": "There is a property more.",
-    "required-property-added": "There is a property more, and it has to be given.",
-    "property-removed": "There is a property less.",
-    "became-required": "A property has to be given now.",
-    "became-optional": "A property need not be given any more.",
+    "server-renamed": "The server has another name.",
+    "revision-changed": "The server negotiates another protocol version.",
+    "instructions-changed": "The instructions of the server for models changed.",
+    "item-added": "A tool, prompt or resource template was added.",
+    "item-removed": "A tool, prompt or resource template was removed.",
+    "description-changed": "The description, which models read, changed.",
+    "text-changed": "A title or other text for people changed.",
+    "hint-changed": "An annotation that hosts may rely on changed.",
+    "property-added": "A property was added.",
+    "required-property-added": "A required property was added.",
+    "property-removed": "A property was removed.",
+    "became-required": "A property became required.",
+    "became-optional": "A property became optional.",
     "type-narrowed": "Fewer values are allowed than before.",
     "type-widened": "More values are allowed than before.",
     "type-changed": "Other values are allowed than before.",
-    "default-changed": "What is assumed where nothing is given is something else.",
-    "schema-added": "There is a schema where there was none.",
-    "schema-removed": "There is no schema where there was one.",
-    "schema-changed": "A schema differs in a way that no other rule knows.",
-    "uri-template-changed": "The URIs of a resource template are made differently.",
-    "mime-type-changed": "The content of a resource template is of another type.",
-    "other-changed": "Something differs that no other rule knows.",
+    "default-changed": "The default value of a property changed.",
+    "schema-added": "A schema was added.",
+    "schema-removed": "A schema was removed.",
+    "schema-changed": "A schema changed in a way that no other rule covers.",
+    "uri-template-changed": "The URI template of a resource template changed.",
+    "mime-type-changed": "The MIME type of a resource template changed.",
+    "other-changed": "Something changed that no other rule covers.",
 }
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
-    """One change: `where` is a path such as `tools/get_alerts/input/state`."""
+class ContractChange:
+    """One change; `where` is a path such as `tools/get_alerts/input/state`."""
 
     rule: str
-    severity: Severity
+    severity: ContractSeverity
     where: str
     message: str

@@ -1,4 +1,4 @@
-"""The locked and the live contract of a server go in, what changed between them comes out."""
+"""The comparison of the locked and the live contract of a server."""
 
 from __future__ import annotations
 
@@ -7,42 +7,44 @@ from typing import Any, Final
 
 from uritemplate import URITemplate
 
-from ..json_types import is_list, is_object
+from ..json_types import JsonObject, is_list, is_object
 from .canonical import canonical, digest
-from .changes import Change, Severity
+from .changes import ContractChange, ContractSeverity
 from .compare_schemas import compare_schemas
-from .contract import KINDS, Contract, Json
+from .contract import KINDS, Contract
 
 _HINTS: Final = "annotations"
 
 
-def compare(locked: Contract, live: Contract) -> list[Change]:
-    """Every change, the locked order first. Reordering and white space are none."""
-    changes: list[Change] = []
+def compare(locked: Contract, live: Contract) -> list[ContractChange]:
+    """Return every change, in the order of the lock. Order and white space are ignored."""
+    changes: list[ContractChange] = []
     if locked.server != live.server:
-        message = f"the server calls itself {live.server!a}, the lock says {locked.server!a}"
-        changes.append(Change("server-renamed", "review", "server", message))
+        message = f"the name of the server is {live.server!a}, in the lock it is {locked.server!a}"
+        changes.append(ContractChange("server-renamed", "review", "server", message))
     if locked.instructions.split() != live.instructions.split():
-        changes.append(Change("instructions-changed", "review", "server", "the instructions for models were changed"))
+        changes.append(
+            ContractChange("instructions-changed", "review", "server", "the instructions for models changed")
+        )
     if locked.revision != live.revision:
-        message = f"the server agrees to {live.revision!a}, the lock says {locked.revision!a}"
-        changes.append(Change("revision-changed", "compatible", "revision", message))
+        message = f"the server negotiates {live.revision!a}, in the lock it is {locked.revision!a}"
+        changes.append(ContractChange("revision-changed", "compatible", "revision", message))
     for kind in KINDS:
-        changes += _items(kind, locked.offered[kind], live.offered[kind])
+        changes += _items(kind, locked.items[kind], live.items[kind])
     return changes
 
 
-def _items(kind: str, locked: Mapping[str, Json], live: Mapping[str, Json]) -> Iterator[Change]:
-    for name in [each for each in locked if each not in live]:
-        yield Change("item-removed", "breaking", f"{kind}/{name}", f"{kind}: {name!a} is no longer offered")
-    for name in [each for each in live if each not in locked]:
-        yield Change("item-added", "compatible", f"{kind}/{name}", f"{kind}: {name!a} is new")
+def _items(kind: str, locked: Mapping[str, JsonObject], live: Mapping[str, JsonObject]) -> Iterator[ContractChange]:
+    for name in [key for key in locked if key not in live]:
+        yield ContractChange("item-removed", "breaking", f"{kind}/{name}", f"{kind}: {name!a} was removed")
+    for name in [key for key in live if key not in locked]:
+        yield ContractChange("item-added", "compatible", f"{kind}/{name}", f"{kind}: {name!a} was added")
     for name, item in locked.items():
         if name in live and digest(item) != digest(live[name]):
             yield from _item(canonical(item), canonical(live[name]), f"{kind}/{name}")
 
 
-def _item(before: Json, after: Json, where: str) -> Iterator[Change]:
+def _item(before: JsonObject, after: JsonObject, where: str) -> Iterator[ContractChange]:
     for key in sorted(before.keys() | after.keys()):
         old, new = before.get(key), after.get(key)
         if old == new:
@@ -55,55 +57,56 @@ def _item(before: Json, after: Json, where: str) -> Iterator[Change]:
             case "arguments":
                 yield from compare_schemas("input", _as_schema(old), _as_schema(new), f"{where}/arguments")
             case "uriTemplate":
-                severity: Severity = "breaking" if _variables(old) != _variables(new) else "review"
+                severity: ContractSeverity = "breaking" if _variables(old) != _variables(new) else "review"
                 yield _changed("uri-template-changed", severity, where, key, old, new)
             case _ if key == _HINTS:
                 yield from _hints(old, new, where)
             case _:
-                rule, how = _TEXTS.get(key, ("other-changed", "review"))
-                yield _changed(rule, how, where, key, old, new)
+                rule, severity = _TEXTS.get(key, ("other-changed", "review"))
+                yield _changed(rule, severity, where, key, old, new)
 
 
-_TEXTS: Final[dict[str, tuple[str, Severity]]] = {
+_TEXTS: Final[dict[str, tuple[str, ContractSeverity]]] = {
     "description": ("description-changed", "review"),
     "title": ("text-changed", "compatible"),
     "mimeType": ("mime-type-changed", "review"),
 }
 
 
-def _output(old: Any, new: Any, where: str) -> Iterator[Change]:
+def _output(old: Any, new: Any, where: str) -> Iterator[ContractChange]:
     if old is None:
-        yield Change("schema-added", "compatible", where, f"{where}: there is a schema now")
+        yield ContractChange("schema-added", "compatible", where, f"{where}: a schema was added")
     elif new is None:
-        yield Change("schema-removed", "breaking", where, f"{where}: there is no schema any more")
+        yield ContractChange("schema-removed", "breaking", where, f"{where}: the schema was removed")
     else:
         yield from compare_schemas("output", old, new, where)
 
 
-def _hints(old: Any, new: Any, where: str) -> Iterator[Change]:
-    """Annotations: their title is for people; the hints decide whether somebody is asked before a tool runs."""
-    before, after = (each if is_object(each) else {} for each in (old, new))
+def _hints(old: Any, new: Any, where: str) -> Iterator[ContractChange]:
+    """Yield the changes of annotations. The title is for people; the hints decide if a host asks before a tool runs."""
+    before, after = (value if is_object(value) else {} for value in (old, new))
     for key in sorted(before.keys() | after.keys()):
         if before.get(key) != after.get(key):
             rule, severity = _TEXTS.get(key, ("hint-changed", "review"))
             yield _changed(rule, severity, where, key, before.get(key), after.get(key))
 
 
-def _changed(rule: str, severity: Severity, where: str, key: str, old: Any, new: Any) -> Change:
-    return Change(rule, severity, where, f"{where}: {key!a} from {old!a:.60} to {new!a:.60}")
+def _changed(rule: str, severity: ContractSeverity, where: str, key: str, old: Any, new: Any) -> ContractChange:
+    return ContractChange(rule, severity, where, f"{where}: {key!a} from {old!a:.60} to {new!a:.60}")
 
 
 def _variables(template: Any) -> set[str]:
     return set(URITemplate(template).variable_names) if isinstance(template, str) else set()
 
 
-def _as_schema(arguments: Any) -> Json:
-    """A prompt's arguments as the schema they amount to."""
-    known = [each for each in arguments or [] if is_object(each)] if is_list(arguments) else []
+def _as_schema(arguments: Any) -> JsonObject:
+    """Return the arguments of a prompt as an equivalent schema."""
+    objects = [argument for argument in arguments or [] if is_object(argument)] if is_list(arguments) else []
     properties = {
-        str(each.get("name")): {key: each[key] for key in ("title", "description") if key in each} for each in known
+        str(argument.get("name")): {key: argument[key] for key in ("title", "description") if key in argument}
+        for argument in objects
     }
     return {
         "properties": properties,
-        "required": [str(each.get("name")) for each in known if each.get("required") is True],
+        "required": [str(argument.get("name")) for argument in objects if argument.get("required") is True],
     }

@@ -1,4 +1,4 @@
-"""A schema and the document it stands in go in; what its references lead to, and a hash of all of it, come out."""
+"""The local references of a schema, resolved in its document, and a hash of a schema with everything it refers to."""
 
 from __future__ import annotations
 
@@ -9,85 +9,87 @@ from typing import Any
 from ..json_types import is_list, is_object
 from .canonical import schema as canonical_schema
 
-_HOPS = 20
+_MAX_REFERENCES = 20
 
 
 def pointer(schema: Any) -> str:
-    """Where the schema itself refers to; empty for nowhere."""
-    found = schema.get("$ref") if is_object(schema) else None
-    return found if isinstance(found, str) else ""
+    """Return the reference of the schema itself, or an empty string."""
+    reference = schema.get("$ref") if is_object(schema) else None
+    return reference if isinstance(reference, str) else ""
 
 
-def target(step: str, root: Any) -> Any:
-    """What a local reference leads to; None where it leads to nothing, or elsewhere."""
-    if not step.startswith("#"):
+def resolve_pointer(reference: str, root: Any) -> Any:
+    """Return the value that a local reference points to; None if it is not local or points nowhere."""
+    if not reference.startswith("#"):
         return None
-    found = root
-    for name in step[1:].split("/")[1:]:
+    value = root
+    for name in reference[1:].split("/")[1:]:
         name = name.replace("~1", "/").replace("~0", "~")
-        if is_object(found):
-            found = found.get(name)
-        elif is_list(found) and name.isascii() and name.isdigit() and int(name) < len(found):
-            found = found[int(name)]
+        if is_object(value):
+            value = value.get(name)
+        elif is_list(value) and name.isascii() and name.isdigit() and int(name) < len(value):
+            value = value[int(name)]
         else:
             return None
-    return found
+    return value
 
 
-def resolved(schema: Any, root: Any) -> Any:
-    """The schema that a local reference leads to, with what stands beside the reference; references elsewhere stay."""
-    for _ in range(_HOPS):
-        found = target(pointer(schema), root)
-        if not is_object(found):
+def resolve(schema: Any, root: Any) -> Any:
+    """Return the schema that a local reference points to, with the keywords next to the reference. Other references
+    are unchanged."""
+    for _ in range(_MAX_REFERENCES):
+        definition = resolve_pointer(pointer(schema), root)
+        if not is_object(definition):
             return schema
-        schema = {**found, **{key: value for key, value in schema.items() if key != "$ref"}}
+        schema = {**definition, **{key: value for key, value in schema.items() if key != "$ref"}}
     return schema
 
 
 def fingerprint(schema: Any, root: Any) -> str:
-    """A hash of the schema and of all it refers to: the same wherever the definitions stand and whatever their names."""
+    """Return a hash of the schema and everything it refers to. The place and the names of definitions do not matter."""
     return str(_Fingerprints(root).of(schema))
 
 
 class _Fingerprints:
-    """Hashes from the inside out. Each definition is hashed once, so that those that use each other cost no more than
-    their text; one inside itself is marked by how far out it began."""
+    """The hashes of one document, from the inside out. Each definition is hashed once, so that the cost is linear in
+    the size of the text. A recursive definition is marked by its position in the nesting."""
 
     def __init__(self, root: Any) -> None:
         self._root = root
-        self._known: dict[str, str] = {}
+        self._hashes: dict[str, str] = {}
         self._open: set[str] = set()
 
     def of(self, value: Any) -> Any:
         if is_list(value):
-            return [self.of(each) for each in value]
+            return [self.of(item) for item in value]
         if not is_object(value):
             return value
-        step = pointer(value)
-        found = target(step, self._root)
-        if not is_object(found):
+        reference = pointer(value)
+        definition = resolve_pointer(reference, self._root)
+        if not is_object(definition):
             return self._hash(value)
-        beside = {key: each for key, each in value.items() if key != "$ref"}
-        if not beside:
-            return self._definition(step, found)
-        if step in self._open:
-            return self._hash(beside)
-        self._open.add(step)
-        merged = self.of({**found, **beside})
-        self._open.discard(step)
+        siblings = {key: part for key, part in value.items() if key != "$ref"}
+        if not siblings:
+            return self._definition(reference, definition)
+        if reference in self._open:
+            return self._hash(siblings)
+        self._open.add(reference)
+        merged = self.of({**definition, **siblings})
+        self._open.discard(reference)
         return merged
 
-    def _definition(self, step: str, found: Any) -> str:
-        if step not in self._known:
-            self._known[step] = f"in itself {len(self._known)}"
-            self._known[step] = self.of(found)
-        return self._known[step]
+    def _definition(self, reference: str, definition: Any) -> str:
+        if reference not in self._hashes:
+            self._hashes[reference] = f"recursive {len(self._hashes)}"
+            self._hashes[reference] = self.of(definition)
+        return self._hashes[reference]
 
     def _hash(self, value: dict[str, Any]) -> str:
-        parts = {key: self.of(each) for key, each in sorted(value.items()) if not _says_nothing(key, each)}
+        parts = {key: self.of(part) for key, part in sorted(value.items()) if not _is_ignored(key, part)}
         text = json.dumps(canonical_schema(parts), sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _says_nothing(key: str, value: Any) -> bool:
+def _is_ignored(key: str, value: Any) -> bool:
+    """Return True for a keyword without effect on the allowed values."""
     return key in ("$defs", "definitions") or (key == "additionalProperties" and value in (True, {}))

@@ -1,4 +1,4 @@
-"""Changes go in, what people and programs read comes out: text, JSON, SARIF 2.1.0, or annotations for GitHub Actions."""
+"""The report of `check`: text, JSON, SARIF 2.1.0, or annotations of GitHub Actions."""
 
 from __future__ import annotations
 
@@ -12,31 +12,34 @@ import click
 
 from ..output import plain
 from ..render.source import GENERATOR
-from .changes import RULES, SEVERITIES, Change, Severity
+from .changes import RULES, SEVERITIES, ContractChange, ContractSeverity
 
-_LEVELS: Final[dict[Severity, str]] = {"breaking": "error", "review": "warning", "compatible": "note"}
-_COLOURS: Final[dict[Severity, str]] = {"breaking": "red", "review": "yellow", "compatible": "green"}
-_COMMANDS: Final[dict[Severity, str]] = {"breaking": "error", "review": "warning", "compatible": "notice"}
+_LEVELS: Final[dict[ContractSeverity, str]] = {"breaking": "error", "review": "warning", "compatible": "note"}
+_COLOURS: Final[dict[ContractSeverity, str]] = {"breaking": "red", "review": "yellow", "compatible": "green"}
+_COMMANDS: Final[dict[ContractSeverity, str]] = {"breaking": "error", "review": "warning", "compatible": "notice"}
 
 
-def as_text(changes: Sequence[Change], lock: str) -> str:
-    """A line for each change, the worst first, and a line that counts them."""
+def as_text(changes: Sequence[ContractChange], lock: str) -> str:
+    """Return one line for each change, the most severe first, and a line that counts them."""
     ordered = sorted(changes, key=lambda change: -SEVERITIES.index(change.severity))
     lines = [
-        f"{click.style(f'{change.severity:<10}', fg=_COLOURS[change.severity])}  {plain(change.message)}  [{change.rule}]"
+        (
+            f"{click.style(f'{change.severity:<10}', fg=_COLOURS[change.severity])}  {plain(change.message)} "
+            f" [{change.rule}]"
+        )
         for change in ordered
     ]
     return "\n".join([*lines, f"{lock}: {_counted(changes)}"]) + "\n"
 
 
-def as_json(changes: Sequence[Change], lock: str) -> str:
-    """One object with all changes."""
-    found = [{name: getattr(change, name) for name in ("rule", "severity", "where", "message")} for change in changes]
-    return json.dumps({"lock": lock, "changes": found}, indent=2) + "\n"
+def as_json(changes: Sequence[ContractChange], lock: str) -> str:
+    """Return one JSON object with all changes."""
+    objects = [{name: getattr(change, name) for name in ("rule", "severity", "where", "message")} for change in changes]
+    return json.dumps({"lock": lock, "changes": objects}, indent=2) + "\n"
 
 
-def as_sarif(changes: Sequence[Change], lock: str) -> str:
-    """A SARIF 2.1.0 log of one run."""
+def as_sarif(changes: Sequence[ContractChange], lock: str) -> str:
+    """Return a SARIF 2.1.0 log of one run."""
     used = sorted({change.rule for change in changes})
     rules = [{"id": rule, "shortDescription": {"text": RULES[rule]}} for rule in used]
     results = [
@@ -62,8 +65,8 @@ def as_sarif(changes: Sequence[Change], lock: str) -> str:
     return json.dumps(log, indent=2) + "\n"
 
 
-def as_github(changes: Sequence[Change], lock: str) -> str:
-    """A workflow command for each change."""
+def as_github(changes: Sequence[ContractChange], lock: str) -> str:
+    """Return a workflow command of GitHub Actions for each change."""
     lines = [
         f"::{_COMMANDS[change.severity]} file={_property(lock)},title={change.rule}::{_message(change.message)}"
         for change in changes
@@ -71,16 +74,16 @@ def as_github(changes: Sequence[Change], lock: str) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-Report = Callable[[Sequence[Change], str], str]
+Report = Callable[[Sequence[ContractChange], str], str]
 
 REPORTS: Final[Mapping[str, Report]] = MappingProxyType(
     {"text": as_text, "json": as_json, "sarif": as_sarif, "github": as_github}
 )
 
 
-def _counted(changes: Sequence[Change]) -> str:
+def _counted(changes: Sequence[ContractChange]) -> str:
     counts = Counter(change.severity for change in changes)
-    return ", ".join(f"{counts[each]} {each}" for each in reversed(SEVERITIES) if counts[each]) or "nothing has changed"
+    return ", ".join(f"{counts[name]} {name}" for name in reversed(SEVERITIES) if counts[name]) or "no changes"
 
 
 def _message(text: str) -> str:

@@ -1,7 +1,7 @@
-"""A Contract goes in, the text of a module comes out: a typed function for each tool, prompt and resource template.
+"""The module of wrappers: a typed function for each tool, prompt and resource template of a contract.
 
-A server's text is hostile input. It reaches the module in three ways alone: as a name made by `names`, as a literal,
-or as a docstring; `watch` then looks at the result and makes sure.
+The text of a server is untrusted. It enters the module only as a name made by `names`, as a literal, or as a docstring;
+`verify` then checks the result.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, Final
 from uritemplate import URITemplate
 
 from ..errors import CodegenError
-from ..json_types import is_list, is_object
+from ..json_types import JsonObject, is_list, is_object
 from ..model.ir import (
     Array,
     Field,
@@ -34,36 +34,36 @@ from ..render.package import declared_types
 from ..render.source import GENERATOR, format_module, print_template
 from ..render.types import docstring, literal
 from ..render.verify import verify_types_module
-from .contract import Contract, Json
+from .contract import Contract
 from .schema_types import (
     NULL,
     SHADOWED_BUILTINS,
     Arguments,
     SchemaTypeReader,
-    described,
-    shortened,
+    description_of,
+    shorten,
 )
 from .verify import verify_wrappers_module
 
 _ENDPOINT_CLASSES: Final = ("Tools", "Prompts", "Resources")
-# What the module itself uses, so that no class made from a server's words can be called so.
-_USED: Final = frozenset(
+# Names that the module itself uses, which no class may have.
+_RESERVED: Final = frozenset(
     {
         *("Unset", "UNSET", "RequestOptions", "ResultT", "TypedTools"),
         *("TypedPrompts", "TypedResources", "SyncTypedTools", "SyncTypedPrompts", "SyncTypedResources"),
-        *(f"{sync}{face}" for sync in ("", "Sync") for face in _ENDPOINT_CLASSES),
+        *(f"{sync}{endpoint}" for sync in ("", "Sync") for endpoint in _ENDPOINT_CLASSES),
     }
 )
 _WIDTH: Final = 108
 
 
 def wrap(contract: Contract, source: str, templates: Templates) -> str:
-    """The module, formatted. Raises CodegenError where it would be anything but typed calls."""
-    reader = SchemaTypeReader(_USED)
+    """Return the module, formatted. Raises CodegenError if it has anything but typed calls."""
+    reader = SchemaTypeReader(_RESERVED)
     context: dict[str, Any] = {
         "generator": GENERATOR,
-        "source": literal(shortened(source))[1:-1],
-        "doc": docstring(f"What {shortened(contract.server) or 'a server'} offers, as typed calls.", ""),
+        "source": literal(shorten(source))[1:-1],
+        "doc": docstring(f"Typed calls of {shorten(contract.server) or 'a server'}.", ""),
         "tools": _named(contract.tools, lambda name, tool: _tool(reader, name, tool)),
         "prompts": _named(contract.prompts, _prompt),
         "resources": _named(contract.resource_templates, _resource),
@@ -73,13 +73,13 @@ def wrap(contract: Contract, source: str, templates: Templates) -> str:
     verify_wrappers_module(
         module,
         set(reader.types),
-        {face: {each["name"] for each in context[face.lower()]} for face in _ENDPOINT_CLASSES},
+        {endpoint: {item["name"] for item in context[endpoint.lower()]} for endpoint in _ENDPOINT_CLASSES},
     )
     return module
 
 
 def _types(reader: SchemaTypeReader, templates: Templates) -> str:
-    """The classes, as datamodel-code-generator gives them."""
+    """Return the classes, as datamodel-code-generator writes them."""
     if not reader.types:
         return ""
     revision = Revision(
@@ -99,17 +99,17 @@ def _types(reader: SchemaTypeReader, templates: Templates) -> str:
     return text
 
 
-def _named(items: Mapping[str, Json], make: Callable[[str, Json], dict[str, Any]]) -> list[dict[str, Any]]:
-    """One function for each item; where two would have the same name, the later gets underscores behind."""
-    taken: set[str] = set()
-    made: list[dict[str, Any]] = []
+def _named(items: Mapping[str, JsonObject], make: Callable[[str, JsonObject], dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return one function for each item. Of two with the same name, the later gets a trailing underscore."""
+    names: set[str] = set()
+    functions: list[dict[str, Any]] = []
     for wire, item in items.items():
         name = _function(wire)
-        while name in taken or name in SHADOWED_BUILTINS:
+        while name in names or name in SHADOWED_BUILTINS:
             name += "_"
-        taken.add(name)
-        made.append({"name": name, "wire": literal(wire), **make(wire, item)})
-    return made
+        names.add(name)
+        functions.append({"name": name, "wire": literal(wire), **make(wire, item)})
+    return functions
 
 
 def _function(wire: str) -> str:
@@ -117,96 +117,101 @@ def _function(wire: str) -> str:
     return callable_name(name if name and not name[0].isdigit() else f"call_{name}".rstrip("_"))
 
 
-def _tool(reader: SchemaTypeReader, name: str, tool: Json) -> dict[str, Any]:
-    given = reader.arguments(tool.get("inputSchema"), f"{name} argument")
+def _tool(reader: SchemaTypeReader, name: str, tool: JsonObject) -> dict[str, Any]:
+    arguments = reader.arguments(tool.get("inputSchema"), f"{name} argument")
     output = tool.get("outputSchema")
     result = annotation(reader.read(output, f"{name} result")) if is_object(output) else None
-    params = [] if given is None else [_param(field, given) for field in given.shape.fields]
-    _set_apart(params)
-    rest = None if given is not None and given.rest is None else _rest(given, params)
+    params = [] if arguments is None else [_param(field, arguments) for field in arguments.shape.fields]
+    _make_names_unique(params)
+    rest = None if arguments is not None and arguments.rest is None else _rest_param(arguments, params)
     lines = [(param["name"], param["doc"]) for param in params if param["doc"]]
     return {
         "params": sorted(params, key=lambda param: param["default"] is not None),
         "rest": rest,
         "result": result,
-        "doc": paragraphs(described(tool) or f"Call the tool {name!a}.", lines, "        "),
+        "doc": paragraphs(description_of(tool) or f"Call the tool {name!a}.", lines, "        "),
     }
 
 
-def _param(field: Field, given: Arguments) -> dict[str, Any]:
-    """One keyword. `plain` is whether None is sent: where it means that nothing was given, it is not."""
+def _param(field: Field, arguments: Arguments) -> dict[str, Any]:
+    """Return one keyword parameter. With `plain`, None is sent as a value; otherwise None means that the argument is
+    absent."""
     written = annotation(field.type)
-    default = _default(field.type, given.defaults[field.wire]) if field.wire in given.defaults else None
-    plain = field.required or default is not None
-    if not plain:
-        plain = _nullable(field.type)
-        written, default = (f"{written} | Unset", "UNSET") if plain else (f"{written} | None", "None")
+    default = _default(field.type, arguments.defaults[field.wire]) if field.wire in arguments.defaults else None
+    sends_none = field.required or default is not None
+    if not sends_none:
+        sends_none = _nullable(field.type)
+        written, default = (f"{written} | Unset", "UNSET") if sends_none else (f"{written} | None", "None")
     return {
         "name": field.name,
         "wire": literal(field.wire),
         "type": written,
         "default": default,
-        "plain": plain,
+        "plain": sends_none,
         "doc": field.doc,
     }
 
 
-def _rest(given: Arguments | None, params: list[dict[str, Any]]) -> dict[str, str]:
-    """The keyword for what has no keyword of its own."""
-    name = "arguments" if given is None else "more"
+def _rest_param(arguments: Arguments | None, params: list[dict[str, Any]]) -> dict[str, str]:
+    """Return the keyword parameter for further arguments."""
+    name = "arguments" if arguments is None else "more"
     while name in {param["name"] for param in params}:
         name += "_"
-    kept = given.rest if given is not None else None
-    return {"name": name, "type": annotation(Map(kept if kept is not None else Plain("any")))}
+    value_type = arguments.rest if arguments is not None else None
+    return {"name": name, "type": annotation(Map(value_type if value_type is not None else Plain("any")))}
 
 
-def _set_apart(params: list[dict[str, Any]]) -> None:
-    taken = {param["name"] for param in params}
+def _make_names_unique(params: list[dict[str, Any]]) -> None:
+    names = {param["name"] for param in params}
     for param in params:
         name = parameter_name(param["name"])
-        while name != param["name"] and name in taken:
+        while name != param["name"] and name in names:
             name += "_"
-        taken.add(name)
+        names.add(name)
         param["name"] = name
 
 
-def _prompt(name: str, prompt: Json) -> dict[str, Any]:
+def _prompt(name: str, prompt: JsonObject) -> dict[str, Any]:
     arguments = prompt.get("arguments")
     listed = arguments if is_list(arguments) else []
-    known: dict[str, Json] = {
-        each["name"]: each for each in listed if is_object(each) and isinstance(each.get("name"), str)
+    by_name: dict[str, JsonObject] = {
+        argument["name"]: argument
+        for argument in listed
+        if is_object(argument) and isinstance(argument.get("name"), str)
     }
-    needed = {wire for wire, each in known.items() if each.get("required") is True}
-    return _strings(known, needed, described(prompt) or f"Get the prompt {name!a}.", {w: "str" for w in known})
+    required = {wire for wire, argument in by_name.items() if argument.get("required") is True}
+    return _string_params(
+        by_name, required, description_of(prompt) or f"Get the prompt {name!a}.", {wire: "str" for wire in by_name}
+    )
 
 
-def _resource(name: str, template: Json) -> dict[str, Any]:
+def _resource(name: str, template: JsonObject) -> dict[str, Any]:
     uri = template.get("uriTemplate")
     if not isinstance(uri, str):
-        raise CodegenError(f"the resource template {name!a} has no uriTemplate")
+        raise CodegenError(f"the resource template {name!a} needs a `uriTemplate`")
     kinds: dict[str, str] = {}
     for variable in URITemplate(uri).variables:
-        for wire, how in variable.variables:
-            kinds[wire] = "str | list[str]" if how.get("explode") else "str"
-    needed = {wire for v in URITemplate(uri).variables if v.operator.value == "" for wire, _ in v.variables}
-    doc = described(template) or f"Read a resource of the template {name!a}."
-    return {"template": literal(uri), **_strings({wire: {} for wire in kinds}, needed, doc, kinds)}
+        for wire, modifiers in variable.variables:
+            kinds[wire] = "str | list[str]" if modifiers.get("explode") else "str"
+    required = {wire for v in URITemplate(uri).variables if v.operator.value == "" for wire, _ in v.variables}
+    doc = description_of(template) or f"Read a resource of the template {name!a}."
+    return {"template": literal(uri), **_string_params({wire: {} for wire in kinds}, required, doc, kinds)}
 
 
-def _strings(known: dict[str, Json], needed: set[str], doc: str, kinds: dict[str, str]) -> dict[str, Any]:
-    """The keywords of what takes strings alone."""
-    names = field_names(known)
+def _string_params(items: dict[str, JsonObject], required: set[str], doc: str, kinds: dict[str, str]) -> dict[str, Any]:
+    """Return the keyword parameters of a function that takes only strings."""
+    names = field_names(items)
     params: list[dict[str, Any]] = [
         {
             "name": names[wire],
             "wire": literal(wire),
-            "type": kinds[wire] if wire in needed else f"{kinds[wire]} | None",
-            "default": None if wire in needed else "None",
-            "doc": described(each),
+            "type": kinds[wire] if wire in required else f"{kinds[wire]} | None",
+            "default": None if wire in required else "None",
+            "doc": description_of(item),
         }
-        for wire, each in known.items()
+        for wire, item in items.items()
     ]
-    _set_apart(params)
+    _make_names_unique(params)
     lines = [(param["name"], param["doc"]) for param in params if param["doc"]]
     return {
         "params": sorted(params, key=lambda param: param["default"] is not None),
@@ -215,14 +220,14 @@ def _strings(known: dict[str, Json], needed: set[str], doc: str, kinds: dict[str
 
 
 def annotation(written: Type) -> str:
-    """A type as Python writes it."""
+    """Return a type as a Python annotation."""
     match written:
         case Ref(name):
             return name
         case Plain(kind):
             return _PLAIN[kind]
         case Values(values):
-            return f"Literal[{', '.join(literal(each) if isinstance(each, str) else repr(each) for each in values)}]"
+            return f"Literal[{', '.join(literal(item) if isinstance(item, str) else repr(item) for item in values)}]"
         case Array(items):
             return f"list[{annotation(items)}]"
         case Map(values):
@@ -246,7 +251,7 @@ def _nullable(written: Type) -> bool:
 
 
 def _default(written: Type, value: object) -> str | None:
-    """A default as Python writes it, where it is one that can be written and fits the type."""
+    """Return a default as a Python expression; None if it cannot be written or does not fit the type."""
     match written, value:
         case Plain("string"), str():
             return literal(value)
@@ -258,26 +263,26 @@ def _default(written: Type, value: object) -> str | None:
             return repr(value)
         case Plain("null"), None:
             return "None"
-        case Values(values), str() | int() if any(value == each and type(value) is type(each) for each in values):
+        case Values(values), str() | int() if any(value == item and type(value) is type(item) for item in values):
             return literal(value) if isinstance(value, str) else repr(value)
         case Union(arms), _:
-            return next((found for arm in arms if (found := _default(arm, value)) is not None), None)
+            return next((default for arm in arms if (default := _default(arm, value)) is not None), None)
         case _:
             return None
 
 
 def paragraphs(text: str, lines: Iterable[tuple[str, str]], indent: str) -> str:
-    """A docstring with a line for each argument behind it; nothing in the texts can end it."""
+    """Return a docstring with a line for each argument below it. No text can end the docstring."""
     listed = list(lines)
     if not listed:
         return docstring(text, indent)
-    wrapped = [*textwrap.wrap(_harmless(text), _WIDTH, break_long_words=False), ""]
+    wrapped = [*textwrap.wrap(_escaped(text), _WIDTH, break_long_words=False), ""]
     for name, doc in listed:
-        wrapped += textwrap.wrap(f"{name}: {_harmless(doc)}", _WIDTH, subsequent_indent="  ", break_long_words=False)
+        wrapped += textwrap.wrap(f"{name}: {_escaped(doc)}", _WIDTH, subsequent_indent="  ", break_long_words=False)
     body = "\n".join(f"{indent}{line}".rstrip() for line in wrapped)
     return f'{indent}"""{body.lstrip()}\n{indent}"""'
 
 
-def _harmless(text: str) -> str:
+def _escaped(text: str) -> str:
     safe = text.replace("\\", "\\\\").replace('"', '\\"')
     return "".join(char if char.isprintable() else " " for char in safe)

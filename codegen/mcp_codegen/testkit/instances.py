@@ -1,4 +1,4 @@
-"""A JSON Schema and a seed go in, valid instances come out, and mutations of them that may be valid or not."""
+"""Random valid instances of a JSON Schema, and mutations of them that may be invalid."""
 
 from __future__ import annotations
 
@@ -7,27 +7,25 @@ import random
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from ..json_types import is_list, is_object
-
-Json = Any
+from ..json_types import Json, is_list, is_object
 
 _WORDS: Final = ("", "a", "text", "é😀", "https://example.com/x", "aGk=", "20250101T000000Z", "object", "form")
-_NOTHING: Final[Mapping[str, Json]] = {}
+_NO_FIXED_VALUES: Final[Mapping[str, Json]] = {}
 
 
-class Instances:
+class InstanceGenerator:
     """Random instances of the definitions of one schema.
 
-    `fixed` says what a definition always is, and a property of that name; a namespace before the name does not count.
+    `fixed` has the value of a definition, or of every property of that name; a namespace before the name is ignored.
     """
 
-    def __init__(self, definitions: Mapping[str, Any], seed: int, fixed: Mapping[str, Json] = _NOTHING) -> None:
+    def __init__(self, definitions: Mapping[str, Any], seed: int, fixed: Mapping[str, Json] = _NO_FIXED_VALUES) -> None:
         self._definitions = definitions
         self._fixed = fixed
         self._random = random.Random(seed)
 
     def valid(self, name: str) -> Json:
-        """An instance of a definition."""
+        """Return an instance of a definition."""
         return self._make(self._definitions[name], 0)
 
     def _make(self, schema: dict[str, Any], depth: int) -> Json:
@@ -70,18 +68,20 @@ class Instances:
 
     def _object(self, schema: dict[str, Any], depth: int) -> dict[str, Json]:
         required = schema.get("required", [])
-        made: dict[str, Json] = {}
+        instance: dict[str, Json] = {}
         for name, inner in schema.get("properties", {}).items():
             if name in required or self._random.random() < (0.5 if depth < 4 else 0.05):
                 stem = name.rpartition("/")[2]
-                made[name] = self._fixed[stem] if stem in self._fixed else self._make(inner, depth + 1)
+                instance[name] = self._fixed[stem] if stem in self._fixed else self._make(inner, depth + 1)
         if "additionalProperties" in schema and depth < 6 and self._random.random() < 0.5:
-            more = schema["additionalProperties"]
-            made[self._random.choice(["x", "com.example/key"])] = self._make(more if is_object(more) else {}, depth + 1)
-        return made
+            additional = schema["additionalProperties"]
+            instance[self._random.choice(["x", "com.example/key"])] = self._make(
+                additional if is_object(additional) else {}, depth + 1
+            )
+        return instance
 
     def mutated(self, instance: Json) -> Json:
-        """The instance with one thing changed somewhere."""
+        """Return the instance with one change at a random place."""
         changed = copy.deepcopy({"root": instance})
         holder, key = self._random.choice(list(_places(changed)))
         value = holder[key]
@@ -133,7 +133,7 @@ class Instances:
 
 
 def _places(value: Json) -> Iterator[tuple[Any, Any]]:
-    """Every place in an instance: what holds it, and under which key."""
+    """Yield every place in an instance: the container, and the key or index in it."""
     keys: list[Any] = list(value) if is_object(value) else list(range(len(value)))
     for key in keys:
         yield value, key

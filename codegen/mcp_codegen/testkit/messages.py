@@ -1,4 +1,4 @@
-"""One revision goes in; valid messages of it come out, and what is wrong with those that come from elsewhere."""
+"""Valid messages of a revision, and the validation of messages from elsewhere."""
 
 from __future__ import annotations
 
@@ -10,85 +10,91 @@ from jsonschema import Draft202012Validator
 
 from ..errors import CodegenError
 from ..importer.normalize import Schema
+from ..json_types import Json
 from ..model.ir import Method, Object, Revision
-from .instances import Instances, Json
+from .instances import InstanceGenerator
 
-_DECLARES: Final[Mapping[str, str]] = {"client": "ClientCapabilities", "server": "ServerCapabilities"}
-_LONGEST: Final = 300  # Characters of a sentence about a fault.
+_CAPABILITIES_TYPES: Final[Mapping[str, str]] = {"client": "ClientCapabilities", "server": "ServerCapabilities"}
+_MAX_DESCRIPTION: Final = 300  # Characters.
 
 
 @dataclass(frozen=True, slots=True)
 class SchemaViolation:
-    """Where a value is wrong, and how."""
+    """The path of an invalid value, and the message of the validator."""
 
     path: tuple[Any, ...]
     message: str
 
     @property
     def describe(self) -> str:
-        """Both in one sentence, which is never long."""
-        said = ": ".join([*([".".join(map(str, self.path))] if self.path else []), self.message])
-        return said if len(said) <= _LONGEST else f"{said[:_LONGEST]}…"
+        """Return both in one sentence of limited length."""
+        text = ": ".join([*([".".join(map(str, self.path))] if self.path else []), self.message])
+        return text if len(text) <= _MAX_DESCRIPTION else f"{text[:_MAX_DESCRIPTION]}…"
 
 
-class Messages:
-    """Messages of a revision, the same for the same seed. Whoever sends them speaks this revision and can do it all."""
+class MessageFactory:
+    """Generated messages of a revision, the same for the same seed. Their sender supports this revision only, and
+    declares every capability."""
 
-    def __init__(self, revision: Revision, edition: Schema, seed: int) -> None:
+    def __init__(self, revision: Revision, normalized: Schema, seed: int) -> None:
         self.revision = revision
-        self._definitions: dict[str, Any] = edition["$defs"]
-        capabilities = {_DECLARES[side]: self.declared(side) for side in _DECLARES}
+        self._definitions: dict[str, Any] = normalized["$defs"]
+        capabilities = {_CAPABILITIES_TYPES[side]: self.declared_capabilities(side) for side in _CAPABILITIES_TYPES}
         versions = {"protocolVersion": revision.id, "supportedVersions": [revision.id]}
-        self._made = Instances(self._definitions, seed, {**capabilities, **versions})
+        self._instances = InstanceGenerator(self._definitions, seed, {**capabilities, **versions})
 
-    def declared(self, side: str) -> dict[str, Any]:
-        """The capabilities under which a side may be asked, or may tell, everything that the table has."""
-        found: dict[str, Any] = {}
+    def declared_capabilities(self, side: str) -> dict[str, Any]:
+        """Return capabilities of a side that cover every request and notification of the method table."""
+        capabilities: dict[str, Any] = {}
         for row in self.revision.methods:
             owner, *path = row.capability.split(".")
-            at = found
+            at = capabilities
             for segment in path if owner == side else ():
                 at = at.setdefault(segment, {})
-        self._switch_on(_DECLARES[side], found)
-        return found
+        self._switch_on(_CAPABILITIES_TYPES[side], capabilities)
+        return capabilities
 
     def _switch_on(self, name: str, capabilities: dict[str, Any]) -> None:
-        """A capability that the schema has as a boolean is declared by `true`."""
-        fault = self.first_violation(name, capabilities)
-        while fault is not None:
-            *path, last = fault.path
+        """Set capabilities that the schema declares as booleans to `true`."""
+        violation = self.first_violation(name, capabilities)
+        while violation is not None:
+            *path, last = violation.path
             holder = capabilities
             for segment in path:
                 holder = holder[segment]
             if holder[last] is True:
                 raise CodegenError(
-                    f"{self.revision.id}: no {name} declares all that the methods need: {fault.describe}"
+                    f"{self.revision.id}: no valid {name} declares all capabilities that the methods need: "
+                    f"{violation.describe}; correct [[capability]] in overlay.toml"
                 )
             holder[last] = True
-            fault = self.first_violation(name, capabilities)
+            violation = self.first_violation(name, capabilities)
 
     def request(self, row: Method, id: int | str) -> dict[str, Any]:
-        """A request, or a notification, which has no id."""
-        made = self._made.valid(self._known(row.type))
-        answers = {} if row.kind == "notification" else {"id": id}
-        return {"jsonrpc": "2.0", **answers, **{key: made[key] for key in ("method", "params") if key in made}}
+        """Return a request, or a notification, which has no id."""
+        message = self._instances.valid(self._check_defined(row.type))
+        id_member = {} if row.kind == "notification" else {"id": id}
+        return {"jsonrpc": "2.0", **id_member, **{key: message[key] for key in ("method", "params") if key in message}}
 
     def result(self, row: Method) -> Json:
-        """What answers a request at last. It says of itself what the results of its revision usually say."""
-        made = self._made.valid(self._known(row.result or ""))
-        each = self.revision.types[row.result or ""]
-        fields = each.fields if isinstance(each, Object) else ()
-        return made | {field.wire: field.default for field in fields if field.default is not None}
+        """Return a final result of a request, with the default values of its properties."""
+        result = self._instances.valid(self._check_defined(row.result or ""))
+        type = self.revision.types[row.result or ""]
+        fields = type.fields if isinstance(type, Object) else ()
+        return result | {field.wire: field.default for field in fields if field.default is not None}
 
     def first_violation(self, name: str, value: Json) -> SchemaViolation | None:
-        """The first thing that is wrong with a value of a type."""
-        schema = {"$ref": f"#/$defs/{self._known(name)}", "$defs": self._definitions}
+        """Return the first violation of a type by a value, or None if the value is valid."""
+        schema = {"$ref": f"#/$defs/{self._check_defined(name)}", "$defs": self._definitions}
         validator: Any = Draft202012Validator(schema)
-        for found in validator.iter_errors(value):
-            return SchemaViolation(tuple(found.absolute_path), found.message)
+        for violation in validator.iter_errors(value):
+            return SchemaViolation(tuple(violation.absolute_path), violation.message)
         return None
 
-    def _known(self, name: str) -> str:
+    def _check_defined(self, name: str) -> str:
         if name not in self._definitions:
-            raise CodegenError(f"{self.revision.id}: the type {name} is no definition of its own, so it cannot be made")
+            raise CodegenError(
+                f"{self.revision.id}: the type {name} is not a named definition of the schema, so no instance "
+                "can be generated"
+            )
         return name

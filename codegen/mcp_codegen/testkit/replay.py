@@ -1,35 +1,34 @@
-"""The steps of a conversation go in, and the lines of one side; what the other side sends comes out, and what differs.
+"""One side of a recorded connection, replayed: the lines to send, and the differences of received ones.
 
-Nothing here reads or writes. An id, or a progress token, may be another than the recorded one: what the other side chose
-is put wherever the recorded one stands.
+Nothing here does any I/O. Ids and progress tokens may differ from the recorded ones: the value that the other side
+chose replaces the recorded one everywhere.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 from ..errors import CodegenError
-from ..json_types import is_object
-from .transcript import Json, Step, bytes_of, difference
-
-Side = Literal["client", "server"]
+from ..json_types import Json, is_object
+from ..model.ir import Side
+from .transcript import TranscriptStep, bytes_of, difference
 
 _SENDS: Final[Mapping[str, frozenset[str]]] = {"client": frozenset({">"}), "server": frozenset({"<", "<~"})}
-_KNOWN: Final = frozenset({">", "<", "<~", "close", "exit"})
+_VERBS: Final = frozenset({">", "<", "<~", "close", "exit"})
 _RESPONSE: Final = (("id",), ("params", "requestId"))
 _NOTIFICATION: Final = (("params", "progressToken"),)
 
 
 class Replay:
-    """One side of a recorded conversation, up to its end."""
+    """One side of a recorded connection, up to its end."""
 
-    def __init__(self, name: str, steps: Sequence[Step], side: Side) -> None:
+    def __init__(self, name: str, steps: Sequence[TranscriptStep], side: Side) -> None:
         for step in steps:
-            if step.verb not in _KNOWN:
+            if step.verb not in _VERBS:
                 raise CodegenError(
-                    f"{name}:{step.line}: {step.verb!r} cannot be replayed, only {', '.join(sorted(_KNOWN))}"
+                    f"{name}:{step.line}: {step.verb!r} cannot be replayed; use only {', '.join(sorted(_VERBS))}"
                 )
         self._name = name
         self._steps = list(steps)
@@ -37,38 +36,38 @@ class Replay:
         self._ids: dict[str, Json] = {}
         self._tokens: dict[str, Json] = {}
 
-    def step(self) -> Step | None:
-        """Where it is, or None at the end."""
+    def current_step(self) -> TranscriptStep | None:
+        """Return the current step, or None at the end."""
         return self._steps[0] if self._steps else None
 
     def to_send(self) -> list[bytes]:
-        """The lines that this side sends before it hears anything more."""
+        """Return the lines that this side sends before the next line of the other side."""
         lines: list[bytes] = []
         while self._steps and self._steps[0].verb in self._sends:
-            lines.append(self._mine(self._steps.pop(0)))
+            lines.append(self._line_to_send(self._steps.pop(0)))
         return lines
 
     def receive(self, line: bytes) -> None:
-        """Take a line of the other side. Raises CodegenError where it is not what was recorded."""
-        waiting = self._group()
-        if not waiting:
-            raise CodegenError(f"{self._name}: after the last line, {_shown(line)} was said")
-        faults: list[str] = []
-        for step in waiting:
-            fault = self._unlike(step, line)
-            if fault is None:
+        """Accept a line of the other side. Raises CodegenError if it differs from the recorded one."""
+        expected = self._group()
+        if not expected:
+            raise CodegenError(f"{self._name}: {_shown(line)} was received after the last recorded line")
+        differences: list[str] = []
+        for step in expected:
+            text = self._difference(step, line)
+            if text is None:
                 self._steps.remove(step)
                 return
-            faults.append(fault)
-        raise CodegenError(f"{self._name}:{waiting[0].line}: {faults[0]}; recorded was {waiting[0].text[:200]}")
+            differences.append(text)
+        raise CodegenError(f"{self._name}:{expected[0].line}: {differences[0]}; recorded was {expected[0].text[:200]}")
 
-    def done(self, verb: str) -> str | None:
-        """Take a step such as `close`, if it is next: what it says, or None."""
+    def take(self, verb: str) -> str | None:
+        """Take a step such as `close` and return its text, or None if another step is next."""
         return self._steps.pop(0).text if self._steps and self._steps[0].verb == verb else None
 
-    def _group(self) -> list[Step]:
-        """What may be said next: a line, or any of the lines whose order is free."""
-        group: list[Step] = []
+    def _group(self) -> list[TranscriptStep]:
+        """Return the steps that the next line may match: one, or several whose order is free."""
+        group: list[TranscriptStep] = []
         for step in self._steps:
             if step.verb in self._sends or step.verb in ("close", "exit") or (group and step.verb != "<~"):
                 break
@@ -77,11 +76,11 @@ class Replay:
                 break
         return group
 
-    def _mine(self, step: Step) -> bytes:
+    def _line_to_send(self, step: TranscriptStep) -> bytes:
         message = _parsed(bytes_of(step.text))
         if not is_object(message):
             return bytes_of(step.text)
-        # An answer has the id that the other side chose, and so has what is told about a request of the other side.
+        # A response, and a notification about a request, have the id that the other side chose.
         paths = _RESPONSE if "method" not in message else _RESPONSE[1:]
         changed = [_put(message, path, self._ids) for path in paths]
         changed += [_put(message, path, self._tokens) for path in _NOTIFICATION]
@@ -91,37 +90,43 @@ class Replay:
             else bytes_of(step.text)
         )
 
-    def _unlike(self, step: Step, line: bytes) -> str | None:
-        """Where a line differs from the recorded one; where it does not, its ids are kept in mind."""
+    def _difference(self, step: TranscriptStep, line: bytes) -> str | None:
+        """Return the first difference of a line from the recorded one; None if they match, and then remember its
+        ids."""
         expected, received = _parsed(bytes_of(step.text)), _parsed(line)
         if expected is None or not is_object(received) or not is_object(expected):
             same = bytes_of(step.text) == line if expected is None else difference(expected, received) is None
-            return None if same else f"{_shown(line)} was said"
-        asks = "method" in expected and "id" in expected and "id" in received
+            return None if same else f"{_shown(line)} was received"
+        is_request = "method" in expected and "id" in expected and "id" in received
         chosen: list[tuple[dict[str, Json], Json, Json]] = []
-        if asks:
+        if is_request:
             chosen.append((self._ids, expected["id"], received["id"]))
             expected["id"] = received["id"]
-        meta, theirs = (_inside(each, ("params", "_meta")) for each in (expected, received))
-        if meta is not None and theirs is not None and "progressToken" in meta and "progressToken" in theirs:
-            chosen.append((self._tokens, meta["progressToken"], theirs["progressToken"]))
-            meta["progressToken"] = theirs["progressToken"]
+        expected_meta, received_meta = (_inside(message, ("params", "_meta")) for message in (expected, received))
+        if (
+            expected_meta is not None
+            and received_meta is not None
+            and "progressToken" in expected_meta
+            and "progressToken" in received_meta
+        ):
+            chosen.append((self._tokens, expected_meta["progressToken"], received_meta["progressToken"]))
+            expected_meta["progressToken"] = received_meta["progressToken"]
         if "method" in expected:
             _put(expected, ("params", "requestId"), self._ids)
-        fault = difference(expected, received)
-        if fault is None:
-            for known, recorded, actual in chosen:
-                known[json.dumps(recorded)] = actual
-        return fault
+        text = difference(expected, received)
+        if text is None:
+            for values, recorded, actual in chosen:
+                values[json.dumps(recorded)] = actual
+        return text
 
 
-def _put(message: dict[str, Any], path: tuple[str, ...], known: dict[str, Json]) -> bool:
-    """Put in what stands for a recorded id; whether anything changed."""
+def _put(message: dict[str, Any], path: tuple[str, ...], values: dict[str, Json]) -> bool:
+    """Replace a recorded id by its current value. Return True if it changed."""
     holder = _inside(message, path[:-1])
     if holder is None or path[-1] not in holder:
         return False
     before = holder[path[-1]]
-    holder[path[-1]] = known.get(json.dumps(before), before)
+    holder[path[-1]] = values.get(json.dumps(before), before)
     return holder[path[-1]] is not before
 
 
@@ -132,7 +137,7 @@ def _inside(message: Json, path: tuple[str, ...]) -> dict[str, Any] | None:
 
 
 def _parsed(line: bytes) -> Json:
-    """The JSON of a line, or None for a line that is none."""
+    """Return the JSON of a line, or None if it is not JSON."""
     try:
         return json.loads(line)
     except (ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""Bytes of pipes go in, whole lines come out, with a deadline; and a program that is started and ended."""
+"""Line-based I/O over pipes with a time limit, and the start and end of a server process."""
 
 from __future__ import annotations
 
@@ -17,23 +17,25 @@ from ..errors import CodegenError
 Process = subprocess.Popen[bytes]
 
 _BLOCK: Final = 65536
-_ENDS_WITHIN: Final = 5.0  # Seconds that a program has to end once its input is closed.
+_EXIT_TIMEOUT: Final = 5.0  # Seconds that a process has to exit after its input is closed.
 
 
-class Lines:
-    """The lines of a pipe, without their ends, read in a thread of their own."""
+class LineReader:
+    """The lines of a pipe, without line ends, read in a separate thread."""
 
     def __init__(self, source: int) -> None:
         self._source = source
         self._lines: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
         threading.Thread(target=self._read, daemon=True).start()
 
-    def next(self, within: float | None = None, what: str = "a line") -> bytes | None:
-        """The next line, or None at the end. Raises CodegenError where none comes within so many seconds."""
+    def next(self, timeout: float | None = None, what: str = "a line") -> bytes | None:
+        """Return the next line, or None at the end. Raises CodegenError if none is read within `timeout` seconds."""
         try:
-            return self._lines.get(timeout=within)
+            return self._lines.get(timeout=timeout)
         except queue.Empty:
-            raise CodegenError(f"{what} did not come within {within:g} s") from None
+            raise CodegenError(
+                f"{what} was not received within {timeout:g} s; raise --timeout if it needs longer"
+            ) from None
 
     def _read(self) -> None:
         rest = b""
@@ -48,7 +50,7 @@ class Lines:
 
 
 def write_line(target: int, line: bytes) -> bool:
-    """Write a line whole; False where nobody reads any more."""
+    """Write a whole line. Return False if the pipe is closed."""
     data = memoryview(line + b"\n")
     try:
         while data:
@@ -59,25 +61,25 @@ def write_line(target: int, line: bytes) -> bool:
 
 
 @contextmanager
-def started(command: Sequence[str]) -> Generator[Process]:
-    """A program with pipes to its input and output; on leaving, it and all it has started are gone."""
+def start_process(command: Sequence[str]) -> Generator[Process]:
+    """Run a program with pipes to its input and output; on exit, end it and all processes that it started."""
     try:
         process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True)
-    except OSError as fault:
-        raise CodegenError(f"{command[0]}: cannot be started: {fault.strerror}") from fault
+    except OSError as error:
+        raise CodegenError(f"{command[0]}: cannot be started: {error.strerror}; check COMMAND") from error
     try:
         yield process
     finally:
-        end(process)
+        stop_process(process)
 
 
-def end(process: Process) -> int:
-    """Close the program's input, wait, and kill what does not end by itself. Gives the exit code."""
+def stop_process(process: Process) -> int:
+    """Close the input of a process, wait, and kill it if it does not exit. Return its exit code."""
     assert process.stdin is not None and process.stdout is not None
     with suppress(OSError):
         process.stdin.close()
     with suppress(subprocess.TimeoutExpired):
-        process.wait(_ENDS_WITHIN)
+        process.wait(_EXIT_TIMEOUT)
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
     code = process.wait()
@@ -86,7 +88,7 @@ def end(process: Process) -> int:
 
 
 def end_on_sigterm() -> None:
-    """Leave as on an exit, so that what was started is ended too."""
+    """Exit normally on SIGTERM, so that child processes are ended too."""
 
     def leave(number: int, frame: FrameType | None) -> NoReturn:
         raise SystemExit(128 + number)

@@ -70,29 +70,29 @@ def test_a_schema_that_has_moved_is_told_with_the_place(schemas: Path, tmp_path:
     result = run("extension", "verify", "paint", *known)
     assert result.exit_code == 1
     assert (
-        "paint: moved" in result.output
+        "paint: changed" in result.output
         and "PaintRequest.allOf.1.properties.params.properties.colour.enum.1" in result.output
     )
-    assert 'our edition says "blue", the official schema says "green"' in result.output
+    assert 'the normalized schema has "blue", the official schema has "green"' in result.output
     (tmp_path / "schema.ts").write_text(SCHEMA + "// nothing\n")
-    assert "other bytes than the pinned ones" in run("extension", "verify", "paint", *known).output
+    assert "the bytes differ from the pinned sha256" in run("extension", "verify", "paint", *known).output
 
 
 @pytest.mark.parametrize(
     ("name", "manifest", "schema", "says"),
     [
-        ("absent", MANIFEST, SCHEMA, "an extension begins with a manifest"),
+        ("absent", MANIFEST, SCHEMA, "write the manifest first"),
         ("paint", MANIFEST.replace(NEWEST, "2031-01-01"), SCHEMA, "unknown revision '2031-01-01'"),
-        ("paint", 'closed = "ajar"\n' + MANIFEST, SCHEMA, "closed is 'ajar'"),
+        ("paint", 'closed = "ajar"\n' + MANIFEST, SCHEMA, "closed = 'ajar' is unknown"),
         ("paint", "colour = 1\n" + MANIFEST, SCHEMA, "cannot be read as the manifest"),
-        ("paint", "roles = 1\n" + MANIFEST.split("[roles]")[0], SCHEMA, "is not of the form read here"),
+        ("paint", "roles = 1\n" + MANIFEST.split("[roles]")[0], SCHEMA, "has a form that mcp-codegen cannot read"),
         (
             "paint",
             MANIFEST.replace("PaintRequest", "SingRequest"),
             SCHEMA,
-            "the message 'SingRequest', which there is not",
+            "the message 'SingRequest', which is not defined",
         ),
-        ("paint", MANIFEST, SCHEMA.replace("acme/paint", "tools/list"), "is one of 2026-07-28 already"),
+        ("paint", MANIFEST, SCHEMA.replace("acme/paint", "tools/list"), "is in 2026-07-28 already"),
         ("paint", MANIFEST, "export type = 1;", "schema.ts"),
     ],
 )

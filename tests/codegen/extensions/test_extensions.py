@@ -13,10 +13,10 @@ import pytest
 from support.project import SERVERS
 
 from mcp_codegen.errors import SchemaError
-from mcp_codegen.extensions.catalog import extensions, mounted_on, read_own
+from mcp_codegen.extensions.catalog import mounted_extensions, mount_on_base, read_extension_schema
 from mcp_codegen.extensions.importer import extension_schema
 from mcp_codegen.extensions.manifest import Manifest, read_manifest
-from mcp_codegen.extensions.mount import Mounted, mount
+from mcp_codegen.extensions.mount import MountedExtension, mount
 from mcp_codegen.extensions.render import render_extension
 from mcp_codegen.paths import data_path, template_folders
 from mcp_codegen.catalog import SchemaCatalog
@@ -51,7 +51,7 @@ def client(**settings: Any) -> Client:
     return Client.stdio(sys.executable, SERVER, name="c", version="1", **settings)
 
 
-def mounted(text: str, **said: Any) -> Mounted:
+def mounted(text: str, **said: Any) -> MountedExtension:
     manifest = Manifest("acme", "com.acme/paint", NEWEST, **said)
     core, _ = SCHEMAS.normalized(NEWEST)
     return mount(
@@ -146,11 +146,11 @@ def test_a_manifest_has_at_most_forty_lines(path: Path) -> None:
 
 
 def test_the_published_extensions_add_their_own_types_alone() -> None:
-    found = {each.manifest.name: each for each, _ in extensions(SCHEMAS, NEWEST)}
+    found = {each.manifest.name: each for each, _ in mounted_extensions(SCHEMAS, NEWEST)}
     core = set(SCHEMAS.revision(NEWEST).types)
-    assert {"CreateTaskResult", "GetTaskRequestParams", "DetailedTask"} <= found["tasks"].own
-    assert {"ServerCard", "Remote", "KeyValueInput"} <= found["server_card"].own
-    assert not found["server_card"].own & core
+    assert {"CreateTaskResult", "GetTaskRequestParams", "DetailedTask"} <= found["tasks"].added_types
+    assert {"ServerCard", "Remote", "KeyValueInput"} <= found["server_card"].added_types
+    assert not found["server_card"].added_types & core
     assert {"Icon", "MetaObject"} <= core
 
 
@@ -199,30 +199,30 @@ def test_a_vendors_own_schema_becomes_rows_types_and_gates() -> None:
 @pytest.mark.long
 def test_what_a_schema_closes_is_open_or_refuses_what_is_unknown_as_the_manifest_says() -> None:
     folder = data_path("schema") / "extensions" / "apps"
-    _, own = read_own(folder / "schema.json")
+    _, own = read_extension_schema(folder / "schema.json")
     manifest = replace(read_manifest(folder / "manifest.toml"), closed="closed")
-    made = mounted_on(SCHEMAS, manifest, own)
+    made = mount_on_base(SCHEMAS, manifest, own)
     assert made.revision.types["McpUiResourceCsp"].closed and not made.revision.types["McpUiHostContext"].closed
     types = render_extension(made, "0" * 64, template_folders())["types.py"]
     classes = {each.split("(")[0]: each for each in types.split("\nclass ")}
     assert 'model_config = ConfigDict(extra="forbid")' in classes["McpUiResourceCsp"]
     assert "model_config" not in classes["McpUiHostContext"]
-    opened = mounted_on(SCHEMAS, replace(manifest, closed="open"), own)
+    opened = mount_on_base(SCHEMAS, replace(manifest, closed="open"), own)
     assert not any(each.closed for each in opened.revision.objects())
 
 
 @pytest.mark.parametrize(
     ("text", "said", "says"),
     [
-        ("export interface Tool { wheels: number }", {}, "Tool is another type in"),
+        ("export interface Tool { wheels: number }", {}, "Tool is a different type in"),
         ('import type { Wheel } from "./core.js";\nexport interface Car { wheel: Wheel }', {}, "imports Wheel"),
-        (VENDOR.replace('acme/paint"', 'tools/list"'), {"roles": ROLES}, "is one of"),
-        (VENDOR, {"roles": {"ClientRequest": ["Absent"]}}, "'Absent', which there is not"),
+        (VENDOR.replace('acme/paint"', 'tools/list"'), {"roles": ROLES}, "is in "),
+        (VENDOR, {"roles": {"ClientRequest": ["Absent"]}}, "'Absent', which is not defined"),
         (VENDOR, {"roles": {"Painter": []}}, "the role 'Painter'"),
         (VENDOR, {"roles": ROLES, "settings": "Colours"}, "Colours is not defined"),
         (VENDOR, {"roles": ROLES, "declared": {"PaintRequest": "glossy"}}, "'glossy', which PaintRequest needs"),
         (VENDOR, {"roles": ROLES, "declared": {"SingRequest": "loud"}}, "SingRequest"),
-        (VENDOR, {"roles": ROLES, "results": {"CallToolRequest": ["PaintResult"]}}, "nothing tells PaintResult apart"),
+        (VENDOR, {"roles": ROLES, "results": {"CallToolRequest": ["PaintResult"]}}, "no constant tells PaintResult apart"),
         (VENDOR, {"roles": ROLES, "results": {"SingRequest": ["PaintResult"]}}, "SingRequest"),
         (VENDOR, {"roles": ROLES, "headers": {"SingRequest": "song"}}, "SingRequest"),
     ],

@@ -20,7 +20,7 @@ from support.golden.language import HANDSHAKE, STATELESS, filled
 from support.processes import Moment, exit_code_within, moment
 from support.project import SERVERS, TESTS
 
-from mcp_codegen.testkit.transcript import ANYTHING, Step, bytes_of, difference, read_steps
+from mcp_codegen.testkit.transcript import ANYTHING, TranscriptStep, bytes_of, difference, read_steps
 from mcp_generated import REVISIONS
 
 FOLDER: Final = TESTS / "transports" / "stdio" / "golden"
@@ -52,7 +52,7 @@ class Golden:
     server: str
     never: list[str]
     clauses: list[str]
-    steps: list[Step]
+    steps: list[TranscriptStep]
 
     def clauses_of(self, revision: str) -> list[str]:
         """The clauses that this file proves for one revision."""
@@ -109,10 +109,10 @@ class Conversation:
             bufsize=0,
         )
         self._lines: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
-        self._unordered: list[tuple[Step, Any]] = []
+        self._unordered: list[tuple[TranscriptStep, Any]] = []
         self._unsent = b""
         self._probes = 0
-        self._at = Step(0, "", "")
+        self._at = TranscriptStep(0, "", "")
         self._heard = self._exited = False
         self._told: Moment | None = None
         threading.Thread(target=self._listen, daemon=True).start()
@@ -137,7 +137,7 @@ class Conversation:
 
     # ---- steps --------------------------------------------------------------------------------------------------------
 
-    def take(self, step: Step) -> None:
+    def take(self, step: TranscriptStep) -> None:
         """Do what one line says."""
         self._at = step
         if step.verb != "<~":
@@ -165,11 +165,11 @@ class Conversation:
         """A file that does not say how the server ends means: the input is closed, and it exits with 0."""
         self._settle_unordered()
         if not self._exited:
-            self._at = Step(self._at.line, "(the end)", "")
+            self._at = TranscriptStep(self._at.line, "(the end)", "")
             self._close()
             self._expect_exit("0")
 
-    def _send(self, step: Step) -> None:
+    def _send(self, step: TranscriptStep) -> None:
         data = bytes_of(filled(step.text, self._revision)) + (b"" if step.verb == ">-" else b"\n")
         self._unsent += data
         if step.verb != ">+":
@@ -220,7 +220,7 @@ class Conversation:
         for line in OPENING[self._revision in HANDSHAKE]:
             verb, _, text = line.partition(" ")
             if verb == ">":
-                self._send(Step(self._at.line, verb, text))
+                self._send(TranscriptStep(self._at.line, verb, text))
             else:
                 self._expect(self._expected(text))
 

@@ -18,7 +18,7 @@ from typing import Any
 import jsonschema
 import pytest
 from support.project import ROOT, needs_official, official, package
-from mcp_codegen.testkit.instances import Instances
+from mcp_codegen.testkit.instances import InstanceGenerator
 
 from mcp_codegen.errors import OverlayError
 from mcp_codegen.catalog import SchemaCatalog
@@ -130,7 +130,7 @@ def answers(revision: str, row: Any) -> list[str]:
     return [here.result.__name__, *(each.result.__name__ for each in getattr(here, "interim", ()))]
 
 
-def instances(source: str, row: Any, made: Instances, count: int) -> Iterator[tuple[str, Any]]:
+def instances(source: str, row: Any, made: InstanceGenerator, count: int) -> Iterator[tuple[str, Any]]:
     """Valid params and results of one row."""
     for _ in range(count):
         params = made.valid(message_of(source, row.method)).get("params")
@@ -145,7 +145,7 @@ def instances(source: str, row: Any, made: Instances, count: int) -> Iterator[tu
 @pytest.mark.long
 @pytest.mark.parametrize(("source", "target"), PAIRS, ids=str)
 def test_every_message_becomes_valid_or_is_refused(source: str, target: str) -> None:
-    made = Instances(definitions(source), seed=5)
+    made = InstanceGenerator(definitions(source), seed=5)
     met: dict[str, int] = {}
     for row in rows(source, target):
         for part, value in instances(source, row, made, COUNT):
@@ -157,7 +157,7 @@ def test_every_message_becomes_valid_or_is_refused(source: str, target: str) -> 
 
 @pytest.mark.parametrize(("source", "target"), PAIRS, ids=str)
 def test_every_kind_of_content_becomes_valid_or_is_refused(source: str, target: str) -> None:
-    made = Instances(definitions(source), seed=6)
+    made = InstanceGenerator(definitions(source), seed=6)
     by_method = {(row.direction, row.method): row for row in rows(source, target)}
     call = by_method["client_to_server", "tools/call"]
     sample = by_method["server_to_client", "sampling/createMessage"]
@@ -206,9 +206,9 @@ def test_a_longer_way_is_a_chain_of_steps() -> None:
     [
         ("[[drop]]\nat = 'Tool.nothing'\nreason = 'a test'\n", "[[drop]] at = 'Tool.nothing' is not used"),
         ("[[replace]]\ntype = 'Tool'\nuse = 'X'\nreason = 'a test'\n", "[[replace]] type = 'Tool' is not used"),
-        ("[[preserve]]\nat = 'Tool.title'\n", "needs at and reason"),
-        ("[[bend]]\nat = 'Tool.title'\nreason = 'a test'\n", "there is no table 'bend'"),
-        ("[[preserve]]\nat = 'Tool.x'\nwhy = 1\nreason = 'a test'\n", "has an unknown key 'why'"),
+        ("[[preserve]]\nat = 'Tool.title'\n", "needs `at` and `reason`"),
+        ("[[bend]]\nat = 'Tool.title'\nreason = 'a test'\n", "unknown table 'bend'"),
+        ("[[preserve]]\nat = 'Tool.x'\nwhy = 1\nreason = 'a test'\n", "has the unknown key 'why'"),
     ],
 )
 def test_a_row_that_is_unused_or_unreadable_fails(tmp_path: Path, row: str, complaint: str) -> None:

@@ -1,1 +1,1 @@
-"""The explorer: every revision on one page, with its methods, its types and what changed."""
+"""The explorer: one page with the methods, the types and the changes of every revision."""

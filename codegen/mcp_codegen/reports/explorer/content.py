@@ -1,7 +1,7 @@
-"""Revisions go in, oldest first; what the page shows of them comes out, as JSON.
+"""The content of the explorer page, as JSON: revisions, types, methods and changes.
 
-A type is written as a list of texts and of `{"ref": name}`. What several revisions have in common is said once: a
-revision names its types by their place in `records`.
+A type is a list of texts and of `{"ref": name}`. Records that several revisions share are stored once: a revision
+refers to its types by their index in `records`.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ _SIDES: Final[Mapping[str, str]] = {"client_to_server": "client", "server_to_cli
 
 
 def content(revisions: Sequence[Revision]) -> dict[str, Any]:
-    """All that the page holds: methods, types, and the changes of each pair of revisions."""
+    """Return the content of the page: methods, types, and the changes between each two revisions."""
     records: dict[str, int] = {}
     return {
-        "revisions": [_revision(each, records) for each in revisions],
+        "revisions": [_revision(revision, records) for revision in revisions],
         "records": [json.loads(text) for text in records],
         "methods": _methods(revisions),
         "rules": {name: rule.text for name, rule in DIFF_RULES.items()},
         "changes": {
-            f"{older.id} {newer.id}": [_change(each) for each in compare(older, newer)]
+            f"{older.id} {newer.id}": [_change(change) for change in compare(older, newer)]
             for older, newer in combinations(revisions, 2)
         },
     }
@@ -43,54 +43,55 @@ def _revision(revision: Revision, records: dict[str, int]) -> dict[str, Any]:
 
 
 def _record(name: str, revision: Revision) -> dict[str, Any]:
-    each = revision.types[name]
-    said: dict[str, Any] = {"doc": each.doc, "deprecated": each.deprecated}
-    if isinstance(each, Object):
-        return said | {"extends": list(each.extends), "fields": [_field(field) for field in each.fields]}
-    return said | {"type": list(_written(each.type))}
+    type = revision.types[name]
+    record: dict[str, Any] = {"doc": type.doc, "deprecated": type.deprecated}
+    if isinstance(type, Object):
+        return record | {"extends": list(type.extends), "fields": [_field(field) for field in type.fields]}
+    return record | {"type": list(_type_parts(type.type))}
 
 
 def _field(field: Field) -> dict[str, Any]:
     return {
         "name": field.wire,
-        "type": list(_written(field.type)),
+        "type": list(_type_parts(field.type)),
         "required": field.required,
         "doc": field.doc,
         "deprecated": field.deprecated,
     }
 
 
-def _written(type: Type) -> Iterator[str | dict[str, str]]:
-    """A type in the manner of schema.ts, with the names of other types apart."""
+def _type_parts(type: Type) -> Iterator[str | dict[str, str]]:
+    """Yield a type in the syntax of schema.ts, with the names of other types separate."""
     match type:
         case Ref(name):
             yield {"ref": name}
         case Array(items, max_items):
-            wide = isinstance(items, Union)
-            yield from ["("] if wide else []
-            yield from _written(items)
-            yield (")[]" if wide else "[]") + (f" (≤ {max_items})" if max_items is not None else "")
+            is_union = isinstance(items, Union)
+            yield from ["("] if is_union else []
+            yield from _type_parts(items)
+            yield (")[]" if is_union else "[]") + (f" (≤ {max_items})" if max_items is not None else "")
         case Map(values):
             yield "{ [key]: "
-            yield from _written(values)
+            yield from _type_parts(values)
             yield " }"
         case Union(arms):
-            for at, arm in enumerate(arms):
-                yield from [" | "] if at else []
-                yield from _written(arm)
+            for index, arm in enumerate(arms):
+                yield from [" | "] if index else []
+                yield from _type_parts(arm)
         case _:
             yield show(type)
 
 
 def _methods(revisions: Sequence[Revision]) -> list[dict[str, Any]]:
-    """Each method of each side, in the order of the oldest revision that has it, with what each revision says of it."""
-    found: dict[tuple[str, str], dict[str, Any]] = {}
+    """Return each method of each side, in the order of the oldest revision that has it, with its row in each
+    revision."""
+    methods: dict[tuple[str, str], dict[str, Any]] = {}
     for revision in revisions:
         for row in revision.methods:
-            of = found.setdefault((row.direction, row.method), {"method": row.method, "in": {}})
-            of |= {"from": _SIDES[row.direction], "kind": row.kind.replace("_", " "), "doc": row.doc}
-            of["in"][revision.id] = _row(row)
-    return list(found.values())
+            method = methods.setdefault((row.direction, row.method), {"method": row.method, "in": {}})
+            method |= {"from": _SIDES[row.direction], "kind": row.kind.replace("_", " "), "doc": row.doc}
+            method["in"][revision.id] = _row(row)
+    return list(methods.values())
 
 
 def _row(row: Method) -> dict[str, Any]:

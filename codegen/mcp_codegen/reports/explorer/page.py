@@ -1,7 +1,7 @@
-"""What the page shows and the templates go in; one HTML page that needs nothing else comes out.
+"""The explorer: one HTML page that loads no other file.
 
-Schema text is hostile: it stands in the page as JSON in which no tag can begin, and the script puts it there as text.
-The page's own policy allows that one script and that one style, and no connection to anywhere.
+Schema text is untrusted: the page contains it as JSON in which no tag can begin, and the script inserts it as text. The
+content security policy of the page allows that one script and that one style, and no connection.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _ESCAPES: Final[Mapping[str, str]] = {char: f"\\u{ord(char):04x}" for char in "<
 
 
 def page(content: Mapping[str, Any], templates: Path) -> str:
-    """The page, from `explore/` in the folder of templates."""
+    """Return the page, made from the templates in `explore/`."""
     folder = templates / "explore"
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(folder), undefined=jinja2.StrictUndefined, autoescape=True

@@ -2,7 +2,7 @@
 # Source: schema/extensions/server_card/schema.json, sha256 b7af222443864048d2fac69f217857cfdc9e431e4e2371988b82775425cd94a5.
 # Regenerate with: mcp-codegen --revision 2026-07-28
 # pyright: reportDeprecated=false
-"""The types that server_card adds to 2026-07-28, and those of the core."""
+"""The types of the extension server_card for MCP 2026-07-28, and those of the core protocol."""
 
 from typing import Annotated, Any, Literal
 

@@ -2,7 +2,7 @@
 # Source: schema/extensions/skills/schema.json, sha256 64d4683202ff111de8527f57a10bfc4971c244b52ac3a0e1af56f43c8088490d.
 # Regenerate with: mcp-codegen --revision 2026-07-28
 # pyright: reportDeprecated=false
-"""The types that skills adds to 2026-07-28, and those of the core."""
+"""The types of the extension skills for MCP 2026-07-28, and those of the core protocol."""
 
 from typing import Annotated, Literal
 

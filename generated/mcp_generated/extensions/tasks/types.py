@@ -2,7 +2,7 @@
 # Source: schema/extensions/tasks/schema.json, sha256 17b09481e5efdd6fa1dce19d5167b5fff26b2194b7a138384a8d4d251098a07a.
 # Regenerate with: mcp-codegen --revision 2026-07-28
 # pyright: reportDeprecated=false
-"""The types that tasks adds to 2026-07-28, and those of the core."""
+"""The types of the extension tasks for MCP 2026-07-28, and those of the core protocol."""
 
 from typing import Annotated, Any, Literal
 

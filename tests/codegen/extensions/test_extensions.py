@@ -222,7 +222,11 @@ def test_what_a_schema_closes_is_open_or_refuses_what_is_unknown_as_the_manifest
         (VENDOR, {"roles": ROLES, "settings": "Colours"}, "Colours is not defined"),
         (VENDOR, {"roles": ROLES, "declared": {"PaintRequest": "glossy"}}, "'glossy', which PaintRequest needs"),
         (VENDOR, {"roles": ROLES, "declared": {"SingRequest": "loud"}}, "SingRequest"),
-        (VENDOR, {"roles": ROLES, "results": {"CallToolRequest": ["PaintResult"]}}, "no constant tells PaintResult apart"),
+        (
+            VENDOR,
+            {"roles": ROLES, "results": {"CallToolRequest": ["PaintResult"]}},
+            "no constant tells PaintResult apart",
+        ),
         (VENDOR, {"roles": ROLES, "results": {"SingRequest": ["PaintResult"]}}, "SingRequest"),
         (VENDOR, {"roles": ROLES, "headers": {"SingRequest": "song"}}, "SingRequest"),
     ],

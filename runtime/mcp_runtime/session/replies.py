@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from ..errors import InvalidMessageError, JSONRPCError
 from ..protocol.connection import Connection
 from ..protocol.events import NotificationReceived, RequestReceived
 from ..protocol.jsonrpc import INTERNAL_ERROR
+from .interfaces import Channel
 from .pending import log
+
+Handle = Callable[[Channel, RequestReceived | NotificationReceived], Awaitable[Any]]
 
 
 async def run_request_handler(
-    connection: Connection, request: RequestReceived, handler: Awaitable[Any]
+    connection: Connection, request: RequestReceived, handle: Handle, channel: Channel
 ) -> tuple[bytes, int] | None:
     """Return the encoded response to a request and its error code, 0 for a result; None if the client has cancelled the
     request meanwhile.
@@ -22,7 +25,7 @@ async def run_request_handler(
     An exception of the handler becomes an error response. Raises CancelledError only if the current task is cancelled.
     """
     try:
-        result = await handler
+        result = await handle(channel, request)
         is_open = request.open
         response = connection.send_result(request, result), 0
     except (Exception, asyncio.CancelledError) as error:
@@ -33,10 +36,10 @@ async def run_request_handler(
     return response if is_open else None
 
 
-async def run_notification_handler(notification: NotificationReceived, handler: Awaitable[Any]) -> None:
+async def run_notification_handler(notification: NotificationReceived, handle: Handle, channel: Channel) -> None:
     """Run the handler of a notification; log what it raises, because a notification has no response."""
     try:
-        await handler
+        await handle(channel, notification)
     except Exception:
         log.exception("the handler of %r failed", notification.row.method)
 

@@ -213,7 +213,7 @@ class Session:
         """Run a handler and send its response; what it raises never ends the session."""
         running = None
         try:
-            response = await run_request_handler(self.connection, request, self.handle(channel, request))
+            response = await run_request_handler(self.connection, request, self.handle, channel)
         finally:
             if self._running and (running := self._running.get(request.id)) is not None and running.request is request:
                 self._handler_done(running.task)
@@ -244,7 +244,7 @@ class Session:
         elif notification.row.method == lifecycle.progress.method:
             self._pending.handle_progress(notification.params)
         # What is said of it belongs to no exchange: nobody waits for an answer to a notification.
-        if (task := self._start(run_notification_handler(notification, self.handle(self, notification)))) is not None:
+        if (task := self._start(run_notification_handler(notification, self.handle, self))) is not None:
             task.add_done_callback(self._handler_done)
 
     async def _finish_handlers(self, grace: float) -> None:

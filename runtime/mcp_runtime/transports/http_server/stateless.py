@@ -74,7 +74,7 @@ class StatelessHandler:
             return self._handle_notification(event, exchange, send)
         if not head.accepts_json:
             exchange.open_stream()
-        work = run_request_handler(self._connection, event, self._dispatcher.handle(exchange, event))
+        work = run_request_handler(self._connection, event, self._dispatcher.handle, exchange)
         try:
             rest = first_step(work)
         except StopIteration as end:
@@ -119,7 +119,7 @@ class StatelessHandler:
         if isinstance(event, NotificationReceived) and (conversation := self._dispatcher) is not None:
             responder.reply(None, 0)  # Nothing can be said to its sender.
             conversation.background_tasks.add(
-                self._loop.create_task(run_notification_handler(event, conversation.handle(responder, event)))
+                self._loop.create_task(run_notification_handler(event, conversation.handle, responder))
             )
         return respond(send, 202)
 
@@ -224,7 +224,7 @@ class StatelessHandler:
             message
         )
         if isinstance(asked, RequestReceived):
-            await exchange.serve(run_request_handler(self._connection, asked, conversation.handle(exchange, asked)))
+            await exchange.serve(run_request_handler(self._connection, asked, conversation.handle, exchange))
         answer = from_json(exchange.response) if exchange.response is not None else None
         result = answer.get("result") if is_object(answer) else None
         return result if is_object(result) else {}

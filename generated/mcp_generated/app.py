@@ -31,7 +31,7 @@ class App(BaseApp[Server]):
         argument: t.CompletionArgument,
         context: t.CompletionContext | None = None,
     ) -> t.CompleteResult:
-        """Client asks how what the user has typed for an argument could go on.
+        """Suggest completions for an argument.
 
         https://modelcontextprotocol.io/specification/2026-07-28/schema#completerequest
         """
@@ -53,7 +53,7 @@ class App(BaseApp[Server]):
         request_state: str | None = None,
         arguments: dict[str, str] | None = None,
     ) -> t.GetPromptResult:
-        """Client asks for a prompt with its arguments filled in.
+        """Get a prompt, with its arguments filled in.
 
         https://modelcontextprotocol.io/specification/2026-07-28/schema#getpromptrequest
         """
@@ -87,7 +87,7 @@ class App(BaseApp[Server]):
         input_responses: t.InputResponses | None = None,
         request_state: str | None = None,
     ) -> t.ReadResourceResult:
-        """Client asks for what is in a resource.
+        """Read a resource.
 
         https://modelcontextprotocol.io/specification/2026-07-28/schema#readresourcerequest
         """
@@ -109,7 +109,7 @@ class App(BaseApp[Server]):
         request_state: str | None = None,
         arguments: dict[str, Any] | None = None,
     ) -> t.CallToolResult:
-        """Client asks the server to run a tool.
+        """Call a tool.
 
         https://modelcontextprotocol.io/specification/2026-07-28/schema#calltoolrequest
         """

@@ -66,6 +66,15 @@ def _inside(text: str, place: PurePath) -> str:
         if isinstance(node, ast.ImportFrom) and node.level == 0 and (node.module or "").split(".")[0] == _OURS:
             at = node.lineno - 1
             lines[at] = lines[at].replace(f"from {_OURS}", f"from {dots}{RUNTIME}", 1)
-        elif isinstance(node, ast.Import) and any(alias.name.split(".")[0] == _OURS for alias in node.names):
+        elif isinstance(node, ast.Import) and len(node.names) == 1 and node.names[0].asname and _is_ours(node):
+            parent, _, name = f"{RUNTIME}{node.names[0].name.removeprefix(_OURS)}".rpartition(".")
+            statement = f"from {dots}{parent} import {name} as {node.names[0].asname}"
+            lines[node.lineno - 1] = " " * node.col_offset + statement
+        elif isinstance(node, ast.Import) and _is_ours(node):
             raise CodegenError(f"{place}, line {node.lineno}: only `from {_OURS}… import …` can be led elsewhere")
     return "\n".join(lines)
+
+
+def _is_ours(node: ast.Import) -> bool:
+    """Return True for an import of the runtime."""
+    return any(alias.name.partition(".")[0] == _OURS for alias in node.names)

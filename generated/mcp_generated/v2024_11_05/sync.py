@@ -19,7 +19,7 @@ class SyncClient(BaseSyncClient[Client]):
     client_class: ClassVar[type[Client]] = Client
 
     def ping(self, *, options: RequestOptions | None = None) -> t.EmptyResult:
-        """Either side asks whether the other still answers."""
+        """Check that the other side still responds."""
         return self._run(self.client.ping(options=options))
 
     def complete(
@@ -29,23 +29,23 @@ class SyncClient(BaseSyncClient[Client]):
         argument: t.CompletionArgument,
         options: RequestOptions | None = None,
     ) -> t.CompleteResult:
-        """Client asks how what the user has typed for an argument could go on."""
+        """Suggest completions for an argument."""
         return self._run(self.client.complete(ref=ref, argument=argument, options=options))
 
     def set_level(self, *, level: t.LoggingLevel, options: RequestOptions | None = None) -> t.EmptyResult:
-        """Client says from which level on it wants log messages."""
+        """Set the minimum level of log messages."""
         return self._run(self.client.set_level(level=level, options=options))
 
     def get_prompt(
         self, *, name: str, arguments: dict[str, str] | None = None, options: RequestOptions | None = None
     ) -> t.GetPromptResult:
-        """Client asks for a prompt with its arguments filled in."""
+        """Get a prompt, with its arguments filled in."""
         return self._run(self.client.get_prompt(name=name, arguments=arguments, options=options))
 
     def list_prompts(
         self, *, cursor: t.Cursor | None = None, options: RequestOptions | None = None
     ) -> t.ListPromptsResult:
-        """Client asks for one page of the prompts."""
+        """List one page of the prompts."""
         return self._run(self.client.list_prompts(cursor=cursor, options=options))
 
     def iter_prompts(self, *, options: RequestOptions | None = None) -> Iterator[t.Prompt]:
@@ -55,7 +55,7 @@ class SyncClient(BaseSyncClient[Client]):
     def list_resources(
         self, *, cursor: t.Cursor | None = None, options: RequestOptions | None = None
     ) -> t.ListResourcesResult:
-        """Client asks for one page of the resources."""
+        """List one page of the resources."""
         return self._run(self.client.list_resources(cursor=cursor, options=options))
 
     def iter_resources(self, *, options: RequestOptions | None = None) -> Iterator[t.Resource]:
@@ -65,7 +65,7 @@ class SyncClient(BaseSyncClient[Client]):
     def list_resource_templates(
         self, *, cursor: t.Cursor | None = None, options: RequestOptions | None = None
     ) -> t.ListResourceTemplatesResult:
-        """Client asks for one page of the resource templates."""
+        """List one page of the resource templates."""
         return self._run(self.client.list_resource_templates(cursor=cursor, options=options))
 
     def iter_resource_templates(self, *, options: RequestOptions | None = None) -> Iterator[t.ResourceTemplate]:
@@ -73,25 +73,25 @@ class SyncClient(BaseSyncClient[Client]):
         return self._iterate(self.client.iter_resource_templates(options=options))
 
     def read_resource(self, *, uri: str, options: RequestOptions | None = None) -> t.ReadResourceResult:
-        """Client asks for what is in a resource."""
+        """Read a resource."""
         return self._run(self.client.read_resource(uri=uri, options=options))
 
     def subscribe(self, *, uri: str, options: RequestOptions | None = None) -> t.EmptyResult:
-        """Client asks to be told whenever a resource changes."""
+        """Subscribe to changes of a resource."""
         return self._run(self.client.subscribe(uri=uri, options=options))
 
     def unsubscribe(self, *, uri: str, options: RequestOptions | None = None) -> t.EmptyResult:
-        """Client no longer wants to be told when a resource changes."""
+        """Unsubscribe from changes of a resource."""
         return self._run(self.client.unsubscribe(uri=uri, options=options))
 
     def call_tool(
         self, *, name: str, arguments: dict[str, Any] | None = None, options: RequestOptions | None = None
     ) -> t.CallToolResult:
-        """Client asks the server to run a tool."""
+        """Call a tool."""
         return self._run(self.client.call_tool(name=name, arguments=arguments, options=options))
 
     def list_tools(self, *, cursor: t.Cursor | None = None, options: RequestOptions | None = None) -> t.ListToolsResult:
-        """Client asks for one page of the tools."""
+        """List one page of the tools."""
         return self._run(self.client.list_tools(cursor=cursor, options=options))
 
     def iter_tools(self, *, options: RequestOptions | None = None) -> Iterator[t.Tool]:
@@ -99,7 +99,7 @@ class SyncClient(BaseSyncClient[Client]):
         return self._iterate(self.client.iter_tools(options=options))
 
     def notify_roots_list_changed(self, *, options: RequestOptions | None = None) -> None:
-        """Client tells that its list of roots has changed; the server may then ask for it again."""
+        """Send a notification that the client's list of roots has changed."""
         return self._run(self.client.notify_roots_list_changed(options=options))
 
     def listen(

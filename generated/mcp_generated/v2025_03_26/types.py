@@ -23,104 +23,104 @@ JSONRPCMessage = TypeAliasType(
         "JSONRPCBatchResponse",
     ],
 )
-"""Whatever one side can send the other in one piece."""
+"""Any JSON-RPC message."""
 
 
 JSONRPCBatchRequest = TypeAliasType("JSONRPCBatchRequest", list["JSONRPCRequest | JSONRPCNotification"])
-"""Requests and notifications that are sent together."""
+"""A batch of requests and notifications."""
 
 
 JSONRPCBatchResponse = TypeAliasType("JSONRPCBatchResponse", list["JSONRPCResponse | JSONRPCError"])
-"""The responses to a batch, sent together."""
+"""The responses to a batch."""
 
 
 ProgressToken = TypeAliasType("ProgressToken", str | Int)
-"""Names a request in the notifications about its progress."""
+"""The token that identifies a request in its progress notifications."""
 
 
 Cursor = TypeAliasType("Cursor", str)
-"""Marks a place in a list; only the side that made it can read it."""
+"""An opaque position in a list; only its issuer can interpret it."""
 
 
 class RequestMetaObject(WireModel):
-    """Metadata that comes with a request."""
+    """The metadata of a request."""
 
     progress_token: Annotated[Opt[ProgressToken], Field(alias="progressToken")] = None
-    """Asks for progress notifications, which repeat this token; they may still not come."""
+    """The token for progress notifications; present if the sender requests them. They are optional."""
 
 
 class RequestParams(WireModel):
-    """What the params of all requests have in common."""
+    """The base of the params of requests."""
 
     meta: Annotated[Opt[RequestMetaObject], Field(alias="_meta")] = None
-    """Metadata of the request, such as the token that asks for progress notifications."""
+    """The metadata of the request, such as a progress token."""
 
 
 class Request(WireModel):
-    """What every request has: a method and maybe params."""
+    """The base of all requests: a method, and optional params."""
 
     method: str
     params: Opt[RequestParams] = None
 
 
 class NotificationParams(WireModel):
-    """What the params of all notifications have in common."""
+    """The base of the params of notifications."""
 
     meta: Annotated[Opt[dict[str, Any]], Field(alias="_meta")] = None
-    """Metadata from either side beside the content; the specification reserves some of the keys."""
+    """Metadata of either side; the specification reserves some of the keys."""
 
 
 class Notification(WireModel):
-    """What every notification has: a method and maybe params."""
+    """The base of all notifications: a method, and optional params."""
 
     method: str
     params: Opt[NotificationParams] = None
 
 
 class Result(WireModel):
-    """What every result has in common."""
+    """The base of all results."""
 
     meta: Annotated[Opt[dict[str, Any]], Field(alias="_meta")] = None
-    """Metadata from either side beside the content; the specification reserves some of the keys."""
+    """Metadata of either side; the specification reserves some of the keys."""
 
 
 RequestId = TypeAliasType("RequestId", str | Int)
-"""Ties a response to its request; no two open requests of a side have the same."""
+"""The id of a request, which its response repeats; it is unique among the open requests of a sender."""
 
 
 class JSONRPCRequest(Request):
-    """Asks the other side for something; a response with the same id is sent back."""
+    """A message that expects a response with the same id."""
 
     jsonrpc: Literal["2.0"] = const("2.0")
     id: RequestId
-    """Chosen by the side that asks, repeated by the side that responds."""
+    """The id of the request, chosen by its sender; the response repeats it."""
 
 
 class JSONRPCNotification(Notification):
-    """Tells the other side something; nothing is sent back."""
+    """A message without a response."""
 
     jsonrpc: Literal["2.0"] = const("2.0")
 
 
 class JSONRPCResponse(WireModel):
-    """Answers the request that has the same id."""
+    """The response to the request with the same id."""
 
     jsonrpc: Literal["2.0"] = const("2.0")
     id: RequestId
-    """Chosen by the side that asks, repeated by the side that responds."""
+    """The id of the request, chosen by its sender; the response repeats it."""
     result: Result
-    """What the method gave."""
+    """The result of the method."""
 
 
 class Error(WireModel):
-    """What went wrong, as JSON-RPC describes it."""
+    """A JSON-RPC error: code, message and data."""
 
     code: Int
-    """Number for the kind of error; negative where JSON-RPC or MCP defines it."""
+    """The number of the error; JSON-RPC and MCP define negative ones."""
     message: str
-    """What went wrong, in one short sentence."""
+    """A short description of the error."""
     data: Any | MISSING = MISSING
-    """More about the error; its form is up to the sender."""
+    """Further information about the error, defined by its sender."""
 
 
 class JSONRPCError(WireModel):
@@ -128,414 +128,414 @@ class JSONRPCError(WireModel):
 
     jsonrpc: Literal["2.0"] = const("2.0")
     id: RequestId
-    """Chosen by the side that asks, repeated by the side that responds."""
+    """The id of the request, chosen by its sender; the response repeats it."""
     error: Error
-    """What went wrong."""
+    """The error."""
 
 
 EmptyResult: TypeAlias = Result
-"""Says that the request succeeded, and nothing else."""
+"""A result without content: the request succeeded."""
 
 
 class CancelledNotificationParams(WireModel):
-    """Which request is given up, and why."""
+    """The cancelled request, and the reason."""
 
     request_id: Annotated[RequestId, Field(alias="requestId")]
-    """The id that the request was sent with."""
+    """The id of the request."""
     reason: Opt[str] = None
-    """Why it is given up, for logs or for the user."""
+    """The reason of the cancellation, for logs or for the user."""
 
 
 class CancelledNotification(WireModel):
-    """The sender tells that a request is given up and its result no longer wanted."""
+    """A notification that the sender has cancelled a request and ignores its result."""
 
     method: Literal["notifications/cancelled"] = const("notifications/cancelled")
     params: CancelledNotificationParams
 
 
 class InitializeRequestParams(WireModel):
-    """Which revision the client wants, what it can do and which program it is."""
+    """The protocol version that the client requests, its capabilities, and its program."""
 
     protocol_version: Annotated[str, Field(alias="protocolVersion")]
-    """The revision that the client wants, the latest it supports."""
+    """The protocol version that the client requests: the latest that it supports."""
     capabilities: "ClientCapabilities"
-    """What the client can do for the server."""
+    """The capabilities of the client."""
     client_info: Annotated["Implementation", Field(alias="clientInfo")]
-    """The client program."""
+    """The name and version of the client program."""
 
 
 class InitializeRequest(WireModel):
-    """Client opens the session and says which revision it wants and what it can do."""
+    """A request to initialize the session, with the protocol version and capabilities of the client."""
 
     method: Literal["initialize"] = const("initialize")
     params: InitializeRequestParams
 
 
 class InitializeResult(Result):
-    """Which revision the server has settled on, what it can do and which program it is."""
+    """The protocol version that the server has chosen, its capabilities, and its program."""
 
     protocol_version: Annotated[str, Field(alias="protocolVersion")]
-    """The revision to use from now on; a client that does not support it disconnects."""
+    """The protocol version of the session. A client that does not support it disconnects."""
     capabilities: "ServerCapabilities"
-    """What the server offers."""
+    """The capabilities of the server."""
     server_info: Annotated["Implementation", Field(alias="serverInfo")]
-    """The server program."""
+    """The name and version of the server program."""
     instructions: Opt[str] = None
-    """How to make good use of the server, in words that a client may give to the model."""
+    """Instructions for the use of the server, which the client can give to the model."""
 
 
 class InitializedNotification(WireModel):
-    """Client tells that it has the server's answer and that the session can begin."""
+    """A notification that the client has finished initialization."""
 
     method: Literal["notifications/initialized"] = const("notifications/initialized")
     params: Opt[NotificationParams] = None
 
 
 class ClientCapabilitiesRoots(WireModel):
-    """What the client supports about roots."""
+    """The features of roots that the client supports."""
 
     list_changed: Annotated[Opt[bool], Field(alias="listChanged")] = None
-    """Whether a notification is sent when this list changes."""
+    """True if a notification is sent when this list changes."""
 
 
 class ClientCapabilities(WireModel):
-    """What the client can do for a server; it may name features that the schema does not know."""
+    """The capabilities of the client. Keys that the schema does not name are allowed."""
 
     experimental: Opt[dict[str, dict[str, Any]]] = None
-    """Features outside the standard, by name."""
+    """Experimental features, by name."""
     roots: Opt[ClientCapabilitiesRoots] = None
-    """Present if the client can list its roots."""
+    """Present if the client supports roots."""
     sampling: Opt[dict[str, Any]] = None
-    """Present if the client lets servers use its model."""
+    """Present if the client supports sampling."""
 
 
 class ServerCapabilitiesPrompts(WireModel):
-    """What the server supports about prompts."""
+    """The features of prompts that the server supports."""
 
     list_changed: Annotated[Opt[bool], Field(alias="listChanged")] = None
-    """Whether a notification is sent when this list changes."""
+    """True if a notification is sent when this list changes."""
 
 
 class ServerCapabilitiesResources(WireModel):
-    """What the server supports about resources."""
+    """The features of resources that the server supports."""
 
     subscribe: Opt[bool] = None
-    """Whether clients can watch single resources for changes."""
+    """True if clients can subscribe to single resources."""
     list_changed: Annotated[Opt[bool], Field(alias="listChanged")] = None
-    """Whether a notification is sent when this list changes."""
+    """True if a notification is sent when this list changes."""
 
 
 class ServerCapabilitiesTools(WireModel):
-    """What the server supports about tools."""
+    """The features of tools that the server supports."""
 
     list_changed: Annotated[Opt[bool], Field(alias="listChanged")] = None
-    """Whether a notification is sent when this list changes."""
+    """True if a notification is sent when this list changes."""
 
 
 class ServerCapabilities(WireModel):
-    """What the server offers; it may name features that the schema does not know."""
+    """The capabilities of the server. Keys that the schema does not name are allowed."""
 
     experimental: Opt[dict[str, dict[str, Any]]] = None
-    """Features outside the standard, by name."""
+    """Experimental features, by name."""
     logging: Opt[dict[str, Any]] = None
     """Present if the server sends log messages."""
     completions: Opt[dict[str, Any]] = None
-    """Present if the server can suggest values for arguments."""
+    """Present if the server supports completions."""
     prompts: Opt[ServerCapabilitiesPrompts] = None
-    """Present if the server offers prompts."""
+    """Present if the server has prompts."""
     resources: Opt[ServerCapabilitiesResources] = None
-    """Present if the server offers resources."""
+    """Present if the server has resources."""
     tools: Opt[ServerCapabilitiesTools] = None
-    """Present if the server offers tools."""
+    """Present if the server has tools."""
 
 
 class Implementation(WireModel):
-    """The program at one end of the connection: its name, version and how to present it."""
+    """The name, version and description of a client or server program."""
 
     name: str
-    """Name that programs use; people see it where there is no title."""
+    """The name for programs; also shown to people if there is no title."""
     version: str
 
 
 class PingRequest(WireModel):
-    """Either side asks whether the other still answers."""
+    """A request to check that the other side still responds."""
 
     method: Literal["ping"] = const("ping")
     params: Opt[RequestParams] = None
 
 
 class ProgressNotificationParams(WireModel):
-    """How far the work on a request is."""
+    """The progress of a request so far."""
 
     progress_token: Annotated[ProgressToken, Field(alias="progressToken")]
-    """The token that came with the request."""
+    """The progress token of the request."""
     progress: Number
-    """How far the work is; each notification has a higher number than the one before."""
+    """The progress so far; it increases with each notification."""
     total: Opt[Number] = None
-    """What `progress` will be in the end, if known."""
+    """The value of `progress` at the end, if known."""
     message: Opt[str] = None
-    """What is being done right now, in words for people."""
+    """A description of the current step, for people."""
 
 
 class ProgressNotification(WireModel):
-    """The side that works on a request tells how far it is."""
+    """A notification about the progress of a request."""
 
     method: Literal["notifications/progress"] = const("notifications/progress")
     params: ProgressNotificationParams
 
 
 class PaginatedRequestParams(WireModel):
-    """Which page of a list to send."""
+    """The page of the list to return."""
 
     cursor: Opt[Cursor] = None
-    """The `nextCursor` of the page before; absent for the first page."""
+    """The `nextCursor` of the previous page; absent for the first page."""
 
 
 class PaginatedRequest(WireModel):
-    """What requests for one page of a list have in common."""
+    """The base of requests for one page of a list."""
 
     method: str
     params: Opt[PaginatedRequestParams] = None
 
 
 class PaginatedResult(Result):
-    """What results with one page of a list have in common."""
+    """The base of results with one page of a list."""
 
     next_cursor: Annotated[Opt[Cursor], Field(alias="nextCursor")] = None
-    """Where the next page starts; absent on the last page."""
+    """The cursor of the next page; absent on the last page."""
 
 
 class ListResourcesRequest(WireModel):
-    """Client asks for one page of the resources."""
+    """A request to list one page of the resources."""
 
     method: Literal["resources/list"] = const("resources/list")
     params: Opt[PaginatedRequestParams] = None
 
 
 class ListResourcesResult(PaginatedResult):
-    """One page of the resources that the server offers."""
+    """One page of the server's resources."""
 
     resources: list["Resource"]
     """The resources of this page."""
 
 
 class ListResourceTemplatesRequest(WireModel):
-    """Client asks for one page of the resource templates."""
+    """A request to list one page of the resource templates."""
 
     method: Literal["resources/templates/list"] = const("resources/templates/list")
     params: Opt[PaginatedRequestParams] = None
 
 
 class ListResourceTemplatesResult(PaginatedResult):
-    """One page of the resource templates that the server offers."""
+    """One page of the server's resource templates."""
 
     resource_templates: Annotated[list["ResourceTemplate"], Field(alias="resourceTemplates")]
     """The resource templates of this page."""
 
 
 class ReadResourceRequestParams(WireModel):
-    """Which resource to read."""
+    """The resource to read."""
 
     uri: str
-    """URI of the resource; what it means is up to the server."""
+    """The URI of the resource."""
 
 
 class ReadResourceRequest(WireModel):
-    """Client asks for what is in a resource."""
+    """A request to read a resource."""
 
     method: Literal["resources/read"] = const("resources/read")
     params: ReadResourceRequestParams
 
 
 class ReadResourceResult(Result):
-    """What is in a resource."""
+    """The contents of a resource."""
 
     contents: list["TextResourceContents | BlobResourceContents"]
-    """The content, in several items if the resource has several parts."""
+    """The contents; several items if the resource has several parts."""
 
 
 class ResourceListChangedNotification(WireModel):
-    """Server tells that its list of resources has changed."""
+    """A notification that the list of resources has changed."""
 
     method: Literal["notifications/resources/list_changed"] = const("notifications/resources/list_changed")
     params: Opt[NotificationParams] = None
 
 
 class SubscribeRequestParams(WireModel):
-    """Which resource to watch."""
+    """The resource to subscribe to."""
 
     uri: str
-    """URI of the resource; what it means is up to the server."""
+    """The URI of the resource."""
 
 
 class SubscribeRequest(WireModel):
-    """Client asks to be told whenever a resource changes."""
+    """A request to subscribe to changes of a resource."""
 
     method: Literal["resources/subscribe"] = const("resources/subscribe")
     params: SubscribeRequestParams
 
 
 class UnsubscribeRequestParams(WireModel):
-    """Which resource to watch no longer."""
+    """The resource to unsubscribe from."""
 
     uri: str
-    """URI of the resource; what it means is up to the server."""
+    """The URI of the resource."""
 
 
 class UnsubscribeRequest(WireModel):
-    """Client no longer wants to be told when a resource changes."""
+    """A request to unsubscribe from changes of a resource."""
 
     method: Literal["resources/unsubscribe"] = const("resources/unsubscribe")
     params: UnsubscribeRequestParams
 
 
 class ResourceUpdatedNotificationParams(WireModel):
-    """Which resource has changed."""
+    """The resource that has changed."""
 
     uri: str
-    """The resource that changed, which can be a part of the one that is watched."""
+    """The URI of the resource, or of a part of a subscribed resource."""
 
 
 class ResourceUpdatedNotification(WireModel):
-    """Server tells that a resource which the client watches has changed."""
+    """A notification that a subscribed resource has changed."""
 
     method: Literal["notifications/resources/updated"] = const("notifications/resources/updated")
     params: ResourceUpdatedNotificationParams
 
 
 class Resource(WireModel):
-    """Data that the server lets clients read, such as a file."""
+    """Data that clients can read from the server, such as a file."""
 
     uri: str
-    """URI of the resource; what it means is up to the server."""
+    """The URI of the resource."""
     name: str
-    """Name to show to people; what identifies the resource is its `uri`."""
+    """The name to show to people; `uri` identifies the resource."""
     description: Opt[str] = None
-    """Says what the resource holds; models may be shown it."""
+    """A description of the data, which can be shown to models."""
     mime_type: Annotated[Opt[str], Field(alias="mimeType")] = None
-    """MIME type of the content, if known."""
+    """The MIME type of the content, if known."""
     annotations: Opt["Annotations"] = None
-    """Hints for the client on how to use or show it."""
+    """Hints for the client about use and presentation."""
     size: Opt[Int] = None
-    """Number of bytes before any encoding, if known."""
+    """The number of bytes before any encoding, if known."""
 
 
 class ResourceTemplate(WireModel):
-    """A pattern for the URIs of resources that are not listed one by one."""
+    """A URI template for resources that are not listed one by one."""
 
     uri_template: Annotated[str, Field(alias="uriTemplate")]
-    """URIs of resources with gaps for variables, written as RFC 6570 says."""
+    """The URI template (RFC 6570)."""
     name: str
-    """Name to show to people, for what all resources of this pattern are."""
+    """The name to show to people."""
     description: Opt[str] = None
-    """Says what the resources of this pattern hold; models may be shown it."""
+    """A description of these resources, which can be shown to models."""
     mime_type: Annotated[Opt[str], Field(alias="mimeType")] = None
-    """MIME type that all resources of this pattern have; absent if they differ."""
+    """The MIME type of all these resources; absent if they differ."""
     annotations: Opt["Annotations"] = None
-    """Hints for the client on how to use or show it."""
+    """Hints for the client about use and presentation."""
 
 
 class ResourceContents(WireModel):
-    """What text and binary contents of a resource have in common."""
+    """The base of text and binary contents of a resource."""
 
     uri: str
-    """URI of the resource; what it means is up to the server."""
+    """The URI of the resource."""
     mime_type: Annotated[Opt[str], Field(alias="mimeType")] = None
-    """MIME type of the content, if known."""
+    """The MIME type of the content, if known."""
 
 
 class TextResourceContents(ResourceContents):
-    """Content of a resource that is text."""
+    """Text content of a resource."""
 
     text: str
 
 
 class BlobResourceContents(ResourceContents):
-    """Content of a resource that is not text, as bytes in base64."""
+    """Binary content of a resource, in base64."""
 
     blob: str
     """The bytes, in base64."""
 
 
 class ListPromptsRequest(WireModel):
-    """Client asks for one page of the prompts."""
+    """A request to list one page of the prompts."""
 
     method: Literal["prompts/list"] = const("prompts/list")
     params: Opt[PaginatedRequestParams] = None
 
 
 class ListPromptsResult(PaginatedResult):
-    """One page of the prompts that the server offers."""
+    """One page of the server's prompts."""
 
     prompts: list["Prompt"]
     """The prompts of this page."""
 
 
 class GetPromptRequestParams(WireModel):
-    """Which prompt to get, and with which arguments."""
+    """The name of the prompt, and its arguments."""
 
     name: str
-    """The prompt to get."""
+    """The name of the prompt."""
     arguments: Opt[dict[str, str]] = None
-    """Values by argument name; all of them are strings."""
+    """The arguments by name; each value is a string."""
 
 
 class GetPromptRequest(WireModel):
-    """Client asks for a prompt with its arguments filled in."""
+    """A request to get a prompt, with its arguments filled in."""
 
     method: Literal["prompts/get"] = const("prompts/get")
     params: GetPromptRequestParams
 
 
 class GetPromptResult(Result):
-    """The messages of a prompt, ready for the model."""
+    """The messages of a prompt."""
 
     description: Opt[str] = None
-    """Says what it is for, in words for people."""
+    """A description for people."""
     messages: list["PromptMessage"]
-    """The prompt itself, in order."""
+    """The messages of the prompt, in order."""
 
 
 class Prompt(WireModel):
-    """A prompt that the server offers, with the arguments it takes."""
+    """A prompt of the server, with its arguments."""
 
     name: str
-    """Name that programs use; people see it where there is no title."""
+    """The name for programs; also shown to people if there is no title."""
     description: Opt[str] = None
-    """Says what the prompt is for."""
+    """The purpose of the prompt."""
     arguments: Opt[list["PromptArgument"]] = None
-    """The arguments that can be filled in."""
+    """The arguments of the prompt."""
 
 
 class PromptArgument(WireModel):
-    """One argument that a prompt takes."""
+    """An argument of a prompt."""
 
     name: str
-    """Name that programs use; people see it where there is no title."""
+    """The name for programs; also shown to people if there is no title."""
     description: Opt[str] = None
-    """Says what it is for, in words for people."""
+    """A description for people."""
     required: Opt[bool] = None
-    """Whether a value must be given; not if absent."""
+    """True if the argument is required; false if absent."""
 
 
 Role = TypeAliasType("Role", Literal["user", "assistant"])
-"""Who speaks: the user or the assistant."""
+"""The author of a message: the user or the assistant."""
 
 
 ContentBlock = TypeAliasType(
     "ContentBlock",
     Annotated["TextContent | ImageContent | AudioContent | EmbeddedResource", Field(discriminator="type")],
 )
-"""One piece of content in a prompt or tool result: text, media or a resource."""
+"""One block of content in a prompt or tool result: text, media or a resource."""
 
 
 class PromptMessage(WireModel):
     """One message of a prompt."""
 
     role: Role
-    """Who says it."""
+    """The author of the message."""
     content: ContentBlock
-    """What the message says."""
+    """The content of the message."""
 
 
 class EmbeddedResource(WireModel):
@@ -543,129 +543,129 @@ class EmbeddedResource(WireModel):
 
     type: Literal["resource"] = const("resource")
     resource: TextResourceContents | BlobResourceContents
-    """The content, as text or as bytes."""
+    """The resource with its content, as text or in base64."""
     annotations: Opt["Annotations"] = None
-    """Hints for the client on how to use or show it."""
+    """Hints for the client about use and presentation."""
 
 
 class PromptListChangedNotification(WireModel):
-    """Server tells that its list of prompts has changed."""
+    """A notification that the list of prompts has changed."""
 
     method: Literal["notifications/prompts/list_changed"] = const("notifications/prompts/list_changed")
     params: Opt[NotificationParams] = None
 
 
 class ListToolsRequest(WireModel):
-    """Client asks for one page of the tools."""
+    """A request to list one page of the tools."""
 
     method: Literal["tools/list"] = const("tools/list")
     params: Opt[PaginatedRequestParams] = None
 
 
 class ListToolsResult(PaginatedResult):
-    """One page of the tools that the server offers."""
+    """One page of the server's tools."""
 
     tools: list["Tool"]
     """The tools of this page."""
 
 
 class CallToolResult(Result):
-    """What a tool call gave, or why the tool failed."""
+    """The result of a tool call; also of one that failed."""
 
     content: list[ContentBlock]
-    """The result for a model to read, or a description of the error if `isError` is set."""
+    """The result for a model, or a description of the error if `isError` is true."""
     is_error: Annotated[Opt[bool], Field(alias="isError")] = None
-    """Whether the tool itself failed, which `content` then explains; false if absent."""
+    """True if the tool failed; `content` describes the error. False if absent."""
 
 
 class CallToolRequestParams(WireModel):
-    """Which tool to run, and with which arguments."""
+    """The name of the tool to call, and its arguments."""
 
     name: str
-    """The tool to run."""
+    """The name of the tool to call."""
     arguments: Opt[dict[str, Any]] = None
-    """Values by argument name, as the tool's `inputSchema` wants them."""
+    """The arguments by name, valid against the tool's `inputSchema`."""
 
 
 class CallToolRequest(WireModel):
-    """Client asks the server to run a tool."""
+    """A request to call a tool."""
 
     method: Literal["tools/call"] = const("tools/call")
     params: CallToolRequestParams
 
 
 class ToolListChangedNotification(WireModel):
-    """Server tells that its list of tools has changed."""
+    """A notification that the list of tools has changed."""
 
     method: Literal["notifications/tools/list_changed"] = const("notifications/tools/list_changed")
     params: Opt[NotificationParams] = None
 
 
 class ToolAnnotations(WireModel):
-    """Hints on how a tool behaves; worth no more than the server that gives them."""
+    """Hints about the behavior of a tool; do not rely on those of an untrusted server."""
 
     title: Opt[str] = None
-    """Name to show to people if the tool itself has no title."""
+    """The name to show to people if the tool has no title."""
     read_only_hint: Annotated[Opt[bool], Field(alias="readOnlyHint")] = None
-    """Whether calls leave everything as it is; false if absent."""
+    """True if calls change nothing; false if absent."""
     destructive_hint: Annotated[Opt[bool], Field(alias="destructiveHint")] = None
-    """Whether calls may delete or overwrite; true if absent, moot for read-only tools."""
+    """True, the default, if calls may delete or overwrite data; irrelevant for read-only tools."""
     idempotent_hint: Annotated[Opt[bool], Field(alias="idempotentHint")] = None
-    """Whether the same call again changes nothing more; false if absent, moot for read-only tools."""
+    """True if a repeated call changes nothing more; false if absent, irrelevant for read-only tools."""
     open_world_hint: Annotated[Opt[bool], Field(alias="openWorldHint")] = None
-    """Whether the tool reaches beyond a closed set of things, as a web search does; true if absent."""
+    """True, the default, if the tool reaches an open set of entities, as a web search does."""
 
 
 class ToolInputSchema(WireModel):
-    """JSON Schema for the arguments of a tool, which are always an object."""
+    """The JSON Schema of a tool's arguments, which are an object."""
 
     type: Literal["object"] = const("object")
     properties: Opt[dict[str, dict[str, Any]]] = None
-    """A schema for each property, by name."""
+    """The schema of each property, by name."""
     required: Opt[list[str]] = None
-    """Names of the properties that must be there."""
+    """The names of the required properties."""
 
 
 class Tool(WireModel):
-    """A tool that the server offers, with what it takes and what it does."""
+    """A tool of the server: description, input schema and output schema."""
 
     name: str
-    """Name that programs use; people see it where there is no title."""
+    """The name for programs; also shown to people if there is no title."""
     description: Opt[str] = None
-    """Says what the tool does; models go by it when they choose a tool."""
+    """A description of the tool, which models use to choose a tool."""
     input_schema: Annotated[ToolInputSchema, Field(alias="inputSchema")]
-    """Which arguments the tool takes."""
+    """The JSON Schema of the arguments."""
     annotations: Opt[ToolAnnotations] = None
-    """Hints on how the tool behaves; not to be relied on unless the server is trusted."""
+    """Hints about the behavior of the tool; do not rely on those of an untrusted server."""
 
 
 class SetLevelRequestParams(WireModel):
-    """From which level on to send log messages."""
+    """The minimum level of log messages."""
 
     level: "LoggingLevel"
-    """The lowest level to send; everything more severe is sent as well."""
+    """The minimum level; more severe messages are sent as well."""
 
 
 class SetLevelRequest(WireModel):
-    """Client says from which level on it wants log messages."""
+    """A request to set the minimum level of log messages."""
 
     method: Literal["logging/setLevel"] = const("logging/setLevel")
     params: SetLevelRequestParams
 
 
 class LoggingMessageNotificationParams(WireModel):
-    """One log message, with its level and where it comes from."""
+    """A log message, with its level and its logger."""
 
     level: "LoggingLevel"
-    """How severe the message is."""
+    """The severity of the log message."""
     logger: Opt[str] = None
-    """The part of the server that logs."""
+    """The name of the logger."""
     data: Any
-    """What is logged: a text, or any other JSON value."""
+    """The content of the log message: a text or any other JSON value."""
 
 
 class LoggingMessageNotification(WireModel):
-    """Server sends the client a log message."""
+    """A notification with a log message of the server."""
 
     method: Literal["notifications/message"] = const("notifications/message")
     params: LoggingMessageNotificationParams
@@ -674,32 +674,32 @@ class LoggingMessageNotification(WireModel):
 LoggingLevel = TypeAliasType(
     "LoggingLevel", Literal["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"]
 )
-"""How severe a log message is, from `debug` up to `emergency`, as in syslog."""
+"""The severity of a log message, from `debug` to `emergency`, as in syslog."""
 
 
 class CreateMessageRequestParams(WireModel):
-    """The conversation so far, and how the model should go on."""
+    """The messages so far, and the settings for the model."""
 
     messages: list["SamplingMessage"]
-    """The conversation so far, in order."""
+    """The messages of the conversation, in order."""
     model_preferences: Annotated[Opt["ModelPreferences"], Field(alias="modelPreferences")] = None
-    """Which kind of model suits; the client may choose another."""
+    """The server's preferences for a model; the client chooses the model."""
     system_prompt: Annotated[Opt[str], Field(alias="systemPrompt")] = None
-    """What the model should be told at the start; the client may change it or leave it out."""
+    """The system prompt for the model; the client may change or omit it."""
     include_context: Annotated[Opt[Literal["none", "thisServer", "allServers"]], Field(alias="includeContext")] = None
-    """Which servers' context the client should add to the prompt; `none` if absent."""
+    """The servers whose context the client should add to the prompt; `none` if absent."""
     temperature: Opt[Number] = None
-    """How freely the model picks its words; more is freer, and the scale is the model's own."""
+    """The randomness of the sampling; its scale depends on the model."""
     max_tokens: Annotated[Int, Field(alias="maxTokens")]
-    """How many tokens the model may write at most; the client may settle for fewer."""
+    """The maximum number of tokens to sample; the client may choose fewer."""
     stop_sequences: Annotated[Opt[list[str]], Field(alias="stopSequences")] = None
-    """Texts that make the model stop as soon as it writes one of them."""
+    """The texts at which the model stops."""
     metadata: Opt[dict[str, Any]] = None
-    """Handed on to the provider of the model, who defines what may be in it."""
+    """Metadata for the provider of the model, which defines its keys."""
 
 
 class CreateMessageRequest(WireModel):
-    """Server asks for a message written by the client's model."""
+    """A request to sample a message from the client's model."""
 
     method: Literal["sampling/createMessage"] = const("sampling/createMessage")
     params: CreateMessageRequestParams
@@ -708,100 +708,100 @@ class CreateMessageRequest(WireModel):
 SamplingMessageContentBlock = TypeAliasType(
     "SamplingMessageContentBlock", Annotated["TextContent | ImageContent | AudioContent", Field(discriminator="type")]
 )
-"""One piece of content in a conversation with the client's model."""
+"""One block of content in a conversation with the client's model."""
 
 
 class SamplingMessage(WireModel):
     """One message of a conversation with the client's model."""
 
     role: Role
-    """Who says it."""
+    """The author of the message."""
     content: SamplingMessageContentBlock
-    """What the message says."""
+    """The content of the message."""
 
 
 class CreateMessageResult(Result, SamplingMessage):
-    """The message that the client's model wrote."""
+    """The message that the client's model generated."""
 
     model: str
-    """Name of the model that wrote the message."""
+    """The name of the model that generated the message."""
     stop_reason: Annotated[Opt[str], Field(alias="stopReason")] = None
-    """Why the model stopped, if known: `endTurn`, `stopSequence`, `maxTokens` or another."""
+    """The reason why the model stopped, if known: `endTurn`, `stopSequence`, `maxTokens` or another."""
 
 
 class Annotations(WireModel):
-    """Hints for the client on whom the data is for and how much it matters."""
+    """Hints for the client about the audience and the importance of data."""
 
     audience: Opt[list[Role]] = None
-    """Whom the data is meant for; both roles may be named."""
+    """The roles that the data is meant for."""
     priority: Annotated[Opt[Number], Field(ge=0, le=1)] = None
-    """How much the data matters, from 0 (can be left out) to 1 (needed)."""
+    """The importance of the data, from 0 (optional) to 1 (required)."""
 
 
 class TextContent(WireModel):
-    """Text that a model is given or has made."""
+    """Text that is given to a model, or made by it."""
 
     type: Literal["text"] = const("text")
     text: str
     annotations: Opt[Annotations] = None
-    """Hints for the client on how to use or show it."""
+    """Hints for the client about use and presentation."""
 
 
 class ImageContent(WireModel):
-    """A picture that a model is given or has made."""
+    """An image that is given to a model, or made by it."""
 
     type: Literal["image"] = const("image")
     data: str
-    """The picture, in base64."""
+    """The image, in base64."""
     mime_type: Annotated[str, Field(alias="mimeType")]
-    """MIME type of the data."""
+    """The MIME type of the data."""
     annotations: Opt[Annotations] = None
-    """Hints for the client on how to use or show it."""
+    """Hints for the client about use and presentation."""
 
 
 class AudioContent(WireModel):
-    """Sound that a model is given or has made."""
+    """Audio that is given to a model, or made by it."""
 
     type: Literal["audio"] = const("audio")
     data: str
-    """The sound, in base64."""
+    """The audio, in base64."""
     mime_type: Annotated[str, Field(alias="mimeType")]
-    """MIME type of the data."""
+    """The MIME type of the data."""
     annotations: Opt[Annotations] = None
-    """Hints for the client on how to use or show it."""
+    """Hints for the client about use and presentation."""
 
 
 class ModelPreferences(WireModel):
-    """Which kind of model suits the server; the client makes the choice."""
+    """The server's preferences for a model; the client chooses the model."""
 
     hints: Opt[list["ModelHint"]] = None
-    """Models that would suit, the best first; they count more than the priorities."""
+    """Suitable models, the best first; hints take precedence over the priorities."""
     cost_priority: Annotated[Opt[Number], Field(alias="costPriority", ge=0, le=1)] = None
-    """How much a low price matters, from 0 (not at all) to 1 (above all)."""
+    """The importance of low cost, from 0 (none) to 1 (highest)."""
     speed_priority: Annotated[Opt[Number], Field(alias="speedPriority", ge=0, le=1)] = None
-    """How much a quick answer matters, from 0 (not at all) to 1 (above all)."""
+    """The importance of low latency, from 0 (none) to 1 (highest)."""
     intelligence_priority: Annotated[Opt[Number], Field(alias="intelligencePriority", ge=0, le=1)] = None
-    """How much ability matters, from 0 (not at all) to 1 (above all)."""
+    """The importance of capability, from 0 (none) to 1 (highest)."""
 
 
 class ModelHint(WireModel):
-    """Describes a model that would suit the server."""
+    """A model that suits the server's request."""
 
     name: Opt[str] = None
-    """Part of a model's name; the client may take a comparable model of another provider."""
+    """A part of a model name. The client may use a comparable model of another provider."""
 
 
 class CompletionArgument(WireModel):
-    """The argument to complete, with what was typed so far."""
+    """The argument to complete, with its value so far."""
 
     name: str
-    """The argument to complete."""
+    """The name of the argument."""
     value: str
-    """What was typed so far."""
+    """The value so far."""
 
 
 class CompleteRequestParams(WireModel):
-    """Which argument to complete, and of which prompt or resource template."""
+    """The argument to complete, and the prompt or resource template that it belongs to."""
 
     ref: Annotated["PromptReference | ResourceReference", Field(discriminator="type")]
     """The prompt or resource template that the argument belongs to."""
@@ -810,71 +810,71 @@ class CompleteRequestParams(WireModel):
 
 
 class CompleteRequest(WireModel):
-    """Client asks how what the user has typed for an argument could go on."""
+    """A request to suggest completions for an argument."""
 
     method: Literal["completion/complete"] = const("completion/complete")
     params: CompleteRequestParams
 
 
 class Completion(WireModel):
-    """Suggestions for an argument, and whether there are more than those sent."""
+    """The suggested values, and the number of those that were left out."""
 
     values: list[str]
-    """The suggestions, 100 at most."""
+    """The suggested values, 100 at most."""
     total: Opt[Int] = None
-    """How many suggestions there are in all, sent or not."""
+    """The number of all completions, including those that were not sent."""
     has_more: Annotated[Opt[bool], Field(alias="hasMore")] = None
-    """Whether there are suggestions beyond those sent."""
+    """True if there are more completions than those sent."""
 
 
 class CompleteResult(Result):
-    """What the server suggests for an argument."""
+    """The completions that the server suggests."""
 
     completion: Completion
     """The suggestions."""
 
 
 class ResourceReference(WireModel):
-    """Points to a resource, or to a resource template, by its URI."""
+    """A reference to a resource or resource template, by URI."""
 
     type: Literal["ref/resource"] = const("ref/resource")
     uri: str
-    """URI of the resource, or the URI template."""
+    """The URI of the resource, or a URI template."""
 
 
 class PromptReference(WireModel):
-    """Points to a prompt by its name."""
+    """A reference to a prompt, by name."""
 
     type: Literal["ref/prompt"] = const("ref/prompt")
     name: str
-    """Name that programs use; people see it where there is no title."""
+    """The name for programs; also shown to people if there is no title."""
 
 
 class ListRootsRequest(WireModel):
-    """Server asks which directories and files it is meant to work on."""
+    """A request to list the roots: the directories and files that the server may work on."""
 
     method: Literal["roots/list"] = const("roots/list")
     params: Opt[RequestParams] = None
 
 
 class ListRootsResult(Result):
-    """The directories and files that the server is meant to work on."""
+    """The roots of the client."""
 
     roots: list["Root"]
-    """All roots; there are no pages."""
+    """All roots; there is no pagination."""
 
 
 class Root(WireModel):
-    """A place in the file system that the server is meant to work on."""
+    """A directory or file that the server may work on."""
 
     uri: str
-    """Where the directory or file is; starts with `file://`."""
+    """The URI of the directory or file; it starts with `file://`."""
     name: Opt[str] = None
-    """Name to show to people."""
+    """The name to show to people."""
 
 
 class RootsListChangedNotification(WireModel):
-    """Client tells that its list of roots has changed; the server may then ask for it again."""
+    """A notification that the client's list of roots has changed."""
 
     method: Literal["notifications/roots/list_changed"] = const("notifications/roots/list_changed")
     params: Opt[NotificationParams] = None
@@ -899,7 +899,7 @@ ClientRequest = TypeAliasType(
         Field(discriminator="method"),
     ],
 )
-"""Any request that a client sends."""
+"""Any request from a client."""
 
 
 ClientNotification = TypeAliasType(
@@ -909,17 +909,17 @@ ClientNotification = TypeAliasType(
         Field(discriminator="method"),
     ],
 )
-"""Any notification that a client sends."""
+"""Any notification from a client."""
 
 
 ClientResult = TypeAliasType("ClientResult", Result | CreateMessageResult | ListRootsResult)
-"""Any result that a client sends."""
+"""Any result from a client."""
 
 
 ServerRequest = TypeAliasType(
     "ServerRequest", Annotated[PingRequest | CreateMessageRequest | ListRootsRequest, Field(discriminator="method")]
 )
-"""Any request that a server sends."""
+"""Any request from a server."""
 
 
 ServerNotification = TypeAliasType(
@@ -935,7 +935,7 @@ ServerNotification = TypeAliasType(
         Field(discriminator="method"),
     ],
 )
-"""Any notification that a server sends."""
+"""Any notification from a server."""
 
 
 ServerResult = TypeAliasType(
@@ -951,4 +951,4 @@ ServerResult = TypeAliasType(
     | CallToolResult
     | ListToolsResult,
 )
-"""Any result that a server sends."""
+"""Any result from a server."""

@@ -33,7 +33,7 @@ class Client(BaseClient):
     # ---- requests ----
 
     async def ping(self, *, options: RequestOptions | None = None) -> t.EmptyResult:
-        """Either side asks whether the other still answers.
+        """Check that the other side still responds.
 
         https://modelcontextprotocol.io/specification/2025-06-18/schema#pingrequest
         """
@@ -47,7 +47,7 @@ class Client(BaseClient):
         context: t.CompletionContext | None = None,
         options: RequestOptions | None = None,
     ) -> t.CompleteResult:
-        """Client asks how what the user has typed for an argument could go on.
+        """Suggest completions for an argument.
 
         https://modelcontextprotocol.io/specification/2025-06-18/schema#completerequest
         """
@@ -56,7 +56,7 @@ class Client(BaseClient):
         )
 
     async def set_level(self, *, level: t.LoggingLevel, options: RequestOptions | None = None) -> t.EmptyResult:
-        """Client says from which level on it wants log messages.
+        """Set the minimum level of log messages.
 
         https://modelcontextprotocol.io/specification/2025-06-18/schema#setlevelrequest
         """
@@ -65,7 +65,7 @@ class Client(BaseClient):
     async def get_prompt(
         self, *, name: str, arguments: dict[str, str] | None = None, options: RequestOptions | None = None
     ) -> t.GetPromptResult:
-        """Client asks for a prompt with its arguments filled in.
+        """Get a prompt, with its arguments filled in.
 
         https://modelcontextprotocol.io/specification/2025-06-18/schema#getpromptrequest
         """
@@ -74,7 +74,7 @@ class Client(BaseClient):
     async def list_prompts(
         self, *, cursor: t.Cursor | None = None, options: RequestOptions | None = None
     ) -> t.ListPromptsResult:
-        """Client asks for one page of the prompts.
+        """List one page of the prompts.
 
         https://modelcontextprotocol.io/specification/2025-06-18/schema#listpromptsrequest
         """
@@ -87,7 +87,7 @@ class Client(BaseClient):
     async def list_resources(
         self, *, cursor: t.Cursor | None = None, options: RequestOptions | None = None
     ) -> t.ListResourcesResult:
-        """Client asks for one page of the resources.
+        """List one page of the resources.
 
         https://modelcontextprotocol.io/specification/2025-06-18/schema#listresourcesrequest
         """
@@ -100,7 +100,7 @@ class Client(BaseClient):
     async def list_resource_templates(
         self, *, cursor: t.Cursor | None = None, options: RequestOptions | None = None
     ) -> t.ListResourceTemplatesResult:
-        """Client asks for one page of the resource templates.
+        """List one page of the resource templates.
 
         https://modelcontextprotocol.io/specification/2025-06-18/schema#listresourcetemplatesrequest
         """
@@ -111,21 +111,21 @@ class Client(BaseClient):
         return self._paginate(FromClient.LIST_RESOURCE_TEMPLATES, {}, "resource_templates", options)
 
     async def read_resource(self, *, uri: str, options: RequestOptions | None = None) -> t.ReadResourceResult:
-        """Client asks for what is in a resource.
+        """Read a resource.
 
         https://modelcontextprotocol.io/specification/2025-06-18/schema#readresourcerequest
         """
         return await self._send_request(FromClient.READ_RESOURCE, {"uri": uri}, options)
 
     async def subscribe(self, *, uri: str, options: RequestOptions | None = None) -> t.EmptyResult:
-        """Client asks to be told whenever a resource changes.
+        """Subscribe to changes of a resource.
 
         https://modelcontextprotocol.io/specification/2025-06-18/schema#subscriberequest
         """
         return await self._send_request(FromClient.SUBSCRIBE, {"uri": uri}, options)
 
     async def unsubscribe(self, *, uri: str, options: RequestOptions | None = None) -> t.EmptyResult:
-        """Client no longer wants to be told when a resource changes.
+        """Unsubscribe from changes of a resource.
 
         https://modelcontextprotocol.io/specification/2025-06-18/schema#unsubscriberequest
         """
@@ -134,7 +134,7 @@ class Client(BaseClient):
     async def call_tool(
         self, *, name: str, arguments: dict[str, Any] | None = None, options: RequestOptions | None = None
     ) -> t.CallToolResult:
-        """Client asks the server to run a tool.
+        """Call a tool.
 
         https://modelcontextprotocol.io/specification/2025-06-18/schema#calltoolrequest
         """
@@ -143,7 +143,7 @@ class Client(BaseClient):
     async def list_tools(
         self, *, cursor: t.Cursor | None = None, options: RequestOptions | None = None
     ) -> t.ListToolsResult:
-        """Client asks for one page of the tools.
+        """List one page of the tools.
 
         https://modelcontextprotocol.io/specification/2025-06-18/schema#listtoolsrequest
         """
@@ -156,7 +156,7 @@ class Client(BaseClient):
     # ---- notifications ----
 
     async def notify_roots_list_changed(self, *, options: RequestOptions | None = None) -> None:
-        """Client tells that its list of roots has changed; the server may then ask for it again.
+        """Send a notification that the client's list of roots has changed.
 
         https://modelcontextprotocol.io/specification/2025-06-18/schema#rootslistchangednotification
         """
@@ -191,28 +191,28 @@ class Client(BaseClient):
     def on_create_message(
         self, ctx: ClientContext, params: t.CreateMessageRequestParams
     ) -> HandlerResult[t.CreateMessageResult]:
-        """Server asks for a message written by the client's model.
+        """Handle a request to sample a message from the client's model.
 
         https://modelcontextprotocol.io/specification/2025-06-18/schema#createmessagerequest
         """
         raise self._not_handled(FromServer.CREATE_MESSAGE)
 
     def on_list_roots(self, ctx: ClientContext, params: t.RequestParams) -> HandlerResult[t.ListRootsResult]:
-        """Server asks which directories and files it is meant to work on.
+        """Handle a request to list the roots: the directories and files that the server may work on.
 
         https://modelcontextprotocol.io/specification/2025-06-18/schema#listrootsrequest
         """
         raise self._not_handled(FromServer.LIST_ROOTS)
 
     def on_elicit(self, ctx: ClientContext, params: t.ElicitRequestParams) -> HandlerResult[t.ElicitResult]:
-        """Server asks the user for input, by way of the client.
+        """Handle a request to elicit input from the user, through the client.
 
         https://modelcontextprotocol.io/specification/2025-06-18/schema#elicitrequest
         """
         raise self._not_handled(FromServer.ELICIT)
 
     def on_logging_message(self, ctx: ClientContext, params: t.LoggingMessageNotificationParams) -> HandlerResult[None]:
-        """Server sends the client a log message.
+        """Handle a notification with a log message of the server.
 
         https://modelcontextprotocol.io/specification/2025-06-18/schema#loggingmessagenotification
         """
@@ -221,28 +221,28 @@ class Client(BaseClient):
     def on_resource_updated(
         self, ctx: ClientContext, params: t.ResourceUpdatedNotificationParams
     ) -> HandlerResult[None]:
-        """Server tells that a resource which the client watches has changed.
+        """Handle a notification that a subscribed resource has changed.
 
         https://modelcontextprotocol.io/specification/2025-06-18/schema#resourceupdatednotification
         """
         raise self._not_handled(FromServer.RESOURCE_UPDATED)
 
     def on_resource_list_changed(self, ctx: ClientContext, params: t.NotificationParams) -> HandlerResult[None]:
-        """Server tells that its list of resources has changed.
+        """Handle a notification that the list of resources has changed.
 
         https://modelcontextprotocol.io/specification/2025-06-18/schema#resourcelistchangednotification
         """
         raise self._not_handled(FromServer.RESOURCE_LIST_CHANGED)
 
     def on_tool_list_changed(self, ctx: ClientContext, params: t.NotificationParams) -> HandlerResult[None]:
-        """Server tells that its list of tools has changed.
+        """Handle a notification that the list of tools has changed.
 
         https://modelcontextprotocol.io/specification/2025-06-18/schema#toollistchangednotification
         """
         raise self._not_handled(FromServer.TOOL_LIST_CHANGED)
 
     def on_prompt_list_changed(self, ctx: ClientContext, params: t.NotificationParams) -> HandlerResult[None]:
-        """Server tells that its list of prompts has changed.
+        """Handle a notification that the list of prompts has changed.
 
         https://modelcontextprotocol.io/specification/2025-06-18/schema#promptlistchangednotification
         """

@@ -21,7 +21,7 @@ class Context(ServerContext):
     # ---- requests ----
 
     async def ping(self, *, options: RequestOptions | None = None) -> t.EmptyResult:
-        """Either side asks whether the other still answers.
+        """Check that the other side still responds.
 
         https://modelcontextprotocol.io/specification/2025-06-18/schema#pingrequest
         """
@@ -40,7 +40,7 @@ class Context(ServerContext):
         metadata: dict[str, Any] | None = None,
         options: RequestOptions | None = None,
     ) -> t.CreateMessageResult:
-        """Server asks for a message written by the client's model.
+        """Sample a message from the client's model.
 
         https://modelcontextprotocol.io/specification/2025-06-18/schema#createmessagerequest
         """
@@ -62,7 +62,7 @@ class Context(ServerContext):
     sample = create_message
 
     async def list_roots(self, *, options: RequestOptions | None = None) -> t.ListRootsResult:
-        """Server asks which directories and files it is meant to work on.
+        """List the roots: the directories and files that the server may work on.
 
         https://modelcontextprotocol.io/specification/2025-06-18/schema#listrootsrequest
         """
@@ -71,7 +71,7 @@ class Context(ServerContext):
     async def elicit(
         self, *, message: str, requested_schema: t.RequestedSchema, options: RequestOptions | None = None
     ) -> t.ElicitResult:
-        """Server asks the user for input, by way of the client.
+        """Elicit input from the user, through the client.
 
         https://modelcontextprotocol.io/specification/2025-06-18/schema#elicitrequest
         """
@@ -82,28 +82,28 @@ class Context(ServerContext):
     # ---- notifications ----
 
     async def notify_resource_updated(self, *, uri: str, options: RequestOptions | None = None) -> None:
-        """Server tells that a resource which the client watches has changed.
+        """Send a notification that a subscribed resource has changed.
 
         https://modelcontextprotocol.io/specification/2025-06-18/schema#resourceupdatednotification
         """
         await self._send_notification(FromServer.RESOURCE_UPDATED, {"uri": uri}, options)
 
     async def notify_resource_list_changed(self, *, options: RequestOptions | None = None) -> None:
-        """Server tells that its list of resources has changed.
+        """Send a notification that the list of resources has changed.
 
         https://modelcontextprotocol.io/specification/2025-06-18/schema#resourcelistchangednotification
         """
         await self._send_notification(FromServer.RESOURCE_LIST_CHANGED, {}, options)
 
     async def notify_tool_list_changed(self, *, options: RequestOptions | None = None) -> None:
-        """Server tells that its list of tools has changed.
+        """Send a notification that the list of tools has changed.
 
         https://modelcontextprotocol.io/specification/2025-06-18/schema#toollistchangednotification
         """
         await self._send_notification(FromServer.TOOL_LIST_CHANGED, {}, options)
 
     async def notify_prompt_list_changed(self, *, options: RequestOptions | None = None) -> None:
-        """Server tells that its list of prompts has changed.
+        """Send a notification that the list of prompts has changed.
 
         https://modelcontextprotocol.io/specification/2025-06-18/schema#promptlistchangednotification
         """
@@ -119,35 +119,35 @@ class Server(BaseServer):
     # ---- handlers ----
 
     def complete(self, ctx: Context, params: t.CompleteRequestParams) -> HandlerResult[t.CompleteResult]:
-        """Client asks how what the user has typed for an argument could go on.
+        """Handle a request to suggest completions for an argument.
 
         https://modelcontextprotocol.io/specification/2025-06-18/schema#completerequest
         """
         raise self._not_handled(FromClient.COMPLETE)
 
     def set_level(self, ctx: Context, params: t.SetLevelRequestParams) -> HandlerResult[t.EmptyResult]:
-        """Client says from which level on it wants log messages.
+        """Handle a request to set the minimum level of log messages.
 
         https://modelcontextprotocol.io/specification/2025-06-18/schema#setlevelrequest
         """
         raise self._not_handled(FromClient.SET_LEVEL)
 
     def get_prompt(self, ctx: Context, params: t.GetPromptRequestParams) -> HandlerResult[t.GetPromptResult]:
-        """Client asks for a prompt with its arguments filled in.
+        """Handle a request to get a prompt, with its arguments filled in.
 
         https://modelcontextprotocol.io/specification/2025-06-18/schema#getpromptrequest
         """
         raise self._not_handled(FromClient.GET_PROMPT)
 
     def list_prompts(self, ctx: Context, params: t.PaginatedRequestParams) -> HandlerResult[t.ListPromptsResult]:
-        """Client asks for one page of the prompts.
+        """Handle a request to list one page of the prompts.
 
         https://modelcontextprotocol.io/specification/2025-06-18/schema#listpromptsrequest
         """
         raise self._not_handled(FromClient.LIST_PROMPTS)
 
     def list_resources(self, ctx: Context, params: t.PaginatedRequestParams) -> HandlerResult[t.ListResourcesResult]:
-        """Client asks for one page of the resources.
+        """Handle a request to list one page of the resources.
 
         https://modelcontextprotocol.io/specification/2025-06-18/schema#listresourcesrequest
         """
@@ -156,77 +156,77 @@ class Server(BaseServer):
     def list_resource_templates(
         self, ctx: Context, params: t.PaginatedRequestParams
     ) -> HandlerResult[t.ListResourceTemplatesResult]:
-        """Client asks for one page of the resource templates.
+        """Handle a request to list one page of the resource templates.
 
         https://modelcontextprotocol.io/specification/2025-06-18/schema#listresourcetemplatesrequest
         """
         raise self._not_handled(FromClient.LIST_RESOURCE_TEMPLATES)
 
     def read_resource(self, ctx: Context, params: t.ReadResourceRequestParams) -> HandlerResult[t.ReadResourceResult]:
-        """Client asks for what is in a resource.
+        """Handle a request to read a resource.
 
         https://modelcontextprotocol.io/specification/2025-06-18/schema#readresourcerequest
         """
         raise self._not_handled(FromClient.READ_RESOURCE)
 
     def subscribe(self, ctx: Context, params: t.SubscribeRequestParams) -> HandlerResult[t.EmptyResult]:
-        """Client asks to be told whenever a resource changes.
+        """Handle a request to subscribe to changes of a resource.
 
         https://modelcontextprotocol.io/specification/2025-06-18/schema#subscriberequest
         """
         raise self._not_handled(FromClient.SUBSCRIBE)
 
     def unsubscribe(self, ctx: Context, params: t.UnsubscribeRequestParams) -> HandlerResult[t.EmptyResult]:
-        """Client no longer wants to be told when a resource changes.
+        """Handle a request to unsubscribe from changes of a resource.
 
         https://modelcontextprotocol.io/specification/2025-06-18/schema#unsubscriberequest
         """
         raise self._not_handled(FromClient.UNSUBSCRIBE)
 
     def call_tool(self, ctx: Context, params: t.CallToolRequestParams) -> HandlerResult[t.CallToolResult]:
-        """Client asks the server to run a tool.
+        """Handle a request to call a tool.
 
         https://modelcontextprotocol.io/specification/2025-06-18/schema#calltoolrequest
         """
         raise self._not_handled(FromClient.CALL_TOOL)
 
     def list_tools(self, ctx: Context, params: t.PaginatedRequestParams) -> HandlerResult[t.ListToolsResult]:
-        """Client asks for one page of the tools.
+        """Handle a request to list one page of the tools.
 
         https://modelcontextprotocol.io/specification/2025-06-18/schema#listtoolsrequest
         """
         raise self._not_handled(FromClient.LIST_TOOLS)
 
     def on_roots_list_changed(self, ctx: Context, params: t.NotificationParams) -> HandlerResult[None]:
-        """Client tells that its list of roots has changed; the server may then ask for it again.
+        """Handle a notification that the client's list of roots has changed.
 
         https://modelcontextprotocol.io/specification/2025-06-18/schema#rootslistchangednotification
         """
         raise self._not_handled(FromClient.ROOTS_LIST_CHANGED)
 
     async def notify_resource_updated(self, *, uri: str, options: RequestOptions | None = None) -> None:
-        """Server tells that a resource which the client watches has changed.
+        """Send a notification that a subscribed resource has changed.
 
         https://modelcontextprotocol.io/specification/2025-06-18/schema#resourceupdatednotification
         """
         await self._announce(FromServer.RESOURCE_UPDATED, {"uri": uri}, options)
 
     async def notify_resource_list_changed(self, *, options: RequestOptions | None = None) -> None:
-        """Server tells that its list of resources has changed.
+        """Send a notification that the list of resources has changed.
 
         https://modelcontextprotocol.io/specification/2025-06-18/schema#resourcelistchangednotification
         """
         await self._announce(FromServer.RESOURCE_LIST_CHANGED, {}, options)
 
     async def notify_tool_list_changed(self, *, options: RequestOptions | None = None) -> None:
-        """Server tells that its list of tools has changed.
+        """Send a notification that the list of tools has changed.
 
         https://modelcontextprotocol.io/specification/2025-06-18/schema#toollistchangednotification
         """
         await self._announce(FromServer.TOOL_LIST_CHANGED, {}, options)
 
     async def notify_prompt_list_changed(self, *, options: RequestOptions | None = None) -> None:
-        """Server tells that its list of prompts has changed.
+        """Send a notification that the list of prompts has changed.
 
         https://modelcontextprotocol.io/specification/2025-06-18/schema#promptlistchangednotification
         """

@@ -19,7 +19,7 @@ class SyncClient(BaseSyncClient[Client]):
     client_class: ClassVar[type[Client]] = Client
 
     def ping(self, *, options: RequestOptions | None = None) -> t.EmptyResult:
-        """Either side asks whether the other still answers.
+        """Check that the other side still responds.
 
         https://modelcontextprotocol.io/specification/2025-06-18/schema#pingrequest
         """
@@ -33,14 +33,14 @@ class SyncClient(BaseSyncClient[Client]):
         context: t.CompletionContext | None = None,
         options: RequestOptions | None = None,
     ) -> t.CompleteResult:
-        """Client asks how what the user has typed for an argument could go on.
+        """Suggest completions for an argument.
 
         https://modelcontextprotocol.io/specification/2025-06-18/schema#completerequest
         """
         return self._run(self.client.complete(ref=ref, argument=argument, context=context, options=options))
 
     def set_level(self, *, level: t.LoggingLevel, options: RequestOptions | None = None) -> t.EmptyResult:
-        """Client says from which level on it wants log messages.
+        """Set the minimum level of log messages.
 
         https://modelcontextprotocol.io/specification/2025-06-18/schema#setlevelrequest
         """
@@ -49,7 +49,7 @@ class SyncClient(BaseSyncClient[Client]):
     def get_prompt(
         self, *, name: str, arguments: dict[str, str] | None = None, options: RequestOptions | None = None
     ) -> t.GetPromptResult:
-        """Client asks for a prompt with its arguments filled in.
+        """Get a prompt, with its arguments filled in.
 
         https://modelcontextprotocol.io/specification/2025-06-18/schema#getpromptrequest
         """
@@ -58,7 +58,7 @@ class SyncClient(BaseSyncClient[Client]):
     def list_prompts(
         self, *, cursor: t.Cursor | None = None, options: RequestOptions | None = None
     ) -> t.ListPromptsResult:
-        """Client asks for one page of the prompts.
+        """List one page of the prompts.
 
         https://modelcontextprotocol.io/specification/2025-06-18/schema#listpromptsrequest
         """
@@ -71,7 +71,7 @@ class SyncClient(BaseSyncClient[Client]):
     def list_resources(
         self, *, cursor: t.Cursor | None = None, options: RequestOptions | None = None
     ) -> t.ListResourcesResult:
-        """Client asks for one page of the resources.
+        """List one page of the resources.
 
         https://modelcontextprotocol.io/specification/2025-06-18/schema#listresourcesrequest
         """
@@ -84,7 +84,7 @@ class SyncClient(BaseSyncClient[Client]):
     def list_resource_templates(
         self, *, cursor: t.Cursor | None = None, options: RequestOptions | None = None
     ) -> t.ListResourceTemplatesResult:
-        """Client asks for one page of the resource templates.
+        """List one page of the resource templates.
 
         https://modelcontextprotocol.io/specification/2025-06-18/schema#listresourcetemplatesrequest
         """
@@ -95,21 +95,21 @@ class SyncClient(BaseSyncClient[Client]):
         return self._iterate(self.client.iter_resource_templates(options=options))
 
     def read_resource(self, *, uri: str, options: RequestOptions | None = None) -> t.ReadResourceResult:
-        """Client asks for what is in a resource.
+        """Read a resource.
 
         https://modelcontextprotocol.io/specification/2025-06-18/schema#readresourcerequest
         """
         return self._run(self.client.read_resource(uri=uri, options=options))
 
     def subscribe(self, *, uri: str, options: RequestOptions | None = None) -> t.EmptyResult:
-        """Client asks to be told whenever a resource changes.
+        """Subscribe to changes of a resource.
 
         https://modelcontextprotocol.io/specification/2025-06-18/schema#subscriberequest
         """
         return self._run(self.client.subscribe(uri=uri, options=options))
 
     def unsubscribe(self, *, uri: str, options: RequestOptions | None = None) -> t.EmptyResult:
-        """Client no longer wants to be told when a resource changes.
+        """Unsubscribe from changes of a resource.
 
         https://modelcontextprotocol.io/specification/2025-06-18/schema#unsubscriberequest
         """
@@ -118,14 +118,14 @@ class SyncClient(BaseSyncClient[Client]):
     def call_tool(
         self, *, name: str, arguments: dict[str, Any] | None = None, options: RequestOptions | None = None
     ) -> t.CallToolResult:
-        """Client asks the server to run a tool.
+        """Call a tool.
 
         https://modelcontextprotocol.io/specification/2025-06-18/schema#calltoolrequest
         """
         return self._run(self.client.call_tool(name=name, arguments=arguments, options=options))
 
     def list_tools(self, *, cursor: t.Cursor | None = None, options: RequestOptions | None = None) -> t.ListToolsResult:
-        """Client asks for one page of the tools.
+        """List one page of the tools.
 
         https://modelcontextprotocol.io/specification/2025-06-18/schema#listtoolsrequest
         """
@@ -136,7 +136,7 @@ class SyncClient(BaseSyncClient[Client]):
         return self._iterate(self.client.iter_tools(options=options))
 
     def notify_roots_list_changed(self, *, options: RequestOptions | None = None) -> None:
-        """Client tells that its list of roots has changed; the server may then ask for it again.
+        """Send a notification that the client's list of roots has changed.
 
         https://modelcontextprotocol.io/specification/2025-06-18/schema#rootslistchangednotification
         """

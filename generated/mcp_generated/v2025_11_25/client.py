@@ -33,7 +33,7 @@ class Client(BaseClient):
     # ---- requests ----
 
     async def ping(self, *, options: RequestOptions | None = None) -> t.EmptyResult:
-        """Either side asks whether the other still answers.
+        """Check that the other side still responds.
 
         https://modelcontextprotocol.io/specification/2025-11-25/schema#pingrequest
         """
@@ -47,7 +47,7 @@ class Client(BaseClient):
         context: t.CompletionContext | None = None,
         options: RequestOptions | None = None,
     ) -> t.CompleteResult:
-        """Client asks how what the user has typed for an argument could go on.
+        """Suggest completions for an argument.
 
         https://modelcontextprotocol.io/specification/2025-11-25/schema#completerequest
         """
@@ -56,7 +56,7 @@ class Client(BaseClient):
         )
 
     async def set_level(self, *, level: t.LoggingLevel, options: RequestOptions | None = None) -> t.EmptyResult:
-        """Client says from which level on it wants log messages.
+        """Set the minimum level of log messages.
 
         https://modelcontextprotocol.io/specification/2025-11-25/schema#setlevelrequest
         """
@@ -65,7 +65,7 @@ class Client(BaseClient):
     async def get_prompt(
         self, *, name: str, arguments: dict[str, str] | None = None, options: RequestOptions | None = None
     ) -> t.GetPromptResult:
-        """Client asks for a prompt with its arguments filled in.
+        """Get a prompt, with its arguments filled in.
 
         https://modelcontextprotocol.io/specification/2025-11-25/schema#getpromptrequest
         """
@@ -74,7 +74,7 @@ class Client(BaseClient):
     async def list_prompts(
         self, *, cursor: t.Cursor | None = None, options: RequestOptions | None = None
     ) -> t.ListPromptsResult:
-        """Client asks for one page of the prompts.
+        """List one page of the prompts.
 
         https://modelcontextprotocol.io/specification/2025-11-25/schema#listpromptsrequest
         """
@@ -87,7 +87,7 @@ class Client(BaseClient):
     async def list_resources(
         self, *, cursor: t.Cursor | None = None, options: RequestOptions | None = None
     ) -> t.ListResourcesResult:
-        """Client asks for one page of the resources.
+        """List one page of the resources.
 
         https://modelcontextprotocol.io/specification/2025-11-25/schema#listresourcesrequest
         """
@@ -100,7 +100,7 @@ class Client(BaseClient):
     async def list_resource_templates(
         self, *, cursor: t.Cursor | None = None, options: RequestOptions | None = None
     ) -> t.ListResourceTemplatesResult:
-        """Client asks for one page of the resource templates.
+        """List one page of the resource templates.
 
         https://modelcontextprotocol.io/specification/2025-11-25/schema#listresourcetemplatesrequest
         """
@@ -111,21 +111,21 @@ class Client(BaseClient):
         return self._paginate(FromClient.LIST_RESOURCE_TEMPLATES, {}, "resource_templates", options)
 
     async def read_resource(self, *, uri: str, options: RequestOptions | None = None) -> t.ReadResourceResult:
-        """Client asks for what is in a resource.
+        """Read a resource.
 
         https://modelcontextprotocol.io/specification/2025-11-25/schema#readresourcerequest
         """
         return await self._send_request(FromClient.READ_RESOURCE, {"uri": uri}, options)
 
     async def subscribe(self, *, uri: str, options: RequestOptions | None = None) -> t.EmptyResult:
-        """Client asks to be told whenever a resource changes.
+        """Subscribe to changes of a resource.
 
         https://modelcontextprotocol.io/specification/2025-11-25/schema#subscriberequest
         """
         return await self._send_request(FromClient.SUBSCRIBE, {"uri": uri}, options)
 
     async def unsubscribe(self, *, uri: str, options: RequestOptions | None = None) -> t.EmptyResult:
-        """Client no longer wants to be told when a resource changes.
+        """Unsubscribe from changes of a resource.
 
         https://modelcontextprotocol.io/specification/2025-11-25/schema#unsubscriberequest
         """
@@ -134,7 +134,7 @@ class Client(BaseClient):
     async def call_tool(
         self, *, name: str, arguments: dict[str, Any] | None = None, options: RequestOptions | None = None
     ) -> t.CallToolResult:
-        """Client asks the server to run a tool.
+        """Call a tool.
 
         https://modelcontextprotocol.io/specification/2025-11-25/schema#calltoolrequest
         """
@@ -148,7 +148,7 @@ class Client(BaseClient):
         arguments: dict[str, Any] | None = None,
         options: RequestOptions | None = None,
     ) -> t.CreateTaskResult:
-        """Client asks the server to run a tool. Run it as a task, and return its `CreateTaskResult`.
+        """Call a tool. Run it as a task, and return its `CreateTaskResult`.
 
         https://modelcontextprotocol.io/specification/2025-11-25/schema#calltoolrequest
         """
@@ -159,7 +159,7 @@ class Client(BaseClient):
     async def list_tools(
         self, *, cursor: t.Cursor | None = None, options: RequestOptions | None = None
     ) -> t.ListToolsResult:
-        """Client asks for one page of the tools.
+        """List one page of the tools.
 
         https://modelcontextprotocol.io/specification/2025-11-25/schema#listtoolsrequest
         """
@@ -170,14 +170,14 @@ class Client(BaseClient):
         return self._paginate(FromClient.LIST_TOOLS, {}, "tools", options)
 
     async def get_task(self, *, task_id: str, options: RequestOptions | None = None) -> t.GetTaskResult:
-        """The requestor asks how far a task is.
+        """Get the status of a task.
 
         https://modelcontextprotocol.io/specification/2025-11-25/schema#gettaskrequest
         """
         return await self._send_request(FromClient.GET_TASK, {"taskId": task_id}, options)
 
     async def get_task_payload(self, *, task_id: str, options: RequestOptions | None = None) -> t.GetTaskPayloadResult:
-        """The requestor asks for what a task gave; the response comes once the task has ended.
+        """Get the result of a task; the response comes when the task has ended.
 
         https://modelcontextprotocol.io/specification/2025-11-25/schema#gettaskpayloadrequest
         """
@@ -186,7 +186,7 @@ class Client(BaseClient):
     async def list_tasks(
         self, *, cursor: t.Cursor | None = None, options: RequestOptions | None = None
     ) -> t.ListTasksResult:
-        """The requestor asks for one page of its tasks.
+        """List one page of the requestor's tasks.
 
         https://modelcontextprotocol.io/specification/2025-11-25/schema#listtasksrequest
         """
@@ -197,7 +197,7 @@ class Client(BaseClient):
         return self._paginate(FromClient.LIST_TASKS, {}, "tasks", options)
 
     async def cancel_task(self, *, task_id: str, options: RequestOptions | None = None) -> t.CancelTaskResult:
-        """The requestor asks to stop a task.
+        """Cancel a task.
 
         https://modelcontextprotocol.io/specification/2025-11-25/schema#canceltaskrequest
         """
@@ -206,7 +206,7 @@ class Client(BaseClient):
     # ---- notifications ----
 
     async def notify_roots_list_changed(self, *, options: RequestOptions | None = None) -> None:
-        """Client tells that its list of roots has changed; the server may then ask for it again.
+        """Send a notification that the client's list of roots has changed.
 
         https://modelcontextprotocol.io/specification/2025-11-25/schema#rootslistchangednotification
         """
@@ -224,7 +224,7 @@ class Client(BaseClient):
         poll_interval: int | None = None,
         options: RequestOptions | None = None,
     ) -> None:
-        """The side that runs a task tells that its status has changed.
+        """Send a notification that the status of a task has changed.
 
         https://modelcontextprotocol.io/specification/2025-11-25/schema#taskstatusnotification
         """
@@ -271,14 +271,14 @@ class Client(BaseClient):
     def on_create_message(
         self, ctx: ClientContext, params: t.CreateMessageRequestParams
     ) -> HandlerResult[t.CreateMessageResult | t.CreateTaskResult]:
-        """Server asks for a message written by the client's model.
+        """Handle a request to sample a message from the client's model.
 
         https://modelcontextprotocol.io/specification/2025-11-25/schema#createmessagerequest
         """
         raise self._not_handled(FromServer.CREATE_MESSAGE)
 
     def on_list_roots(self, ctx: ClientContext, params: t.RequestParams) -> HandlerResult[t.ListRootsResult]:
-        """Server asks which directories and files it is meant to work on.
+        """Handle a request to list the roots: the directories and files that the server may work on.
 
         https://modelcontextprotocol.io/specification/2025-11-25/schema#listrootsrequest
         """
@@ -287,14 +287,14 @@ class Client(BaseClient):
     def on_elicit(
         self, ctx: ClientContext, params: t.ElicitRequestParams
     ) -> HandlerResult[t.ElicitResult | t.CreateTaskResult]:
-        """Server asks the user for input, by way of the client.
+        """Handle a request to elicit input from the user, through the client.
 
         https://modelcontextprotocol.io/specification/2025-11-25/schema#elicitrequest
         """
         raise self._not_handled(FromServer.ELICIT)
 
     def on_get_task(self, ctx: ClientContext, params: t.GetTaskRequestParams) -> HandlerResult[t.GetTaskResult]:
-        """The requestor asks how far a task is.
+        """Handle a request to get the status of a task.
 
         https://modelcontextprotocol.io/specification/2025-11-25/schema#gettaskrequest
         """
@@ -303,14 +303,14 @@ class Client(BaseClient):
     def on_get_task_payload(
         self, ctx: ClientContext, params: t.GetTaskPayloadRequestParams
     ) -> HandlerResult[t.GetTaskPayloadResult]:
-        """The requestor asks for what a task gave; the response comes once the task has ended.
+        """Handle a request to get the result of a task; the response comes when the task has ended.
 
         https://modelcontextprotocol.io/specification/2025-11-25/schema#gettaskpayloadrequest
         """
         raise self._not_handled(FromServer.GET_TASK_PAYLOAD)
 
     def on_list_tasks(self, ctx: ClientContext, params: t.PaginatedRequestParams) -> HandlerResult[t.ListTasksResult]:
-        """The requestor asks for one page of its tasks.
+        """Handle a request to list one page of the requestor's tasks.
 
         https://modelcontextprotocol.io/specification/2025-11-25/schema#listtasksrequest
         """
@@ -319,14 +319,14 @@ class Client(BaseClient):
     def on_cancel_task(
         self, ctx: ClientContext, params: t.CancelTaskRequestParams
     ) -> HandlerResult[t.CancelTaskResult]:
-        """The requestor asks to stop a task.
+        """Handle a request to cancel a task.
 
         https://modelcontextprotocol.io/specification/2025-11-25/schema#canceltaskrequest
         """
         raise self._not_handled(FromServer.CANCEL_TASK)
 
     def on_logging_message(self, ctx: ClientContext, params: t.LoggingMessageNotificationParams) -> HandlerResult[None]:
-        """Server sends the client a log message.
+        """Handle a notification with a log message of the server.
 
         https://modelcontextprotocol.io/specification/2025-11-25/schema#loggingmessagenotification
         """
@@ -335,28 +335,28 @@ class Client(BaseClient):
     def on_resource_updated(
         self, ctx: ClientContext, params: t.ResourceUpdatedNotificationParams
     ) -> HandlerResult[None]:
-        """Server tells that a resource which the client watches has changed.
+        """Handle a notification that a subscribed resource has changed.
 
         https://modelcontextprotocol.io/specification/2025-11-25/schema#resourceupdatednotification
         """
         raise self._not_handled(FromServer.RESOURCE_UPDATED)
 
     def on_resource_list_changed(self, ctx: ClientContext, params: t.NotificationParams) -> HandlerResult[None]:
-        """Server tells that its list of resources has changed.
+        """Handle a notification that the list of resources has changed.
 
         https://modelcontextprotocol.io/specification/2025-11-25/schema#resourcelistchangednotification
         """
         raise self._not_handled(FromServer.RESOURCE_LIST_CHANGED)
 
     def on_tool_list_changed(self, ctx: ClientContext, params: t.NotificationParams) -> HandlerResult[None]:
-        """Server tells that its list of tools has changed.
+        """Handle a notification that the list of tools has changed.
 
         https://modelcontextprotocol.io/specification/2025-11-25/schema#toollistchangednotification
         """
         raise self._not_handled(FromServer.TOOL_LIST_CHANGED)
 
     def on_prompt_list_changed(self, ctx: ClientContext, params: t.NotificationParams) -> HandlerResult[None]:
-        """Server tells that its list of prompts has changed.
+        """Handle a notification that the list of prompts has changed.
 
         https://modelcontextprotocol.io/specification/2025-11-25/schema#promptlistchangednotification
         """
@@ -365,14 +365,14 @@ class Client(BaseClient):
     def on_elicitation_complete(
         self, ctx: ClientContext, params: t.ElicitationCompleteNotificationParams
     ) -> HandlerResult[None]:
-        """Server tells that what the user had to do at a URL is done.
+        """Handle a notification that an elicitation at a URL is complete.
 
         https://modelcontextprotocol.io/specification/2025-11-25/schema#elicitationcompletenotification
         """
         raise self._not_handled(FromServer.ELICITATION_COMPLETE)
 
     def on_task_status(self, ctx: ClientContext, params: t.TaskStatusNotificationParams) -> HandlerResult[None]:
-        """The side that runs a task tells that its status has changed.
+        """Handle a notification that the status of a task has changed.
 
         https://modelcontextprotocol.io/specification/2025-11-25/schema#taskstatusnotification
         """

@@ -22,7 +22,7 @@ class Context(ServerContext):
     # ---- requests ----
 
     async def ping(self, *, options: RequestOptions | None = None) -> t.EmptyResult:
-        """Either side asks whether the other still answers.
+        """Check that the other side still responds.
 
         https://modelcontextprotocol.io/specification/2025-11-25/schema#pingrequest
         """
@@ -43,7 +43,7 @@ class Context(ServerContext):
         tool_choice: t.ToolChoice | None = None,
         options: RequestOptions | None = None,
     ) -> t.CreateMessageResult:
-        """Server asks for a message written by the client's model.
+        """Sample a message from the client's model.
 
         https://modelcontextprotocol.io/specification/2025-11-25/schema#createmessagerequest
         """
@@ -82,8 +82,7 @@ class Context(ServerContext):
         tool_choice: t.ToolChoice | None = None,
         options: RequestOptions | None = None,
     ) -> t.CreateTaskResult:
-        """Server asks for a message written by the client's model. Run it as a task, and return its
-        `CreateTaskResult`.
+        """Sample a message from the client's model. Run it as a task, and return its `CreateTaskResult`.
 
         https://modelcontextprotocol.io/specification/2025-11-25/schema#createmessagerequest
         """
@@ -107,14 +106,14 @@ class Context(ServerContext):
         )
 
     async def list_roots(self, *, options: RequestOptions | None = None) -> t.ListRootsResult:
-        """Server asks which directories and files it is meant to work on.
+        """List the roots: the directories and files that the server may work on.
 
         https://modelcontextprotocol.io/specification/2025-11-25/schema#listrootsrequest
         """
         return await self._send_request(FromServer.LIST_ROOTS, {}, options)
 
     async def elicit(self, params: t.ElicitRequestParams, *, options: RequestOptions | None = None) -> t.ElicitResult:
-        """Server asks the user for input, by way of the client.
+        """Elicit input from the user, through the client.
 
         https://modelcontextprotocol.io/specification/2025-11-25/schema#elicitrequest
         """
@@ -123,21 +122,21 @@ class Context(ServerContext):
     async def elicit_as_task(
         self, params: t.ElicitRequestParams, *, options: RequestOptions | None = None
     ) -> t.CreateTaskResult:
-        """Server asks the user for input, by way of the client. Run it as a task, and return its `CreateTaskResult`.
+        """Elicit input from the user, through the client. Run it as a task, and return its `CreateTaskResult`.
 
         https://modelcontextprotocol.io/specification/2025-11-25/schema#elicitrequest
         """
         return await self._send_request_for(t.CreateTaskResult, FromServer.ELICIT, params, options)
 
     async def get_task(self, *, task_id: str, options: RequestOptions | None = None) -> t.GetTaskResult:
-        """The requestor asks how far a task is.
+        """Get the status of a task.
 
         https://modelcontextprotocol.io/specification/2025-11-25/schema#gettaskrequest
         """
         return await self._send_request(FromServer.GET_TASK, {"taskId": task_id}, options)
 
     async def get_task_payload(self, *, task_id: str, options: RequestOptions | None = None) -> t.GetTaskPayloadResult:
-        """The requestor asks for what a task gave; the response comes once the task has ended.
+        """Get the result of a task; the response comes when the task has ended.
 
         https://modelcontextprotocol.io/specification/2025-11-25/schema#gettaskpayloadrequest
         """
@@ -146,7 +145,7 @@ class Context(ServerContext):
     async def list_tasks(
         self, *, cursor: t.Cursor | None = None, options: RequestOptions | None = None
     ) -> t.ListTasksResult:
-        """The requestor asks for one page of its tasks.
+        """List one page of the requestor's tasks.
 
         https://modelcontextprotocol.io/specification/2025-11-25/schema#listtasksrequest
         """
@@ -157,7 +156,7 @@ class Context(ServerContext):
         return self._paginate(FromServer.LIST_TASKS, {}, "tasks", options)
 
     async def cancel_task(self, *, task_id: str, options: RequestOptions | None = None) -> t.CancelTaskResult:
-        """The requestor asks to stop a task.
+        """Cancel a task.
 
         https://modelcontextprotocol.io/specification/2025-11-25/schema#canceltaskrequest
         """
@@ -166,35 +165,35 @@ class Context(ServerContext):
     # ---- notifications ----
 
     async def notify_resource_updated(self, *, uri: str, options: RequestOptions | None = None) -> None:
-        """Server tells that a resource which the client watches has changed.
+        """Send a notification that a subscribed resource has changed.
 
         https://modelcontextprotocol.io/specification/2025-11-25/schema#resourceupdatednotification
         """
         await self._send_notification(FromServer.RESOURCE_UPDATED, {"uri": uri}, options)
 
     async def notify_resource_list_changed(self, *, options: RequestOptions | None = None) -> None:
-        """Server tells that its list of resources has changed.
+        """Send a notification that the list of resources has changed.
 
         https://modelcontextprotocol.io/specification/2025-11-25/schema#resourcelistchangednotification
         """
         await self._send_notification(FromServer.RESOURCE_LIST_CHANGED, {}, options)
 
     async def notify_tool_list_changed(self, *, options: RequestOptions | None = None) -> None:
-        """Server tells that its list of tools has changed.
+        """Send a notification that the list of tools has changed.
 
         https://modelcontextprotocol.io/specification/2025-11-25/schema#toollistchangednotification
         """
         await self._send_notification(FromServer.TOOL_LIST_CHANGED, {}, options)
 
     async def notify_prompt_list_changed(self, *, options: RequestOptions | None = None) -> None:
-        """Server tells that its list of prompts has changed.
+        """Send a notification that the list of prompts has changed.
 
         https://modelcontextprotocol.io/specification/2025-11-25/schema#promptlistchangednotification
         """
         await self._send_notification(FromServer.PROMPT_LIST_CHANGED, {}, options)
 
     async def notify_elicitation_complete(self, *, elicitation_id: str, options: RequestOptions | None = None) -> None:
-        """Server tells that what the user had to do at a URL is done.
+        """Send a notification that an elicitation at a URL is complete.
 
         https://modelcontextprotocol.io/specification/2025-11-25/schema#elicitationcompletenotification
         """
@@ -212,7 +211,7 @@ class Context(ServerContext):
         poll_interval: int | None = None,
         options: RequestOptions | None = None,
     ) -> None:
-        """The side that runs a task tells that its status has changed.
+        """Send a notification that the status of a task has changed.
 
         https://modelcontextprotocol.io/specification/2025-11-25/schema#taskstatusnotification
         """
@@ -240,35 +239,35 @@ class Server(BaseServer):
     # ---- handlers ----
 
     def complete(self, ctx: Context, params: t.CompleteRequestParams) -> HandlerResult[t.CompleteResult]:
-        """Client asks how what the user has typed for an argument could go on.
+        """Handle a request to suggest completions for an argument.
 
         https://modelcontextprotocol.io/specification/2025-11-25/schema#completerequest
         """
         raise self._not_handled(FromClient.COMPLETE)
 
     def set_level(self, ctx: Context, params: t.SetLevelRequestParams) -> HandlerResult[t.EmptyResult]:
-        """Client says from which level on it wants log messages.
+        """Handle a request to set the minimum level of log messages.
 
         https://modelcontextprotocol.io/specification/2025-11-25/schema#setlevelrequest
         """
         raise self._not_handled(FromClient.SET_LEVEL)
 
     def get_prompt(self, ctx: Context, params: t.GetPromptRequestParams) -> HandlerResult[t.GetPromptResult]:
-        """Client asks for a prompt with its arguments filled in.
+        """Handle a request to get a prompt, with its arguments filled in.
 
         https://modelcontextprotocol.io/specification/2025-11-25/schema#getpromptrequest
         """
         raise self._not_handled(FromClient.GET_PROMPT)
 
     def list_prompts(self, ctx: Context, params: t.PaginatedRequestParams) -> HandlerResult[t.ListPromptsResult]:
-        """Client asks for one page of the prompts.
+        """Handle a request to list one page of the prompts.
 
         https://modelcontextprotocol.io/specification/2025-11-25/schema#listpromptsrequest
         """
         raise self._not_handled(FromClient.LIST_PROMPTS)
 
     def list_resources(self, ctx: Context, params: t.PaginatedRequestParams) -> HandlerResult[t.ListResourcesResult]:
-        """Client asks for one page of the resources.
+        """Handle a request to list one page of the resources.
 
         https://modelcontextprotocol.io/specification/2025-11-25/schema#listresourcesrequest
         """
@@ -277,28 +276,28 @@ class Server(BaseServer):
     def list_resource_templates(
         self, ctx: Context, params: t.PaginatedRequestParams
     ) -> HandlerResult[t.ListResourceTemplatesResult]:
-        """Client asks for one page of the resource templates.
+        """Handle a request to list one page of the resource templates.
 
         https://modelcontextprotocol.io/specification/2025-11-25/schema#listresourcetemplatesrequest
         """
         raise self._not_handled(FromClient.LIST_RESOURCE_TEMPLATES)
 
     def read_resource(self, ctx: Context, params: t.ReadResourceRequestParams) -> HandlerResult[t.ReadResourceResult]:
-        """Client asks for what is in a resource.
+        """Handle a request to read a resource.
 
         https://modelcontextprotocol.io/specification/2025-11-25/schema#readresourcerequest
         """
         raise self._not_handled(FromClient.READ_RESOURCE)
 
     def subscribe(self, ctx: Context, params: t.SubscribeRequestParams) -> HandlerResult[t.EmptyResult]:
-        """Client asks to be told whenever a resource changes.
+        """Handle a request to subscribe to changes of a resource.
 
         https://modelcontextprotocol.io/specification/2025-11-25/schema#subscriberequest
         """
         raise self._not_handled(FromClient.SUBSCRIBE)
 
     def unsubscribe(self, ctx: Context, params: t.UnsubscribeRequestParams) -> HandlerResult[t.EmptyResult]:
-        """Client no longer wants to be told when a resource changes.
+        """Handle a request to unsubscribe from changes of a resource.
 
         https://modelcontextprotocol.io/specification/2025-11-25/schema#unsubscriberequest
         """
@@ -307,21 +306,21 @@ class Server(BaseServer):
     def call_tool(
         self, ctx: Context, params: t.CallToolRequestParams
     ) -> HandlerResult[t.CallToolResult | t.CreateTaskResult]:
-        """Client asks the server to run a tool.
+        """Handle a request to call a tool.
 
         https://modelcontextprotocol.io/specification/2025-11-25/schema#calltoolrequest
         """
         raise self._not_handled(FromClient.CALL_TOOL)
 
     def list_tools(self, ctx: Context, params: t.PaginatedRequestParams) -> HandlerResult[t.ListToolsResult]:
-        """Client asks for one page of the tools.
+        """Handle a request to list one page of the tools.
 
         https://modelcontextprotocol.io/specification/2025-11-25/schema#listtoolsrequest
         """
         raise self._not_handled(FromClient.LIST_TOOLS)
 
     def get_task(self, ctx: Context, params: t.GetTaskRequestParams) -> HandlerResult[t.GetTaskResult]:
-        """The requestor asks how far a task is.
+        """Handle a request to get the status of a task.
 
         https://modelcontextprotocol.io/specification/2025-11-25/schema#gettaskrequest
         """
@@ -330,63 +329,63 @@ class Server(BaseServer):
     def get_task_payload(
         self, ctx: Context, params: t.GetTaskPayloadRequestParams
     ) -> HandlerResult[t.GetTaskPayloadResult]:
-        """The requestor asks for what a task gave; the response comes once the task has ended.
+        """Handle a request to get the result of a task; the response comes when the task has ended.
 
         https://modelcontextprotocol.io/specification/2025-11-25/schema#gettaskpayloadrequest
         """
         raise self._not_handled(FromClient.GET_TASK_PAYLOAD)
 
     def list_tasks(self, ctx: Context, params: t.PaginatedRequestParams) -> HandlerResult[t.ListTasksResult]:
-        """The requestor asks for one page of its tasks.
+        """Handle a request to list one page of the requestor's tasks.
 
         https://modelcontextprotocol.io/specification/2025-11-25/schema#listtasksrequest
         """
         raise self._not_handled(FromClient.LIST_TASKS)
 
     def cancel_task(self, ctx: Context, params: t.CancelTaskRequestParams) -> HandlerResult[t.CancelTaskResult]:
-        """The requestor asks to stop a task.
+        """Handle a request to cancel a task.
 
         https://modelcontextprotocol.io/specification/2025-11-25/schema#canceltaskrequest
         """
         raise self._not_handled(FromClient.CANCEL_TASK)
 
     def on_roots_list_changed(self, ctx: Context, params: t.NotificationParams) -> HandlerResult[None]:
-        """Client tells that its list of roots has changed; the server may then ask for it again.
+        """Handle a notification that the client's list of roots has changed.
 
         https://modelcontextprotocol.io/specification/2025-11-25/schema#rootslistchangednotification
         """
         raise self._not_handled(FromClient.ROOTS_LIST_CHANGED)
 
     def on_task_status(self, ctx: Context, params: t.TaskStatusNotificationParams) -> HandlerResult[None]:
-        """The side that runs a task tells that its status has changed.
+        """Handle a notification that the status of a task has changed.
 
         https://modelcontextprotocol.io/specification/2025-11-25/schema#taskstatusnotification
         """
         raise self._not_handled(FromClient.TASK_STATUS)
 
     async def notify_resource_updated(self, *, uri: str, options: RequestOptions | None = None) -> None:
-        """Server tells that a resource which the client watches has changed.
+        """Send a notification that a subscribed resource has changed.
 
         https://modelcontextprotocol.io/specification/2025-11-25/schema#resourceupdatednotification
         """
         await self._announce(FromServer.RESOURCE_UPDATED, {"uri": uri}, options)
 
     async def notify_resource_list_changed(self, *, options: RequestOptions | None = None) -> None:
-        """Server tells that its list of resources has changed.
+        """Send a notification that the list of resources has changed.
 
         https://modelcontextprotocol.io/specification/2025-11-25/schema#resourcelistchangednotification
         """
         await self._announce(FromServer.RESOURCE_LIST_CHANGED, {}, options)
 
     async def notify_tool_list_changed(self, *, options: RequestOptions | None = None) -> None:
-        """Server tells that its list of tools has changed.
+        """Send a notification that the list of tools has changed.
 
         https://modelcontextprotocol.io/specification/2025-11-25/schema#toollistchangednotification
         """
         await self._announce(FromServer.TOOL_LIST_CHANGED, {}, options)
 
     async def notify_prompt_list_changed(self, *, options: RequestOptions | None = None) -> None:
-        """Server tells that its list of prompts has changed.
+        """Send a notification that the list of prompts has changed.
 
         https://modelcontextprotocol.io/specification/2025-11-25/schema#promptlistchangednotification
         """

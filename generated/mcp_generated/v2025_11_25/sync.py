@@ -19,7 +19,7 @@ class SyncClient(BaseSyncClient[Client]):
     client_class: ClassVar[type[Client]] = Client
 
     def ping(self, *, options: RequestOptions | None = None) -> t.EmptyResult:
-        """Either side asks whether the other still answers.
+        """Check that the other side still responds.
 
         https://modelcontextprotocol.io/specification/2025-11-25/schema#pingrequest
         """
@@ -33,14 +33,14 @@ class SyncClient(BaseSyncClient[Client]):
         context: t.CompletionContext | None = None,
         options: RequestOptions | None = None,
     ) -> t.CompleteResult:
-        """Client asks how what the user has typed for an argument could go on.
+        """Suggest completions for an argument.
 
         https://modelcontextprotocol.io/specification/2025-11-25/schema#completerequest
         """
         return self._run(self.client.complete(ref=ref, argument=argument, context=context, options=options))
 
     def set_level(self, *, level: t.LoggingLevel, options: RequestOptions | None = None) -> t.EmptyResult:
-        """Client says from which level on it wants log messages.
+        """Set the minimum level of log messages.
 
         https://modelcontextprotocol.io/specification/2025-11-25/schema#setlevelrequest
         """
@@ -49,7 +49,7 @@ class SyncClient(BaseSyncClient[Client]):
     def get_prompt(
         self, *, name: str, arguments: dict[str, str] | None = None, options: RequestOptions | None = None
     ) -> t.GetPromptResult:
-        """Client asks for a prompt with its arguments filled in.
+        """Get a prompt, with its arguments filled in.
 
         https://modelcontextprotocol.io/specification/2025-11-25/schema#getpromptrequest
         """
@@ -58,7 +58,7 @@ class SyncClient(BaseSyncClient[Client]):
     def list_prompts(
         self, *, cursor: t.Cursor | None = None, options: RequestOptions | None = None
     ) -> t.ListPromptsResult:
-        """Client asks for one page of the prompts.
+        """List one page of the prompts.
 
         https://modelcontextprotocol.io/specification/2025-11-25/schema#listpromptsrequest
         """
@@ -71,7 +71,7 @@ class SyncClient(BaseSyncClient[Client]):
     def list_resources(
         self, *, cursor: t.Cursor | None = None, options: RequestOptions | None = None
     ) -> t.ListResourcesResult:
-        """Client asks for one page of the resources.
+        """List one page of the resources.
 
         https://modelcontextprotocol.io/specification/2025-11-25/schema#listresourcesrequest
         """
@@ -84,7 +84,7 @@ class SyncClient(BaseSyncClient[Client]):
     def list_resource_templates(
         self, *, cursor: t.Cursor | None = None, options: RequestOptions | None = None
     ) -> t.ListResourceTemplatesResult:
-        """Client asks for one page of the resource templates.
+        """List one page of the resource templates.
 
         https://modelcontextprotocol.io/specification/2025-11-25/schema#listresourcetemplatesrequest
         """
@@ -95,21 +95,21 @@ class SyncClient(BaseSyncClient[Client]):
         return self._iterate(self.client.iter_resource_templates(options=options))
 
     def read_resource(self, *, uri: str, options: RequestOptions | None = None) -> t.ReadResourceResult:
-        """Client asks for what is in a resource.
+        """Read a resource.
 
         https://modelcontextprotocol.io/specification/2025-11-25/schema#readresourcerequest
         """
         return self._run(self.client.read_resource(uri=uri, options=options))
 
     def subscribe(self, *, uri: str, options: RequestOptions | None = None) -> t.EmptyResult:
-        """Client asks to be told whenever a resource changes.
+        """Subscribe to changes of a resource.
 
         https://modelcontextprotocol.io/specification/2025-11-25/schema#subscriberequest
         """
         return self._run(self.client.subscribe(uri=uri, options=options))
 
     def unsubscribe(self, *, uri: str, options: RequestOptions | None = None) -> t.EmptyResult:
-        """Client no longer wants to be told when a resource changes.
+        """Unsubscribe from changes of a resource.
 
         https://modelcontextprotocol.io/specification/2025-11-25/schema#unsubscriberequest
         """
@@ -118,7 +118,7 @@ class SyncClient(BaseSyncClient[Client]):
     def call_tool(
         self, *, name: str, arguments: dict[str, Any] | None = None, options: RequestOptions | None = None
     ) -> t.CallToolResult:
-        """Client asks the server to run a tool.
+        """Call a tool.
 
         https://modelcontextprotocol.io/specification/2025-11-25/schema#calltoolrequest
         """
@@ -132,14 +132,14 @@ class SyncClient(BaseSyncClient[Client]):
         arguments: dict[str, Any] | None = None,
         options: RequestOptions | None = None,
     ) -> t.CreateTaskResult:
-        """Client asks the server to run a tool. Run it as a task, and return its `CreateTaskResult`.
+        """Call a tool. Run it as a task, and return its `CreateTaskResult`.
 
         https://modelcontextprotocol.io/specification/2025-11-25/schema#calltoolrequest
         """
         return self._run(self.client.call_tool_as_task(name=name, task=task, arguments=arguments, options=options))
 
     def list_tools(self, *, cursor: t.Cursor | None = None, options: RequestOptions | None = None) -> t.ListToolsResult:
-        """Client asks for one page of the tools.
+        """List one page of the tools.
 
         https://modelcontextprotocol.io/specification/2025-11-25/schema#listtoolsrequest
         """
@@ -150,21 +150,21 @@ class SyncClient(BaseSyncClient[Client]):
         return self._iterate(self.client.iter_tools(options=options))
 
     def get_task(self, *, task_id: str, options: RequestOptions | None = None) -> t.GetTaskResult:
-        """The requestor asks how far a task is.
+        """Get the status of a task.
 
         https://modelcontextprotocol.io/specification/2025-11-25/schema#gettaskrequest
         """
         return self._run(self.client.get_task(task_id=task_id, options=options))
 
     def get_task_payload(self, *, task_id: str, options: RequestOptions | None = None) -> t.GetTaskPayloadResult:
-        """The requestor asks for what a task gave; the response comes once the task has ended.
+        """Get the result of a task; the response comes when the task has ended.
 
         https://modelcontextprotocol.io/specification/2025-11-25/schema#gettaskpayloadrequest
         """
         return self._run(self.client.get_task_payload(task_id=task_id, options=options))
 
     def list_tasks(self, *, cursor: t.Cursor | None = None, options: RequestOptions | None = None) -> t.ListTasksResult:
-        """The requestor asks for one page of its tasks.
+        """List one page of the requestor's tasks.
 
         https://modelcontextprotocol.io/specification/2025-11-25/schema#listtasksrequest
         """
@@ -175,14 +175,14 @@ class SyncClient(BaseSyncClient[Client]):
         return self._iterate(self.client.iter_tasks(options=options))
 
     def cancel_task(self, *, task_id: str, options: RequestOptions | None = None) -> t.CancelTaskResult:
-        """The requestor asks to stop a task.
+        """Cancel a task.
 
         https://modelcontextprotocol.io/specification/2025-11-25/schema#canceltaskrequest
         """
         return self._run(self.client.cancel_task(task_id=task_id, options=options))
 
     def notify_roots_list_changed(self, *, options: RequestOptions | None = None) -> None:
-        """Client tells that its list of roots has changed; the server may then ask for it again.
+        """Send a notification that the client's list of roots has changed.
 
         https://modelcontextprotocol.io/specification/2025-11-25/schema#rootslistchangednotification
         """
@@ -200,7 +200,7 @@ class SyncClient(BaseSyncClient[Client]):
         poll_interval: int | None = None,
         options: RequestOptions | None = None,
     ) -> None:
-        """The side that runs a task tells that its status has changed.
+        """Send a notification that the status of a task has changed.
 
         https://modelcontextprotocol.io/specification/2025-11-25/schema#taskstatusnotification
         """

@@ -15,145 +15,145 @@ from typing_extensions import TypeAliasType
 # ---- Common Types ----
 
 ProgressToken = TypeAliasType("ProgressToken", str | Int)
-"""Names a request in the notifications about its progress.
+"""The token that identifies a request in its progress notifications.
 
 https://modelcontextprotocol.io/specification/2025-11-25/schema#progresstoken
 """
 
 
 Cursor = TypeAliasType("Cursor", str)
-"""Marks a place in a list; only the side that made it can read it.
+"""An opaque position in a list; only its issuer can interpret it.
 
 https://modelcontextprotocol.io/specification/2025-11-25/schema#cursor
 """
 
 
 class RequestMetaObject(WireModel):
-    """Metadata that comes with a request."""
+    """The metadata of a request."""
 
     progress_token: Annotated[Opt[ProgressToken], Field(alias="progressToken")] = None
-    """Asks for progress notifications, which repeat this token; they may still not come."""
+    """The token for progress notifications; present if the sender requests them. They are optional."""
 
 
 class RequestParams(WireModel):
-    """What the params of all requests have in common."""
+    """The base of the params of requests."""
 
     meta: Annotated[Opt[RequestMetaObject], Field(alias="_meta")] = None
-    """Metadata of the request, such as the token that asks for progress notifications."""
+    """The metadata of the request, such as a progress token."""
 
 
 class TaskAugmentedRequestParams(RequestParams):
-    """What the params of requests that can be run as tasks have in common."""
+    """The base of the params of requests that can run as tasks."""
 
     task: Opt["TaskMetadata"] = None
-    """Asks for the request to be run as a task, and says how."""
+    """The settings of the task; present if the request should run as a task."""
 
 
 class Request(WireModel):
-    """What every request has: a method and maybe params."""
+    """The base of all requests: a method, and optional params."""
 
     method: str
     params: Opt[dict[str, Any]] = None
 
 
 class NotificationParams(WireModel):
-    """What the params of all notifications have in common."""
+    """The base of the params of notifications."""
 
     meta: Annotated[Opt[dict[str, Any]], Field(alias="_meta")] = None
-    """Metadata from either side beside the content; the specification reserves some of the keys."""
+    """Metadata of either side; the specification reserves some of the keys."""
 
 
 class Notification(WireModel):
-    """What every notification has: a method and maybe params."""
+    """The base of all notifications: a method, and optional params."""
 
     method: str
     params: Opt[dict[str, Any]] = None
 
 
 class Result(WireModel):
-    """What every result has in common.
+    """The base of all results.
 
     https://modelcontextprotocol.io/specification/2025-11-25/schema#result
     """
 
     meta: Annotated[Opt[dict[str, Any]], Field(alias="_meta")] = None
-    """Metadata from either side beside the content; the specification reserves some of the keys."""
+    """Metadata of either side; the specification reserves some of the keys."""
 
 
 class Error(WireModel):
-    """What went wrong, as JSON-RPC describes it.
+    """A JSON-RPC error: code, message and data.
 
     https://modelcontextprotocol.io/specification/2025-11-25/schema#error
     """
 
     code: Int
-    """Number for the kind of error; negative where JSON-RPC or MCP defines it."""
+    """The number of the error; JSON-RPC and MCP define negative ones."""
     message: str
-    """What went wrong, in one short sentence."""
+    """A short description of the error."""
     data: Any | MISSING = MISSING
-    """More about the error; its form is up to the sender."""
+    """Further information about the error, defined by its sender."""
 
 
 RequestId = TypeAliasType("RequestId", str | Int)
-"""Ties a response to its request; no two open requests of a side have the same.
+"""The id of a request, which its response repeats; it is unique among the open requests of a sender.
 
 https://modelcontextprotocol.io/specification/2025-11-25/schema#requestid
 """
 
 
 class URLElicitationRequiredErrorObjectData(WireModel):
-    """What the user has to do before the request can succeed."""
+    """The elicitations that have to precede the request."""
 
     elicitations: list["ElicitRequestURLParams"]
-    """The elicitations that the user has to go through."""
+    """The elicitations that have to precede the request."""
 
 
 class URLElicitationRequiredErrorObject(WireModel):
-    """Says that the user has to visit a URL first; code -32042."""
+    """The error for a request that needs a URL elicitation first; code -32042."""
 
     code: Literal[-32042] = const(-32042)
-    """Number for the kind of error; negative where JSON-RPC or MCP defines it."""
+    """The number of the error; JSON-RPC and MCP define negative ones."""
     message: str
-    """What went wrong, in one short sentence."""
+    """A short description of the error."""
     data: URLElicitationRequiredErrorObjectData
-    """What the user has to do first."""
+    """The elicitations that have to precede the request."""
 
 
 class URLElicitationRequiredError(WireModel):
-    """The response to a request for which the user has to visit a URL first."""
+    """The response to a request that needs a URL elicitation first."""
 
     jsonrpc: Literal["2.0"] = const("2.0")
     id: Opt[RequestId] = None
-    """The request that failed; absent if its id could not be read."""
+    """The id of the failed request; absent if it could not be read."""
     error: URLElicitationRequiredErrorObject
-    """What went wrong."""
+    """The error."""
 
 
 EmptyResult: TypeAlias = Result
-"""Says that the request succeeded, and nothing else.
+"""A result without content: the request succeeded.
 
 https://modelcontextprotocol.io/specification/2025-11-25/schema#emptyresult
 """
 
 
 class Icon(WireModel):
-    """An image to show next to a name, with what it is suited for.
+    """An image to show with a name, with its sizes and theme.
 
     https://modelcontextprotocol.io/specification/2025-11-25/schema#icon
     """
 
     src: str
-    """Where the image is: on the web (HTTP or HTTPS), or in the URI itself (`data:`, in base64)."""
+    """The URI of the image: `http:`, `https:`, or `data:` with base64."""
     mime_type: Annotated[Opt[str], Field(alias="mimeType")] = None
-    """MIME type of the image, for when the one from `src` is missing or too general."""
+    """The MIME type of the image; it overrides a missing or generic one from `src`."""
     sizes: Opt[list[str]] = None
-    """Pixel sizes it is suited for, such as `48x48`, or `any` if it scales; all sizes if absent."""
+    """The pixel sizes of the image, such as `48x48`, or `any` if it scales; all sizes if absent."""
     theme: Opt[Literal["light", "dark"]] = None
-    """Whether the background that it is drawn for is `light` or `dark`; any if absent."""
+    """The background that the image suits: `light` or `dark`; any if absent."""
 
 
 Role = TypeAliasType("Role", Literal["user", "assistant"])
-"""Who speaks: the user or the assistant.
+"""The author of a message: the user or the assistant.
 
 https://modelcontextprotocol.io/specification/2025-11-25/schema#role
 """
@@ -162,48 +162,48 @@ https://modelcontextprotocol.io/specification/2025-11-25/schema#role
 LoggingLevel = TypeAliasType(
     "LoggingLevel", Literal["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"]
 )
-"""How severe a log message is, from `debug` up to `emergency`, as in syslog.
+"""The severity of a log message, from `debug` to `emergency`, as in syslog.
 
 https://modelcontextprotocol.io/specification/2025-11-25/schema#logginglevel
 """
 
 
 class Annotations(WireModel):
-    """Hints for the client on whom the data is for and how much it matters.
+    """Hints for the client about the audience and the importance of data.
 
     https://modelcontextprotocol.io/specification/2025-11-25/schema#annotations
     """
 
     audience: Opt[list[Role]] = None
-    """Whom the data is meant for; both roles may be named."""
+    """The roles that the data is meant for."""
     priority: Annotated[Opt[Number], Field(ge=0, le=1)] = None
-    """How much the data matters, from 0 (can be left out) to 1 (needed)."""
+    """The importance of the data, from 0 (optional) to 1 (required)."""
     last_modified: Annotated[Opt[str], Field(alias="lastModified")] = None
-    """When the data last changed, in ISO 8601."""
+    """The time of the last change of the data, in ISO 8601."""
 
 
 # ---- JSON-RPC ----
 
 JSONRPCMessage = TypeAliasType("JSONRPCMessage", "JSONRPCRequest | JSONRPCNotification | JSONRPCResponse")
-"""Whatever one side can send the other in one piece.
+"""Any JSON-RPC message.
 
 https://modelcontextprotocol.io/specification/2025-11-25/schema#jsonrpcmessage
 """
 
 
 class JSONRPCRequest(Request):
-    """Asks the other side for something; a response with the same id is sent back.
+    """A message that expects a response with the same id.
 
     https://modelcontextprotocol.io/specification/2025-11-25/schema#jsonrpcrequest
     """
 
     jsonrpc: Literal["2.0"] = const("2.0")
     id: RequestId
-    """Chosen by the side that asks, repeated by the side that responds."""
+    """The id of the request, chosen by its sender; the response repeats it."""
 
 
 class JSONRPCNotification(Notification):
-    """Tells the other side something; nothing is sent back.
+    """A message without a response.
 
     https://modelcontextprotocol.io/specification/2025-11-25/schema#jsonrpcnotification
     """
@@ -219,9 +219,9 @@ class JSONRPCResultResponse(WireModel):
 
     jsonrpc: Literal["2.0"] = const("2.0")
     id: RequestId
-    """Chosen by the side that asks, repeated by the side that responds."""
+    """The id of the request, chosen by its sender; the response repeats it."""
     result: Result
-    """What the method gave."""
+    """The result of the method."""
 
 
 class JSONRPCErrorResponse(WireModel):
@@ -232,13 +232,13 @@ class JSONRPCErrorResponse(WireModel):
 
     jsonrpc: Literal["2.0"] = const("2.0")
     id: Opt[RequestId] = None
-    """The request that failed; absent if its id could not be read."""
+    """The id of the failed request; absent if it could not be read."""
     error: Error
-    """What went wrong."""
+    """The error."""
 
 
 JSONRPCResponse = TypeAliasType("JSONRPCResponse", JSONRPCResultResponse | JSONRPCErrorResponse)
-"""Answers the request that has the same id.
+"""The response to the request with the same id.
 
 https://modelcontextprotocol.io/specification/2025-11-25/schema#jsonrpcresponse
 """
@@ -248,19 +248,19 @@ https://modelcontextprotocol.io/specification/2025-11-25/schema#jsonrpcresponse
 
 
 class CancelledNotificationParams(NotificationParams):
-    """Which request is given up, and why.
+    """The cancelled request, and the reason.
 
     https://modelcontextprotocol.io/specification/2025-11-25/schema#cancellednotificationparams
     """
 
     request_id: Annotated[Opt[RequestId], Field(alias="requestId")] = None
-    """The id that the request was sent with."""
+    """The id of the request."""
     reason: Opt[str] = None
-    """Why it is given up, for logs or for the user."""
+    """The reason of the cancellation, for logs or for the user."""
 
 
 class CancelledNotification(WireModel):
-    """The sender tells that a request is given up and its result no longer wanted.
+    """A notification that the sender has cancelled a request and ignores its result.
 
     https://modelcontextprotocol.io/specification/2025-11-25/schema#cancellednotification
     """
@@ -274,21 +274,21 @@ class CancelledNotification(WireModel):
 
 
 class InitializeRequestParams(RequestParams):
-    """Which revision the client wants, what it can do and which program it is.
+    """The protocol version that the client requests, its capabilities, and its program.
 
     https://modelcontextprotocol.io/specification/2025-11-25/schema#initializerequestparams
     """
 
     protocol_version: Annotated[str, Field(alias="protocolVersion")]
-    """The revision that the client wants, the latest it supports."""
+    """The protocol version that the client requests: the latest that it supports."""
     capabilities: "ClientCapabilities"
-    """What the client can do for the server."""
+    """The capabilities of the client."""
     client_info: Annotated["Implementation", Field(alias="clientInfo")]
-    """The client program."""
+    """The name and version of the client program."""
 
 
 class InitializeRequest(WireModel):
-    """Client opens the session and says which revision it wants and what it can do.
+    """A request to initialize the session, with the protocol version and capabilities of the client.
 
     https://modelcontextprotocol.io/specification/2025-11-25/schema#initializerequest
     """
@@ -297,206 +297,206 @@ class InitializeRequest(WireModel):
     params: InitializeRequestParams
     jsonrpc: Literal["2.0"] = const("2.0")
     id: RequestId
-    """Chosen by the side that asks, repeated by the side that responds."""
+    """The id of the request, chosen by its sender; the response repeats it."""
 
 
 class InitializeResult(Result):
-    """Which revision the server has settled on, what it can do and which program it is.
+    """The protocol version that the server has chosen, its capabilities, and its program.
 
     https://modelcontextprotocol.io/specification/2025-11-25/schema#initializeresult
     """
 
     protocol_version: Annotated[str, Field(alias="protocolVersion")]
-    """The revision to use from now on; a client that does not support it disconnects."""
+    """The protocol version of the session. A client that does not support it disconnects."""
     capabilities: "ServerCapabilities"
-    """What the server offers."""
+    """The capabilities of the server."""
     server_info: Annotated["Implementation", Field(alias="serverInfo")]
-    """The server program."""
+    """The name and version of the server program."""
     instructions: Opt[str] = None
-    """How to make good use of the server, in words that a client may give to the model."""
+    """Instructions for the use of the server, which the client can give to the model."""
 
 
 class ClientCapabilitiesRoots(WireModel):
-    """What the client supports about roots."""
+    """The features of roots that the client supports."""
 
     list_changed: Annotated[Opt[bool], Field(alias="listChanged")] = None
-    """Whether a notification is sent when this list changes."""
+    """True if a notification is sent when this list changes."""
 
 
 class ClientCapabilitiesSampling(WireModel):
-    """Which optional parts of sampling the client supports."""
+    """The optional features of sampling that the client supports."""
 
     context: Opt[dict[str, Any]] = None
-    """Present if the client heeds `includeContext`; otherwise it should be `none` or absent."""
+    """Present if the client supports `includeContext` with values other than `none`."""
     tools: Opt[dict[str, Any]] = None
-    """Present if the client's model can use tools that a server sends along."""
+    """Present if the client supports tools in sampling requests."""
 
 
 class ClientCapabilitiesElicitation(WireModel):
-    """In which ways the client can get input from the user."""
+    """The modes of elicitation that the client supports."""
 
     form: Opt[dict[str, Any]] = None
-    """Present if the client can show forms; an empty elicitation capability means the same."""
+    """Present if the client supports forms; an empty elicitation capability implies it."""
     url: Opt[dict[str, Any]] = None
-    """Present if the client can send the user to a URL."""
+    """Present if the client supports elicitation at a URL."""
 
 
 class ClientCapabilitiesTasksRequestsSampling(WireModel):
-    """Which sampling requests the client is able to run as tasks."""
+    """The sampling requests that the client can run as tasks."""
 
     create_message: Annotated[Opt[dict[str, Any]], Field(alias="createMessage")] = None
-    """Present if `sampling/createMessage` can be run as a task."""
+    """Present if `sampling/createMessage` can run as a task."""
 
 
 class ClientCapabilitiesTasksRequestsElicitation(WireModel):
-    """Which elicitation requests the client is able to run as tasks."""
+    """The elicitation requests that the client can run as tasks."""
 
     create: Opt[dict[str, Any]] = None
-    """Present if `elicitation/create` can be run as a task."""
+    """Present if `elicitation/create` can run as a task."""
 
 
 class ClientCapabilitiesTasksRequests(WireModel):
-    """Which requests the client is able to run as tasks, by feature."""
+    """The requests that the client can run as tasks, by feature."""
 
     sampling: Opt[ClientCapabilitiesTasksRequestsSampling] = None
-    """Which sampling requests can be run as tasks."""
+    """The sampling requests that can run as tasks."""
     elicitation: Opt[ClientCapabilitiesTasksRequestsElicitation] = None
-    """Which elicitation requests can be run as tasks."""
+    """The elicitation requests that can run as tasks."""
 
 
 class ClientCapabilitiesTasks(WireModel):
-    """What the client lets a server do with tasks."""
+    """The features of tasks that the client supports."""
 
     list: Opt[dict[str, Any]] = None
-    """Present if tasks can be listed with `tasks/list`."""
+    """Present if `tasks/list` is supported."""
     cancel: Opt[dict[str, Any]] = None
-    """Present if tasks can be stopped with `tasks/cancel`."""
+    """Present if `tasks/cancel` is supported."""
     requests: Opt[ClientCapabilitiesTasksRequests] = None
-    """Which requests can be run as tasks, by feature."""
+    """The requests that can run as tasks, by feature."""
 
 
 class ClientCapabilities(WireModel):
-    """What the client can do for a server; it may name features that the schema does not know.
+    """The capabilities of the client. Keys that the schema does not name are allowed.
 
     https://modelcontextprotocol.io/specification/2025-11-25/schema#clientcapabilities
     """
 
     experimental: Opt[dict[str, dict[str, Any]]] = None
-    """Features outside the standard, by name."""
+    """Experimental features, by name."""
     roots: Opt[ClientCapabilitiesRoots] = None
-    """Present if the client can list its roots."""
+    """Present if the client supports roots."""
     sampling: Opt[ClientCapabilitiesSampling] = None
-    """Present if the client lets servers use its model."""
+    """Present if the client supports sampling."""
     elicitation: Opt[ClientCapabilitiesElicitation] = None
-    """Present if the client can ask the user for input."""
+    """Present if the client supports elicitation."""
     tasks: Opt[ClientCapabilitiesTasks] = None
-    """Present if requests can be run as tasks."""
+    """Present if requests can run as tasks."""
 
 
 class ServerCapabilitiesPrompts(WireModel):
-    """What the server supports about prompts."""
+    """The features of prompts that the server supports."""
 
     list_changed: Annotated[Opt[bool], Field(alias="listChanged")] = None
-    """Whether a notification is sent when this list changes."""
+    """True if a notification is sent when this list changes."""
 
 
 class ServerCapabilitiesResources(WireModel):
-    """What the server supports about resources."""
+    """The features of resources that the server supports."""
 
     subscribe: Opt[bool] = None
-    """Whether clients can watch single resources for changes."""
+    """True if clients can subscribe to single resources."""
     list_changed: Annotated[Opt[bool], Field(alias="listChanged")] = None
-    """Whether a notification is sent when this list changes."""
+    """True if a notification is sent when this list changes."""
 
 
 class ServerCapabilitiesTools(WireModel):
-    """What the server supports about tools."""
+    """The features of tools that the server supports."""
 
     list_changed: Annotated[Opt[bool], Field(alias="listChanged")] = None
-    """Whether a notification is sent when this list changes."""
+    """True if a notification is sent when this list changes."""
 
 
 class ServerCapabilitiesTasksRequestsTools(WireModel):
-    """Which tool requests the server is able to run as tasks."""
+    """The tool requests that the server can run as tasks."""
 
     call: Opt[dict[str, Any]] = None
-    """Present if `tools/call` can be run as a task."""
+    """Present if `tools/call` can run as a task."""
 
 
 class ServerCapabilitiesTasksRequests(WireModel):
-    """Which requests the server is able to run as tasks, by feature."""
+    """The requests that the server can run as tasks, by feature."""
 
     tools: Opt[ServerCapabilitiesTasksRequestsTools] = None
-    """Which tool requests can be run as tasks."""
+    """The tool requests that can run as tasks."""
 
 
 class ServerCapabilitiesTasks(WireModel):
-    """What the server lets a client do with tasks."""
+    """The features of tasks that the server supports."""
 
     list: Opt[dict[str, Any]] = None
-    """Present if tasks can be listed with `tasks/list`."""
+    """Present if `tasks/list` is supported."""
     cancel: Opt[dict[str, Any]] = None
-    """Present if tasks can be stopped with `tasks/cancel`."""
+    """Present if `tasks/cancel` is supported."""
     requests: Opt[ServerCapabilitiesTasksRequests] = None
-    """Which requests can be run as tasks, by feature."""
+    """The requests that can run as tasks, by feature."""
 
 
 class ServerCapabilities(WireModel):
-    """What the server offers; it may name features that the schema does not know.
+    """The capabilities of the server. Keys that the schema does not name are allowed.
 
     https://modelcontextprotocol.io/specification/2025-11-25/schema#servercapabilities
     """
 
     experimental: Opt[dict[str, dict[str, Any]]] = None
-    """Features outside the standard, by name."""
+    """Experimental features, by name."""
     logging: Opt[dict[str, Any]] = None
     """Present if the server sends log messages."""
     completions: Opt[dict[str, Any]] = None
-    """Present if the server can suggest values for arguments."""
+    """Present if the server supports completions."""
     prompts: Opt[ServerCapabilitiesPrompts] = None
-    """Present if the server offers prompts."""
+    """Present if the server has prompts."""
     resources: Opt[ServerCapabilitiesResources] = None
-    """Present if the server offers resources."""
+    """Present if the server has resources."""
     tools: Opt[ServerCapabilitiesTools] = None
-    """Present if the server offers tools."""
+    """Present if the server has tools."""
     tasks: Opt[ServerCapabilitiesTasks] = None
-    """Present if requests can be run as tasks."""
+    """Present if requests can run as tasks."""
 
 
 class Icons(WireModel):
-    """What things that can have icons have in common."""
+    """The base of things that have icons."""
 
     icons: Opt[list[Icon]] = None
-    """Images to show with it, to choose from by size and theme."""
+    """The icons, to choose from by size and theme."""
 
 
 class BaseMetadata(WireModel):
-    """What named things have in common: a name for programs and a title for people."""
+    """The base of named things: a name for programs and a title for people."""
 
     name: str
-    """Name that programs use; people see it where there is no title."""
+    """The name for programs; also shown to people if there is no title."""
     title: Opt[str] = None
-    """Name to show to people; `name` is shown if absent."""
+    """The name to show to people; `name` if absent."""
 
 
 class Implementation(BaseMetadata, Icons):
-    """The program at one end of the connection: its name, version and how to present it.
+    """The name, version and description of a client or server program.
 
     https://modelcontextprotocol.io/specification/2025-11-25/schema#implementation
     """
 
     version: str
     description: Opt[str] = None
-    """Says what the program does, in words for people."""
+    """A description of the program, for people."""
     website_url: Annotated[Opt[str], Field(alias="websiteUrl")] = None
-    """The program's website."""
+    """The URL of the program's website."""
 
 
 # ---- notifications/initialized ----
 
 
 class InitializedNotification(WireModel):
-    """Client tells that it has the server's answer and that the session can begin.
+    """A notification that the client has finished initialization.
 
     https://modelcontextprotocol.io/specification/2025-11-25/schema#initializednotification
     """
@@ -510,7 +510,7 @@ class InitializedNotification(WireModel):
 
 
 class PingRequest(WireModel):
-    """Either side asks whether the other still answers.
+    """A request to check that the other side still responds.
 
     https://modelcontextprotocol.io/specification/2025-11-25/schema#pingrequest
     """
@@ -519,30 +519,30 @@ class PingRequest(WireModel):
     params: Opt[RequestParams] = None
     jsonrpc: Literal["2.0"] = const("2.0")
     id: RequestId
-    """Chosen by the side that asks, repeated by the side that responds."""
+    """The id of the request, chosen by its sender; the response repeats it."""
 
 
 # ---- notifications/progress ----
 
 
 class ProgressNotificationParams(NotificationParams):
-    """How far the work on a request is.
+    """The progress of a request so far.
 
     https://modelcontextprotocol.io/specification/2025-11-25/schema#progressnotificationparams
     """
 
     progress_token: Annotated[ProgressToken, Field(alias="progressToken")]
-    """The token that came with the request."""
+    """The progress token of the request."""
     progress: Number
-    """How far the work is; each notification has a higher number than the one before."""
+    """The progress so far; it increases with each notification."""
     total: Opt[Number] = None
-    """What `progress` will be in the end, if known."""
+    """The value of `progress` at the end, if known."""
     message: Opt[str] = None
-    """What is being done right now, in words for people."""
+    """A description of the current step, for people."""
 
 
 class ProgressNotification(WireModel):
-    """The side that works on a request tells how far it is.
+    """A notification about the progress of a request.
 
     https://modelcontextprotocol.io/specification/2025-11-25/schema#progressnotification
     """
@@ -556,31 +556,31 @@ class ProgressNotification(WireModel):
 
 
 class PaginatedRequestParams(RequestParams):
-    """Which page of a list to send."""
+    """The page of the list to return."""
 
     cursor: Opt[Cursor] = None
-    """The `nextCursor` of the page before; absent for the first page."""
+    """The `nextCursor` of the previous page; absent for the first page."""
 
 
 class PaginatedRequest(WireModel):
-    """What requests for one page of a list have in common."""
+    """The base of requests for one page of a list."""
 
     method: str
     params: Opt[PaginatedRequestParams] = None
     jsonrpc: Literal["2.0"] = const("2.0")
     id: RequestId
-    """Chosen by the side that asks, repeated by the side that responds."""
+    """The id of the request, chosen by its sender; the response repeats it."""
 
 
 class PaginatedResult(Result):
-    """What results with one page of a list have in common."""
+    """The base of results with one page of a list."""
 
     next_cursor: Annotated[Opt[Cursor], Field(alias="nextCursor")] = None
-    """Where the next page starts; absent on the last page."""
+    """The cursor of the next page; absent on the last page."""
 
 
 class ListResourcesRequest(WireModel):
-    """Client asks for one page of the resources.
+    """A request to list one page of the resources.
 
     https://modelcontextprotocol.io/specification/2025-11-25/schema#listresourcesrequest
     """
@@ -589,11 +589,11 @@ class ListResourcesRequest(WireModel):
     params: Opt[PaginatedRequestParams] = None
     jsonrpc: Literal["2.0"] = const("2.0")
     id: RequestId
-    """Chosen by the side that asks, repeated by the side that responds."""
+    """The id of the request, chosen by its sender; the response repeats it."""
 
 
 class ListResourcesResult(PaginatedResult):
-    """One page of the resources that the server offers.
+    """One page of the server's resources.
 
     https://modelcontextprotocol.io/specification/2025-11-25/schema#listresourcesresult
     """
@@ -603,30 +603,30 @@ class ListResourcesResult(PaginatedResult):
 
 
 class Resource(BaseMetadata, Icons):
-    """Data that the server lets clients read, such as a file.
+    """Data that clients can read from the server, such as a file.
 
     https://modelcontextprotocol.io/specification/2025-11-25/schema#resource
     """
 
     uri: str
-    """URI of the resource; what it means is up to the server."""
+    """The URI of the resource."""
     description: Opt[str] = None
-    """Says what the resource holds; models may be shown it."""
+    """A description of the data, which can be shown to models."""
     mime_type: Annotated[Opt[str], Field(alias="mimeType")] = None
-    """MIME type of the content, if known."""
+    """The MIME type of the content, if known."""
     annotations: Opt[Annotations] = None
-    """Hints for the client on how to use or show it."""
+    """Hints for the client about use and presentation."""
     size: Opt[Int] = None
-    """Number of bytes before any encoding, if known."""
+    """The number of bytes before any encoding, if known."""
     meta: Annotated[Opt[dict[str, Any]], Field(alias="_meta")] = None
-    """Metadata from either side beside the content; the specification reserves some of the keys."""
+    """Metadata of either side; the specification reserves some of the keys."""
 
 
 # ---- resources/templates/list ----
 
 
 class ListResourceTemplatesRequest(WireModel):
-    """Client asks for one page of the resource templates.
+    """A request to list one page of the resource templates.
 
     https://modelcontextprotocol.io/specification/2025-11-25/schema#listresourcetemplatesrequest
     """
@@ -635,11 +635,11 @@ class ListResourceTemplatesRequest(WireModel):
     params: Opt[PaginatedRequestParams] = None
     jsonrpc: Literal["2.0"] = const("2.0")
     id: RequestId
-    """Chosen by the side that asks, repeated by the side that responds."""
+    """The id of the request, chosen by its sender; the response repeats it."""
 
 
 class ListResourceTemplatesResult(PaginatedResult):
-    """One page of the resource templates that the server offers.
+    """One page of the server's resource templates.
 
     https://modelcontextprotocol.io/specification/2025-11-25/schema#listresourcetemplatesresult
     """
@@ -649,42 +649,42 @@ class ListResourceTemplatesResult(PaginatedResult):
 
 
 class ResourceTemplate(BaseMetadata, Icons):
-    """A pattern for the URIs of resources that are not listed one by one.
+    """A URI template for resources that are not listed one by one.
 
     https://modelcontextprotocol.io/specification/2025-11-25/schema#resourcetemplate
     """
 
     uri_template: Annotated[str, Field(alias="uriTemplate")]
-    """URIs of resources with gaps for variables, written as RFC 6570 says."""
+    """The URI template (RFC 6570)."""
     description: Opt[str] = None
-    """Says what the resources of this pattern hold; models may be shown it."""
+    """A description of these resources, which can be shown to models."""
     mime_type: Annotated[Opt[str], Field(alias="mimeType")] = None
-    """MIME type that all resources of this pattern have; absent if they differ."""
+    """The MIME type of all these resources; absent if they differ."""
     annotations: Opt[Annotations] = None
-    """Hints for the client on how to use or show it."""
+    """Hints for the client about use and presentation."""
     meta: Annotated[Opt[dict[str, Any]], Field(alias="_meta")] = None
-    """Metadata from either side beside the content; the specification reserves some of the keys."""
+    """Metadata of either side; the specification reserves some of the keys."""
 
 
 # ---- resources/read ----
 
 
 class ResourceRequestParams(RequestParams):
-    """What the params of requests about one resource have in common."""
+    """The base of the params of requests about one resource."""
 
     uri: str
-    """URI of the resource; what it means is up to the server."""
+    """The URI of the resource."""
 
 
 class ReadResourceRequestParams(ResourceRequestParams):
-    """Which resource to read.
+    """The resource to read.
 
     https://modelcontextprotocol.io/specification/2025-11-25/schema#readresourcerequestparams
     """
 
 
 class ReadResourceRequest(WireModel):
-    """Client asks for what is in a resource.
+    """A request to read a resource.
 
     https://modelcontextprotocol.io/specification/2025-11-25/schema#readresourcerequest
     """
@@ -693,24 +693,24 @@ class ReadResourceRequest(WireModel):
     params: ReadResourceRequestParams
     jsonrpc: Literal["2.0"] = const("2.0")
     id: RequestId
-    """Chosen by the side that asks, repeated by the side that responds."""
+    """The id of the request, chosen by its sender; the response repeats it."""
 
 
 class ReadResourceResult(Result):
-    """What is in a resource.
+    """The contents of a resource.
 
     https://modelcontextprotocol.io/specification/2025-11-25/schema#readresourceresult
     """
 
     contents: list["TextResourceContents | BlobResourceContents"]
-    """The content, in several items if the resource has several parts."""
+    """The contents; several items if the resource has several parts."""
 
 
 # ---- notifications/resources/list_changed ----
 
 
 class ResourceListChangedNotification(WireModel):
-    """Server tells that its list of resources has changed.
+    """A notification that the list of resources has changed.
 
     https://modelcontextprotocol.io/specification/2025-11-25/schema#resourcelistchangednotification
     """
@@ -724,14 +724,14 @@ class ResourceListChangedNotification(WireModel):
 
 
 class SubscribeRequestParams(ResourceRequestParams):
-    """Which resource to watch.
+    """The resource to subscribe to.
 
     https://modelcontextprotocol.io/specification/2025-11-25/schema#subscriberequestparams
     """
 
 
 class SubscribeRequest(WireModel):
-    """Client asks to be told whenever a resource changes.
+    """A request to subscribe to changes of a resource.
 
     https://modelcontextprotocol.io/specification/2025-11-25/schema#subscriberequest
     """
@@ -740,21 +740,21 @@ class SubscribeRequest(WireModel):
     params: SubscribeRequestParams
     jsonrpc: Literal["2.0"] = const("2.0")
     id: RequestId
-    """Chosen by the side that asks, repeated by the side that responds."""
+    """The id of the request, chosen by its sender; the response repeats it."""
 
 
 # ---- resources/unsubscribe ----
 
 
 class UnsubscribeRequestParams(ResourceRequestParams):
-    """Which resource to watch no longer.
+    """The resource to unsubscribe from.
 
     https://modelcontextprotocol.io/specification/2025-11-25/schema#unsubscriberequestparams
     """
 
 
 class UnsubscribeRequest(WireModel):
-    """Client no longer wants to be told when a resource changes.
+    """A request to unsubscribe from changes of a resource.
 
     https://modelcontextprotocol.io/specification/2025-11-25/schema#unsubscriberequest
     """
@@ -763,24 +763,24 @@ class UnsubscribeRequest(WireModel):
     params: UnsubscribeRequestParams
     jsonrpc: Literal["2.0"] = const("2.0")
     id: RequestId
-    """Chosen by the side that asks, repeated by the side that responds."""
+    """The id of the request, chosen by its sender; the response repeats it."""
 
 
 # ---- notifications/resources/updated ----
 
 
 class ResourceUpdatedNotificationParams(NotificationParams):
-    """Which resource has changed.
+    """The resource that has changed.
 
     https://modelcontextprotocol.io/specification/2025-11-25/schema#resourceupdatednotificationparams
     """
 
     uri: str
-    """The resource that changed, which can be a part of the one that is watched."""
+    """The URI of the resource, or of a part of a subscribed resource."""
 
 
 class ResourceUpdatedNotification(WireModel):
-    """Server tells that a resource which the client watches has changed.
+    """A notification that a subscribed resource has changed.
 
     https://modelcontextprotocol.io/specification/2025-11-25/schema#resourceupdatednotification
     """
@@ -794,18 +794,18 @@ class ResourceUpdatedNotification(WireModel):
 
 
 class ResourceContents(WireModel):
-    """What text and binary contents of a resource have in common."""
+    """The base of text and binary contents of a resource."""
 
     uri: str
-    """URI of the resource; what it means is up to the server."""
+    """The URI of the resource."""
     mime_type: Annotated[Opt[str], Field(alias="mimeType")] = None
-    """MIME type of the content, if known."""
+    """The MIME type of the content, if known."""
     meta: Annotated[Opt[dict[str, Any]], Field(alias="_meta")] = None
-    """Metadata from either side beside the content; the specification reserves some of the keys."""
+    """Metadata of either side; the specification reserves some of the keys."""
 
 
 class TextResourceContents(ResourceContents):
-    """Content of a resource that is text.
+    """Text content of a resource.
 
     https://modelcontextprotocol.io/specification/2025-11-25/schema#textresourcecontents
     """
@@ -814,7 +814,7 @@ class TextResourceContents(ResourceContents):
 
 
 class BlobResourceContents(ResourceContents):
-    """Content of a resource that is not text, as bytes in base64.
+    """Binary content of a resource, in base64.
 
     https://modelcontextprotocol.io/specification/2025-11-25/schema#blobresourcecontents
     """
@@ -824,7 +824,7 @@ class BlobResourceContents(ResourceContents):
 
 
 class ResourceLink(Resource):
-    """Points to a resource from a prompt or tool result, without its content.
+    """A link to a resource in a prompt or tool result, without the content.
 
     https://modelcontextprotocol.io/specification/2025-11-25/schema#resourcelink
     """
@@ -840,11 +840,11 @@ class EmbeddedResource(WireModel):
 
     type: Literal["resource"] = const("resource")
     resource: TextResourceContents | BlobResourceContents
-    """The content, as text or as bytes."""
+    """The resource with its content, as text or in base64."""
     annotations: Opt[Annotations] = None
-    """Hints for the client on how to use or show it."""
+    """Hints for the client about use and presentation."""
     meta: Annotated[Opt[dict[str, Any]], Field(alias="_meta")] = None
-    """Metadata from either side beside the content; the specification reserves some of the keys."""
+    """Metadata of either side; the specification reserves some of the keys."""
 
 
 ContentBlock = TypeAliasType(
@@ -853,14 +853,14 @@ ContentBlock = TypeAliasType(
         "TextContent | ImageContent | AudioContent | ResourceLink | EmbeddedResource", Field(discriminator="type")
     ],
 )
-"""One piece of content in a prompt or tool result: text, media or a resource.
+"""One block of content in a prompt or tool result: text, media or a resource.
 
 https://modelcontextprotocol.io/specification/2025-11-25/schema#contentblock
 """
 
 
 class TextContent(WireModel):
-    """Text that a model is given or has made.
+    """Text that is given to a model, or made by it.
 
     https://modelcontextprotocol.io/specification/2025-11-25/schema#textcontent
     """
@@ -868,50 +868,50 @@ class TextContent(WireModel):
     type: Literal["text"] = const("text")
     text: str
     annotations: Opt[Annotations] = None
-    """Hints for the client on how to use or show it."""
+    """Hints for the client about use and presentation."""
     meta: Annotated[Opt[dict[str, Any]], Field(alias="_meta")] = None
-    """Metadata from either side beside the content; the specification reserves some of the keys."""
+    """Metadata of either side; the specification reserves some of the keys."""
 
 
 class ImageContent(WireModel):
-    """A picture that a model is given or has made.
+    """An image that is given to a model, or made by it.
 
     https://modelcontextprotocol.io/specification/2025-11-25/schema#imagecontent
     """
 
     type: Literal["image"] = const("image")
     data: str
-    """The picture, in base64."""
+    """The image, in base64."""
     mime_type: Annotated[str, Field(alias="mimeType")]
-    """MIME type of the data."""
+    """The MIME type of the data."""
     annotations: Opt[Annotations] = None
-    """Hints for the client on how to use or show it."""
+    """Hints for the client about use and presentation."""
     meta: Annotated[Opt[dict[str, Any]], Field(alias="_meta")] = None
-    """Metadata from either side beside the content; the specification reserves some of the keys."""
+    """Metadata of either side; the specification reserves some of the keys."""
 
 
 class AudioContent(WireModel):
-    """Sound that a model is given or has made.
+    """Audio that is given to a model, or made by it.
 
     https://modelcontextprotocol.io/specification/2025-11-25/schema#audiocontent
     """
 
     type: Literal["audio"] = const("audio")
     data: str
-    """The sound, in base64."""
+    """The audio, in base64."""
     mime_type: Annotated[str, Field(alias="mimeType")]
-    """MIME type of the data."""
+    """The MIME type of the data."""
     annotations: Opt[Annotations] = None
-    """Hints for the client on how to use or show it."""
+    """Hints for the client about use and presentation."""
     meta: Annotated[Opt[dict[str, Any]], Field(alias="_meta")] = None
-    """Metadata from either side beside the content; the specification reserves some of the keys."""
+    """Metadata of either side; the specification reserves some of the keys."""
 
 
 # ---- prompts/list ----
 
 
 class ListPromptsRequest(WireModel):
-    """Client asks for one page of the prompts.
+    """A request to list one page of the prompts.
 
     https://modelcontextprotocol.io/specification/2025-11-25/schema#listpromptsrequest
     """
@@ -920,11 +920,11 @@ class ListPromptsRequest(WireModel):
     params: Opt[PaginatedRequestParams] = None
     jsonrpc: Literal["2.0"] = const("2.0")
     id: RequestId
-    """Chosen by the side that asks, repeated by the side that responds."""
+    """The id of the request, chosen by its sender; the response repeats it."""
 
 
 class ListPromptsResult(PaginatedResult):
-    """One page of the prompts that the server offers.
+    """One page of the server's prompts.
 
     https://modelcontextprotocol.io/specification/2025-11-25/schema#listpromptsresult
     """
@@ -934,48 +934,48 @@ class ListPromptsResult(PaginatedResult):
 
 
 class Prompt(BaseMetadata, Icons):
-    """A prompt that the server offers, with the arguments it takes.
+    """A prompt of the server, with its arguments.
 
     https://modelcontextprotocol.io/specification/2025-11-25/schema#prompt
     """
 
     description: Opt[str] = None
-    """Says what the prompt is for."""
+    """The purpose of the prompt."""
     arguments: Opt[list["PromptArgument"]] = None
-    """The arguments that can be filled in."""
+    """The arguments of the prompt."""
     meta: Annotated[Opt[dict[str, Any]], Field(alias="_meta")] = None
-    """Metadata from either side beside the content; the specification reserves some of the keys."""
+    """Metadata of either side; the specification reserves some of the keys."""
 
 
 class PromptArgument(BaseMetadata):
-    """One argument that a prompt takes.
+    """An argument of a prompt.
 
     https://modelcontextprotocol.io/specification/2025-11-25/schema#promptargument
     """
 
     description: Opt[str] = None
-    """Says what it is for, in words for people."""
+    """A description for people."""
     required: Opt[bool] = None
-    """Whether a value must be given; not if absent."""
+    """True if the argument is required; false if absent."""
 
 
 # ---- prompts/get ----
 
 
 class GetPromptRequestParams(RequestParams):
-    """Which prompt to get, and with which arguments.
+    """The name of the prompt, and its arguments.
 
     https://modelcontextprotocol.io/specification/2025-11-25/schema#getpromptrequestparams
     """
 
     name: str
-    """The prompt to get."""
+    """The name of the prompt."""
     arguments: Opt[dict[str, str]] = None
-    """Values by argument name; all of them are strings."""
+    """The arguments by name; each value is a string."""
 
 
 class GetPromptRequest(WireModel):
-    """Client asks for a prompt with its arguments filled in.
+    """A request to get a prompt, with its arguments filled in.
 
     https://modelcontextprotocol.io/specification/2025-11-25/schema#getpromptrequest
     """
@@ -984,19 +984,19 @@ class GetPromptRequest(WireModel):
     params: GetPromptRequestParams
     jsonrpc: Literal["2.0"] = const("2.0")
     id: RequestId
-    """Chosen by the side that asks, repeated by the side that responds."""
+    """The id of the request, chosen by its sender; the response repeats it."""
 
 
 class GetPromptResult(Result):
-    """The messages of a prompt, ready for the model.
+    """The messages of a prompt.
 
     https://modelcontextprotocol.io/specification/2025-11-25/schema#getpromptresult
     """
 
     description: Opt[str] = None
-    """Says what it is for, in words for people."""
+    """A description for people."""
     messages: list["PromptMessage"]
-    """The prompt itself, in order."""
+    """The messages of the prompt, in order."""
 
 
 class PromptMessage(WireModel):
@@ -1006,16 +1006,16 @@ class PromptMessage(WireModel):
     """
 
     role: Role
-    """Who says it."""
+    """The author of the message."""
     content: ContentBlock
-    """What the message says."""
+    """The content of the message."""
 
 
 # ---- notifications/prompts/list_changed ----
 
 
 class PromptListChangedNotification(WireModel):
-    """Server tells that its list of prompts has changed.
+    """A notification that the list of prompts has changed.
 
     https://modelcontextprotocol.io/specification/2025-11-25/schema#promptlistchangednotification
     """
@@ -1029,7 +1029,7 @@ class PromptListChangedNotification(WireModel):
 
 
 class ListToolsRequest(WireModel):
-    """Client asks for one page of the tools.
+    """A request to list one page of the tools.
 
     https://modelcontextprotocol.io/specification/2025-11-25/schema#listtoolsrequest
     """
@@ -1038,11 +1038,11 @@ class ListToolsRequest(WireModel):
     params: Opt[PaginatedRequestParams] = None
     jsonrpc: Literal["2.0"] = const("2.0")
     id: RequestId
-    """Chosen by the side that asks, repeated by the side that responds."""
+    """The id of the request, chosen by its sender; the response repeats it."""
 
 
 class ListToolsResult(PaginatedResult):
-    """One page of the tools that the server offers.
+    """One page of the server's tools.
 
     https://modelcontextprotocol.io/specification/2025-11-25/schema#listtoolsresult
     """
@@ -1052,108 +1052,108 @@ class ListToolsResult(PaginatedResult):
 
 
 class ToolAnnotations(WireModel):
-    """Hints on how a tool behaves; worth no more than the server that gives them.
+    """Hints about the behavior of a tool; do not rely on those of an untrusted server.
 
     https://modelcontextprotocol.io/specification/2025-11-25/schema#toolannotations
     """
 
     title: Opt[str] = None
-    """Name to show to people if the tool itself has no title."""
+    """The name to show to people if the tool has no title."""
     read_only_hint: Annotated[Opt[bool], Field(alias="readOnlyHint")] = None
-    """Whether calls leave everything as it is; false if absent."""
+    """True if calls change nothing; false if absent."""
     destructive_hint: Annotated[Opt[bool], Field(alias="destructiveHint")] = None
-    """Whether calls may delete or overwrite; true if absent, moot for read-only tools."""
+    """True, the default, if calls may delete or overwrite data; irrelevant for read-only tools."""
     idempotent_hint: Annotated[Opt[bool], Field(alias="idempotentHint")] = None
-    """Whether the same call again changes nothing more; false if absent, moot for read-only tools."""
+    """True if a repeated call changes nothing more; false if absent, irrelevant for read-only tools."""
     open_world_hint: Annotated[Opt[bool], Field(alias="openWorldHint")] = None
-    """Whether the tool reaches beyond a closed set of things, as a web search does; true if absent."""
+    """True, the default, if the tool reaches an open set of entities, as a web search does."""
 
 
 class ToolExecution(WireModel):
-    """How a tool can be run.
+    """The ways to run a tool.
 
     https://modelcontextprotocol.io/specification/2025-11-25/schema#toolexecution
     """
 
     task_support: Annotated[Opt[Literal["forbidden", "optional", "required"]], Field(alias="taskSupport")] = None
-    """Whether calls can (`optional`), must (`required`) or cannot be tasks (`forbidden`, also if absent)."""
+    """`forbidden` (the default), `optional` or `required`: the support of calls that run as tasks."""
 
 
 class ToolInputSchema(WireModel):
-    """JSON Schema for the arguments of a tool, which are always an object."""
+    """The JSON Schema of a tool's arguments, which are an object."""
 
     schema_: Annotated[Opt[str], Field(alias="$schema")] = None
-    """URI of the JSON Schema dialect; 2020-12 if absent."""
+    """The URI of the JSON Schema dialect; 2020-12 if absent."""
     type: Literal["object"] = const("object")
     properties: Opt[dict[str, dict[str, Any]]] = None
-    """A schema for each property, by name."""
+    """The schema of each property, by name."""
     required: Opt[list[str]] = None
-    """Names of the properties that must be there."""
+    """The names of the required properties."""
 
 
 class ToolOutputSchema(WireModel):
-    """JSON Schema for the structured result of a tool."""
+    """The JSON Schema of a tool's structured content."""
 
     schema_: Annotated[Opt[str], Field(alias="$schema")] = None
-    """URI of the JSON Schema dialect; 2020-12 if absent."""
+    """The URI of the JSON Schema dialect; 2020-12 if absent."""
     type: Literal["object"] = const("object")
     properties: Opt[dict[str, dict[str, Any]]] = None
-    """A schema for each property, by name."""
+    """The schema of each property, by name."""
     required: Opt[list[str]] = None
-    """Names of the properties that must be there."""
+    """The names of the required properties."""
 
 
 class Tool(BaseMetadata, Icons):
-    """A tool that the server offers, with what it takes and what it does.
+    """A tool of the server: description, input schema and output schema.
 
     https://modelcontextprotocol.io/specification/2025-11-25/schema#tool
     """
 
     description: Opt[str] = None
-    """Says what the tool does; models go by it when they choose a tool."""
+    """A description of the tool, which models use to choose a tool."""
     input_schema: Annotated[ToolInputSchema, Field(alias="inputSchema")]
-    """Which arguments the tool takes."""
+    """The JSON Schema of the arguments."""
     execution: Opt[ToolExecution] = None
-    """How the tool can be run."""
+    """The ways to run the tool."""
     output_schema: Annotated[Opt[ToolOutputSchema], Field(alias="outputSchema")] = None
-    """What `structuredContent` of a result looks like."""
+    """The JSON Schema of `structuredContent` in results."""
     annotations: Opt[ToolAnnotations] = None
-    """Hints on how the tool behaves; not to be relied on unless the server is trusted."""
+    """Hints about the behavior of the tool; do not rely on those of an untrusted server."""
     meta: Annotated[Opt[dict[str, Any]], Field(alias="_meta")] = None
-    """Metadata from either side beside the content; the specification reserves some of the keys."""
+    """Metadata of either side; the specification reserves some of the keys."""
 
 
 # ---- tools/call ----
 
 
 class CallToolResult(Result):
-    """What a tool call gave, or why the tool failed.
+    """The result of a tool call; also of one that failed.
 
     https://modelcontextprotocol.io/specification/2025-11-25/schema#calltoolresult
     """
 
     content: list[ContentBlock]
-    """The result for a model to read, or a description of the error if `isError` is set."""
+    """The result for a model, or a description of the error if `isError` is true."""
     structured_content: Annotated[Opt[dict[str, Any]], Field(alias="structuredContent")] = None
-    """The result for a program to read, as the tool's `outputSchema` describes it."""
+    """The result for a program, valid against the tool's `outputSchema`."""
     is_error: Annotated[Opt[bool], Field(alias="isError")] = None
-    """Whether the tool itself failed, which `content` then explains; false if absent."""
+    """True if the tool failed; `content` describes the error. False if absent."""
 
 
 class CallToolRequestParams(TaskAugmentedRequestParams):
-    """Which tool to run, and with which arguments.
+    """The name of the tool to call, and its arguments.
 
     https://modelcontextprotocol.io/specification/2025-11-25/schema#calltoolrequestparams
     """
 
     name: str
-    """The tool to run."""
+    """The name of the tool to call."""
     arguments: Opt[dict[str, Any]] = None
-    """Values by argument name, as the tool's `inputSchema` wants them."""
+    """The arguments by name, valid against the tool's `inputSchema`."""
 
 
 class CallToolRequest(WireModel):
-    """Client asks the server to run a tool.
+    """A request to call a tool.
 
     https://modelcontextprotocol.io/specification/2025-11-25/schema#calltoolrequest
     """
@@ -1162,14 +1162,14 @@ class CallToolRequest(WireModel):
     params: CallToolRequestParams
     jsonrpc: Literal["2.0"] = const("2.0")
     id: RequestId
-    """Chosen by the side that asks, repeated by the side that responds."""
+    """The id of the request, chosen by its sender; the response repeats it."""
 
 
 # ---- notifications/tools/list_changed ----
 
 
 class ToolListChangedNotification(WireModel):
-    """Server tells that its list of tools has changed.
+    """A notification that the list of tools has changed.
 
     https://modelcontextprotocol.io/specification/2025-11-25/schema#toollistchangednotification
     """
@@ -1182,76 +1182,76 @@ class ToolListChangedNotification(WireModel):
 # ---- tasks ----
 
 TaskStatus = TypeAliasType("TaskStatus", Literal["working", "input_required", "completed", "failed", "cancelled"])
-"""How far a task is; `completed`, `failed` and `cancelled` are final.
+"""The status of a task; `completed`, `failed` and `cancelled` are final.
 
 https://modelcontextprotocol.io/specification/2025-11-25/schema#taskstatus
 """
 
 
 class TaskMetadata(WireModel):
-    """How the requestor wants its request run as a task.
+    """The settings of the task that a request should run as.
 
     https://modelcontextprotocol.io/specification/2025-11-25/schema#taskmetadata
     """
 
     ttl: Opt[Int] = None
-    """How long to keep the task from when it is made, in milliseconds."""
+    """The lifetime of the task from its creation, in milliseconds."""
 
 
 class RelatedTaskMetadata(WireModel):
-    """Says which task a message belongs to; it stands in the message's `_meta`.
+    """The task that a message belongs to, in the `_meta` of the message.
 
     https://modelcontextprotocol.io/specification/2025-11-25/schema#relatedtaskmetadata
     """
 
     task_id: Annotated[str, Field(alias="taskId")]
-    """Id of the task, from the side that runs it."""
+    """The id of the task, assigned by the side that runs it."""
 
 
 class Task(WireModel):
-    """How far a request is that is run as a task, and how long its result is kept.
+    """The status and the lifetime of a request that runs as a task.
 
     https://modelcontextprotocol.io/specification/2025-11-25/schema#task
     """
 
     task_id: Annotated[str, Field(alias="taskId")]
-    """Id of the task, from the side that runs it."""
+    """The id of the task, assigned by the side that runs it."""
     status: TaskStatus
-    """How far the task is."""
+    """The status of the task."""
     status_message: Annotated[Opt[str], Field(alias="statusMessage")] = None
-    """More about the status in words for people, such as why the task failed."""
+    """Details of the status for people, such as the reason of a failure."""
     created_at: Annotated[str, Field(alias="createdAt")]
-    """When the task was made, in ISO 8601."""
+    """The time at which the task was created, in ISO 8601."""
     last_updated_at: Annotated[str, Field(alias="lastUpdatedAt")]
-    """When the task last changed, in ISO 8601."""
+    """The time of the last change of the task, in ISO 8601."""
     ttl: Int | None
-    """How long the task is kept from when it was made, in milliseconds; null if for ever."""
+    """The lifetime of the task from its creation, in milliseconds; null for unlimited."""
     poll_interval: Annotated[Opt[Int], Field(alias="pollInterval")] = None
-    """Suggested wait between two looks at the task, in milliseconds."""
+    """The suggested interval between two requests for the status, in milliseconds."""
 
 
 class CreateTaskResult(Result):
-    """Answers a request that is run as a task; the actual result is fetched later.
+    """The immediate result of a request that runs as a task; the actual result is fetched later.
 
     https://modelcontextprotocol.io/specification/2025-11-25/schema#createtaskresult
     """
 
     task: Task
-    """The task that was made for the request."""
+    """The task that the request runs as."""
 
 
 # ---- tasks/get ----
 
 
 class GetTaskRequestParams(WireModel):
-    """Which task to look up."""
+    """The task whose status to get."""
 
     task_id: Annotated[str, Field(alias="taskId")]
-    """Id of the task, from the side that runs it."""
+    """The id of the task, assigned by the side that runs it."""
 
 
 class GetTaskRequest(WireModel):
-    """The requestor asks how far a task is.
+    """A request to get the status of a task.
 
     https://modelcontextprotocol.io/specification/2025-11-25/schema#gettaskrequest
     """
@@ -1260,11 +1260,11 @@ class GetTaskRequest(WireModel):
     params: GetTaskRequestParams
     jsonrpc: Literal["2.0"] = const("2.0")
     id: RequestId
-    """Chosen by the side that asks, repeated by the side that responds."""
+    """The id of the request, chosen by its sender; the response repeats it."""
 
 
 class GetTaskResult(Result, Task):
-    """The task as it is now.
+    """The current status of a task.
 
     https://modelcontextprotocol.io/specification/2025-11-25/schema#gettaskresult
     """
@@ -1274,14 +1274,14 @@ class GetTaskResult(Result, Task):
 
 
 class GetTaskPayloadRequestParams(WireModel):
-    """Whose outcome to get, as a task's id."""
+    """The task whose result to get."""
 
     task_id: Annotated[str, Field(alias="taskId")]
-    """Id of the task, from the side that runs it."""
+    """The id of the task, assigned by the side that runs it."""
 
 
 class GetTaskPayloadRequest(WireModel):
-    """The requestor asks for what a task gave; the response comes once the task has ended.
+    """A request to get the result of a task; the response comes when the task has ended.
 
     https://modelcontextprotocol.io/specification/2025-11-25/schema#gettaskpayloadrequest
     """
@@ -1290,11 +1290,11 @@ class GetTaskPayloadRequest(WireModel):
     params: GetTaskPayloadRequestParams
     jsonrpc: Literal["2.0"] = const("2.0")
     id: RequestId
-    """Chosen by the side that asks, repeated by the side that responds."""
+    """The id of the request, chosen by its sender; the response repeats it."""
 
 
 class GetTaskPayloadResult(Result):
-    """What the request that ran as a task gave, in the form which that request's result has.
+    """The result of a task, in the form of the request that started it.
 
     https://modelcontextprotocol.io/specification/2025-11-25/schema#gettaskpayloadresult
     """
@@ -1304,14 +1304,14 @@ class GetTaskPayloadResult(Result):
 
 
 class CancelTaskRequestParams(WireModel):
-    """Which task to stop."""
+    """The task to cancel."""
 
     task_id: Annotated[str, Field(alias="taskId")]
-    """Id of the task, from the side that runs it."""
+    """The id of the task, assigned by the side that runs it."""
 
 
 class CancelTaskRequest(WireModel):
-    """The requestor asks to stop a task.
+    """A request to cancel a task.
 
     https://modelcontextprotocol.io/specification/2025-11-25/schema#canceltaskrequest
     """
@@ -1320,11 +1320,11 @@ class CancelTaskRequest(WireModel):
     params: CancelTaskRequestParams
     jsonrpc: Literal["2.0"] = const("2.0")
     id: RequestId
-    """Chosen by the side that asks, repeated by the side that responds."""
+    """The id of the request, chosen by its sender; the response repeats it."""
 
 
 class CancelTaskResult(Result, Task):
-    """The task as it is after it was stopped.
+    """The task after its cancellation.
 
     https://modelcontextprotocol.io/specification/2025-11-25/schema#canceltaskresult
     """
@@ -1334,7 +1334,7 @@ class CancelTaskResult(Result, Task):
 
 
 class ListTasksRequest(WireModel):
-    """The requestor asks for one page of its tasks.
+    """A request to list one page of the requestor's tasks.
 
     https://modelcontextprotocol.io/specification/2025-11-25/schema#listtasksrequest
     """
@@ -1343,7 +1343,7 @@ class ListTasksRequest(WireModel):
     params: Opt[PaginatedRequestParams] = None
     jsonrpc: Literal["2.0"] = const("2.0")
     id: RequestId
-    """Chosen by the side that asks, repeated by the side that responds."""
+    """The id of the request, chosen by its sender; the response repeats it."""
 
 
 class ListTasksResult(PaginatedResult):
@@ -1367,7 +1367,7 @@ class TaskStatusNotificationParams(NotificationParams, Task):
 
 
 class TaskStatusNotification(WireModel):
-    """The side that runs a task tells that its status has changed.
+    """A notification that the status of a task has changed.
 
     https://modelcontextprotocol.io/specification/2025-11-25/schema#taskstatusnotification
     """
@@ -1381,17 +1381,17 @@ class TaskStatusNotification(WireModel):
 
 
 class SetLevelRequestParams(RequestParams):
-    """From which level on to send log messages.
+    """The minimum level of log messages.
 
     https://modelcontextprotocol.io/specification/2025-11-25/schema#setlevelrequestparams
     """
 
     level: LoggingLevel
-    """The lowest level to send; everything more severe is sent as well."""
+    """The minimum level; more severe messages are sent as well."""
 
 
 class SetLevelRequest(WireModel):
-    """Client says from which level on it wants log messages.
+    """A request to set the minimum level of log messages.
 
     https://modelcontextprotocol.io/specification/2025-11-25/schema#setlevelrequest
     """
@@ -1400,28 +1400,28 @@ class SetLevelRequest(WireModel):
     params: SetLevelRequestParams
     jsonrpc: Literal["2.0"] = const("2.0")
     id: RequestId
-    """Chosen by the side that asks, repeated by the side that responds."""
+    """The id of the request, chosen by its sender; the response repeats it."""
 
 
 # ---- notifications/message ----
 
 
 class LoggingMessageNotificationParams(NotificationParams):
-    """One log message, with its level and where it comes from.
+    """A log message, with its level and its logger.
 
     https://modelcontextprotocol.io/specification/2025-11-25/schema#loggingmessagenotificationparams
     """
 
     level: LoggingLevel
-    """How severe the message is."""
+    """The severity of the log message."""
     logger: Opt[str] = None
-    """The part of the server that logs."""
+    """The name of the logger."""
     data: Any
-    """What is logged: a text, or any other JSON value."""
+    """The content of the log message: a text or any other JSON value."""
 
 
 class LoggingMessageNotification(WireModel):
-    """Server sends the client a log message.
+    """A notification with a log message of the server.
 
     https://modelcontextprotocol.io/specification/2025-11-25/schema#loggingmessagenotification
     """
@@ -1435,45 +1435,45 @@ class LoggingMessageNotification(WireModel):
 
 
 class CreateMessageRequestParams(TaskAugmentedRequestParams):
-    """The conversation so far, and how the model should go on.
+    """The messages so far, and the settings for the model.
 
     https://modelcontextprotocol.io/specification/2025-11-25/schema#createmessagerequestparams
     """
 
     messages: list["SamplingMessage"]
-    """The conversation so far, in order."""
+    """The messages of the conversation, in order."""
     model_preferences: Annotated[Opt["ModelPreferences"], Field(alias="modelPreferences")] = None
-    """Which kind of model suits; the client may choose another."""
+    """The server's preferences for a model; the client chooses the model."""
     system_prompt: Annotated[Opt[str], Field(alias="systemPrompt")] = None
-    """What the model should be told at the start; the client may change it or leave it out."""
+    """The system prompt for the model; the client may change or omit it."""
     include_context: Annotated[Opt[Literal["none", "thisServer", "allServers"]], Field(alias="includeContext")] = None
-    """Which servers' context the client should add to the prompt; `none` if absent."""
+    """The servers whose context the client should add to the prompt; `none` if absent."""
     temperature: Opt[Number] = None
-    """How freely the model picks its words; more is freer, and the scale is the model's own."""
+    """The randomness of the sampling; its scale depends on the model."""
     max_tokens: Annotated[Int, Field(alias="maxTokens")]
-    """How many tokens the model may write at most; the client may settle for fewer."""
+    """The maximum number of tokens to sample; the client may choose fewer."""
     stop_sequences: Annotated[Opt[list[str]], Field(alias="stopSequences")] = None
-    """Texts that make the model stop as soon as it writes one of them."""
+    """The texts at which the model stops."""
     metadata: Opt[dict[str, Any]] = None
-    """Handed on to the provider of the model, who defines what may be in it."""
+    """Metadata for the provider of the model, which defines its keys."""
     tools: Opt[list[Tool]] = None
-    """What the model can use; only for clients with the capability `sampling.tools`."""
+    """The tools that the model can use; requires the client capability `sampling.tools`."""
     tool_choice: Annotated[Opt["ToolChoice"], Field(alias="toolChoice")] = None
-    """Whether the model may, must or must not use the tools; it may if absent."""
+    """The rule for the model's use of tools; it may use them if absent."""
 
 
 class ToolChoice(WireModel):
-    """Whether the model may, must or must not use tools.
+    """The rule for the model's use of tools.
 
     https://modelcontextprotocol.io/specification/2025-11-25/schema#toolchoice
     """
 
     mode: Opt[Literal["auto", "required", "none"]] = None
-    """`auto`: the model decides, also if absent; `required`: it uses a tool; `none`: it uses no tool."""
+    """`auto` (the default): the model decides; `required`: it uses a tool; `none`: it uses none."""
 
 
 class CreateMessageRequest(WireModel):
-    """Server asks for a message written by the client's model.
+    """A request to sample a message from the client's model.
 
     https://modelcontextprotocol.io/specification/2025-11-25/schema#createmessagerequest
     """
@@ -1482,7 +1482,7 @@ class CreateMessageRequest(WireModel):
     params: CreateMessageRequestParams
     jsonrpc: Literal["2.0"] = const("2.0")
     id: RequestId
-    """Chosen by the side that asks, repeated by the side that responds."""
+    """The id of the request, chosen by its sender; the response repeats it."""
 
 
 class SamplingMessage(WireModel):
@@ -1492,23 +1492,23 @@ class SamplingMessage(WireModel):
     """
 
     role: Role
-    """Who says it."""
+    """The author of the message."""
     content: "SamplingMessageContentBlock | list[SamplingMessageContentBlock]"
-    """What the message says."""
+    """The content of the message."""
     meta: Annotated[Opt[dict[str, Any]], Field(alias="_meta")] = None
-    """Metadata from either side beside the content; the specification reserves some of the keys."""
+    """Metadata of either side; the specification reserves some of the keys."""
 
 
 class CreateMessageResult(Result, SamplingMessage):
-    """The message that the client's model wrote.
+    """The message that the client's model generated.
 
     https://modelcontextprotocol.io/specification/2025-11-25/schema#createmessageresult
     """
 
     model: str
-    """Name of the model that wrote the message."""
+    """The name of the model that generated the message."""
     stop_reason: Annotated[Opt[str], Field(alias="stopReason")] = None
-    """Why the model stopped, if known: `endTurn`, `stopSequence`, `maxTokens` or another."""
+    """The reason why the model stopped, if known: `endTurn`, `stopSequence`, `maxTokens` or another."""
 
 
 SamplingMessageContentBlock = TypeAliasType(
@@ -1517,95 +1517,95 @@ SamplingMessageContentBlock = TypeAliasType(
         "TextContent | ImageContent | AudioContent | ToolUseContent | ToolResultContent", Field(discriminator="type")
     ],
 )
-"""One piece of content in a conversation with the client's model.
+"""One block of content in a conversation with the client's model.
 
 https://modelcontextprotocol.io/specification/2025-11-25/schema#samplingmessagecontentblock
 """
 
 
 class ToolUseContent(WireModel):
-    """The model wants a tool to be used.
+    """A tool use that the model requests.
 
     https://modelcontextprotocol.io/specification/2025-11-25/schema#toolusecontent
     """
 
     type: Literal["tool_use"] = const("tool_use")
     id: str
-    """Names this use of the tool, for the `toolUseId` of its result."""
+    """The id of this tool use, for the `toolUseId` of its result."""
     name: str
-    """The tool to use."""
+    """The name of the tool."""
     input: dict[str, Any]
-    """Values by argument name, as the tool's `inputSchema` wants them."""
+    """The arguments by name, valid against the tool's `inputSchema`."""
     meta: Annotated[Opt[dict[str, Any]], Field(alias="_meta")] = None
-    """Metadata; to be kept when the content is sent again, so that caches still match."""
+    """Metadata; repeat it when the content is sent again, so that caches match."""
 
 
 class ToolResultContent(WireModel):
-    """What a tool gave, handed back to the model that used it.
+    """The result of a tool, for the model that used the tool.
 
     https://modelcontextprotocol.io/specification/2025-11-25/schema#toolresultcontent
     """
 
     type: Literal["tool_result"] = const("tool_result")
     tool_use_id: Annotated[str, Field(alias="toolUseId")]
-    """The `id` of the ToolUseContent that this is the result of."""
+    """The `id` of the ToolUseContent that this result belongs to."""
     content: list[ContentBlock]
-    """What the tool gave, in the form of a tool call's `content`."""
+    """The result, in the form of the `content` of a tool call."""
     structured_content: Annotated[Opt[dict[str, Any]], Field(alias="structuredContent")] = None
-    """What the tool gave, for a program to read, as its `outputSchema` describes it."""
+    """The result for a program, valid against the tool's `outputSchema`."""
     is_error: Annotated[Opt[bool], Field(alias="isError")] = None
-    """Whether the tool itself failed, which `content` then explains; false if absent."""
+    """True if the tool failed; `content` describes the error. False if absent."""
     meta: Annotated[Opt[dict[str, Any]], Field(alias="_meta")] = None
-    """Metadata; to be kept when the content is sent again, so that caches still match."""
+    """Metadata; repeat it when the content is sent again, so that caches match."""
 
 
 class ModelPreferences(WireModel):
-    """Which kind of model suits the server; the client makes the choice.
+    """The server's preferences for a model; the client chooses the model.
 
     https://modelcontextprotocol.io/specification/2025-11-25/schema#modelpreferences
     """
 
     hints: Opt[list["ModelHint"]] = None
-    """Models that would suit, the best first; they count more than the priorities."""
+    """Suitable models, the best first; hints take precedence over the priorities."""
     cost_priority: Annotated[Opt[Number], Field(alias="costPriority", ge=0, le=1)] = None
-    """How much a low price matters, from 0 (not at all) to 1 (above all)."""
+    """The importance of low cost, from 0 (none) to 1 (highest)."""
     speed_priority: Annotated[Opt[Number], Field(alias="speedPriority", ge=0, le=1)] = None
-    """How much a quick answer matters, from 0 (not at all) to 1 (above all)."""
+    """The importance of low latency, from 0 (none) to 1 (highest)."""
     intelligence_priority: Annotated[Opt[Number], Field(alias="intelligencePriority", ge=0, le=1)] = None
-    """How much ability matters, from 0 (not at all) to 1 (above all)."""
+    """The importance of capability, from 0 (none) to 1 (highest)."""
 
 
 class ModelHint(WireModel):
-    """Describes a model that would suit the server.
+    """A model that suits the server's request.
 
     https://modelcontextprotocol.io/specification/2025-11-25/schema#modelhint
     """
 
     name: Opt[str] = None
-    """Part of a model's name; the client may take a comparable model of another provider."""
+    """A part of a model name. The client may use a comparable model of another provider."""
 
 
 # ---- completion/complete ----
 
 
 class CompletionArgument(WireModel):
-    """The argument to complete, with what was typed so far."""
+    """The argument to complete, with its value so far."""
 
     name: str
-    """The argument to complete."""
+    """The name of the argument."""
     value: str
-    """What was typed so far."""
+    """The value so far."""
 
 
 class CompletionContext(WireModel):
-    """What is already settled and may narrow down the suggestions."""
+    """The values of other arguments, which can narrow the completions."""
 
     arguments: Opt[dict[str, str]] = None
-    """Values already chosen for other arguments, by name."""
+    """The values of arguments that are already set, by name."""
 
 
 class CompleteRequestParams(RequestParams):
-    """Which argument to complete, and of which prompt or resource template.
+    """The argument to complete, and the prompt or resource template that it belongs to.
 
     https://modelcontextprotocol.io/specification/2025-11-25/schema#completerequestparams
     """
@@ -1615,11 +1615,11 @@ class CompleteRequestParams(RequestParams):
     argument: CompletionArgument
     """The argument to complete."""
     context: Opt[CompletionContext] = None
-    """What else is known and may narrow down the suggestions."""
+    """Further values that can narrow the completions."""
 
 
 class CompleteRequest(WireModel):
-    """Client asks how what the user has typed for an argument could go on.
+    """A request to suggest completions for an argument.
 
     https://modelcontextprotocol.io/specification/2025-11-25/schema#completerequest
     """
@@ -1628,22 +1628,22 @@ class CompleteRequest(WireModel):
     params: CompleteRequestParams
     jsonrpc: Literal["2.0"] = const("2.0")
     id: RequestId
-    """Chosen by the side that asks, repeated by the side that responds."""
+    """The id of the request, chosen by its sender; the response repeats it."""
 
 
 class Completion(WireModel):
-    """Suggestions for an argument, and whether there are more than those sent."""
+    """The suggested values, and the number of those that were left out."""
 
     values: list[str]
-    """The suggestions, 100 at most."""
+    """The suggested values, 100 at most."""
     total: Opt[Int] = None
-    """How many suggestions there are in all, sent or not."""
+    """The number of all completions, including those that were not sent."""
     has_more: Annotated[Opt[bool], Field(alias="hasMore")] = None
-    """Whether there are suggestions beyond those sent."""
+    """True if there are more completions than those sent."""
 
 
 class CompleteResult(Result):
-    """What the server suggests for an argument.
+    """The completions that the server suggests.
 
     https://modelcontextprotocol.io/specification/2025-11-25/schema#completeresult
     """
@@ -1653,7 +1653,7 @@ class CompleteResult(Result):
 
 
 class ResourceTemplateReference(WireModel):
-    """Points to a resource template, or to a resource, by its URI.
+    """A reference to a resource template or resource, by URI.
 
     https://modelcontextprotocol.io/specification/2025-11-25/schema#resourcetemplatereference
     """
@@ -1664,7 +1664,7 @@ class ResourceTemplateReference(WireModel):
 
 
 class PromptReference(BaseMetadata):
-    """Points to a prompt by its name.
+    """A reference to a prompt, by name.
 
     https://modelcontextprotocol.io/specification/2025-11-25/schema#promptreference
     """
@@ -1676,7 +1676,7 @@ class PromptReference(BaseMetadata):
 
 
 class ListRootsRequest(WireModel):
-    """Server asks which directories and files it is meant to work on.
+    """A request to list the roots: the directories and files that the server may work on.
 
     https://modelcontextprotocol.io/specification/2025-11-25/schema#listrootsrequest
     """
@@ -1685,38 +1685,38 @@ class ListRootsRequest(WireModel):
     params: Opt[RequestParams] = None
     jsonrpc: Literal["2.0"] = const("2.0")
     id: RequestId
-    """Chosen by the side that asks, repeated by the side that responds."""
+    """The id of the request, chosen by its sender; the response repeats it."""
 
 
 class ListRootsResult(Result):
-    """The directories and files that the server is meant to work on.
+    """The roots of the client.
 
     https://modelcontextprotocol.io/specification/2025-11-25/schema#listrootsresult
     """
 
     roots: list["Root"]
-    """All roots; there are no pages."""
+    """All roots; there is no pagination."""
 
 
 class Root(WireModel):
-    """A place in the file system that the server is meant to work on.
+    """A directory or file that the server may work on.
 
     https://modelcontextprotocol.io/specification/2025-11-25/schema#root
     """
 
     uri: str
-    """Where the directory or file is; starts with `file://`."""
+    """The URI of the directory or file; it starts with `file://`."""
     name: Opt[str] = None
-    """Name to show to people."""
+    """The name to show to people."""
     meta: Annotated[Opt[dict[str, Any]], Field(alias="_meta")] = None
-    """Metadata from either side beside the content; the specification reserves some of the keys."""
+    """Metadata of either side; the specification reserves some of the keys."""
 
 
 # ---- notifications/roots/list_changed ----
 
 
 class RootsListChangedNotification(WireModel):
-    """Client tells that its list of roots has changed; the server may then ask for it again.
+    """A notification that the client's list of roots has changed.
 
     https://modelcontextprotocol.io/specification/2025-11-25/schema#rootslistchangednotification
     """
@@ -1730,56 +1730,56 @@ class RootsListChangedNotification(WireModel):
 
 
 class RequestedSchema(WireModel):
-    """The form that the user fills in: flat, with simple fields only."""
+    """The schema of a form: a flat object with fields of primitive types."""
 
     schema_: Annotated[Opt[str], Field(alias="$schema")] = None
-    """URI of the JSON Schema dialect; 2020-12 if absent."""
+    """The URI of the JSON Schema dialect; 2020-12 if absent."""
     type: Literal["object"] = const("object")
     properties: dict[str, "PrimitiveSchemaDefinition"]
-    """The form's fields, by name."""
+    """The fields of the form, by name."""
     required: Opt[list[str]] = None
-    """Names of the properties that must be there."""
+    """The names of the required properties."""
 
 
 class ElicitRequestFormParams(TaskAugmentedRequestParams):
-    """A message and a form for the user to fill in; not for secrets.
+    """A message and a form for the user to fill in. Forms must not request secrets.
 
     https://modelcontextprotocol.io/specification/2025-11-25/schema#elicitrequestformparams
     """
 
     mode: Opt[Literal["form"]] = None
-    """Says that the user fills in a form; so does leaving it out."""
+    """`form`, which is the default: the user fills in a form."""
     message: str
-    """Tells the user what is asked for."""
+    """The message that explains the form to the user."""
     requested_schema: Annotated[RequestedSchema, Field(alias="requestedSchema")]
-    """The form to fill in."""
+    """The schema of the form."""
 
 
 class ElicitRequestURLParams(TaskAugmentedRequestParams):
-    """A message and a page that the user is to visit.
+    """A message and a URL for the user to visit.
 
     https://modelcontextprotocol.io/specification/2025-11-25/schema#elicitrequesturlparams
     """
 
     mode: Literal["url"] = const("url")
-    """Says that the user visits a URL."""
+    """`url`: the user visits a URL."""
     message: str
-    """Tells the user what the visit is for."""
+    """The message that explains to the user the purpose of the URL."""
     elicitation_id: Annotated[str, Field(alias="elicitationId")]
-    """Names the elicitation, for when the server tells that it is done; unique within the server."""
+    """The id of the elicitation, for the notification that it is complete; unique within the server."""
     url: str
-    """The page that the user is to visit."""
+    """The URL for the user to visit."""
 
 
 ElicitRequestParams = TypeAliasType("ElicitRequestParams", ElicitRequestFormParams | ElicitRequestURLParams)
-"""What the user is asked, and how the answer is to be given.
+"""The message for the user, and the form or URL for the input.
 
 https://modelcontextprotocol.io/specification/2025-11-25/schema#elicitrequestparams
 """
 
 
 class ElicitRequest(WireModel):
-    """Server asks the user for input, by way of the client.
+    """A request to elicit input from the user, through the client.
 
     https://modelcontextprotocol.io/specification/2025-11-25/schema#elicitrequest
     """
@@ -1788,13 +1788,13 @@ class ElicitRequest(WireModel):
     params: ElicitRequestParams
     jsonrpc: Literal["2.0"] = const("2.0")
     id: RequestId
-    """Chosen by the side that asks, repeated by the side that responds."""
+    """The id of the request, chosen by its sender; the response repeats it."""
 
 
 PrimitiveSchemaDefinition = TypeAliasType(
     "PrimitiveSchemaDefinition", "StringSchema | NumberSchema | BooleanSchema | EnumSchema"
 )
-"""What a form field can be: text, a number, yes or no, or a choice.
+"""A form field: text, a number, a boolean or a choice.
 
 https://modelcontextprotocol.io/specification/2025-11-25/schema#primitiveschemadefinition
 """
@@ -1808,17 +1808,17 @@ class StringSchema(WireModel):
 
     type: Literal["string"] = const("string")
     title: Opt[str] = None
-    """Name or label to show to people."""
+    """The name to show to people."""
     description: Opt[str] = None
-    """Says what it is for, in words for people."""
+    """A description for people."""
     min_length: Annotated[Opt[Int], Field(alias="minLength")] = None
-    """How many characters the text needs at least."""
+    """The minimum number of characters."""
     max_length: Annotated[Opt[Int], Field(alias="maxLength")] = None
-    """How many characters the text can have at most."""
+    """The maximum number of characters."""
     format: Opt[Literal["email", "uri", "date", "date-time"]] = None
-    """What the text has to be, such as an e-mail address or a date."""
+    """The format of the text, such as an email address or a date."""
     default: Opt[str] = None
-    """What the field holds before the user changes it."""
+    """The initial value of the field."""
 
 
 class NumberSchema(WireModel):
@@ -1830,86 +1830,86 @@ class NumberSchema(WireModel):
     type: Literal["number", "integer"]
     """`integer` if only whole numbers are accepted, otherwise `number`."""
     title: Opt[str] = None
-    """Name or label to show to people."""
+    """The name to show to people."""
     description: Opt[str] = None
-    """Says what it is for, in words for people."""
+    """A description for people."""
     minimum: Opt[Number] = None
-    """The lowest number that is accepted."""
+    """The minimum number."""
     maximum: Opt[Number] = None
-    """The highest number that is accepted."""
+    """The maximum number."""
     default: Opt[Number] = None
-    """What the field holds before the user changes it."""
+    """The initial value of the field."""
 
 
 class BooleanSchema(WireModel):
-    """A form field for yes or no.
+    """A form field for a boolean.
 
     https://modelcontextprotocol.io/specification/2025-11-25/schema#booleanschema
     """
 
     type: Literal["boolean"] = const("boolean")
     title: Opt[str] = None
-    """Name or label to show to people."""
+    """The name to show to people."""
     description: Opt[str] = None
-    """Says what it is for, in words for people."""
+    """A description for people."""
     default: Opt[bool] = None
-    """What the field holds before the user changes it."""
+    """The initial value of the field."""
 
 
 class UntitledSingleSelectEnumSchema(WireModel):
-    """A form field for one of the given values, shown as it is.
+    """A form field for one of several values, without labels.
 
     https://modelcontextprotocol.io/specification/2025-11-25/schema#untitledsingleselectenumschema
     """
 
     type: Literal["string"] = const("string")
     title: Opt[str] = None
-    """Name or label to show to people."""
+    """The name to show to people."""
     description: Opt[str] = None
-    """Says what it is for, in words for people."""
+    """A description for people."""
     enum: list[str]
     """The values to choose from."""
     default: Opt[str] = None
-    """What the field holds before the user changes it."""
+    """The initial value of the field."""
 
 
 class EnumOption(WireModel):
-    """A value that can be chosen, and its label."""
+    """A value of a choice, with its label."""
 
     const: str
-    """The value that is sent when this option is chosen."""
+    """The value of this option."""
     title: str
-    """Name or label to show to people."""
+    """The name to show to people."""
 
 
 class TitledSingleSelectEnumSchema(WireModel):
-    """A form field for one of the given values, each with a label.
+    """A form field for one of several values, each with a label.
 
     https://modelcontextprotocol.io/specification/2025-11-25/schema#titledsingleselectenumschema
     """
 
     type: Literal["string"] = const("string")
     title: Opt[str] = None
-    """Name or label to show to people."""
+    """The name to show to people."""
     description: Opt[str] = None
-    """Says what it is for, in words for people."""
+    """A description for people."""
     one_of: Annotated[list[EnumOption], Field(alias="oneOf")]
-    """The options, one of which can be chosen."""
+    """The options, of which one can be chosen."""
     default: Opt[str] = None
-    """What the field holds before the user changes it."""
+    """The initial value of the field."""
 
 
 SingleSelectEnumSchema = TypeAliasType(
     "SingleSelectEnumSchema", UntitledSingleSelectEnumSchema | TitledSingleSelectEnumSchema
 )
-"""A form field for one of the given values, with or without labels.
+"""A form field for one of several values, with or without labels.
 
 https://modelcontextprotocol.io/specification/2025-11-25/schema#singleselectenumschema
 """
 
 
 class UntitledEnumItems(WireModel):
-    """The values to choose from, which are shown as they are."""
+    """The options of a choice, without labels."""
 
     type: Literal["string"] = const("string")
     enum: list[str]
@@ -1917,113 +1917,113 @@ class UntitledEnumItems(WireModel):
 
 
 class UntitledMultiSelectEnumSchema(WireModel):
-    """A form field for any number of the given values, shown as they are.
+    """A form field for any number of several values, without labels.
 
     https://modelcontextprotocol.io/specification/2025-11-25/schema#untitledmultiselectenumschema
     """
 
     type: Literal["array"] = const("array")
     title: Opt[str] = None
-    """Name or label to show to people."""
+    """The name to show to people."""
     description: Opt[str] = None
-    """Says what it is for, in words for people."""
+    """A description for people."""
     min_items: Annotated[Opt[Int], Field(alias="minItems")] = None
-    """How many values have to be chosen at least."""
+    """The minimum number of chosen values."""
     max_items: Annotated[Opt[Int], Field(alias="maxItems")] = None
-    """How many values can be chosen at most."""
+    """The maximum number of chosen values."""
     items: UntitledEnumItems
-    """What can be chosen."""
+    """The options."""
     default: Opt[list[str]] = None
-    """What the field holds before the user changes it."""
+    """The initial value of the field."""
 
 
 class TitledEnumItems(WireModel):
-    """The options to choose from, each with a label."""
+    """The options of a choice, each with a label."""
 
     any_of: Annotated[list[EnumOption], Field(alias="anyOf")]
-    """The options, any number of which can be chosen."""
+    """The options, of which any number can be chosen."""
 
 
 class TitledMultiSelectEnumSchema(WireModel):
-    """A form field for any number of the given values, each with a label.
+    """A form field for any number of several values, each with a label.
 
     https://modelcontextprotocol.io/specification/2025-11-25/schema#titledmultiselectenumschema
     """
 
     type: Literal["array"] = const("array")
     title: Opt[str] = None
-    """Name or label to show to people."""
+    """The name to show to people."""
     description: Opt[str] = None
-    """Says what it is for, in words for people."""
+    """A description for people."""
     min_items: Annotated[Opt[Int], Field(alias="minItems")] = None
-    """How many values have to be chosen at least."""
+    """The minimum number of chosen values."""
     max_items: Annotated[Opt[Int], Field(alias="maxItems")] = None
-    """How many values can be chosen at most."""
+    """The maximum number of chosen values."""
     items: TitledEnumItems
-    """What can be chosen."""
+    """The options."""
     default: Opt[list[str]] = None
-    """What the field holds before the user changes it."""
+    """The initial value of the field."""
 
 
 MultiSelectEnumSchema = TypeAliasType(
     "MultiSelectEnumSchema", UntitledMultiSelectEnumSchema | TitledMultiSelectEnumSchema
 )
-"""A form field for any number of the given values, with or without labels.
+"""A form field for any number of several values, with or without labels.
 
 https://modelcontextprotocol.io/specification/2025-11-25/schema#multiselectenumschema
 """
 
 
 class LegacyTitledEnumSchema(WireModel):
-    """A form field for one of the given values, with the labels in a list of their own.
+    """A form field for one of several values, with the labels in a separate list.
 
     https://modelcontextprotocol.io/specification/2025-11-25/schema#legacytitledenumschema
     """
 
     type: Literal["string"] = const("string")
     title: Opt[str] = None
-    """Name or label to show to people."""
+    """The name to show to people."""
     description: Opt[str] = None
-    """Says what it is for, in words for people."""
+    """A description for people."""
     enum: list[str]
     """The values to choose from."""
     enum_names: Annotated[Opt[list[str]], Field(alias="enumNames")] = None
     """A label for each value of `enum`, in the same order."""
     default: Opt[str] = None
-    """What the field holds before the user changes it."""
+    """The initial value of the field."""
 
 
 EnumSchema = TypeAliasType("EnumSchema", SingleSelectEnumSchema | MultiSelectEnumSchema | LegacyTitledEnumSchema)
-"""A form field with given values to choose from.
+"""A form field for a choice between fixed values.
 
 https://modelcontextprotocol.io/specification/2025-11-25/schema#enumschema
 """
 
 
 class ElicitResult(Result):
-    """What the user did about the question, and the answers if there are any.
+    """The action of the user, and the values of an accepted form.
 
     https://modelcontextprotocol.io/specification/2025-11-25/schema#elicitresult
     """
 
     action: Literal["accept", "decline", "cancel"]
-    """`accept` if the user agreed, `decline` if the user refused, `cancel` if the user did neither."""
+    """`accept`: the user agreed; `decline`: the user refused; `cancel`: the user dismissed the request."""
     content: Opt[dict[str, str | Number | bool | list[str]]] = None
-    """The filled-in values by field name; only after a form was accepted."""
+    """The values by field name; only for an accepted form."""
 
 
 # ---- notifications/elicitation/complete ----
 
 
 class ElicitationCompleteNotificationParams(WireModel):
-    """Which elicitation is done."""
+    """The elicitation that is complete."""
 
     elicitation_id: Annotated[str, Field(alias="elicitationId")]
-    """The elicitation that is done."""
+    """The id of the elicitation that is complete."""
 
 
 class ElicitationCompleteNotification(WireModel):
-    """Server tells that what the user had to do at a URL is done.
+    """A notification that an elicitation at a URL is complete.
 
     https://modelcontextprotocol.io/specification/2025-11-25/schema#elicitationcompletenotification
     """
@@ -2058,7 +2058,7 @@ ClientRequest = TypeAliasType(
         Field(discriminator="method"),
     ],
 )
-"""Any request that a client sends."""
+"""Any request from a client."""
 
 
 ClientNotification = TypeAliasType(
@@ -2072,7 +2072,7 @@ ClientNotification = TypeAliasType(
         Field(discriminator="method"),
     ],
 )
-"""Any notification that a client sends."""
+"""Any notification from a client."""
 
 
 ClientResult = TypeAliasType(
@@ -2086,7 +2086,7 @@ ClientResult = TypeAliasType(
     | ListTasksResult
     | CancelTaskResult,
 )
-"""Any result that a client sends."""
+"""Any result from a client."""
 
 
 ServerRequest = TypeAliasType(
@@ -2103,7 +2103,7 @@ ServerRequest = TypeAliasType(
         Field(discriminator="method"),
     ],
 )
-"""Any request that a server sends."""
+"""Any request from a server."""
 
 
 ServerNotification = TypeAliasType(
@@ -2121,7 +2121,7 @@ ServerNotification = TypeAliasType(
         Field(discriminator="method"),
     ],
 )
-"""Any notification that a server sends."""
+"""Any notification from a server."""
 
 
 ServerResult = TypeAliasType(
@@ -2141,4 +2141,4 @@ ServerResult = TypeAliasType(
     | ListTasksResult
     | CancelTaskResult,
 )
-"""Any result that a server sends."""
+"""Any result from a server."""

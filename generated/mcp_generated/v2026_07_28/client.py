@@ -35,7 +35,7 @@ class Client(BaseClient):
     # ---- requests ----
 
     async def discover(self, *, options: RequestOptions | None = None) -> t.DiscoverResult:
-        """Client asks which revisions the server speaks and what it can do.
+        """Discover the protocol versions and capabilities of the server.
 
         https://modelcontextprotocol.io/specification/2026-07-28/schema#discoverrequest
         """
@@ -49,7 +49,7 @@ class Client(BaseClient):
         context: t.CompletionContext | None = None,
         options: RequestOptions | None = None,
     ) -> t.CompleteResult:
-        """Client asks how what the user has typed for an argument could go on.
+        """Suggest completions for an argument.
 
         https://modelcontextprotocol.io/specification/2026-07-28/schema#completerequest
         """
@@ -66,7 +66,7 @@ class Client(BaseClient):
         arguments: dict[str, str] | None = None,
         options: RequestOptions | None = None,
     ) -> t.GetPromptResult:
-        """Client asks for a prompt with its arguments filled in.
+        """Get a prompt, with its arguments filled in.
 
         https://modelcontextprotocol.io/specification/2026-07-28/schema#getpromptrequest
         """
@@ -79,7 +79,7 @@ class Client(BaseClient):
     async def list_prompts(
         self, *, cursor: t.Cursor | None = None, options: RequestOptions | None = None
     ) -> t.ListPromptsResult:
-        """Client asks for one page of the prompts.
+        """List one page of the prompts.
 
         https://modelcontextprotocol.io/specification/2026-07-28/schema#listpromptsrequest
         """
@@ -92,7 +92,7 @@ class Client(BaseClient):
     async def list_resources(
         self, *, cursor: t.Cursor | None = None, options: RequestOptions | None = None
     ) -> t.ListResourcesResult:
-        """Client asks for one page of the resources.
+        """List one page of the resources.
 
         https://modelcontextprotocol.io/specification/2026-07-28/schema#listresourcesrequest
         """
@@ -105,7 +105,7 @@ class Client(BaseClient):
     async def list_resource_templates(
         self, *, cursor: t.Cursor | None = None, options: RequestOptions | None = None
     ) -> t.ListResourceTemplatesResult:
-        """Client asks for one page of the resource templates.
+        """List one page of the resource templates.
 
         https://modelcontextprotocol.io/specification/2026-07-28/schema#listresourcetemplatesrequest
         """
@@ -123,7 +123,7 @@ class Client(BaseClient):
         request_state: str | None = None,
         options: RequestOptions | None = None,
     ) -> t.ReadResourceResult:
-        """Client asks for what is in a resource.
+        """Read a resource.
 
         https://modelcontextprotocol.io/specification/2026-07-28/schema#readresourcerequest
         """
@@ -142,7 +142,7 @@ class Client(BaseClient):
         arguments: dict[str, Any] | None = None,
         options: RequestOptions | None = None,
     ) -> t.CallToolResult:
-        """Client asks the server to run a tool.
+        """Call a tool.
 
         https://modelcontextprotocol.io/specification/2026-07-28/schema#calltoolrequest
         """
@@ -155,7 +155,7 @@ class Client(BaseClient):
     async def list_tools(
         self, *, cursor: t.Cursor | None = None, options: RequestOptions | None = None
     ) -> t.ListToolsResult:
-        """Client asks for one page of the tools.
+        """List one page of the tools.
 
         https://modelcontextprotocol.io/specification/2026-07-28/schema#listtoolsrequest
         """
@@ -195,7 +195,7 @@ class Client(BaseClient):
     def on_create_message(
         self, ctx: ClientContext, params: t.CreateMessageRequestParams
     ) -> HandlerResult[t.CreateMessageResult]:
-        """Server asks for a message written by the client's model. Deprecated.
+        """Handle a request to sample a message from the client's model. Deprecated.
 
         https://modelcontextprotocol.io/specification/2026-07-28/schema#createmessagerequest
         """
@@ -203,14 +203,14 @@ class Client(BaseClient):
 
     @deprecated("ListRootsRequest is deprecated in MCP 2026-07-28")
     def on_list_roots(self, ctx: ClientContext, params: t.ListRootsRequestParams) -> HandlerResult[t.ListRootsResult]:
-        """Server asks which directories and files it is meant to work on. Deprecated.
+        """Handle a request to list the roots: the directories and files that the server may work on. Deprecated.
 
         https://modelcontextprotocol.io/specification/2026-07-28/schema#listrootsrequest
         """
         raise self._not_handled(FromServer.LIST_ROOTS)
 
     def on_elicit(self, ctx: ClientContext, params: t.ElicitRequestParams) -> HandlerResult[t.ElicitResult]:
-        """Server asks the user for input, by way of the client.
+        """Handle a request to elicit input from the user, through the client.
 
         https://modelcontextprotocol.io/specification/2026-07-28/schema#elicitrequest
         """
@@ -218,7 +218,7 @@ class Client(BaseClient):
 
     @deprecated("LoggingMessageNotification is deprecated in MCP 2026-07-28")
     def on_logging_message(self, ctx: ClientContext, params: t.LoggingMessageNotificationParams) -> HandlerResult[None]:
-        """Server sends the client a log message. Deprecated.
+        """Handle a notification with a log message of the server. Deprecated.
 
         https://modelcontextprotocol.io/specification/2026-07-28/schema#loggingmessagenotification
         """
@@ -227,28 +227,28 @@ class Client(BaseClient):
     def on_resource_updated(
         self, ctx: ClientContext, params: t.ResourceUpdatedNotificationParams
     ) -> HandlerResult[None]:
-        """Server tells that a resource which the client watches has changed.
+        """Handle a notification that a subscribed resource has changed.
 
         https://modelcontextprotocol.io/specification/2026-07-28/schema#resourceupdatednotification
         """
         raise self._not_handled(FromServer.RESOURCE_UPDATED)
 
     def on_resource_list_changed(self, ctx: ClientContext, params: t.NotificationParams) -> HandlerResult[None]:
-        """Server tells that its list of resources has changed.
+        """Handle a notification that the list of resources has changed.
 
         https://modelcontextprotocol.io/specification/2026-07-28/schema#resourcelistchangednotification
         """
         raise self._not_handled(FromServer.RESOURCE_LIST_CHANGED)
 
     def on_tool_list_changed(self, ctx: ClientContext, params: t.NotificationParams) -> HandlerResult[None]:
-        """Server tells that its list of tools has changed.
+        """Handle a notification that the list of tools has changed.
 
         https://modelcontextprotocol.io/specification/2026-07-28/schema#toollistchangednotification
         """
         raise self._not_handled(FromServer.TOOL_LIST_CHANGED)
 
     def on_prompt_list_changed(self, ctx: ClientContext, params: t.NotificationParams) -> HandlerResult[None]:
-        """Server tells that its list of prompts has changed.
+        """Handle a notification that the list of prompts has changed.
 
         https://modelcontextprotocol.io/specification/2026-07-28/schema#promptlistchangednotification
         """
@@ -257,7 +257,7 @@ class Client(BaseClient):
     def on_subscriptions_acknowledged(
         self, ctx: ClientContext, params: t.SubscriptionsAcknowledgedNotificationParams
     ) -> HandlerResult[None]:
-        """Server tells that a subscription has begun, before anything else is sent for it.
+        """Handle a notification that a subscription has begun; it precedes the others of the subscription.
 
         https://modelcontextprotocol.io/specification/2026-07-28/schema#subscriptionsacknowledgednotification
         """

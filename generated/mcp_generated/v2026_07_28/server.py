@@ -38,7 +38,7 @@ class Context(ServerContext):
         tool_choice: t.ToolChoice | None = None,
         options: RequestOptions | None = None,
     ) -> t.CreateMessageResult:
-        """Server asks for a message written by the client's model. Deprecated.
+        """Sample a message from the client's model. Deprecated.
 
         https://modelcontextprotocol.io/specification/2026-07-28/schema#createmessagerequest
         """
@@ -63,14 +63,14 @@ class Context(ServerContext):
 
     @deprecated("ListRootsRequest is deprecated in MCP 2026-07-28")
     async def list_roots(self, *, options: RequestOptions | None = None) -> t.ListRootsResult:
-        """Server asks which directories and files it is meant to work on. Deprecated.
+        """List the roots: the directories and files that the server may work on. Deprecated.
 
         https://modelcontextprotocol.io/specification/2026-07-28/schema#listrootsrequest
         """
         return await self._send_request(FromServer.LIST_ROOTS, {}, options)
 
     async def elicit(self, params: t.ElicitRequestParams, *, options: RequestOptions | None = None) -> t.ElicitResult:
-        """Server asks the user for input, by way of the client.
+        """Elicit input from the user, through the client.
 
         https://modelcontextprotocol.io/specification/2026-07-28/schema#elicitrequest
         """
@@ -79,28 +79,28 @@ class Context(ServerContext):
     # ---- notifications ----
 
     async def notify_resource_updated(self, *, uri: str, options: RequestOptions | None = None) -> None:
-        """Server tells that a resource which the client watches has changed.
+        """Send a notification that a subscribed resource has changed.
 
         https://modelcontextprotocol.io/specification/2026-07-28/schema#resourceupdatednotification
         """
         await self._send_notification(FromServer.RESOURCE_UPDATED, {"uri": uri}, options)
 
     async def notify_resource_list_changed(self, *, options: RequestOptions | None = None) -> None:
-        """Server tells that its list of resources has changed.
+        """Send a notification that the list of resources has changed.
 
         https://modelcontextprotocol.io/specification/2026-07-28/schema#resourcelistchangednotification
         """
         await self._send_notification(FromServer.RESOURCE_LIST_CHANGED, {}, options)
 
     async def notify_tool_list_changed(self, *, options: RequestOptions | None = None) -> None:
-        """Server tells that its list of tools has changed.
+        """Send a notification that the list of tools has changed.
 
         https://modelcontextprotocol.io/specification/2026-07-28/schema#toollistchangednotification
         """
         await self._send_notification(FromServer.TOOL_LIST_CHANGED, {}, options)
 
     async def notify_prompt_list_changed(self, *, options: RequestOptions | None = None) -> None:
-        """Server tells that its list of prompts has changed.
+        """Send a notification that the list of prompts has changed.
 
         https://modelcontextprotocol.io/specification/2026-07-28/schema#promptlistchangednotification
         """
@@ -108,7 +108,7 @@ class Context(ServerContext):
 
     @deprecated("LoggingMessageNotification is deprecated in MCP 2026-07-28")
     async def log(self, level: Level, data: Any, logger: str | None = None) -> None:
-        """Server sends the client a log message. Deprecated.
+        """Send a notification with a log message of the server. Deprecated.
 
         https://modelcontextprotocol.io/specification/2026-07-28/schema#loggingmessagenotification
         """
@@ -124,7 +124,7 @@ class Server(BaseServer):
     # ---- handlers ----
 
     def complete(self, ctx: Context, params: t.CompleteRequestParams) -> HandlerResult[t.CompleteResult]:
-        """Client asks how what the user has typed for an argument could go on.
+        """Handle a request to suggest completions for an argument.
 
         https://modelcontextprotocol.io/specification/2026-07-28/schema#completerequest
         """
@@ -133,21 +133,21 @@ class Server(BaseServer):
     def get_prompt(
         self, ctx: Context, params: t.GetPromptRequestParams
     ) -> HandlerResult[t.GetPromptResult | t.InputRequiredResult]:
-        """Client asks for a prompt with its arguments filled in.
+        """Handle a request to get a prompt, with its arguments filled in.
 
         https://modelcontextprotocol.io/specification/2026-07-28/schema#getpromptrequest
         """
         raise self._not_handled(FromClient.GET_PROMPT)
 
     def list_prompts(self, ctx: Context, params: t.PaginatedRequestParams) -> HandlerResult[t.ListPromptsResult]:
-        """Client asks for one page of the prompts.
+        """Handle a request to list one page of the prompts.
 
         https://modelcontextprotocol.io/specification/2026-07-28/schema#listpromptsrequest
         """
         raise self._not_handled(FromClient.LIST_PROMPTS)
 
     def list_resources(self, ctx: Context, params: t.PaginatedRequestParams) -> HandlerResult[t.ListResourcesResult]:
-        """Client asks for one page of the resources.
+        """Handle a request to list one page of the resources.
 
         https://modelcontextprotocol.io/specification/2026-07-28/schema#listresourcesrequest
         """
@@ -156,7 +156,7 @@ class Server(BaseServer):
     def list_resource_templates(
         self, ctx: Context, params: t.PaginatedRequestParams
     ) -> HandlerResult[t.ListResourceTemplatesResult]:
-        """Client asks for one page of the resource templates.
+        """Handle a request to list one page of the resource templates.
 
         https://modelcontextprotocol.io/specification/2026-07-28/schema#listresourcetemplatesrequest
         """
@@ -165,7 +165,7 @@ class Server(BaseServer):
     def read_resource(
         self, ctx: Context, params: t.ReadResourceRequestParams
     ) -> HandlerResult[t.ReadResourceResult | t.InputRequiredResult]:
-        """Client asks for what is in a resource.
+        """Handle a request to read a resource.
 
         https://modelcontextprotocol.io/specification/2026-07-28/schema#readresourcerequest
         """
@@ -174,42 +174,42 @@ class Server(BaseServer):
     def call_tool(
         self, ctx: Context, params: t.CallToolRequestParams
     ) -> HandlerResult[t.CallToolResult | t.InputRequiredResult]:
-        """Client asks the server to run a tool.
+        """Handle a request to call a tool.
 
         https://modelcontextprotocol.io/specification/2026-07-28/schema#calltoolrequest
         """
         raise self._not_handled(FromClient.CALL_TOOL)
 
     def list_tools(self, ctx: Context, params: t.PaginatedRequestParams) -> HandlerResult[t.ListToolsResult]:
-        """Client asks for one page of the tools.
+        """Handle a request to list one page of the tools.
 
         https://modelcontextprotocol.io/specification/2026-07-28/schema#listtoolsrequest
         """
         raise self._not_handled(FromClient.LIST_TOOLS)
 
     async def notify_resource_updated(self, *, uri: str, options: RequestOptions | None = None) -> None:
-        """Server tells that a resource which the client watches has changed.
+        """Send a notification that a subscribed resource has changed.
 
         https://modelcontextprotocol.io/specification/2026-07-28/schema#resourceupdatednotification
         """
         await self._announce(FromServer.RESOURCE_UPDATED, {"uri": uri}, options)
 
     async def notify_resource_list_changed(self, *, options: RequestOptions | None = None) -> None:
-        """Server tells that its list of resources has changed.
+        """Send a notification that the list of resources has changed.
 
         https://modelcontextprotocol.io/specification/2026-07-28/schema#resourcelistchangednotification
         """
         await self._announce(FromServer.RESOURCE_LIST_CHANGED, {}, options)
 
     async def notify_tool_list_changed(self, *, options: RequestOptions | None = None) -> None:
-        """Server tells that its list of tools has changed.
+        """Send a notification that the list of tools has changed.
 
         https://modelcontextprotocol.io/specification/2026-07-28/schema#toollistchangednotification
         """
         await self._announce(FromServer.TOOL_LIST_CHANGED, {}, options)
 
     async def notify_prompt_list_changed(self, *, options: RequestOptions | None = None) -> None:
-        """Server tells that its list of prompts has changed.
+        """Send a notification that the list of prompts has changed.
 
         https://modelcontextprotocol.io/specification/2026-07-28/schema#promptlistchangednotification
         """

@@ -20,7 +20,7 @@ class SyncClient(BaseSyncClient[Client]):
     client_class: ClassVar[type[Client]] = Client
 
     def discover(self, *, options: RequestOptions | None = None) -> t.DiscoverResult:
-        """Client asks which revisions the server speaks and what it can do.
+        """Discover the protocol versions and capabilities of the server.
 
         https://modelcontextprotocol.io/specification/2026-07-28/schema#discoverrequest
         """
@@ -34,7 +34,7 @@ class SyncClient(BaseSyncClient[Client]):
         context: t.CompletionContext | None = None,
         options: RequestOptions | None = None,
     ) -> t.CompleteResult:
-        """Client asks how what the user has typed for an argument could go on.
+        """Suggest completions for an argument.
 
         https://modelcontextprotocol.io/specification/2026-07-28/schema#completerequest
         """
@@ -49,7 +49,7 @@ class SyncClient(BaseSyncClient[Client]):
         arguments: dict[str, str] | None = None,
         options: RequestOptions | None = None,
     ) -> t.GetPromptResult:
-        """Client asks for a prompt with its arguments filled in.
+        """Get a prompt, with its arguments filled in.
 
         https://modelcontextprotocol.io/specification/2026-07-28/schema#getpromptrequest
         """
@@ -66,7 +66,7 @@ class SyncClient(BaseSyncClient[Client]):
     def list_prompts(
         self, *, cursor: t.Cursor | None = None, options: RequestOptions | None = None
     ) -> t.ListPromptsResult:
-        """Client asks for one page of the prompts.
+        """List one page of the prompts.
 
         https://modelcontextprotocol.io/specification/2026-07-28/schema#listpromptsrequest
         """
@@ -79,7 +79,7 @@ class SyncClient(BaseSyncClient[Client]):
     def list_resources(
         self, *, cursor: t.Cursor | None = None, options: RequestOptions | None = None
     ) -> t.ListResourcesResult:
-        """Client asks for one page of the resources.
+        """List one page of the resources.
 
         https://modelcontextprotocol.io/specification/2026-07-28/schema#listresourcesrequest
         """
@@ -92,7 +92,7 @@ class SyncClient(BaseSyncClient[Client]):
     def list_resource_templates(
         self, *, cursor: t.Cursor | None = None, options: RequestOptions | None = None
     ) -> t.ListResourceTemplatesResult:
-        """Client asks for one page of the resource templates.
+        """List one page of the resource templates.
 
         https://modelcontextprotocol.io/specification/2026-07-28/schema#listresourcetemplatesrequest
         """
@@ -110,7 +110,7 @@ class SyncClient(BaseSyncClient[Client]):
         request_state: str | None = None,
         options: RequestOptions | None = None,
     ) -> t.ReadResourceResult:
-        """Client asks for what is in a resource.
+        """Read a resource.
 
         https://modelcontextprotocol.io/specification/2026-07-28/schema#readresourcerequest
         """
@@ -129,7 +129,7 @@ class SyncClient(BaseSyncClient[Client]):
         arguments: dict[str, Any] | None = None,
         options: RequestOptions | None = None,
     ) -> t.CallToolResult:
-        """Client asks the server to run a tool.
+        """Call a tool.
 
         https://modelcontextprotocol.io/specification/2026-07-28/schema#calltoolrequest
         """
@@ -144,7 +144,7 @@ class SyncClient(BaseSyncClient[Client]):
         )
 
     def list_tools(self, *, cursor: t.Cursor | None = None, options: RequestOptions | None = None) -> t.ListToolsResult:
-        """Client asks for one page of the tools.
+        """List one page of the tools.
 
         https://modelcontextprotocol.io/specification/2026-07-28/schema#listtoolsrequest
         """

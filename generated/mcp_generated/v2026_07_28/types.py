@@ -16,184 +16,184 @@ from typing_extensions import TypeAliasType
 # ---- Common Types ----
 
 JSONValue = TypeAliasType("JSONValue", Optional[Union[str, Number, bool, "JSONObject", "JSONArray"]])
-"""Anything that JSON can express.
+"""Any JSON value.
 
 https://modelcontextprotocol.io/specification/2026-07-28/schema#jsonvalue
 """
 
 
 JSONObject = TypeAliasType("JSONObject", dict[str, JSONValue])
-"""A JSON object with any members.
+"""An object of JSON values.
 
 https://modelcontextprotocol.io/specification/2026-07-28/schema#jsonobject
 """
 
 
 JSONArray = TypeAliasType("JSONArray", list[JSONValue])
-"""A JSON array of any values.
+"""An array of JSON values.
 
 https://modelcontextprotocol.io/specification/2026-07-28/schema#jsonarray
 """
 
 
 MetaObject: TypeAlias = dict[str, Any]
-"""Metadata by key; keys may have a prefix, and those of MCP are reserved.
+"""Metadata by key. Keys can have a prefix; the prefixes of MCP are reserved.
 
 https://modelcontextprotocol.io/specification/2026-07-28/schema#metaobject
 """
 
 
 class RequestMetaObject(WireModel):
-    """Metadata that comes with a request.
+    """The metadata of a request.
 
     https://modelcontextprotocol.io/specification/2026-07-28/schema#requestmetaobject
     """
 
     progress_token: Annotated[Opt["ProgressToken"], Field(alias="progressToken")] = None
-    """Asks for progress notifications, which repeat this token; they may still not come."""
+    """The token for progress notifications; present if the sender requests them. They are optional."""
     protocol_version: Annotated[str, Field(alias="io.modelcontextprotocol/protocolVersion")]
-    """The revision that the request is written in; over HTTP, a header repeats it."""
+    """The protocol version of the request; over HTTP, a header repeats it."""
     client_info: Annotated[Opt["Implementation"], Field(alias="io.modelcontextprotocol/clientInfo")] = None
-    """The client program, as it calls itself; for display and logs, not for decisions."""
+    """The name and version of the client program, for display and logs; unverified."""
     client_capabilities: Annotated["ClientCapabilities", Field(alias="io.modelcontextprotocol/clientCapabilities")]
-    """What the client can do for this request; earlier requests do not count."""
+    """The capabilities of the client for this request; those of earlier requests do not apply."""
     log_level: Annotated[
         Opt["LoggingLevel"],
         Field(alias="io.modelcontextprotocol/logLevel"),
         Field(deprecated="RequestMetaObject.log_level is deprecated in MCP 2026-07-28"),
     ] = None
-    """From which level on to send log messages about this request; none are sent if absent. Deprecated."""
+    """The minimum level of log messages about this request; none are sent if absent. Deprecated."""
 
 
 class NotificationMetaObject(WireModel):
-    """Metadata that comes with a notification.
+    """The metadata of a notification.
 
     https://modelcontextprotocol.io/specification/2026-07-28/schema#notificationmetaobject
     """
 
     subscription_id: Annotated[Opt["RequestId"], Field(alias="io.modelcontextprotocol/subscriptionId")] = None
-    """Id of the request that opened the subscription; absent outside one."""
+    """The id of the request that opened the subscription; absent outside of one."""
 
 
 class ResultMetaObject(WireModel):
-    """Metadata that comes with a result.
+    """The metadata of a result.
 
     https://modelcontextprotocol.io/specification/2026-07-28/schema#resultmetaobject
     """
 
     server_info: Annotated[Opt["Implementation"], Field(alias="io.modelcontextprotocol/serverInfo")] = None
-    """The server program, as it calls itself; for display and logs, not for decisions."""
+    """The name and version of the server program, for display and logs; unverified."""
 
 
 ProgressToken = TypeAliasType("ProgressToken", str | Int)
-"""Names a request in the notifications about its progress.
+"""The token that identifies a request in its progress notifications.
 
 https://modelcontextprotocol.io/specification/2026-07-28/schema#progresstoken
 """
 
 
 Cursor = TypeAliasType("Cursor", str)
-"""Marks a place in a list; only the side that made it can read it.
+"""An opaque position in a list; only its issuer can interpret it.
 
 https://modelcontextprotocol.io/specification/2026-07-28/schema#cursor
 """
 
 
 class RequestParams(WireModel):
-    """What the params of all requests have in common.
+    """The base of the params of requests.
 
     https://modelcontextprotocol.io/specification/2026-07-28/schema#requestparams
     """
 
     meta: Annotated[RequestMetaObject, Field(alias="_meta")]
-    """Metadata of the request, such as the token that asks for progress notifications."""
+    """The metadata of the request, such as a progress token."""
 
 
 class Request(WireModel):
-    """What every request has: a method and maybe params."""
+    """The base of all requests: a method, and optional params."""
 
     method: str
     params: Opt[dict[str, Any]] = None
 
 
 class NotificationParams(WireModel):
-    """What the params of all notifications have in common.
+    """The base of the params of notifications.
 
     https://modelcontextprotocol.io/specification/2026-07-28/schema#notificationparams
     """
 
     meta: Annotated[Opt[NotificationMetaObject], Field(alias="_meta")] = None
-    """Metadata from either side beside the content; the specification reserves some of the keys."""
+    """Metadata of either side; the specification reserves some of the keys."""
 
 
 class Notification(WireModel):
-    """What every notification has: a method and maybe params."""
+    """The base of all notifications: a method, and optional params."""
 
     method: str
     params: Opt[dict[str, Any]] = None
 
 
 ResultType = TypeAliasType("ResultType", str)
-"""Whether a result is final (`complete`) or asks for input first (`input_required`).
+"""The kind of a result: final (`complete`), or interim (`input_required`).
 
 https://modelcontextprotocol.io/specification/2026-07-28/schema#resulttype
 """
 
 
 class Result(WireModel):
-    """What every result has in common.
+    """The base of all results.
 
     https://modelcontextprotocol.io/specification/2026-07-28/schema#result
     """
 
     meta: Annotated[Opt[ResultMetaObject], Field(alias="_meta")] = None
-    """Metadata from either side beside the content; the specification reserves some of the keys."""
+    """Metadata of either side; the specification reserves some of the keys."""
     result_type: Annotated[ResultType, Field(alias="resultType")] = default_to("complete")
-    """`complete`, or `input_required` if input is needed first; older servers leave it out and mean `complete`."""
+    """`complete`, or `input_required` for an interim result; `complete` if an older server omits it."""
 
 
 RequestId = TypeAliasType("RequestId", str | Int)
-"""Ties a response to its request; no two open requests of a side have the same.
+"""The id of a request, which its response repeats; it is unique among the open requests of a sender.
 
 https://modelcontextprotocol.io/specification/2026-07-28/schema#requestid
 """
 
 
 EmptyResult: TypeAlias = Result
-"""Says that the request succeeded, and nothing else.
+"""A result without content: the request succeeded.
 
 https://modelcontextprotocol.io/specification/2026-07-28/schema#emptyresult
 """
 
 
 class Icon(WireModel):
-    """An image to show next to a name, with what it is suited for.
+    """An image to show with a name, with its sizes and theme.
 
     https://modelcontextprotocol.io/specification/2026-07-28/schema#icon
     """
 
     src: str
-    """Where the image is: on the web (HTTP or HTTPS), or in the URI itself (`data:`, in base64)."""
+    """The URI of the image: `http:`, `https:`, or `data:` with base64."""
     mime_type: Annotated[Opt[str], Field(alias="mimeType")] = None
-    """MIME type of the image, for when the one from `src` is missing or too general."""
+    """The MIME type of the image; it overrides a missing or generic one from `src`."""
     sizes: Opt[list[str]] = None
-    """Pixel sizes it is suited for, such as `48x48`, or `any` if it scales; all sizes if absent."""
+    """The pixel sizes of the image, such as `48x48`, or `any` if it scales; all sizes if absent."""
     theme: Opt[Literal["light", "dark"]] = None
-    """Whether the background that it is drawn for is `light` or `dark`; any if absent."""
+    """The background that the image suits: `light` or `dark`; any if absent."""
 
 
 class PaginatedRequestParams(RequestParams):
-    """Which page of a list to send.
+    """The page of the list to return.
 
     https://modelcontextprotocol.io/specification/2026-07-28/schema#paginatedrequestparams
     """
 
     cursor: Opt[Cursor] = None
-    """The `nextCursor` of the page before; absent for the first page."""
+    """The `nextCursor` of the previous page; absent for the first page."""
 
 
 Role = TypeAliasType("Role", Literal["user", "assistant"])
-"""Who speaks: the user or the assistant.
+"""The author of a message: the user or the assistant.
 
 https://modelcontextprotocol.io/specification/2026-07-28/schema#role
 """
@@ -202,48 +202,48 @@ https://modelcontextprotocol.io/specification/2026-07-28/schema#role
 LoggingLevel = TypeAliasType(
     "LoggingLevel", Literal["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"]
 )
-"""How severe a log message is, from `debug` up to `emergency`, as in syslog. Deprecated.
+"""The severity of a log message, from `debug` to `emergency`, as in syslog. Deprecated.
 
 https://modelcontextprotocol.io/specification/2026-07-28/schema#logginglevel
 """
 
 
 class Annotations(WireModel):
-    """Hints for the client on whom the data is for and how much it matters.
+    """Hints for the client about the audience and the importance of data.
 
     https://modelcontextprotocol.io/specification/2026-07-28/schema#annotations
     """
 
     audience: Opt[list[Role]] = None
-    """Whom the data is meant for; both roles may be named."""
+    """The roles that the data is meant for."""
     priority: Annotated[Opt[Number], Field(ge=0, le=1)] = None
-    """How much the data matters, from 0 (can be left out) to 1 (needed)."""
+    """The importance of the data, from 0 (optional) to 1 (required)."""
     last_modified: Annotated[Opt[str], Field(alias="lastModified")] = None
-    """When the data last changed, in ISO 8601."""
+    """The time of the last change of the data, in ISO 8601."""
 
 
 # ---- JSON-RPC ----
 
 JSONRPCMessage = TypeAliasType("JSONRPCMessage", "JSONRPCRequest | JSONRPCNotification | JSONRPCResponse")
-"""Whatever one side can send the other in one piece.
+"""Any JSON-RPC message.
 
 https://modelcontextprotocol.io/specification/2026-07-28/schema#jsonrpcmessage
 """
 
 
 class JSONRPCRequest(Request):
-    """Asks the other side for something; a response with the same id is sent back.
+    """A message that expects a response with the same id.
 
     https://modelcontextprotocol.io/specification/2026-07-28/schema#jsonrpcrequest
     """
 
     jsonrpc: Literal["2.0"] = const("2.0")
     id: RequestId
-    """Chosen by the side that asks, repeated by the side that responds."""
+    """The id of the request, chosen by its sender; the response repeats it."""
 
 
 class JSONRPCNotification(Notification):
-    """Tells the other side something; nothing is sent back.
+    """A message without a response.
 
     https://modelcontextprotocol.io/specification/2026-07-28/schema#jsonrpcnotification
     """
@@ -259,9 +259,9 @@ class JSONRPCResultResponse(WireModel):
 
     jsonrpc: Literal["2.0"] = const("2.0")
     id: RequestId
-    """Chosen by the side that asks, repeated by the side that responds."""
+    """The id of the request, chosen by its sender; the response repeats it."""
     result: Result
-    """What the method gave."""
+    """The result of the method."""
 
 
 class JSONRPCErrorResponse(WireModel):
@@ -272,13 +272,13 @@ class JSONRPCErrorResponse(WireModel):
 
     jsonrpc: Literal["2.0"] = const("2.0")
     id: Opt[RequestId] = None
-    """The request that failed; absent if its id could not be read."""
+    """The id of the failed request; absent if it could not be read."""
     error: "Error"
-    """What went wrong."""
+    """The error."""
 
 
 JSONRPCResponse = TypeAliasType("JSONRPCResponse", JSONRPCResultResponse | JSONRPCErrorResponse)
-"""Answers the request that has the same id.
+"""The response to the request with the same id.
 
 https://modelcontextprotocol.io/specification/2026-07-28/schema#jsonrpcresponse
 """
@@ -288,175 +288,175 @@ https://modelcontextprotocol.io/specification/2026-07-28/schema#jsonrpcresponse
 
 
 class Error(WireModel):
-    """What went wrong, as JSON-RPC describes it.
+    """A JSON-RPC error: code, message and data.
 
     https://modelcontextprotocol.io/specification/2026-07-28/schema#error
     """
 
     code: Int
-    """Number for the kind of error; negative where JSON-RPC or MCP defines it."""
+    """The number of the error; JSON-RPC and MCP define negative ones."""
     message: str
-    """What went wrong, in one short sentence."""
+    """A short description of the error."""
     data: Any | MISSING = MISSING
-    """More about the error; its form is up to the sender."""
+    """Further information about the error, defined by its sender."""
 
 
 class ParseError(WireModel):
-    """The message is not JSON; code -32700.
+    """The error for a message that is not valid JSON; code -32700.
 
     https://modelcontextprotocol.io/specification/2026-07-28/schema#parseerror
     """
 
     code: Literal[-32700] = const(-32700)
-    """Number for the kind of error; negative where JSON-RPC or MCP defines it."""
+    """The number of the error; JSON-RPC and MCP define negative ones."""
     message: str
-    """What went wrong, in one short sentence."""
+    """A short description of the error."""
     data: Any | MISSING = MISSING
-    """More about the error; its form is up to the sender."""
+    """Further information about the error, defined by its sender."""
 
 
 class InvalidRequestError(WireModel):
-    """The message is JSON, but no valid request; code -32600.
+    """The error for JSON that is not a valid request; code -32600.
 
     https://modelcontextprotocol.io/specification/2026-07-28/schema#invalidrequesterror
     """
 
     code: Literal[-32600] = const(-32600)
-    """Number for the kind of error; negative where JSON-RPC or MCP defines it."""
+    """The number of the error; JSON-RPC and MCP define negative ones."""
     message: str
-    """What went wrong, in one short sentence."""
+    """A short description of the error."""
     data: Any | MISSING = MISSING
-    """More about the error; its form is up to the sender."""
+    """Further information about the error, defined by its sender."""
 
 
 class MethodNotFoundError(WireModel):
-    """The receiver has no such method, or does not offer the feature behind it; code -32601.
+    """The error for an unknown method, or for one whose feature the receiver does not support; code -32601.
 
     https://modelcontextprotocol.io/specification/2026-07-28/schema#methodnotfounderror
     """
 
     code: Literal[-32601] = const(-32601)
-    """Number for the kind of error; negative where JSON-RPC or MCP defines it."""
+    """The number of the error; JSON-RPC and MCP define negative ones."""
     message: str
-    """What went wrong, in one short sentence."""
+    """A short description of the error."""
     data: Any | MISSING = MISSING
-    """More about the error; its form is up to the sender."""
+    """Further information about the error, defined by its sender."""
 
 
 class InvalidParamsError(WireModel):
-    """The method exists, but its params are wrong, such as an unknown tool; code -32602.
+    """The error for invalid params, such as an unknown tool name; code -32602.
 
     https://modelcontextprotocol.io/specification/2026-07-28/schema#invalidparamserror
     """
 
     code: Literal[-32602] = const(-32602)
-    """Number for the kind of error; negative where JSON-RPC or MCP defines it."""
+    """The number of the error; JSON-RPC and MCP define negative ones."""
     message: str
-    """What went wrong, in one short sentence."""
+    """A short description of the error."""
     data: Any | MISSING = MISSING
-    """More about the error; its form is up to the sender."""
+    """Further information about the error, defined by its sender."""
 
 
 class InternalError(WireModel):
-    """The receiver ran into a fault of its own; code -32603.
+    """The error for an internal failure of the receiver; code -32603.
 
     https://modelcontextprotocol.io/specification/2026-07-28/schema#internalerror
     """
 
     code: Literal[-32603] = const(-32603)
-    """Number for the kind of error; negative where JSON-RPC or MCP defines it."""
+    """The number of the error; JSON-RPC and MCP define negative ones."""
     message: str
-    """What went wrong, in one short sentence."""
+    """A short description of the error."""
     data: Any | MISSING = MISSING
-    """More about the error; its form is up to the sender."""
+    """Further information about the error, defined by its sender."""
 
 
 class HeaderMismatchErrorObject(WireModel):
-    """Says that HTTP headers are wrong, missing or contradict the body; code -32020."""
+    """The error for HTTP headers that are missing, invalid or contradict the body; code -32020."""
 
     code: Literal[-32020] = const(-32020)
-    """Number for the kind of error; negative where JSON-RPC or MCP defines it."""
+    """The number of the error; JSON-RPC and MCP define negative ones."""
     message: str
-    """What went wrong, in one short sentence."""
+    """A short description of the error."""
     data: Any | MISSING = MISSING
-    """More about the error; its form is up to the sender."""
+    """Further information about the error, defined by its sender."""
 
 
 class HeaderMismatchError(WireModel):
-    """The response to an HTTP request whose headers are wrong, missing or contradict its body.
+    """The response to an HTTP request with headers that are missing, invalid or contradict the body.
 
     https://modelcontextprotocol.io/specification/2026-07-28/schema#headermismatcherror
     """
 
     jsonrpc: Literal["2.0"] = const("2.0")
     id: Opt[RequestId] = None
-    """The request that failed; absent if its id could not be read."""
+    """The id of the failed request; absent if it could not be read."""
     error: HeaderMismatchErrorObject
-    """What went wrong."""
+    """The error."""
 
 
 class UnsupportedProtocolVersionErrorObjectData(WireModel):
-    """Which revision was asked for, and which ones the server speaks."""
+    """The requested protocol version, and the supported ones."""
 
     supported: list[str]
-    """The revisions that the server speaks; the client can try again with one of them."""
+    """The protocol versions that the server supports, for another attempt of the client."""
     requested: str
-    """The revision of the request."""
+    """The protocol version of the request."""
 
 
 class UnsupportedProtocolVersionErrorObject(WireModel):
-    """Says that the server does not speak the revision of the request; code -32022."""
+    """The error for a protocol version that the server does not support; code -32022."""
 
     code: Literal[-32022] = const(-32022)
-    """Number for the kind of error; negative where JSON-RPC or MCP defines it."""
+    """The number of the error; JSON-RPC and MCP define negative ones."""
     message: str
-    """What went wrong, in one short sentence."""
+    """A short description of the error."""
     data: UnsupportedProtocolVersionErrorObjectData
-    """The revisions that would do."""
+    """The requested and the supported protocol versions."""
 
 
 class UnsupportedProtocolVersionError(WireModel):
-    """The response to a request in a revision that the server does not speak.
+    """The response to a request with a protocol version that the server does not support.
 
     https://modelcontextprotocol.io/specification/2026-07-28/schema#unsupportedprotocolversionerror
     """
 
     jsonrpc: Literal["2.0"] = const("2.0")
     id: Opt[RequestId] = None
-    """The request that failed; absent if its id could not be read."""
+    """The id of the failed request; absent if it could not be read."""
     error: UnsupportedProtocolVersionErrorObject
-    """What went wrong."""
+    """The error."""
 
 
 class MissingRequiredClientCapabilityErrorObjectData(WireModel):
-    """Which capabilities the client would have to declare."""
+    """The capabilities that the client has to declare."""
 
     required_capabilities: Annotated["ClientCapabilities", Field(alias="requiredCapabilities")]
-    """What the client would have to declare for this request."""
+    """The capabilities that the client has to declare for this request."""
 
 
 class MissingRequiredClientCapabilityErrorObject(WireModel):
-    """Says that the client did not declare a capability the request needs; code -32021."""
+    """The error for a capability that the client has not declared; code -32021."""
 
     code: Literal[-32021] = const(-32021)
-    """Number for the kind of error; negative where JSON-RPC or MCP defines it."""
+    """The number of the error; JSON-RPC and MCP define negative ones."""
     message: str
-    """What went wrong, in one short sentence."""
+    """A short description of the error."""
     data: MissingRequiredClientCapabilityErrorObjectData
     """The capabilities that are missing."""
 
 
 class MissingRequiredClientCapabilityError(WireModel):
-    """The response to a request that needs a capability which the client did not declare.
+    """The response to a request that needs a capability which the client has not declared.
 
     https://modelcontextprotocol.io/specification/2026-07-28/schema#missingrequiredclientcapabilityerror
     """
 
     jsonrpc: Literal["2.0"] = const("2.0")
     id: Opt[RequestId] = None
-    """The request that failed; absent if its id could not be read."""
+    """The id of the failed request; absent if it could not be read."""
     error: MissingRequiredClientCapabilityErrorObject
-    """What went wrong."""
+    """The error."""
 
 
 # ---- Multi Round-Trip ----
@@ -465,69 +465,69 @@ InputRequest = TypeAliasType(
     "InputRequest",
     Annotated[Union["CreateMessageRequest", "ListRootsRequest", "ElicitRequest"], Field(discriminator="method")],
 )
-"""What a server may need from the client to go on: a message, the roots or the user's input."""
+"""A request that a server can put into a result: for a sampled message, the roots or user input."""
 
 
 InputResponse = TypeAliasType("InputResponse", "CreateMessageResult | ListRootsResult | ElicitResult")
-"""What the client gives for one InputRequest."""
+"""The client's response to one input request."""
 
 
 InputRequests = TypeAliasType("InputRequests", dict[str, InputRequest])
-"""What the server needs before it can answer, each under a key of its choice.
+"""The input requests of a result, by keys that the server chooses.
 
 https://modelcontextprotocol.io/specification/2026-07-28/schema#inputrequests
 """
 
 
 InputResponses = TypeAliasType("InputResponses", dict[str, InputResponse])
-"""What the client gives for the InputRequests, each under the same key.
+"""The responses to the input requests, by the same keys.
 
 https://modelcontextprotocol.io/specification/2026-07-28/schema#inputresponses
 """
 
 
 class InputRequiredResult(WireModel):
-    """Server cannot answer yet; the client sends the request again, with what is asked for here.
+    """An interim result: the client fulfils the input requests, then sends the request again.
 
     https://modelcontextprotocol.io/specification/2026-07-28/schema#inputrequiredresult
     """
 
     meta: Annotated[Opt[ResultMetaObject], Field(alias="_meta")] = None
-    """Metadata from either side beside the content; the specification reserves some of the keys."""
+    """Metadata of either side; the specification reserves some of the keys."""
     result_type: Annotated[ResultType, Field(alias="resultType")] = default_to("input_required")
-    """`complete`, or `input_required` if input is needed first; older servers leave it out and mean `complete`."""
+    """`complete`, or `input_required` for an interim result; `complete` if an older server omits it."""
     input_requests: Annotated[Opt[InputRequests], Field(alias="inputRequests")] = None
-    """What the client has to find out before it sends the request again, by key."""
+    """The input requests that the client has to fulfil before it sends the request again, by key."""
     request_state: Annotated[Opt[str], Field(alias="requestState")] = None
-    """What the server wants handed back with the next try; it means nothing to the client."""
+    """Opaque state, which the client returns when it sends the request again."""
 
 
 # ---- notifications/cancelled ----
 
 
 class InputResponseRequestParams(RequestParams):
-    """Params of a request that may be sent again with the input the server asked for."""
+    """The base of params that can carry responses to input requests."""
 
     input_responses: Annotated[Opt[InputResponses], Field(alias="inputResponses")] = None
-    """What the client found out, under the keys of the result's `inputRequests`."""
+    """The responses to the `inputRequests` of the result, by the same keys."""
     request_state: Annotated[Opt[str], Field(alias="requestState")] = None
-    """The result's `requestState`, handed back as it was."""
+    """The `requestState` of the result, unchanged."""
 
 
 class CancelledNotificationParams(NotificationParams):
-    """Which request is given up, and why.
+    """The cancelled request, and the reason.
 
     https://modelcontextprotocol.io/specification/2026-07-28/schema#cancellednotificationparams
     """
 
     request_id: Annotated[RequestId, Field(alias="requestId")]
-    """The id that the request was sent with."""
+    """The id of the request."""
     reason: Opt[str] = None
-    """Why it is given up, for logs or for the user."""
+    """The reason of the cancellation, for logs or for the user."""
 
 
 class CancelledNotification(WireModel):
-    """The sender tells that a request is given up and its result no longer wanted.
+    """A notification that the sender has cancelled a request and ignores its result.
 
     https://modelcontextprotocol.io/specification/2026-07-28/schema#cancellednotification
     """
@@ -541,33 +541,33 @@ class CancelledNotification(WireModel):
 
 
 class PaginatedRequest(WireModel):
-    """What requests for one page of a list have in common."""
+    """The base of requests for one page of a list."""
 
     method: str
     params: PaginatedRequestParams
     jsonrpc: Literal["2.0"] = const("2.0")
     id: RequestId
-    """Chosen by the side that asks, repeated by the side that responds."""
+    """The id of the request, chosen by its sender; the response repeats it."""
 
 
 class PaginatedResult(Result):
-    """What results with one page of a list have in common."""
+    """The base of results with one page of a list."""
 
     next_cursor: Annotated[Opt[Cursor], Field(alias="nextCursor")] = None
-    """Where the next page starts; absent on the last page."""
+    """The cursor of the next page; absent on the last page."""
 
 
 class CacheableResult(Result):
-    """What results that the client may cache have in common: for how long, and for whom."""
+    """The base of results that the client may cache: how long, and for which requests."""
 
     ttl_ms: Annotated[Int, Field(alias="ttlMs", ge=0)] = default_to(0)
-    """How long the client may cache the result after it came, in milliseconds; 0 for not at all."""
+    """How long the client may cache the result, in milliseconds; 0 to disable caching."""
     cache_scope: Annotated[Literal["public", "private"], Field(alias="cacheScope")] = default_to("private")
-    """`public`: the cached result may serve anyone; `private`: only requests under the same authorization."""
+    """`public`: the cached result may serve any request; `private`: only those with the same authorization."""
 
 
 class ListResourcesRequest(WireModel):
-    """Client asks for one page of the resources.
+    """A request to list one page of the resources.
 
     https://modelcontextprotocol.io/specification/2026-07-28/schema#listresourcesrequest
     """
@@ -576,11 +576,11 @@ class ListResourcesRequest(WireModel):
     params: PaginatedRequestParams
     jsonrpc: Literal["2.0"] = const("2.0")
     id: RequestId
-    """Chosen by the side that asks, repeated by the side that responds."""
+    """The id of the request, chosen by its sender; the response repeats it."""
 
 
 class ListResourcesResult(PaginatedResult, CacheableResult):
-    """One page of the resources that the server offers.
+    """One page of the server's resources.
 
     https://modelcontextprotocol.io/specification/2026-07-28/schema#listresourcesresult
     """
@@ -590,59 +590,59 @@ class ListResourcesResult(PaginatedResult, CacheableResult):
 
 
 class ListResourcesResultResponse(WireModel):
-    """The response that carries a ListResourcesResult.
+    """The response with a ListResourcesResult.
 
     https://modelcontextprotocol.io/specification/2026-07-28/schema#listresourcesresultresponse
     """
 
     jsonrpc: Literal["2.0"] = const("2.0")
     id: RequestId
-    """Chosen by the side that asks, repeated by the side that responds."""
+    """The id of the request, chosen by its sender; the response repeats it."""
     result: ListResourcesResult
-    """What the method gave."""
+    """The result of the method."""
 
 
 class BaseMetadata(WireModel):
-    """What named things have in common: a name for programs and a title for people."""
+    """The base of named things: a name for programs and a title for people."""
 
     name: str
-    """Name that programs use; people see it where there is no title."""
+    """The name for programs; also shown to people if there is no title."""
     title: Opt[str] = None
-    """Name to show to people; `name` is shown if absent."""
+    """The name to show to people; `name` if absent."""
 
 
 class Icons(WireModel):
-    """What things that can have icons have in common."""
+    """The base of things that have icons."""
 
     icons: Opt[list[Icon]] = None
-    """Images to show with it, to choose from by size and theme."""
+    """The icons, to choose from by size and theme."""
 
 
 class Resource(BaseMetadata, Icons):
-    """Data that the server lets clients read, such as a file.
+    """Data that clients can read from the server, such as a file.
 
     https://modelcontextprotocol.io/specification/2026-07-28/schema#resource
     """
 
     uri: str
-    """URI of the resource; what it means is up to the server."""
+    """The URI of the resource."""
     description: Opt[str] = None
-    """Says what the resource holds; models may be shown it."""
+    """A description of the data, which can be shown to models."""
     mime_type: Annotated[Opt[str], Field(alias="mimeType")] = None
-    """MIME type of the content, if known."""
+    """The MIME type of the content, if known."""
     annotations: Opt[Annotations] = None
-    """Hints for the client on how to use or show it."""
+    """Hints for the client about use and presentation."""
     size: Opt[Int] = None
-    """Number of bytes before any encoding, if known."""
+    """The number of bytes before any encoding, if known."""
     meta: Annotated[Opt[dict[str, Any]], Field(alias="_meta")] = None
-    """Metadata from either side beside the content; the specification reserves some of the keys."""
+    """Metadata of either side; the specification reserves some of the keys."""
 
 
 # ---- server/discover ----
 
 
 class DiscoverRequest(WireModel):
-    """Client asks which revisions the server speaks and what it can do.
+    """A request to discover the protocol versions and capabilities of the server.
 
     https://modelcontextprotocol.io/specification/2026-07-28/schema#discoverrequest
     """
@@ -651,163 +651,163 @@ class DiscoverRequest(WireModel):
     params: RequestParams
     jsonrpc: Literal["2.0"] = const("2.0")
     id: RequestId
-    """Chosen by the side that asks, repeated by the side that responds."""
+    """The id of the request, chosen by its sender; the response repeats it."""
 
 
 class DiscoverResult(CacheableResult):
-    """Which revisions the server speaks, what it can do and how to use it.
+    """The protocol versions and capabilities of the server, with instructions for its use.
 
     https://modelcontextprotocol.io/specification/2026-07-28/schema#discoverresult
     """
 
     supported_versions: Annotated[list[str], Field(alias="supportedVersions")]
-    """The revisions that the server speaks; the client takes one of them for its requests."""
+    """The protocol versions that the server supports; the client uses one of them."""
     capabilities: "ServerCapabilities"
-    """What the server offers."""
+    """The capabilities of the server."""
     instructions: Opt[str] = None
-    """How to make good use of the server, in words that a client may give to the model."""
+    """Instructions for the use of the server, which the client can give to the model."""
 
 
 class DiscoverResultResponse(WireModel):
-    """The response that carries a DiscoverResult.
+    """The response with a DiscoverResult.
 
     https://modelcontextprotocol.io/specification/2026-07-28/schema#discoverresultresponse
     """
 
     jsonrpc: Literal["2.0"] = const("2.0")
     id: RequestId
-    """Chosen by the side that asks, repeated by the side that responds."""
+    """The id of the request, chosen by its sender; the response repeats it."""
     result: DiscoverResult
-    """What the method gave."""
+    """The result of the method."""
 
 
 @deprecated("ClientCapabilitiesRoots is deprecated in MCP 2026-07-28")
 class ClientCapabilitiesRoots(WireModel):
-    """What the client supports about roots. Deprecated."""
+    """The features of roots that the client supports. Deprecated."""
 
 
 @deprecated("ClientCapabilitiesSampling is deprecated in MCP 2026-07-28")
 class ClientCapabilitiesSampling(WireModel):
-    """Which optional parts of sampling the client supports. Deprecated."""
+    """The optional features of sampling that the client supports. Deprecated."""
 
     context: Opt[JSONObject] = None
-    """Present if the client heeds `includeContext`; otherwise it should be `none` or absent."""
+    """Present if the client supports `includeContext` with values other than `none`."""
     tools: Opt[JSONObject] = None
-    """Present if the client's model can use tools that a server sends along."""
+    """Present if the client supports tools in sampling requests."""
 
 
 class ClientCapabilitiesElicitation(WireModel):
-    """In which ways the client can get input from the user."""
+    """The modes of elicitation that the client supports."""
 
     form: Opt[JSONObject] = None
-    """Present if the client can show forms; an empty elicitation capability means the same."""
+    """Present if the client supports forms; an empty elicitation capability implies it."""
     url: Opt[JSONObject] = None
-    """Present if the client can send the user to a URL."""
+    """Present if the client supports elicitation at a URL."""
 
 
 class ClientCapabilities(WireModel):
-    """What the client can do for a server; it may name features that the schema does not know.
+    """The capabilities of the client. Keys that the schema does not name are allowed.
 
     https://modelcontextprotocol.io/specification/2026-07-28/schema#clientcapabilities
     """
 
     experimental: Opt[dict[str, JSONObject]] = None
-    """Features outside the standard, by name."""
+    """Experimental features, by name."""
     roots: Annotated[
         Opt[ClientCapabilitiesRoots], Field(deprecated="ClientCapabilities.roots is deprecated in MCP 2026-07-28")
     ] = None
-    """Present if the client can list its roots. Deprecated."""
+    """Present if the client supports roots. Deprecated."""
     sampling: Annotated[
         Opt[ClientCapabilitiesSampling], Field(deprecated="ClientCapabilities.sampling is deprecated in MCP 2026-07-28")
     ] = None
-    """Present if the client lets servers use its model. Deprecated."""
+    """Present if the client supports sampling. Deprecated."""
     elicitation: Opt[ClientCapabilitiesElicitation] = None
-    """Present if the client can ask the user for input."""
+    """Present if the client supports elicitation."""
     extensions: Opt[dict[str, JSONObject]] = None
-    """Supported extensions by identifier, each with its settings, which may be empty."""
+    """The supported extensions by identifier, each with its settings."""
 
 
 class ServerCapabilitiesPrompts(WireModel):
-    """What the server supports about prompts."""
+    """The features of prompts that the server supports."""
 
     list_changed: Annotated[Opt[bool], Field(alias="listChanged")] = None
-    """Whether a notification is sent when this list changes."""
+    """True if a notification is sent when this list changes."""
 
 
 class ServerCapabilitiesResources(WireModel):
-    """What the server supports about resources."""
+    """The features of resources that the server supports."""
 
     subscribe: Opt[bool] = None
-    """Whether clients can watch single resources for changes."""
+    """True if clients can subscribe to single resources."""
     list_changed: Annotated[Opt[bool], Field(alias="listChanged")] = None
-    """Whether a notification is sent when this list changes."""
+    """True if a notification is sent when this list changes."""
 
 
 class ServerCapabilitiesTools(WireModel):
-    """What the server supports about tools."""
+    """The features of tools that the server supports."""
 
     list_changed: Annotated[Opt[bool], Field(alias="listChanged")] = None
-    """Whether a notification is sent when this list changes."""
+    """True if a notification is sent when this list changes."""
 
 
 class ServerCapabilities(WireModel):
-    """What the server offers; it may name features that the schema does not know.
+    """The capabilities of the server. Keys that the schema does not name are allowed.
 
     https://modelcontextprotocol.io/specification/2026-07-28/schema#servercapabilities
     """
 
     experimental: Opt[dict[str, JSONObject]] = None
-    """Features outside the standard, by name."""
+    """Experimental features, by name."""
     logging: Annotated[
         Opt[JSONObject], Field(deprecated="ServerCapabilities.logging is deprecated in MCP 2026-07-28")
     ] = None
     """Present if the server sends log messages. Deprecated."""
     completions: Opt[JSONObject] = None
-    """Present if the server can suggest values for arguments."""
+    """Present if the server supports completions."""
     prompts: Opt[ServerCapabilitiesPrompts] = None
-    """Present if the server offers prompts."""
+    """Present if the server has prompts."""
     resources: Opt[ServerCapabilitiesResources] = None
-    """Present if the server offers resources."""
+    """Present if the server has resources."""
     tools: Opt[ServerCapabilitiesTools] = None
-    """Present if the server offers tools."""
+    """Present if the server has tools."""
     extensions: Opt[dict[str, JSONObject]] = None
-    """Supported extensions by identifier, each with its settings, which may be empty."""
+    """The supported extensions by identifier, each with its settings."""
 
 
 class Implementation(BaseMetadata, Icons):
-    """The program at one end of the connection: its name, version and how to present it.
+    """The name, version and description of a client or server program.
 
     https://modelcontextprotocol.io/specification/2026-07-28/schema#implementation
     """
 
     version: str
     description: Opt[str] = None
-    """Says what the program does, in words for people."""
+    """A description of the program, for people."""
     website_url: Annotated[Opt[str], Field(alias="websiteUrl")] = None
-    """The program's website."""
+    """The URL of the program's website."""
 
 
 # ---- notifications/progress ----
 
 
 class ProgressNotificationParams(NotificationParams):
-    """How far the work on a request is.
+    """The progress of a request so far.
 
     https://modelcontextprotocol.io/specification/2026-07-28/schema#progressnotificationparams
     """
 
     progress_token: Annotated[ProgressToken, Field(alias="progressToken")]
-    """The token that came with the request."""
+    """The progress token of the request."""
     progress: Number
-    """How far the work is; each notification has a higher number than the one before."""
+    """The progress so far; it increases with each notification."""
     total: Opt[Number] = None
-    """What `progress` will be in the end, if known."""
+    """The value of `progress` at the end, if known."""
     message: Opt[str] = None
-    """What is being done right now, in words for people."""
+    """A description of the current step, for people."""
 
 
 class ProgressNotification(WireModel):
-    """The side that works on a request tells how far it is.
+    """A notification about the progress of a request.
 
     https://modelcontextprotocol.io/specification/2026-07-28/schema#progressnotification
     """
@@ -821,7 +821,7 @@ class ProgressNotification(WireModel):
 
 
 class ListResourceTemplatesRequest(WireModel):
-    """Client asks for one page of the resource templates.
+    """A request to list one page of the resource templates.
 
     https://modelcontextprotocol.io/specification/2026-07-28/schema#listresourcetemplatesrequest
     """
@@ -830,11 +830,11 @@ class ListResourceTemplatesRequest(WireModel):
     params: PaginatedRequestParams
     jsonrpc: Literal["2.0"] = const("2.0")
     id: RequestId
-    """Chosen by the side that asks, repeated by the side that responds."""
+    """The id of the request, chosen by its sender; the response repeats it."""
 
 
 class ListResourceTemplatesResult(PaginatedResult, CacheableResult):
-    """One page of the resource templates that the server offers.
+    """One page of the server's resource templates.
 
     https://modelcontextprotocol.io/specification/2026-07-28/schema#listresourcetemplatesresult
     """
@@ -844,55 +844,55 @@ class ListResourceTemplatesResult(PaginatedResult, CacheableResult):
 
 
 class ListResourceTemplatesResultResponse(WireModel):
-    """The response that carries a ListResourceTemplatesResult.
+    """The response with a ListResourceTemplatesResult.
 
     https://modelcontextprotocol.io/specification/2026-07-28/schema#listresourcetemplatesresultresponse
     """
 
     jsonrpc: Literal["2.0"] = const("2.0")
     id: RequestId
-    """Chosen by the side that asks, repeated by the side that responds."""
+    """The id of the request, chosen by its sender; the response repeats it."""
     result: ListResourceTemplatesResult
-    """What the method gave."""
+    """The result of the method."""
 
 
 class ResourceTemplate(BaseMetadata, Icons):
-    """A pattern for the URIs of resources that are not listed one by one.
+    """A URI template for resources that are not listed one by one.
 
     https://modelcontextprotocol.io/specification/2026-07-28/schema#resourcetemplate
     """
 
     uri_template: Annotated[str, Field(alias="uriTemplate")]
-    """URIs of resources with gaps for variables, written as RFC 6570 says."""
+    """The URI template (RFC 6570)."""
     description: Opt[str] = None
-    """Says what the resources of this pattern hold; models may be shown it."""
+    """A description of these resources, which can be shown to models."""
     mime_type: Annotated[Opt[str], Field(alias="mimeType")] = None
-    """MIME type that all resources of this pattern have; absent if they differ."""
+    """The MIME type of all these resources; absent if they differ."""
     annotations: Opt[Annotations] = None
-    """Hints for the client on how to use or show it."""
+    """Hints for the client about use and presentation."""
     meta: Annotated[Opt[dict[str, Any]], Field(alias="_meta")] = None
-    """Metadata from either side beside the content; the specification reserves some of the keys."""
+    """Metadata of either side; the specification reserves some of the keys."""
 
 
 # ---- resources/read ----
 
 
 class ResourceRequestParams(RequestParams):
-    """What the params of requests about one resource have in common."""
+    """The base of the params of requests about one resource."""
 
     uri: str
-    """URI of the resource; what it means is up to the server."""
+    """The URI of the resource."""
 
 
 class ReadResourceRequestParams(ResourceRequestParams, InputResponseRequestParams):
-    """Which resource to read.
+    """The resource to read.
 
     https://modelcontextprotocol.io/specification/2026-07-28/schema#readresourcerequestparams
     """
 
 
 class ReadResourceRequest(WireModel):
-    """Client asks for what is in a resource.
+    """A request to read a resource.
 
     https://modelcontextprotocol.io/specification/2026-07-28/schema#readresourcerequest
     """
@@ -901,37 +901,37 @@ class ReadResourceRequest(WireModel):
     params: ReadResourceRequestParams
     jsonrpc: Literal["2.0"] = const("2.0")
     id: RequestId
-    """Chosen by the side that asks, repeated by the side that responds."""
+    """The id of the request, chosen by its sender; the response repeats it."""
 
 
 class ReadResourceResult(CacheableResult):
-    """What is in a resource.
+    """The contents of a resource.
 
     https://modelcontextprotocol.io/specification/2026-07-28/schema#readresourceresult
     """
 
     contents: list["TextResourceContents | BlobResourceContents"]
-    """The content, in several items if the resource has several parts."""
+    """The contents; several items if the resource has several parts."""
 
 
 class ReadResourceResultResponse(WireModel):
-    """The response that carries a ReadResourceResult, or asks for input first.
+    """The response with a ReadResourceResult, or with an InputRequiredResult.
 
     https://modelcontextprotocol.io/specification/2026-07-28/schema#readresourceresultresponse
     """
 
     jsonrpc: Literal["2.0"] = const("2.0")
     id: RequestId
-    """Chosen by the side that asks, repeated by the side that responds."""
+    """The id of the request, chosen by its sender; the response repeats it."""
     result: ReadResourceResult | InputRequiredResult
-    """The content, or what input it takes first."""
+    """The contents, or the input that they require first."""
 
 
 # ---- notifications/resources/list_changed ----
 
 
 class ResourceListChangedNotification(WireModel):
-    """Server tells that its list of resources has changed.
+    """A notification that the list of resources has changed.
 
     https://modelcontextprotocol.io/specification/2026-07-28/schema#resourcelistchangednotification
     """
@@ -945,33 +945,33 @@ class ResourceListChangedNotification(WireModel):
 
 
 class SubscriptionFilter(WireModel):
-    """Chooses the notifications of a subscription; what is not named is not sent.
+    """The notifications that a subscription selects; no others are sent.
 
     https://modelcontextprotocol.io/specification/2026-07-28/schema#subscriptionfilter
     """
 
     tools_list_changed: Annotated[Opt[bool], Field(alias="toolsListChanged")] = None
-    """Whether to tell when the list of tools changes."""
+    """True to be notified when the list of tools changes."""
     prompts_list_changed: Annotated[Opt[bool], Field(alias="promptsListChanged")] = None
-    """Whether to tell when the list of prompts changes."""
+    """True to be notified when the list of prompts changes."""
     resources_list_changed: Annotated[Opt[bool], Field(alias="resourcesListChanged")] = None
-    """Whether to tell when the list of resources changes."""
+    """True to be notified when the list of resources changes."""
     resource_subscriptions: Annotated[Opt[list[str]], Field(alias="resourceSubscriptions")] = None
-    """URIs of the resources to watch for changes."""
+    """The URIs of the resources to subscribe to."""
 
 
 class SubscriptionsListenRequestParams(RequestParams):
-    """Which notifications the client wants.
+    """The notifications that the client subscribes to.
 
     https://modelcontextprotocol.io/specification/2026-07-28/schema#subscriptionslistenrequestparams
     """
 
     notifications: SubscriptionFilter
-    """What to send; the server sends nothing else."""
+    """The notifications to send; the server sends no others."""
 
 
 class SubscriptionsListenRequest(WireModel):
-    """Client opens a subscription, which lasts until one side ends it.
+    """A request to open a subscription, which lasts until either side ends it.
 
     https://modelcontextprotocol.io/specification/2026-07-28/schema#subscriptionslistenrequest
     """
@@ -980,59 +980,59 @@ class SubscriptionsListenRequest(WireModel):
     params: SubscriptionsListenRequestParams
     jsonrpc: Literal["2.0"] = const("2.0")
     id: RequestId
-    """Chosen by the side that asks, repeated by the side that responds."""
+    """The id of the request, chosen by its sender; the response repeats it."""
 
 
 class SubscriptionsListenResultMetaObject(ResultMetaObject):
-    """Metadata that comes with the end of a subscription.
+    """The metadata of the result that ends a subscription.
 
     https://modelcontextprotocol.io/specification/2026-07-28/schema#subscriptionslistenresultmetaobject
     """
 
     subscription_id: Annotated[RequestId, Field(alias="io.modelcontextprotocol/subscriptionId")]
-    """Id of the request that opened the subscription."""
+    """The id of the request that opened the subscription."""
 
 
 class SubscriptionsListenResult(WireModel):
-    """Server ends a subscription in an orderly way; until then there is no response.
+    """The result that ends a subscription in an orderly way.
 
     https://modelcontextprotocol.io/specification/2026-07-28/schema#subscriptionslistenresult
     """
 
     meta: Annotated[SubscriptionsListenResultMetaObject, Field(alias="_meta")]
-    """Metadata from either side beside the content; the specification reserves some of the keys."""
+    """Metadata of either side; the specification reserves some of the keys."""
     result_type: Annotated[ResultType, Field(alias="resultType")] = default_to("complete")
-    """`complete`, or `input_required` if input is needed first; older servers leave it out and mean `complete`."""
+    """`complete`, or `input_required` for an interim result; `complete` if an older server omits it."""
 
 
 class SubscriptionsListenResultResponse(WireModel):
-    """The response that carries a SubscriptionsListenResult.
+    """The response with a SubscriptionsListenResult.
 
     https://modelcontextprotocol.io/specification/2026-07-28/schema#subscriptionslistenresultresponse
     """
 
     jsonrpc: Literal["2.0"] = const("2.0")
     id: RequestId
-    """Chosen by the side that asks, repeated by the side that responds."""
+    """The id of the request, chosen by its sender; the response repeats it."""
     result: SubscriptionsListenResult
-    """What the method gave."""
+    """The result of the method."""
 
 
 # ---- notifications/subscriptions/acknowledged ----
 
 
 class SubscriptionsAcknowledgedNotificationParams(NotificationParams):
-    """What the server is going to send for a subscription.
+    """The notifications that the server sends for a subscription.
 
     https://modelcontextprotocol.io/specification/2026-07-28/schema#subscriptionsacknowledgednotificationparams
     """
 
     notifications: SubscriptionFilter
-    """What is sent from now on: what was asked for, less what the server lacks."""
+    """The notifications that the server sends: those requested and supported."""
 
 
 class SubscriptionsAcknowledgedNotification(WireModel):
-    """Server tells that a subscription has begun, before anything else is sent for it.
+    """A notification that a subscription has begun; it precedes the others of the subscription.
 
     https://modelcontextprotocol.io/specification/2026-07-28/schema#subscriptionsacknowledgednotification
     """
@@ -1046,17 +1046,17 @@ class SubscriptionsAcknowledgedNotification(WireModel):
 
 
 class ResourceUpdatedNotificationParams(NotificationParams):
-    """Which resource has changed.
+    """The resource that has changed.
 
     https://modelcontextprotocol.io/specification/2026-07-28/schema#resourceupdatednotificationparams
     """
 
     uri: str
-    """The resource that changed, which can be a part of the one that is watched."""
+    """The URI of the resource, or of a part of a subscribed resource."""
 
 
 class ResourceUpdatedNotification(WireModel):
-    """Server tells that a resource which the client watches has changed.
+    """A notification that a subscribed resource has changed.
 
     https://modelcontextprotocol.io/specification/2026-07-28/schema#resourceupdatednotification
     """
@@ -1070,18 +1070,18 @@ class ResourceUpdatedNotification(WireModel):
 
 
 class ResourceContents(WireModel):
-    """What text and binary contents of a resource have in common."""
+    """The base of text and binary contents of a resource."""
 
     uri: str
-    """URI of the resource; what it means is up to the server."""
+    """The URI of the resource."""
     mime_type: Annotated[Opt[str], Field(alias="mimeType")] = None
-    """MIME type of the content, if known."""
+    """The MIME type of the content, if known."""
     meta: Annotated[Opt[dict[str, Any]], Field(alias="_meta")] = None
-    """Metadata from either side beside the content; the specification reserves some of the keys."""
+    """Metadata of either side; the specification reserves some of the keys."""
 
 
 class TextResourceContents(ResourceContents):
-    """Content of a resource that is text.
+    """Text content of a resource.
 
     https://modelcontextprotocol.io/specification/2026-07-28/schema#textresourcecontents
     """
@@ -1090,7 +1090,7 @@ class TextResourceContents(ResourceContents):
 
 
 class BlobResourceContents(ResourceContents):
-    """Content of a resource that is not text, as bytes in base64.
+    """Binary content of a resource, in base64.
 
     https://modelcontextprotocol.io/specification/2026-07-28/schema#blobresourcecontents
     """
@@ -1100,7 +1100,7 @@ class BlobResourceContents(ResourceContents):
 
 
 class ResourceLink(Resource):
-    """Points to a resource from a prompt or tool result, without its content.
+    """A link to a resource in a prompt or tool result, without the content.
 
     https://modelcontextprotocol.io/specification/2026-07-28/schema#resourcelink
     """
@@ -1116,11 +1116,11 @@ class EmbeddedResource(WireModel):
 
     type: Literal["resource"] = const("resource")
     resource: TextResourceContents | BlobResourceContents
-    """The content, as text or as bytes."""
+    """The resource with its content, as text or in base64."""
     annotations: Opt[Annotations] = None
-    """Hints for the client on how to use or show it."""
+    """Hints for the client about use and presentation."""
     meta: Annotated[Opt[dict[str, Any]], Field(alias="_meta")] = None
-    """Metadata from either side beside the content; the specification reserves some of the keys."""
+    """Metadata of either side; the specification reserves some of the keys."""
 
 
 ContentBlock = TypeAliasType(
@@ -1129,14 +1129,14 @@ ContentBlock = TypeAliasType(
         "TextContent | ImageContent | AudioContent | ResourceLink | EmbeddedResource", Field(discriminator="type")
     ],
 )
-"""One piece of content in a prompt or tool result: text, media or a resource.
+"""One block of content in a prompt or tool result: text, media or a resource.
 
 https://modelcontextprotocol.io/specification/2026-07-28/schema#contentblock
 """
 
 
 class TextContent(WireModel):
-    """Text that a model is given or has made.
+    """Text that is given to a model, or made by it.
 
     https://modelcontextprotocol.io/specification/2026-07-28/schema#textcontent
     """
@@ -1144,50 +1144,50 @@ class TextContent(WireModel):
     type: Literal["text"] = const("text")
     text: str
     annotations: Opt[Annotations] = None
-    """Hints for the client on how to use or show it."""
+    """Hints for the client about use and presentation."""
     meta: Annotated[Opt[dict[str, Any]], Field(alias="_meta")] = None
-    """Metadata from either side beside the content; the specification reserves some of the keys."""
+    """Metadata of either side; the specification reserves some of the keys."""
 
 
 class ImageContent(WireModel):
-    """A picture that a model is given or has made.
+    """An image that is given to a model, or made by it.
 
     https://modelcontextprotocol.io/specification/2026-07-28/schema#imagecontent
     """
 
     type: Literal["image"] = const("image")
     data: str
-    """The picture, in base64."""
+    """The image, in base64."""
     mime_type: Annotated[str, Field(alias="mimeType")]
-    """MIME type of the data."""
+    """The MIME type of the data."""
     annotations: Opt[Annotations] = None
-    """Hints for the client on how to use or show it."""
+    """Hints for the client about use and presentation."""
     meta: Annotated[Opt[dict[str, Any]], Field(alias="_meta")] = None
-    """Metadata from either side beside the content; the specification reserves some of the keys."""
+    """Metadata of either side; the specification reserves some of the keys."""
 
 
 class AudioContent(WireModel):
-    """Sound that a model is given or has made.
+    """Audio that is given to a model, or made by it.
 
     https://modelcontextprotocol.io/specification/2026-07-28/schema#audiocontent
     """
 
     type: Literal["audio"] = const("audio")
     data: str
-    """The sound, in base64."""
+    """The audio, in base64."""
     mime_type: Annotated[str, Field(alias="mimeType")]
-    """MIME type of the data."""
+    """The MIME type of the data."""
     annotations: Opt[Annotations] = None
-    """Hints for the client on how to use or show it."""
+    """Hints for the client about use and presentation."""
     meta: Annotated[Opt[dict[str, Any]], Field(alias="_meta")] = None
-    """Metadata from either side beside the content; the specification reserves some of the keys."""
+    """Metadata of either side; the specification reserves some of the keys."""
 
 
 # ---- prompts/list ----
 
 
 class ListPromptsRequest(WireModel):
-    """Client asks for one page of the prompts.
+    """A request to list one page of the prompts.
 
     https://modelcontextprotocol.io/specification/2026-07-28/schema#listpromptsrequest
     """
@@ -1196,11 +1196,11 @@ class ListPromptsRequest(WireModel):
     params: PaginatedRequestParams
     jsonrpc: Literal["2.0"] = const("2.0")
     id: RequestId
-    """Chosen by the side that asks, repeated by the side that responds."""
+    """The id of the request, chosen by its sender; the response repeats it."""
 
 
 class ListPromptsResult(PaginatedResult, CacheableResult):
-    """One page of the prompts that the server offers.
+    """One page of the server's prompts.
 
     https://modelcontextprotocol.io/specification/2026-07-28/schema#listpromptsresult
     """
@@ -1210,61 +1210,61 @@ class ListPromptsResult(PaginatedResult, CacheableResult):
 
 
 class ListPromptsResultResponse(WireModel):
-    """The response that carries a ListPromptsResult.
+    """The response with a ListPromptsResult.
 
     https://modelcontextprotocol.io/specification/2026-07-28/schema#listpromptsresultresponse
     """
 
     jsonrpc: Literal["2.0"] = const("2.0")
     id: RequestId
-    """Chosen by the side that asks, repeated by the side that responds."""
+    """The id of the request, chosen by its sender; the response repeats it."""
     result: ListPromptsResult
-    """What the method gave."""
+    """The result of the method."""
 
 
 class Prompt(BaseMetadata, Icons):
-    """A prompt that the server offers, with the arguments it takes.
+    """A prompt of the server, with its arguments.
 
     https://modelcontextprotocol.io/specification/2026-07-28/schema#prompt
     """
 
     description: Opt[str] = None
-    """Says what the prompt is for."""
+    """The purpose of the prompt."""
     arguments: Opt[list["PromptArgument"]] = None
-    """The arguments that can be filled in."""
+    """The arguments of the prompt."""
     meta: Annotated[Opt[dict[str, Any]], Field(alias="_meta")] = None
-    """Metadata from either side beside the content; the specification reserves some of the keys."""
+    """Metadata of either side; the specification reserves some of the keys."""
 
 
 class PromptArgument(BaseMetadata):
-    """One argument that a prompt takes.
+    """An argument of a prompt.
 
     https://modelcontextprotocol.io/specification/2026-07-28/schema#promptargument
     """
 
     description: Opt[str] = None
-    """Says what it is for, in words for people."""
+    """A description for people."""
     required: Opt[bool] = None
-    """Whether a value must be given; not if absent."""
+    """True if the argument is required; false if absent."""
 
 
 # ---- prompts/get ----
 
 
 class GetPromptRequestParams(InputResponseRequestParams):
-    """Which prompt to get, and with which arguments.
+    """The name of the prompt, and its arguments.
 
     https://modelcontextprotocol.io/specification/2026-07-28/schema#getpromptrequestparams
     """
 
     name: str
-    """The prompt to get."""
+    """The name of the prompt."""
     arguments: Opt[dict[str, str]] = None
-    """Values by argument name; all of them are strings."""
+    """The arguments by name; each value is a string."""
 
 
 class GetPromptRequest(WireModel):
-    """Client asks for a prompt with its arguments filled in.
+    """A request to get a prompt, with its arguments filled in.
 
     https://modelcontextprotocol.io/specification/2026-07-28/schema#getpromptrequest
     """
@@ -1273,32 +1273,32 @@ class GetPromptRequest(WireModel):
     params: GetPromptRequestParams
     jsonrpc: Literal["2.0"] = const("2.0")
     id: RequestId
-    """Chosen by the side that asks, repeated by the side that responds."""
+    """The id of the request, chosen by its sender; the response repeats it."""
 
 
 class GetPromptResult(Result):
-    """The messages of a prompt, ready for the model.
+    """The messages of a prompt.
 
     https://modelcontextprotocol.io/specification/2026-07-28/schema#getpromptresult
     """
 
     description: Opt[str] = None
-    """Says what it is for, in words for people."""
+    """A description for people."""
     messages: list["PromptMessage"]
-    """The prompt itself, in order."""
+    """The messages of the prompt, in order."""
 
 
 class GetPromptResultResponse(WireModel):
-    """The response that carries a GetPromptResult, or asks for input first.
+    """The response with a GetPromptResult, or with an InputRequiredResult.
 
     https://modelcontextprotocol.io/specification/2026-07-28/schema#getpromptresultresponse
     """
 
     jsonrpc: Literal["2.0"] = const("2.0")
     id: RequestId
-    """Chosen by the side that asks, repeated by the side that responds."""
+    """The id of the request, chosen by its sender; the response repeats it."""
     result: GetPromptResult | InputRequiredResult
-    """The prompt, or what input it takes first."""
+    """The prompt, or the input that it requires first."""
 
 
 class PromptMessage(WireModel):
@@ -1308,16 +1308,16 @@ class PromptMessage(WireModel):
     """
 
     role: Role
-    """Who says it."""
+    """The author of the message."""
     content: ContentBlock
-    """What the message says."""
+    """The content of the message."""
 
 
 # ---- notifications/prompts/list_changed ----
 
 
 class PromptListChangedNotification(WireModel):
-    """Server tells that its list of prompts has changed.
+    """A notification that the list of prompts has changed.
 
     https://modelcontextprotocol.io/specification/2026-07-28/schema#promptlistchangednotification
     """
@@ -1331,7 +1331,7 @@ class PromptListChangedNotification(WireModel):
 
 
 class ListToolsRequest(WireModel):
-    """Client asks for one page of the tools.
+    """A request to list one page of the tools.
 
     https://modelcontextprotocol.io/specification/2026-07-28/schema#listtoolsrequest
     """
@@ -1340,11 +1340,11 @@ class ListToolsRequest(WireModel):
     params: PaginatedRequestParams
     jsonrpc: Literal["2.0"] = const("2.0")
     id: RequestId
-    """Chosen by the side that asks, repeated by the side that responds."""
+    """The id of the request, chosen by its sender; the response repeats it."""
 
 
 class ListToolsResult(PaginatedResult, CacheableResult):
-    """One page of the tools that the server offers.
+    """One page of the server's tools.
 
     https://modelcontextprotocol.io/specification/2026-07-28/schema#listtoolsresult
     """
@@ -1354,113 +1354,113 @@ class ListToolsResult(PaginatedResult, CacheableResult):
 
 
 class ListToolsResultResponse(WireModel):
-    """The response that carries a ListToolsResult.
+    """The response with a ListToolsResult.
 
     https://modelcontextprotocol.io/specification/2026-07-28/schema#listtoolsresultresponse
     """
 
     jsonrpc: Literal["2.0"] = const("2.0")
     id: RequestId
-    """Chosen by the side that asks, repeated by the side that responds."""
+    """The id of the request, chosen by its sender; the response repeats it."""
     result: ListToolsResult
-    """What the method gave."""
+    """The result of the method."""
 
 
 class ToolAnnotations(WireModel):
-    """Hints on how a tool behaves; worth no more than the server that gives them.
+    """Hints about the behavior of a tool; do not rely on those of an untrusted server.
 
     https://modelcontextprotocol.io/specification/2026-07-28/schema#toolannotations
     """
 
     title: Opt[str] = None
-    """Name to show to people if the tool itself has no title."""
+    """The name to show to people if the tool has no title."""
     read_only_hint: Annotated[Opt[bool], Field(alias="readOnlyHint")] = None
-    """Whether calls leave everything as it is; false if absent."""
+    """True if calls change nothing; false if absent."""
     destructive_hint: Annotated[Opt[bool], Field(alias="destructiveHint")] = None
-    """Whether calls may delete or overwrite; true if absent, moot for read-only tools."""
+    """True, the default, if calls may delete or overwrite data; irrelevant for read-only tools."""
     idempotent_hint: Annotated[Opt[bool], Field(alias="idempotentHint")] = None
-    """Whether the same call again changes nothing more; false if absent, moot for read-only tools."""
+    """True if a repeated call changes nothing more; false if absent, irrelevant for read-only tools."""
     open_world_hint: Annotated[Opt[bool], Field(alias="openWorldHint")] = None
-    """Whether the tool reaches beyond a closed set of things, as a web search does; true if absent."""
+    """True, the default, if the tool reaches an open set of entities, as a web search does."""
 
 
 class ToolInputSchema(WireModel):
-    """JSON Schema for the arguments of a tool, which are always an object."""
+    """The JSON Schema of a tool's arguments, which are an object."""
 
     schema_: Annotated[Opt[str], Field(alias="$schema")] = None
-    """URI of the JSON Schema dialect; 2020-12 if absent."""
+    """The URI of the JSON Schema dialect; 2020-12 if absent."""
     type: Literal["object"] = const("object")
 
 
 class ToolOutputSchema(WireModel):
-    """JSON Schema for the structured result of a tool."""
+    """The JSON Schema of a tool's structured content."""
 
     schema_: Annotated[Opt[str], Field(alias="$schema")] = None
-    """URI of the JSON Schema dialect; 2020-12 if absent."""
+    """The URI of the JSON Schema dialect; 2020-12 if absent."""
 
 
 class Tool(BaseMetadata, Icons):
-    """A tool that the server offers, with what it takes and what it does.
+    """A tool of the server: description, input schema and output schema.
 
     https://modelcontextprotocol.io/specification/2026-07-28/schema#tool
     """
 
     description: Opt[str] = None
-    """Says what the tool does; models go by it when they choose a tool."""
+    """A description of the tool, which models use to choose a tool."""
     input_schema: Annotated[ToolInputSchema, Field(alias="inputSchema")]
-    """Which arguments the tool takes."""
+    """The JSON Schema of the arguments."""
     output_schema: Annotated[Opt[ToolOutputSchema], Field(alias="outputSchema")] = None
-    """What `structuredContent` of a result looks like."""
+    """The JSON Schema of `structuredContent` in results."""
     annotations: Opt[ToolAnnotations] = None
-    """Hints on how the tool behaves; not to be relied on unless the server is trusted."""
+    """Hints about the behavior of the tool; do not rely on those of an untrusted server."""
     meta: Annotated[Opt[dict[str, Any]], Field(alias="_meta")] = None
-    """Metadata from either side beside the content; the specification reserves some of the keys."""
+    """Metadata of either side; the specification reserves some of the keys."""
 
 
 # ---- tools/call ----
 
 
 class CallToolResult(Result):
-    """What a tool call gave, or why the tool failed.
+    """The result of a tool call; also of one that failed.
 
     https://modelcontextprotocol.io/specification/2026-07-28/schema#calltoolresult
     """
 
     content: list[ContentBlock]
-    """The result for a model to read, or a description of the error if `isError` is set."""
+    """The result for a model, or a description of the error if `isError` is true."""
     structured_content: Annotated[Any | MISSING, Field(alias="structuredContent")] = MISSING
-    """The result for a program to read, as the tool's `outputSchema` describes it."""
+    """The result for a program, valid against the tool's `outputSchema`."""
     is_error: Annotated[Opt[bool], Field(alias="isError")] = None
-    """Whether the tool itself failed, which `content` then explains; false if absent."""
+    """True if the tool failed; `content` describes the error. False if absent."""
 
 
 class CallToolResultResponse(WireModel):
-    """The response that carries a CallToolResult, or asks for input first.
+    """The response with a CallToolResult, or with an InputRequiredResult.
 
     https://modelcontextprotocol.io/specification/2026-07-28/schema#calltoolresultresponse
     """
 
     jsonrpc: Literal["2.0"] = const("2.0")
     id: RequestId
-    """Chosen by the side that asks, repeated by the side that responds."""
+    """The id of the request, chosen by its sender; the response repeats it."""
     result: CallToolResult | InputRequiredResult
-    """What the tool call gave, or what input it takes first."""
+    """The result of the tool call, or the input that it requires first."""
 
 
 class CallToolRequestParams(InputResponseRequestParams):
-    """Which tool to run, and with which arguments.
+    """The name of the tool to call, and its arguments.
 
     https://modelcontextprotocol.io/specification/2026-07-28/schema#calltoolrequestparams
     """
 
     name: str
-    """The tool to run."""
+    """The name of the tool to call."""
     arguments: Opt[dict[str, Any]] = None
-    """Values by argument name, as the tool's `inputSchema` wants them."""
+    """The arguments by name, valid against the tool's `inputSchema`."""
 
 
 class CallToolRequest(WireModel):
-    """Client asks the server to run a tool.
+    """A request to call a tool.
 
     https://modelcontextprotocol.io/specification/2026-07-28/schema#calltoolrequest
     """
@@ -1469,14 +1469,14 @@ class CallToolRequest(WireModel):
     params: CallToolRequestParams
     jsonrpc: Literal["2.0"] = const("2.0")
     id: RequestId
-    """Chosen by the side that asks, repeated by the side that responds."""
+    """The id of the request, chosen by its sender; the response repeats it."""
 
 
 # ---- notifications/tools/list_changed ----
 
 
 class ToolListChangedNotification(WireModel):
-    """Server tells that its list of tools has changed.
+    """A notification that the list of tools has changed.
 
     https://modelcontextprotocol.io/specification/2026-07-28/schema#toollistchangednotification
     """
@@ -1491,22 +1491,22 @@ class ToolListChangedNotification(WireModel):
 
 @deprecated("LoggingMessageNotificationParams is deprecated in MCP 2026-07-28")
 class LoggingMessageNotificationParams(NotificationParams):
-    """One log message, with its level and where it comes from. Deprecated.
+    """A log message, with its level and its logger. Deprecated.
 
     https://modelcontextprotocol.io/specification/2026-07-28/schema#loggingmessagenotificationparams
     """
 
     level: LoggingLevel
-    """How severe the message is."""
+    """The severity of the log message."""
     logger: Opt[str] = None
-    """The part of the server that logs."""
+    """The name of the logger."""
     data: Any
-    """What is logged: a text, or any other JSON value."""
+    """The content of the log message: a text or any other JSON value."""
 
 
 @deprecated("LoggingMessageNotification is deprecated in MCP 2026-07-28")
 class LoggingMessageNotification(WireModel):
-    """Server sends the client a log message. Deprecated.
+    """A notification with a log message of the server. Deprecated.
 
     https://modelcontextprotocol.io/specification/2026-07-28/schema#loggingmessagenotification
     """
@@ -1521,51 +1521,51 @@ class LoggingMessageNotification(WireModel):
 
 @deprecated("CreateMessageRequestParams is deprecated in MCP 2026-07-28")
 class CreateMessageRequestParams(WireModel):
-    """The conversation so far, and how the model should go on. Deprecated.
+    """The messages so far, and the settings for the model. Deprecated.
 
     https://modelcontextprotocol.io/specification/2026-07-28/schema#createmessagerequestparams
     """
 
     messages: list["SamplingMessage"]
-    """The conversation so far, in order."""
+    """The messages of the conversation, in order."""
     model_preferences: Annotated[Opt["ModelPreferences"], Field(alias="modelPreferences")] = None
-    """Which kind of model suits; the client may choose another."""
+    """The server's preferences for a model; the client chooses the model."""
     system_prompt: Annotated[Opt[str], Field(alias="systemPrompt")] = None
-    """What the model should be told at the start; the client may change it or leave it out."""
+    """The system prompt for the model; the client may change or omit it."""
     include_context: Annotated[
         Opt[Literal["none", "thisServer", "allServers"]],
         Field(alias="includeContext"),
         Field(deprecated="CreateMessageRequestParams.include_context is deprecated in MCP 2026-07-28"),
     ] = None
-    """Which servers' context the client should add to the prompt; `none` if absent. Deprecated."""
+    """The servers whose context the client should add to the prompt; `none` if absent. Deprecated."""
     temperature: Opt[Number] = None
-    """How freely the model picks its words; more is freer, and the scale is the model's own."""
+    """The randomness of the sampling; its scale depends on the model."""
     max_tokens: Annotated[Int, Field(alias="maxTokens")]
-    """How many tokens the model may write at most; the client may settle for fewer."""
+    """The maximum number of tokens to sample; the client may choose fewer."""
     stop_sequences: Annotated[Opt[list[str]], Field(alias="stopSequences")] = None
-    """Texts that make the model stop as soon as it writes one of them."""
+    """The texts at which the model stops."""
     metadata: Opt[JSONObject] = None
-    """Handed on to the provider of the model, who defines what may be in it."""
+    """Metadata for the provider of the model, which defines its keys."""
     tools: Opt[list[Tool]] = None
-    """What the model can use; only for clients with the capability `sampling.tools`."""
+    """The tools that the model can use; requires the client capability `sampling.tools`."""
     tool_choice: Annotated[Opt["ToolChoice"], Field(alias="toolChoice")] = None
-    """Whether the model may, must or must not use the tools; it may if absent."""
+    """The rule for the model's use of tools; it may use them if absent."""
 
 
 @deprecated("ToolChoice is deprecated in MCP 2026-07-28")
 class ToolChoice(WireModel):
-    """Whether the model may, must or must not use tools. Deprecated.
+    """The rule for the model's use of tools. Deprecated.
 
     https://modelcontextprotocol.io/specification/2026-07-28/schema#toolchoice
     """
 
     mode: Opt[Literal["auto", "required", "none"]] = None
-    """`auto`: the model decides, also if absent; `required`: it uses a tool; `none`: it uses no tool."""
+    """`auto` (the default): the model decides; `required`: it uses a tool; `none`: it uses none."""
 
 
 @deprecated("CreateMessageRequest is deprecated in MCP 2026-07-28")
 class CreateMessageRequest(WireModel):
-    """Server asks for a message written by the client's model. Deprecated.
+    """A request to sample a message from the client's model. Deprecated.
 
     https://modelcontextprotocol.io/specification/2026-07-28/schema#createmessagerequest
     """
@@ -1582,24 +1582,24 @@ class SamplingMessage(WireModel):
     """
 
     role: Role
-    """Who says it."""
+    """The author of the message."""
     content: "SamplingMessageContentBlock | list[SamplingMessageContentBlock]"
-    """What the message says."""
+    """The content of the message."""
     meta: Annotated[Opt[dict[str, Any]], Field(alias="_meta")] = None
-    """Metadata from either side beside the content; the specification reserves some of the keys."""
+    """Metadata of either side; the specification reserves some of the keys."""
 
 
 @deprecated("CreateMessageResult is deprecated in MCP 2026-07-28")
 class CreateMessageResult(SamplingMessage):
-    """The message that the client's model wrote. Deprecated.
+    """The message that the client's model generated. Deprecated.
 
     https://modelcontextprotocol.io/specification/2026-07-28/schema#createmessageresult
     """
 
     model: str
-    """Name of the model that wrote the message."""
+    """The name of the model that generated the message."""
     stop_reason: Annotated[Opt[str], Field(alias="stopReason")] = None
-    """Why the model stopped, if known: `endTurn`, `stopSequence`, `maxTokens` or another."""
+    """The reason why the model stopped, if known: `endTurn`, `stopSequence`, `maxTokens` or another."""
 
 
 SamplingMessageContentBlock = TypeAliasType(
@@ -1608,7 +1608,7 @@ SamplingMessageContentBlock = TypeAliasType(
         "TextContent | ImageContent | AudioContent | ToolUseContent | ToolResultContent", Field(discriminator="type")
     ],
 )
-"""One piece of content in a conversation with the client's model. Deprecated.
+"""One block of content in a conversation with the client's model. Deprecated.
 
 https://modelcontextprotocol.io/specification/2026-07-28/schema#samplingmessagecontentblock
 """
@@ -1616,91 +1616,91 @@ https://modelcontextprotocol.io/specification/2026-07-28/schema#samplingmessagec
 
 @deprecated("ToolUseContent is deprecated in MCP 2026-07-28")
 class ToolUseContent(WireModel):
-    """The model wants a tool to be used. Deprecated.
+    """A tool use that the model requests. Deprecated.
 
     https://modelcontextprotocol.io/specification/2026-07-28/schema#toolusecontent
     """
 
     type: Literal["tool_use"] = const("tool_use")
     id: str
-    """Names this use of the tool, for the `toolUseId` of its result."""
+    """The id of this tool use, for the `toolUseId` of its result."""
     name: str
-    """The tool to use."""
+    """The name of the tool."""
     input: dict[str, Any]
-    """Values by argument name, as the tool's `inputSchema` wants them."""
+    """The arguments by name, valid against the tool's `inputSchema`."""
     meta: Annotated[Opt[dict[str, Any]], Field(alias="_meta")] = None
-    """Metadata; to be kept when the content is sent again, so that caches still match."""
+    """Metadata; repeat it when the content is sent again, so that caches match."""
 
 
 @deprecated("ToolResultContent is deprecated in MCP 2026-07-28")
 class ToolResultContent(WireModel):
-    """What a tool gave, handed back to the model that used it. Deprecated.
+    """The result of a tool, for the model that used the tool. Deprecated.
 
     https://modelcontextprotocol.io/specification/2026-07-28/schema#toolresultcontent
     """
 
     type: Literal["tool_result"] = const("tool_result")
     tool_use_id: Annotated[str, Field(alias="toolUseId")]
-    """The `id` of the ToolUseContent that this is the result of."""
+    """The `id` of the ToolUseContent that this result belongs to."""
     content: list[ContentBlock]
-    """What the tool gave, in the form of a tool call's `content`."""
+    """The result, in the form of the `content` of a tool call."""
     structured_content: Annotated[Any | MISSING, Field(alias="structuredContent")] = MISSING
-    """What the tool gave, for a program to read, as its `outputSchema` describes it."""
+    """The result for a program, valid against the tool's `outputSchema`."""
     is_error: Annotated[Opt[bool], Field(alias="isError")] = None
-    """Whether the tool itself failed, which `content` then explains; false if absent."""
+    """True if the tool failed; `content` describes the error. False if absent."""
     meta: Annotated[Opt[dict[str, Any]], Field(alias="_meta")] = None
-    """Metadata; to be kept when the content is sent again, so that caches still match."""
+    """Metadata; repeat it when the content is sent again, so that caches match."""
 
 
 @deprecated("ModelPreferences is deprecated in MCP 2026-07-28")
 class ModelPreferences(WireModel):
-    """Which kind of model suits the server; the client makes the choice. Deprecated.
+    """The server's preferences for a model; the client chooses the model. Deprecated.
 
     https://modelcontextprotocol.io/specification/2026-07-28/schema#modelpreferences
     """
 
     hints: Opt[list["ModelHint"]] = None
-    """Models that would suit, the best first; they count more than the priorities."""
+    """Suitable models, the best first; hints take precedence over the priorities."""
     cost_priority: Annotated[Opt[Number], Field(alias="costPriority", ge=0, le=1)] = None
-    """How much a low price matters, from 0 (not at all) to 1 (above all)."""
+    """The importance of low cost, from 0 (none) to 1 (highest)."""
     speed_priority: Annotated[Opt[Number], Field(alias="speedPriority", ge=0, le=1)] = None
-    """How much a quick answer matters, from 0 (not at all) to 1 (above all)."""
+    """The importance of low latency, from 0 (none) to 1 (highest)."""
     intelligence_priority: Annotated[Opt[Number], Field(alias="intelligencePriority", ge=0, le=1)] = None
-    """How much ability matters, from 0 (not at all) to 1 (above all)."""
+    """The importance of capability, from 0 (none) to 1 (highest)."""
 
 
 @deprecated("ModelHint is deprecated in MCP 2026-07-28")
 class ModelHint(WireModel):
-    """Describes a model that would suit the server. Deprecated.
+    """A model that suits the server's request. Deprecated.
 
     https://modelcontextprotocol.io/specification/2026-07-28/schema#modelhint
     """
 
     name: Opt[str] = None
-    """Part of a model's name; the client may take a comparable model of another provider."""
+    """A part of a model name. The client may use a comparable model of another provider."""
 
 
 # ---- completion/complete ----
 
 
 class CompletionArgument(WireModel):
-    """The argument to complete, with what was typed so far."""
+    """The argument to complete, with its value so far."""
 
     name: str
-    """The argument to complete."""
+    """The name of the argument."""
     value: str
-    """What was typed so far."""
+    """The value so far."""
 
 
 class CompletionContext(WireModel):
-    """What is already settled and may narrow down the suggestions."""
+    """The values of other arguments, which can narrow the completions."""
 
     arguments: Opt[dict[str, str]] = None
-    """Values already chosen for other arguments, by name."""
+    """The values of arguments that are already set, by name."""
 
 
 class CompleteRequestParams(RequestParams):
-    """Which argument to complete, and of which prompt or resource template.
+    """The argument to complete, and the prompt or resource template that it belongs to.
 
     https://modelcontextprotocol.io/specification/2026-07-28/schema#completerequestparams
     """
@@ -1710,11 +1710,11 @@ class CompleteRequestParams(RequestParams):
     argument: CompletionArgument
     """The argument to complete."""
     context: Opt[CompletionContext] = None
-    """What else is known and may narrow down the suggestions."""
+    """Further values that can narrow the completions."""
 
 
 class CompleteRequest(WireModel):
-    """Client asks how what the user has typed for an argument could go on.
+    """A request to suggest completions for an argument.
 
     https://modelcontextprotocol.io/specification/2026-07-28/schema#completerequest
     """
@@ -1723,22 +1723,22 @@ class CompleteRequest(WireModel):
     params: CompleteRequestParams
     jsonrpc: Literal["2.0"] = const("2.0")
     id: RequestId
-    """Chosen by the side that asks, repeated by the side that responds."""
+    """The id of the request, chosen by its sender; the response repeats it."""
 
 
 class Completion(WireModel):
-    """Suggestions for an argument, and whether there are more than those sent."""
+    """The suggested values, and the number of those that were left out."""
 
     values: Annotated[list[str], Field(max_length=100)]
-    """The suggestions, 100 at most."""
+    """The suggested values, 100 at most."""
     total: Opt[Int] = None
-    """How many suggestions there are in all, sent or not."""
+    """The number of all completions, including those that were not sent."""
     has_more: Annotated[Opt[bool], Field(alias="hasMore")] = None
-    """Whether there are suggestions beyond those sent."""
+    """True if there are more completions than those sent."""
 
 
 class CompleteResult(Result):
-    """What the server suggests for an argument.
+    """The completions that the server suggests.
 
     https://modelcontextprotocol.io/specification/2026-07-28/schema#completeresult
     """
@@ -1748,20 +1748,20 @@ class CompleteResult(Result):
 
 
 class CompleteResultResponse(WireModel):
-    """The response that carries a CompleteResult.
+    """The response with a CompleteResult.
 
     https://modelcontextprotocol.io/specification/2026-07-28/schema#completeresultresponse
     """
 
     jsonrpc: Literal["2.0"] = const("2.0")
     id: RequestId
-    """Chosen by the side that asks, repeated by the side that responds."""
+    """The id of the request, chosen by its sender; the response repeats it."""
     result: CompleteResult
-    """What the method gave."""
+    """The result of the method."""
 
 
 class ResourceTemplateReference(WireModel):
-    """Points to a resource template, or to a resource, by its URI.
+    """A reference to a resource template or resource, by URI.
 
     https://modelcontextprotocol.io/specification/2026-07-28/schema#resourcetemplatereference
     """
@@ -1772,7 +1772,7 @@ class ResourceTemplateReference(WireModel):
 
 
 class PromptReference(BaseMetadata):
-    """Points to a prompt by its name.
+    """A reference to a prompt, by name.
 
     https://modelcontextprotocol.io/specification/2026-07-28/schema#promptreference
     """
@@ -1784,15 +1784,15 @@ class PromptReference(BaseMetadata):
 
 
 class ListRootsRequestParams(WireModel):
-    """Params that hold nothing but metadata."""
+    """Params with metadata alone."""
 
     meta: Annotated[Opt[dict[str, Any]], Field(alias="_meta")] = None
-    """Metadata from either side beside the content; the specification reserves some of the keys."""
+    """Metadata of either side; the specification reserves some of the keys."""
 
 
 @deprecated("ListRootsRequest is deprecated in MCP 2026-07-28")
 class ListRootsRequest(WireModel):
-    """Server asks which directories and files it is meant to work on. Deprecated.
+    """A request to list the roots: the directories and files that the server may work on. Deprecated.
 
     https://modelcontextprotocol.io/specification/2026-07-28/schema#listrootsrequest
     """
@@ -1803,82 +1803,82 @@ class ListRootsRequest(WireModel):
 
 @deprecated("ListRootsResult is deprecated in MCP 2026-07-28")
 class ListRootsResult(WireModel):
-    """The directories and files that the server is meant to work on. Deprecated.
+    """The roots of the client. Deprecated.
 
     https://modelcontextprotocol.io/specification/2026-07-28/schema#listrootsresult
     """
 
     roots: list["Root"]
-    """All roots; there are no pages."""
+    """All roots; there is no pagination."""
 
 
 @deprecated("Root is deprecated in MCP 2026-07-28")
 class Root(WireModel):
-    """A place in the file system that the server is meant to work on. Deprecated.
+    """A directory or file that the server may work on. Deprecated.
 
     https://modelcontextprotocol.io/specification/2026-07-28/schema#root
     """
 
     uri: str
-    """Where the directory or file is; starts with `file://`."""
+    """The URI of the directory or file; it starts with `file://`."""
     name: Opt[str] = None
-    """Name to show to people."""
+    """The name to show to people."""
     meta: Annotated[Opt[dict[str, Any]], Field(alias="_meta")] = None
-    """Metadata from either side beside the content; the specification reserves some of the keys."""
+    """Metadata of either side; the specification reserves some of the keys."""
 
 
 # ---- elicitation/create ----
 
 
 class RequestedSchema(WireModel):
-    """The form that the user fills in: flat, with simple fields only."""
+    """The schema of a form: a flat object with fields of primitive types."""
 
     schema_: Annotated[Opt[str], Field(alias="$schema")] = None
-    """URI of the JSON Schema dialect; 2020-12 if absent."""
+    """The URI of the JSON Schema dialect; 2020-12 if absent."""
     type: Literal["object"] = const("object")
     properties: dict[str, "PrimitiveSchemaDefinition"]
-    """The form's fields, by name."""
+    """The fields of the form, by name."""
     required: Opt[list[str]] = None
-    """Names of the properties that must be there."""
+    """The names of the required properties."""
 
 
 class ElicitRequestFormParams(WireModel):
-    """A message and a form for the user to fill in; not for secrets.
+    """A message and a form for the user to fill in. Forms must not request secrets.
 
     https://modelcontextprotocol.io/specification/2026-07-28/schema#elicitrequestformparams
     """
 
     mode: Opt[Literal["form"]] = None
-    """Says that the user fills in a form; so does leaving it out."""
+    """`form`, which is the default: the user fills in a form."""
     message: str
-    """Tells the user what is asked for."""
+    """The message that explains the form to the user."""
     requested_schema: Annotated[RequestedSchema, Field(alias="requestedSchema")]
-    """The form to fill in."""
+    """The schema of the form."""
 
 
 class ElicitRequestURLParams(WireModel):
-    """A message and a page that the user is to visit.
+    """A message and a URL for the user to visit.
 
     https://modelcontextprotocol.io/specification/2026-07-28/schema#elicitrequesturlparams
     """
 
     mode: Literal["url"] = const("url")
-    """Says that the user visits a URL."""
+    """`url`: the user visits a URL."""
     message: str
-    """Tells the user what the visit is for."""
+    """The message that explains to the user the purpose of the URL."""
     url: str
-    """The page that the user is to visit."""
+    """The URL for the user to visit."""
 
 
 ElicitRequestParams = TypeAliasType("ElicitRequestParams", ElicitRequestFormParams | ElicitRequestURLParams)
-"""What the user is asked, and how the answer is to be given.
+"""The message for the user, and the form or URL for the input.
 
 https://modelcontextprotocol.io/specification/2026-07-28/schema#elicitrequestparams
 """
 
 
 class ElicitRequest(WireModel):
-    """Server asks the user for input, by way of the client.
+    """A request to elicit input from the user, through the client.
 
     https://modelcontextprotocol.io/specification/2026-07-28/schema#elicitrequest
     """
@@ -1890,7 +1890,7 @@ class ElicitRequest(WireModel):
 PrimitiveSchemaDefinition = TypeAliasType(
     "PrimitiveSchemaDefinition", "StringSchema | NumberSchema | BooleanSchema | EnumSchema"
 )
-"""What a form field can be: text, a number, yes or no, or a choice.
+"""A form field: text, a number, a boolean or a choice.
 
 https://modelcontextprotocol.io/specification/2026-07-28/schema#primitiveschemadefinition
 """
@@ -1904,17 +1904,17 @@ class StringSchema(WireModel):
 
     type: Literal["string"] = const("string")
     title: Opt[str] = None
-    """Name or label to show to people."""
+    """The name to show to people."""
     description: Opt[str] = None
-    """Says what it is for, in words for people."""
+    """A description for people."""
     min_length: Annotated[Opt[Int], Field(alias="minLength")] = None
-    """How many characters the text needs at least."""
+    """The minimum number of characters."""
     max_length: Annotated[Opt[Int], Field(alias="maxLength")] = None
-    """How many characters the text can have at most."""
+    """The maximum number of characters."""
     format: Opt[Literal["email", "uri", "date", "date-time"]] = None
-    """What the text has to be, such as an e-mail address or a date."""
+    """The format of the text, such as an email address or a date."""
     default: Opt[str] = None
-    """What the field holds before the user changes it."""
+    """The initial value of the field."""
 
 
 class NumberSchema(WireModel):
@@ -1926,86 +1926,86 @@ class NumberSchema(WireModel):
     type: Literal["number", "integer"]
     """`integer` if only whole numbers are accepted, otherwise `number`."""
     title: Opt[str] = None
-    """Name or label to show to people."""
+    """The name to show to people."""
     description: Opt[str] = None
-    """Says what it is for, in words for people."""
+    """A description for people."""
     minimum: Opt[Number] = None
-    """The lowest number that is accepted."""
+    """The minimum number."""
     maximum: Opt[Number] = None
-    """The highest number that is accepted."""
+    """The maximum number."""
     default: Opt[Number] = None
-    """What the field holds before the user changes it."""
+    """The initial value of the field."""
 
 
 class BooleanSchema(WireModel):
-    """A form field for yes or no.
+    """A form field for a boolean.
 
     https://modelcontextprotocol.io/specification/2026-07-28/schema#booleanschema
     """
 
     type: Literal["boolean"] = const("boolean")
     title: Opt[str] = None
-    """Name or label to show to people."""
+    """The name to show to people."""
     description: Opt[str] = None
-    """Says what it is for, in words for people."""
+    """A description for people."""
     default: Opt[bool] = None
-    """What the field holds before the user changes it."""
+    """The initial value of the field."""
 
 
 class UntitledSingleSelectEnumSchema(WireModel):
-    """A form field for one of the given values, shown as it is.
+    """A form field for one of several values, without labels.
 
     https://modelcontextprotocol.io/specification/2026-07-28/schema#untitledsingleselectenumschema
     """
 
     type: Literal["string"] = const("string")
     title: Opt[str] = None
-    """Name or label to show to people."""
+    """The name to show to people."""
     description: Opt[str] = None
-    """Says what it is for, in words for people."""
+    """A description for people."""
     enum: list[str]
     """The values to choose from."""
     default: Opt[str] = None
-    """What the field holds before the user changes it."""
+    """The initial value of the field."""
 
 
 class EnumOption(WireModel):
-    """A value that can be chosen, and its label."""
+    """A value of a choice, with its label."""
 
     const: str
-    """The value that is sent when this option is chosen."""
+    """The value of this option."""
     title: str
-    """Name or label to show to people."""
+    """The name to show to people."""
 
 
 class TitledSingleSelectEnumSchema(WireModel):
-    """A form field for one of the given values, each with a label.
+    """A form field for one of several values, each with a label.
 
     https://modelcontextprotocol.io/specification/2026-07-28/schema#titledsingleselectenumschema
     """
 
     type: Literal["string"] = const("string")
     title: Opt[str] = None
-    """Name or label to show to people."""
+    """The name to show to people."""
     description: Opt[str] = None
-    """Says what it is for, in words for people."""
+    """A description for people."""
     one_of: Annotated[list[EnumOption], Field(alias="oneOf")]
-    """The options, one of which can be chosen."""
+    """The options, of which one can be chosen."""
     default: Opt[str] = None
-    """What the field holds before the user changes it."""
+    """The initial value of the field."""
 
 
 SingleSelectEnumSchema = TypeAliasType(
     "SingleSelectEnumSchema", UntitledSingleSelectEnumSchema | TitledSingleSelectEnumSchema
 )
-"""A form field for one of the given values, with or without labels.
+"""A form field for one of several values, with or without labels.
 
 https://modelcontextprotocol.io/specification/2026-07-28/schema#singleselectenumschema
 """
 
 
 class UntitledEnumItems(WireModel):
-    """The values to choose from, which are shown as they are."""
+    """The options of a choice, without labels."""
 
     type: Literal["string"] = const("string")
     enum: list[str]
@@ -2013,99 +2013,99 @@ class UntitledEnumItems(WireModel):
 
 
 class UntitledMultiSelectEnumSchema(WireModel):
-    """A form field for any number of the given values, shown as they are.
+    """A form field for any number of several values, without labels.
 
     https://modelcontextprotocol.io/specification/2026-07-28/schema#untitledmultiselectenumschema
     """
 
     type: Literal["array"] = const("array")
     title: Opt[str] = None
-    """Name or label to show to people."""
+    """The name to show to people."""
     description: Opt[str] = None
-    """Says what it is for, in words for people."""
+    """A description for people."""
     min_items: Annotated[Opt[Int], Field(alias="minItems")] = None
-    """How many values have to be chosen at least."""
+    """The minimum number of chosen values."""
     max_items: Annotated[Opt[Int], Field(alias="maxItems")] = None
-    """How many values can be chosen at most."""
+    """The maximum number of chosen values."""
     items: UntitledEnumItems
-    """What can be chosen."""
+    """The options."""
     default: Opt[list[str]] = None
-    """What the field holds before the user changes it."""
+    """The initial value of the field."""
 
 
 class TitledEnumItems(WireModel):
-    """The options to choose from, each with a label."""
+    """The options of a choice, each with a label."""
 
     any_of: Annotated[list[EnumOption], Field(alias="anyOf")]
-    """The options, any number of which can be chosen."""
+    """The options, of which any number can be chosen."""
 
 
 class TitledMultiSelectEnumSchema(WireModel):
-    """A form field for any number of the given values, each with a label.
+    """A form field for any number of several values, each with a label.
 
     https://modelcontextprotocol.io/specification/2026-07-28/schema#titledmultiselectenumschema
     """
 
     type: Literal["array"] = const("array")
     title: Opt[str] = None
-    """Name or label to show to people."""
+    """The name to show to people."""
     description: Opt[str] = None
-    """Says what it is for, in words for people."""
+    """A description for people."""
     min_items: Annotated[Opt[Int], Field(alias="minItems")] = None
-    """How many values have to be chosen at least."""
+    """The minimum number of chosen values."""
     max_items: Annotated[Opt[Int], Field(alias="maxItems")] = None
-    """How many values can be chosen at most."""
+    """The maximum number of chosen values."""
     items: TitledEnumItems
-    """What can be chosen."""
+    """The options."""
     default: Opt[list[str]] = None
-    """What the field holds before the user changes it."""
+    """The initial value of the field."""
 
 
 MultiSelectEnumSchema = TypeAliasType(
     "MultiSelectEnumSchema", UntitledMultiSelectEnumSchema | TitledMultiSelectEnumSchema
 )
-"""A form field for any number of the given values, with or without labels.
+"""A form field for any number of several values, with or without labels.
 
 https://modelcontextprotocol.io/specification/2026-07-28/schema#multiselectenumschema
 """
 
 
 class LegacyTitledEnumSchema(WireModel):
-    """A form field for one of the given values, with the labels in a list of their own.
+    """A form field for one of several values, with the labels in a separate list.
 
     https://modelcontextprotocol.io/specification/2026-07-28/schema#legacytitledenumschema
     """
 
     type: Literal["string"] = const("string")
     title: Opt[str] = None
-    """Name or label to show to people."""
+    """The name to show to people."""
     description: Opt[str] = None
-    """Says what it is for, in words for people."""
+    """A description for people."""
     enum: list[str]
     """The values to choose from."""
     enum_names: Annotated[Opt[list[str]], Field(alias="enumNames")] = None
     """A label for each value of `enum`, in the same order."""
     default: Opt[str] = None
-    """What the field holds before the user changes it."""
+    """The initial value of the field."""
 
 
 EnumSchema = TypeAliasType("EnumSchema", SingleSelectEnumSchema | MultiSelectEnumSchema | LegacyTitledEnumSchema)
-"""A form field with given values to choose from.
+"""A form field for a choice between fixed values.
 
 https://modelcontextprotocol.io/specification/2026-07-28/schema#enumschema
 """
 
 
 class ElicitResult(WireModel):
-    """What the user did about the question, and the answers if there are any.
+    """The action of the user, and the values of an accepted form.
 
     https://modelcontextprotocol.io/specification/2026-07-28/schema#elicitresult
     """
 
     action: Literal["accept", "decline", "cancel"]
-    """`accept` if the user agreed, `decline` if the user refused, `cancel` if the user did neither."""
+    """`accept`: the user agreed; `decline`: the user refused; `cancel`: the user dismissed the request."""
     content: Opt[dict[str, str | Number | bool | list[str]]] = None
-    """The filled-in values by field name; only after a form was accepted."""
+    """The values by field name; only for an accepted form."""
 
 
 # ---- Other types ----
@@ -2126,15 +2126,15 @@ ClientRequest = TypeAliasType(
         Field(discriminator="method"),
     ],
 )
-"""Any request that a client sends."""
+"""Any request from a client."""
 
 
 ClientNotification: TypeAlias = CancelledNotification
-"""Any notification that a client sends."""
+"""Any notification from a client."""
 
 
 ClientResult: TypeAlias = EmptyResult
-"""Any result that a client sends."""
+"""Any result from a client."""
 
 
 ServerNotification = TypeAliasType(
@@ -2151,7 +2151,7 @@ ServerNotification = TypeAliasType(
         Field(discriminator="method"),
     ],
 )
-"""Any notification that a server sends."""
+"""Any notification from a server."""
 
 
 ServerResult = TypeAliasType(
@@ -2169,4 +2169,4 @@ ServerResult = TypeAliasType(
     | ListToolsResult
     | InputRequiredResult,
 )
-"""Any result that a server sends."""
+"""Any result from a server."""

@@ -24,19 +24,19 @@ class App(BaseClient):
     # ---- requests ----
 
     async def open_link(self, *, url: str, options: RequestOptions | None = None) -> t.McpUiOpenLinkResult:
-        """App asks its host to open a URL."""
+        """Open a URL."""
         return await self._send_request(FromClient.OPEN_LINK, {"url": url}, options)
 
     async def download_file(
         self, *, contents: list[t.EmbeddedResource | t.ResourceLink], options: RequestOptions | None = None
     ) -> t.McpUiDownloadFileResult:
-        """App asks its host to let the user save files."""
+        """Let the user download files."""
         return await self._send_request(FromClient.DOWNLOAD_FILE, {"contents": contents}, options)
 
     async def message(
         self, *, role: Literal["user"], content: list[t.ContentBlock], options: RequestOptions | None = None
     ) -> t.McpUiMessageResult:
-        """App puts a message of the user into the conversation with the model."""
+        """Add a message of the user to the conversation with the model."""
         return await self._send_request(FromClient.MESSAGE, {"role": role, "content": content}, options)
 
     async def update_model_context(
@@ -46,7 +46,7 @@ class App(BaseClient):
         structured_content: dict[str, Any] | None = None,
         options: RequestOptions | None = None,
     ) -> t.EmptyResult:
-        """App says what the model is to know from now on, instead of what it said before."""
+        """Replace the app's part of the model context."""
         return await self._send_request(
             FromClient.UPDATE_MODEL_CONTEXT, {"content": content, "structuredContent": structured_content}, options
         )
@@ -54,7 +54,7 @@ class App(BaseClient):
     async def request_display_mode(
         self, *, mode: t.McpUiDisplayMode, options: RequestOptions | None = None
     ) -> t.McpUiRequestDisplayModeResult:
-        """App asks to be shown in another way."""
+        """Change the display mode."""
         return await self._send_request(FromClient.REQUEST_DISPLAY_MODE, {"mode": mode}, options)
 
     async def call_tool(
@@ -65,7 +65,7 @@ class App(BaseClient):
         arguments: dict[str, Any] | None = None,
         options: RequestOptions | None = None,
     ) -> t.CallToolResult:
-        """Send an app asks its host to run a tool of the server, or the host runs a tool of the app.
+        """Call a tool of the server for an app, or a tool of the app for the host.
 
         https://modelcontextprotocol.io/specification/2026-01-26/schema#calltoolrequest
         """
@@ -76,7 +76,7 @@ class App(BaseClient):
     async def list_resources(
         self, *, cursor: t.Cursor | None = None, options: RequestOptions | None = None
     ) -> t.ListResourcesResult:
-        """App asks for one page of the server's resources.
+        """List one page of the server's resources.
 
         https://modelcontextprotocol.io/specification/2026-01-26/schema#listresourcesrequest
         """
@@ -89,7 +89,7 @@ class App(BaseClient):
     async def list_resource_templates(
         self, *, cursor: t.Cursor | None = None, options: RequestOptions | None = None
     ) -> t.ListResourceTemplatesResult:
-        """App asks for one page of the server's resource templates.
+        """List one page of the server's resource templates.
 
         https://modelcontextprotocol.io/specification/2026-01-26/schema#listresourcetemplatesrequest
         """
@@ -100,7 +100,7 @@ class App(BaseClient):
         return self._paginate(FromClient.LIST_RESOURCE_TEMPLATES, {}, "resource_templates", options)
 
     async def read_resource(self, *, uri: str, options: RequestOptions | None = None) -> t.ReadResourceResult:
-        """Client asks for what is in a resource.
+        """Read a resource.
 
         https://modelcontextprotocol.io/specification/2026-01-26/schema#readresourcerequest
         """
@@ -109,7 +109,7 @@ class App(BaseClient):
     async def list_prompts(
         self, *, cursor: t.Cursor | None = None, options: RequestOptions | None = None
     ) -> t.ListPromptsResult:
-        """App asks for one page of the server's prompts.
+        """List one page of the server's prompts.
 
         https://modelcontextprotocol.io/specification/2026-01-26/schema#listpromptsrequest
         """
@@ -135,7 +135,7 @@ class App(BaseClient):
         tool_choice: t.ToolChoice | None = None,
         options: RequestOptions | None = None,
     ) -> t.CreateMessageResult:
-        """App asks for a message written by the host's model.
+        """Sample a message from the host's model.
 
         https://modelcontextprotocol.io/specification/2026-01-26/schema#createmessagerequest
         """
@@ -160,7 +160,7 @@ class App(BaseClient):
     sample = create_message
 
     async def ping(self, *, options: RequestOptions | None = None) -> t.EmptyResult:
-        """Either side asks whether the other still answers.
+        """Check that the other side still responds.
 
         https://modelcontextprotocol.io/specification/2026-01-26/schema#pingrequest
         """
@@ -175,21 +175,21 @@ class App(BaseClient):
         height: int | float | None = None,
         options: RequestOptions | None = None,
     ) -> None:
-        """App tells how much room it takes."""
+        """Send a notification that the size of the app has changed."""
         await self._send_notification(FromClient.SIZE_CHANGED, {"width": width, "height": height}, options)
 
     async def notify_request_teardown(self, *, options: RequestOptions | None = None) -> None:
-        """App tells that it wants to be closed."""
+        """Send a notification that the app requests to be closed."""
         await self._send_notification(FromClient.REQUEST_TEARDOWN, {}, options)
 
     async def notify_sandbox_proxy_ready(self, *, options: RequestOptions | None = None) -> None:
-        """The frame around a view tells that it is ready to load it."""
+        """Send a notification that the sandbox frame is ready to load the view."""
         await self._send_notification(FromClient.SANDBOX_PROXY_READY, {}, options)
 
     async def notify_logging_message(
         self, *, level: t.LoggingLevel, data: Any, logger: str | None = None, options: RequestOptions | None = None
     ) -> None:
-        """App sends its host a log message.
+        """Send a notification with a log message of the app.
 
         https://modelcontextprotocol.io/specification/2026-01-26/schema#loggingmessagenotification
         """
@@ -198,7 +198,7 @@ class App(BaseClient):
         )
 
     async def notify_tool_list_changed(self, *, options: RequestOptions | None = None) -> None:
-        """Server tells that its list of tools has changed.
+        """Send a notification that the list of tools has changed.
 
         https://modelcontextprotocol.io/specification/2026-01-26/schema#toollistchangednotification
         """
@@ -209,69 +209,69 @@ class App(BaseClient):
     def on_resource_teardown(
         self, ctx: ClientContext, params: t.RequestParams
     ) -> HandlerResult[t.McpUiResourceTeardownResult]:
-        """Host tells that the app is about to be closed, and waits for it to clean up."""
+        """Handle a request to clean up before the app is closed."""
         raise self._not_handled(FromServer.RESOURCE_TEARDOWN)
 
     def on_call_tool(self, ctx: ClientContext, params: t.CallToolRequestParams) -> HandlerResult[t.CallToolResult]:
-        """Handle an app asks its host to run a tool of the server, or the host runs a tool of the app.
+        """Handle a request to call a tool of the server for an app, or a tool of the app for the host.
 
         https://modelcontextprotocol.io/specification/2026-01-26/schema#calltoolrequest
         """
         raise self._not_handled(FromServer.CALL_TOOL)
 
     def on_list_tools(self, ctx: ClientContext, params: t.PaginatedRequestParams) -> HandlerResult[t.ListToolsResult]:
-        """Host asks for one page of the app's own tools.
+        """Handle a request to list one page of the app's own tools.
 
         https://modelcontextprotocol.io/specification/2026-01-26/schema#listtoolsrequest
         """
         raise self._not_handled(FromServer.LIST_TOOLS)
 
     def on_tool_input(self, ctx: ClientContext, params: t.McpUiToolInputNotificationParams) -> HandlerResult[None]:
-        """Host tells the arguments of the call, once they are complete."""
+        """Handle a notification with the complete arguments of the tool call."""
         raise self._not_handled(FromServer.TOOL_INPUT)
 
     def on_tool_input_partial(
         self, ctx: ClientContext, params: t.McpUiToolInputPartialNotificationParams
     ) -> HandlerResult[None]:
-        """Host tells the arguments of the call as far as the model has written them."""
+        """Handle a notification with the arguments of the tool call that the model has written so far."""
         raise self._not_handled(FromServer.TOOL_INPUT_PARTIAL)
 
     def on_tool_result(self, ctx: ClientContext, params: t.CallToolResult) -> HandlerResult[None]:
-        """Host tells what the tool gave."""
+        """Handle a notification with the result of the tool call."""
         raise self._not_handled(FromServer.TOOL_RESULT)
 
     def on_tool_cancelled(
         self, ctx: ClientContext, params: t.McpUiToolCancelledNotificationParams
     ) -> HandlerResult[None]:
-        """Host tells that the call of the tool was cancelled."""
+        """Handle a notification that the tool call was cancelled."""
         raise self._not_handled(FromServer.TOOL_CANCELLED)
 
     def on_host_context_changed(self, ctx: ClientContext, params: t.McpUiHostContext) -> HandlerResult[None]:
-        """Host tells what has changed in the surroundings."""
+        """Handle a notification that the environment of the app has changed."""
         raise self._not_handled(FromServer.HOST_CONTEXT_CHANGED)
 
     def on_sandbox_resource_ready(
         self, ctx: ClientContext, params: t.McpUiSandboxResourceReadyNotificationParams
     ) -> HandlerResult[None]:
-        """Host sends the frame the view to load."""
+        """Handle a notification with the view for the sandbox frame to load."""
         raise self._not_handled(FromServer.SANDBOX_RESOURCE_READY)
 
     def on_tool_list_changed(self, ctx: ClientContext, params: t.NotificationParams) -> HandlerResult[None]:
-        """Server tells that its list of tools has changed.
+        """Handle a notification that the list of tools has changed.
 
         https://modelcontextprotocol.io/specification/2026-01-26/schema#toollistchangednotification
         """
         raise self._not_handled(FromServer.TOOL_LIST_CHANGED)
 
     def on_resource_list_changed(self, ctx: ClientContext, params: t.NotificationParams) -> HandlerResult[None]:
-        """Server tells that its list of resources has changed.
+        """Handle a notification that the list of resources has changed.
 
         https://modelcontextprotocol.io/specification/2026-01-26/schema#resourcelistchangednotification
         """
         raise self._not_handled(FromServer.RESOURCE_LIST_CHANGED)
 
     def on_prompt_list_changed(self, ctx: ClientContext, params: t.NotificationParams) -> HandlerResult[None]:
-        """Server tells that its list of prompts has changed.
+        """Handle a notification that the list of prompts has changed.
 
         https://modelcontextprotocol.io/specification/2026-01-26/schema#promptlistchangednotification
         """

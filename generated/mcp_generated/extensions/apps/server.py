@@ -22,7 +22,7 @@ class Context(ServerContext):
     # ---- requests ----
 
     async def resource_teardown(self, *, options: RequestOptions | None = None) -> t.McpUiResourceTeardownResult:
-        """Host tells that the app is about to be closed, and waits for it to clean up."""
+        """Clean up before the app is closed."""
         return await self._send_request(FromServer.RESOURCE_TEARDOWN, {}, options)
 
     async def call_tool(
@@ -33,7 +33,7 @@ class Context(ServerContext):
         arguments: dict[str, Any] | None = None,
         options: RequestOptions | None = None,
     ) -> t.CallToolResult:
-        """Send an app asks its host to run a tool of the server, or the host runs a tool of the app.
+        """Call a tool of the server for an app, or a tool of the app for the host.
 
         https://modelcontextprotocol.io/specification/2026-01-26/schema#calltoolrequest
         """
@@ -44,7 +44,7 @@ class Context(ServerContext):
     async def list_tools(
         self, *, cursor: t.Cursor | None = None, options: RequestOptions | None = None
     ) -> t.ListToolsResult:
-        """Host asks for one page of the app's own tools.
+        """List one page of the app's own tools.
 
         https://modelcontextprotocol.io/specification/2026-01-26/schema#listtoolsrequest
         """
@@ -55,7 +55,7 @@ class Context(ServerContext):
         return self._paginate(FromServer.LIST_TOOLS, {}, "tools", options)
 
     async def ping(self, *, options: RequestOptions | None = None) -> t.EmptyResult:
-        """Either side asks whether the other still answers.
+        """Check that the other side still responds.
 
         https://modelcontextprotocol.io/specification/2026-01-26/schema#pingrequest
         """
@@ -66,13 +66,13 @@ class Context(ServerContext):
     async def notify_tool_input(
         self, *, arguments: dict[str, Any] | None = None, options: RequestOptions | None = None
     ) -> None:
-        """Host tells the arguments of the call, once they are complete."""
+        """Send a notification with the complete arguments of the tool call."""
         await self._send_notification(FromServer.TOOL_INPUT, {"arguments": arguments}, options)
 
     async def notify_tool_input_partial(
         self, *, arguments: dict[str, Any] | None = None, options: RequestOptions | None = None
     ) -> None:
-        """Host tells the arguments of the call as far as the model has written them."""
+        """Send a notification with the arguments of the tool call that the model has written so far."""
         await self._send_notification(FromServer.TOOL_INPUT_PARTIAL, {"arguments": arguments}, options)
 
     async def notify_tool_result(
@@ -83,7 +83,7 @@ class Context(ServerContext):
         is_error: bool | None = None,
         options: RequestOptions | None = None,
     ) -> None:
-        """Host tells what the tool gave."""
+        """Send a notification with the result of the tool call."""
         await self._send_notification(
             FromServer.TOOL_RESULT,
             {"content": content, "structuredContent": structured_content, "isError": is_error},
@@ -91,7 +91,7 @@ class Context(ServerContext):
         )
 
     async def notify_tool_cancelled(self, *, reason: str | None = None, options: RequestOptions | None = None) -> None:
-        """Host tells that the call of the tool was cancelled."""
+        """Send a notification that the tool call was cancelled."""
         await self._send_notification(FromServer.TOOL_CANCELLED, {"reason": reason}, options)
 
     async def notify_host_context_changed(
@@ -111,7 +111,7 @@ class Context(ServerContext):
         safe_area_insets: t.McpUiHostContextSafeAreaInsets | None = None,
         options: RequestOptions | None = None,
     ) -> None:
-        """Host tells what has changed in the surroundings."""
+        """Send a notification that the environment of the app has changed."""
         await self._send_notification(
             FromServer.HOST_CONTEXT_CHANGED,
             {
@@ -140,7 +140,7 @@ class Context(ServerContext):
         permissions: t.McpUiResourcePermissions | None = None,
         options: RequestOptions | None = None,
     ) -> None:
-        """Host sends the frame the view to load."""
+        """Send a notification with the view for the sandbox frame to load."""
         await self._send_notification(
             FromServer.SANDBOX_RESOURCE_READY,
             {"html": html, "sandbox": sandbox, "csp": csp, "permissions": permissions},
@@ -148,21 +148,21 @@ class Context(ServerContext):
         )
 
     async def notify_tool_list_changed(self, *, options: RequestOptions | None = None) -> None:
-        """Server tells that its list of tools has changed.
+        """Send a notification that the list of tools has changed.
 
         https://modelcontextprotocol.io/specification/2026-01-26/schema#toollistchangednotification
         """
         await self._send_notification(FromServer.TOOL_LIST_CHANGED, {}, options)
 
     async def notify_resource_list_changed(self, *, options: RequestOptions | None = None) -> None:
-        """Server tells that its list of resources has changed.
+        """Send a notification that the list of resources has changed.
 
         https://modelcontextprotocol.io/specification/2026-01-26/schema#resourcelistchangednotification
         """
         await self._send_notification(FromServer.RESOURCE_LIST_CHANGED, {}, options)
 
     async def notify_prompt_list_changed(self, *, options: RequestOptions | None = None) -> None:
-        """Server tells that its list of prompts has changed.
+        """Send a notification that the list of prompts has changed.
 
         https://modelcontextprotocol.io/specification/2026-01-26/schema#promptlistchangednotification
         """
@@ -178,40 +178,40 @@ class Host(BaseServer):
     # ---- handlers ----
 
     def open_link(self, ctx: Context, params: t.McpUiOpenLinkRequestParams) -> HandlerResult[t.McpUiOpenLinkResult]:
-        """App asks its host to open a URL."""
+        """Handle a request to open a URL."""
         raise self._not_handled(FromClient.OPEN_LINK)
 
     def download_file(
         self, ctx: Context, params: t.McpUiDownloadFileRequestParams
     ) -> HandlerResult[t.McpUiDownloadFileResult]:
-        """App asks its host to let the user save files."""
+        """Handle a request to let the user download files."""
         raise self._not_handled(FromClient.DOWNLOAD_FILE)
 
     def message(self, ctx: Context, params: t.McpUiMessageRequestParams) -> HandlerResult[t.McpUiMessageResult]:
-        """App puts a message of the user into the conversation with the model."""
+        """Handle a request to add a message of the user to the conversation with the model."""
         raise self._not_handled(FromClient.MESSAGE)
 
     def update_model_context(
         self, ctx: Context, params: t.McpUiUpdateModelContextRequestParams
     ) -> HandlerResult[t.EmptyResult]:
-        """App says what the model is to know from now on, instead of what it said before."""
+        """Handle a request to replace the app's part of the model context."""
         raise self._not_handled(FromClient.UPDATE_MODEL_CONTEXT)
 
     def request_display_mode(
         self, ctx: Context, params: t.McpUiRequestDisplayModeRequestParams
     ) -> HandlerResult[t.McpUiRequestDisplayModeResult]:
-        """App asks to be shown in another way."""
+        """Handle a request to change the display mode."""
         raise self._not_handled(FromClient.REQUEST_DISPLAY_MODE)
 
     def call_tool(self, ctx: Context, params: t.CallToolRequestParams) -> HandlerResult[t.CallToolResult]:
-        """Handle an app asks its host to run a tool of the server, or the host runs a tool of the app.
+        """Handle a request to call a tool of the server for an app, or a tool of the app for the host.
 
         https://modelcontextprotocol.io/specification/2026-01-26/schema#calltoolrequest
         """
         raise self._not_handled(FromClient.CALL_TOOL)
 
     def list_resources(self, ctx: Context, params: t.PaginatedRequestParams) -> HandlerResult[t.ListResourcesResult]:
-        """App asks for one page of the server's resources.
+        """Handle a request to list one page of the server's resources.
 
         https://modelcontextprotocol.io/specification/2026-01-26/schema#listresourcesrequest
         """
@@ -220,21 +220,21 @@ class Host(BaseServer):
     def list_resource_templates(
         self, ctx: Context, params: t.PaginatedRequestParams
     ) -> HandlerResult[t.ListResourceTemplatesResult]:
-        """App asks for one page of the server's resource templates.
+        """Handle a request to list one page of the server's resource templates.
 
         https://modelcontextprotocol.io/specification/2026-01-26/schema#listresourcetemplatesrequest
         """
         raise self._not_handled(FromClient.LIST_RESOURCE_TEMPLATES)
 
     def read_resource(self, ctx: Context, params: t.ReadResourceRequestParams) -> HandlerResult[t.ReadResourceResult]:
-        """Client asks for what is in a resource.
+        """Handle a request to read a resource.
 
         https://modelcontextprotocol.io/specification/2026-01-26/schema#readresourcerequest
         """
         raise self._not_handled(FromClient.READ_RESOURCE)
 
     def list_prompts(self, ctx: Context, params: t.PaginatedRequestParams) -> HandlerResult[t.ListPromptsResult]:
-        """App asks for one page of the server's prompts.
+        """Handle a request to list one page of the server's prompts.
 
         https://modelcontextprotocol.io/specification/2026-01-26/schema#listpromptsrequest
         """
@@ -243,37 +243,37 @@ class Host(BaseServer):
     def create_message(
         self, ctx: Context, params: t.CreateMessageRequestParams
     ) -> HandlerResult[t.CreateMessageResult]:
-        """App asks for a message written by the host's model.
+        """Handle a request to sample a message from the host's model.
 
         https://modelcontextprotocol.io/specification/2026-01-26/schema#createmessagerequest
         """
         raise self._not_handled(FromClient.CREATE_MESSAGE)
 
     def on_initialized(self, ctx: Context, params: t.NotificationParams) -> HandlerResult[None]:
-        """App tells that it is ready to be shown something."""
+        """Handle a notification that the app is ready."""
         raise self._not_handled(FromClient.INITIALIZED)
 
     def on_size_changed(self, ctx: Context, params: t.McpUiSizeChangedNotificationParams) -> HandlerResult[None]:
-        """App tells how much room it takes."""
+        """Handle a notification that the size of the app has changed."""
         raise self._not_handled(FromClient.SIZE_CHANGED)
 
     def on_request_teardown(self, ctx: Context, params: t.NotificationParams) -> HandlerResult[None]:
-        """App tells that it wants to be closed."""
+        """Handle a notification that the app requests to be closed."""
         raise self._not_handled(FromClient.REQUEST_TEARDOWN)
 
     def on_sandbox_proxy_ready(self, ctx: Context, params: t.NotificationParams) -> HandlerResult[None]:
-        """The frame around a view tells that it is ready to load it."""
+        """Handle a notification that the sandbox frame is ready to load the view."""
         raise self._not_handled(FromClient.SANDBOX_PROXY_READY)
 
     def on_logging_message(self, ctx: Context, params: t.LoggingMessageNotificationParams) -> HandlerResult[None]:
-        """App sends its host a log message.
+        """Handle a notification with a log message of the app.
 
         https://modelcontextprotocol.io/specification/2026-01-26/schema#loggingmessagenotification
         """
         raise self._not_handled(FromClient.LOGGING_MESSAGE)
 
     def on_tool_list_changed(self, ctx: Context, params: t.NotificationParams) -> HandlerResult[None]:
-        """Server tells that its list of tools has changed.
+        """Handle a notification that the list of tools has changed.
 
         https://modelcontextprotocol.io/specification/2026-01-26/schema#toollistchangednotification
         """

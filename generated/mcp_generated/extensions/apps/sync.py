@@ -19,19 +19,19 @@ class SyncApp(BaseSyncClient[App]):
     client_class: ClassVar[type[App]] = App
 
     def open_link(self, *, url: str, options: RequestOptions | None = None) -> t.McpUiOpenLinkResult:
-        """App asks its host to open a URL."""
+        """Open a URL."""
         return self._run(self.client.open_link(url=url, options=options))
 
     def download_file(
         self, *, contents: list[t.EmbeddedResource | t.ResourceLink], options: RequestOptions | None = None
     ) -> t.McpUiDownloadFileResult:
-        """App asks its host to let the user save files."""
+        """Let the user download files."""
         return self._run(self.client.download_file(contents=contents, options=options))
 
     def message(
         self, *, role: Literal["user"], content: list[t.ContentBlock], options: RequestOptions | None = None
     ) -> t.McpUiMessageResult:
-        """App puts a message of the user into the conversation with the model."""
+        """Add a message of the user to the conversation with the model."""
         return self._run(self.client.message(role=role, content=content, options=options))
 
     def update_model_context(
@@ -41,7 +41,7 @@ class SyncApp(BaseSyncClient[App]):
         structured_content: dict[str, Any] | None = None,
         options: RequestOptions | None = None,
     ) -> t.EmptyResult:
-        """App says what the model is to know from now on, instead of what it said before."""
+        """Replace the app's part of the model context."""
         return self._run(
             self.client.update_model_context(content=content, structured_content=structured_content, options=options)
         )
@@ -49,7 +49,7 @@ class SyncApp(BaseSyncClient[App]):
     def request_display_mode(
         self, *, mode: t.McpUiDisplayMode, options: RequestOptions | None = None
     ) -> t.McpUiRequestDisplayModeResult:
-        """App asks to be shown in another way."""
+        """Change the display mode."""
         return self._run(self.client.request_display_mode(mode=mode, options=options))
 
     def call_tool(
@@ -60,7 +60,7 @@ class SyncApp(BaseSyncClient[App]):
         arguments: dict[str, Any] | None = None,
         options: RequestOptions | None = None,
     ) -> t.CallToolResult:
-        """Send an app asks its host to run a tool of the server, or the host runs a tool of the app.
+        """Call a tool of the server for an app, or a tool of the app for the host.
 
         https://modelcontextprotocol.io/specification/2026-01-26/schema#calltoolrequest
         """
@@ -69,7 +69,7 @@ class SyncApp(BaseSyncClient[App]):
     def list_resources(
         self, *, cursor: t.Cursor | None = None, options: RequestOptions | None = None
     ) -> t.ListResourcesResult:
-        """App asks for one page of the server's resources.
+        """List one page of the server's resources.
 
         https://modelcontextprotocol.io/specification/2026-01-26/schema#listresourcesrequest
         """
@@ -82,7 +82,7 @@ class SyncApp(BaseSyncClient[App]):
     def list_resource_templates(
         self, *, cursor: t.Cursor | None = None, options: RequestOptions | None = None
     ) -> t.ListResourceTemplatesResult:
-        """App asks for one page of the server's resource templates.
+        """List one page of the server's resource templates.
 
         https://modelcontextprotocol.io/specification/2026-01-26/schema#listresourcetemplatesrequest
         """
@@ -93,7 +93,7 @@ class SyncApp(BaseSyncClient[App]):
         return self._iterate(self.client.iter_resource_templates(options=options))
 
     def read_resource(self, *, uri: str, options: RequestOptions | None = None) -> t.ReadResourceResult:
-        """Client asks for what is in a resource.
+        """Read a resource.
 
         https://modelcontextprotocol.io/specification/2026-01-26/schema#readresourcerequest
         """
@@ -102,7 +102,7 @@ class SyncApp(BaseSyncClient[App]):
     def list_prompts(
         self, *, cursor: t.Cursor | None = None, options: RequestOptions | None = None
     ) -> t.ListPromptsResult:
-        """App asks for one page of the server's prompts.
+        """List one page of the server's prompts.
 
         https://modelcontextprotocol.io/specification/2026-01-26/schema#listpromptsrequest
         """
@@ -128,7 +128,7 @@ class SyncApp(BaseSyncClient[App]):
         tool_choice: t.ToolChoice | None = None,
         options: RequestOptions | None = None,
     ) -> t.CreateMessageResult:
-        """App asks for a message written by the host's model.
+        """Sample a message from the host's model.
 
         https://modelcontextprotocol.io/specification/2026-01-26/schema#createmessagerequest
         """
@@ -150,7 +150,7 @@ class SyncApp(BaseSyncClient[App]):
         )
 
     def ping(self, *, options: RequestOptions | None = None) -> t.EmptyResult:
-        """Either side asks whether the other still answers.
+        """Check that the other side still responds.
 
         https://modelcontextprotocol.io/specification/2026-01-26/schema#pingrequest
         """
@@ -163,28 +163,28 @@ class SyncApp(BaseSyncClient[App]):
         height: int | float | None = None,
         options: RequestOptions | None = None,
     ) -> None:
-        """App tells how much room it takes."""
+        """Send a notification that the size of the app has changed."""
         return self._run(self.client.notify_size_changed(width=width, height=height, options=options))
 
     def notify_request_teardown(self, *, options: RequestOptions | None = None) -> None:
-        """App tells that it wants to be closed."""
+        """Send a notification that the app requests to be closed."""
         return self._run(self.client.notify_request_teardown(options=options))
 
     def notify_sandbox_proxy_ready(self, *, options: RequestOptions | None = None) -> None:
-        """The frame around a view tells that it is ready to load it."""
+        """Send a notification that the sandbox frame is ready to load the view."""
         return self._run(self.client.notify_sandbox_proxy_ready(options=options))
 
     def notify_logging_message(
         self, *, level: t.LoggingLevel, data: Any, logger: str | None = None, options: RequestOptions | None = None
     ) -> None:
-        """App sends its host a log message.
+        """Send a notification with a log message of the app.
 
         https://modelcontextprotocol.io/specification/2026-01-26/schema#loggingmessagenotification
         """
         return self._run(self.client.notify_logging_message(level=level, data=data, logger=logger, options=options))
 
     def notify_tool_list_changed(self, *, options: RequestOptions | None = None) -> None:
-        """Server tells that its list of tools has changed.
+        """Send a notification that the list of tools has changed.
 
         https://modelcontextprotocol.io/specification/2026-01-26/schema#toollistchangednotification
         """

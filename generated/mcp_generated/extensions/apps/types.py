@@ -189,58 +189,58 @@ from ...v2025_11_25.types import URLElicitationRequiredErrorObjectData as URLEli
 
 class McpUiAppCapabilitiesTools(WireModel):
     list_changed: Annotated[Opt[bool], Field(alias="listChanged")] = None
-    """Whether a notification is sent when this list changes."""
+    """True if a notification is sent when this list changes."""
 
 
 class McpUiAppCapabilities(WireModel):
-    """What an app can do for its host."""
+    """The capabilities of an app."""
 
     experimental: Opt[dict[str, dict[str, Any]]] = None
-    """Features outside the standard, by name."""
+    """Experimental features, by name."""
     tools: Opt[McpUiAppCapabilitiesTools] = None
     available_display_modes: Annotated[Opt[list["McpUiDisplayMode"]], Field(alias="availableDisplayModes")] = None
 
 
 class McpUiClientCapabilities(WireModel):
-    """What a client declares to servers with the extension's name: the kinds of views it can show."""
+    """The settings of the extension that a client declares: the MIME types of views that it can show."""
 
     mime_types: Annotated[Opt[list[str]], Field(alias="mimeTypes")] = None
 
 
 McpUiDisplayMode = TypeAliasType("McpUiDisplayMode", Literal["inline", "fullscreen", "pip"])
 
-"""How a view is shown."""
+"""The display mode of a view."""
 
 
 class McpUiDownloadFileRequestParams(RequestParams):
     """The files, as contents or as links."""
 
     contents: list[EmbeddedResource | ResourceLink]
-    """The content, in several items if the resource has several parts."""
+    """The contents; several items if the resource has several parts."""
 
 
 class McpUiDownloadFileRequest(WireModel):
-    """App asks its host to let the user save files."""
+    """A request to let the user download files."""
 
     method: Literal["ui/download-file"] = const("ui/download-file")
     params: McpUiDownloadFileRequestParams
 
 
 class McpUiDownloadFileResult(WireModel):
-    """Whether the files could be saved."""
+    """The outcome of a download."""
 
     is_error: Annotated[Opt[bool], Field(alias="isError")] = None
-    """Whether the tool itself failed, which `content` then explains; false if absent."""
+    """True if the tool failed; `content` describes the error. False if absent."""
 
 
 class McpUiHostCapabilitiesServerTools(WireModel):
     list_changed: Annotated[Opt[bool], Field(alias="listChanged")] = None
-    """Whether a notification is sent when this list changes."""
+    """True if a notification is sent when this list changes."""
 
 
 class McpUiHostCapabilitiesServerResources(WireModel):
     list_changed: Annotated[Opt[bool], Field(alias="listChanged")] = None
-    """Whether a notification is sent when this list changes."""
+    """True if a notification is sent when this list changes."""
 
 
 class McpUiHostCapabilitiesSandbox(WireModel):
@@ -253,10 +253,10 @@ class McpUiHostCapabilitiesSampling(WireModel):
 
 
 class McpUiHostCapabilities(WireModel):
-    """What a host can do for its apps."""
+    """The capabilities of a host."""
 
     experimental: Opt[dict[str, dict[str, Any]]] = None
-    """Features outside the standard, by name."""
+    """Experimental features, by name."""
     open_links: Annotated[Opt[dict[str, Any]], Field(alias="openLinks")] = None
     download_file: Annotated[Opt[dict[str, Any]], Field(alias="downloadFile")] = None
     server_tools: Annotated[Opt[McpUiHostCapabilitiesServerTools], Field(alias="serverTools")] = None
@@ -268,27 +268,27 @@ class McpUiHostCapabilities(WireModel):
         None
     )
     message: Opt["McpUiSupportedContentBlockModalities"] = None
-    """What went wrong, in one short sentence."""
+    """A short description of the error."""
     sampling: Opt[McpUiHostCapabilitiesSampling] = None
 
 
 class McpUiHostContextChangedNotification(WireModel):
-    """Host tells what has changed in the surroundings."""
+    """A notification that the environment of the app has changed."""
 
     method: Literal["ui/notifications/host-context-changed"] = const("ui/notifications/host-context-changed")
     params: "McpUiHostContext"
 
 
 class McpUiHostContextToolInfo(WireModel):
-    """The call of a tool that an app was opened for."""
+    """The tool call that an app was opened for."""
 
     id: Opt[str | Int] = None
-    """Chosen by the side that asks, repeated by the side that responds."""
+    """The id of the request, chosen by its sender; the response repeats it."""
     tool: Tool
 
 
 class McpUiHostContextContainerDimensions(WireModel):
-    """How much room a view has, fixed or at most, in pixels."""
+    """The dimensions of a view in pixels, fixed or maximal."""
 
     height: Opt[Number] = None
     max_height: Annotated[Opt[Number], Field(alias="maxHeight")] = None
@@ -297,14 +297,14 @@ class McpUiHostContextContainerDimensions(WireModel):
 
 
 class McpUiHostContextDeviceCapabilities(WireModel):
-    """How a person can point at things."""
+    """The input methods of the device."""
 
     touch: Opt[bool] = None
     hover: Opt[bool] = None
 
 
 class McpUiHostContextSafeAreaInsets(WireModel):
-    """What is hidden at the edges of the screen, in pixels."""
+    """The insets of the screen that are covered, in pixels."""
 
     top: Number
     right: Number
@@ -313,11 +313,11 @@ class McpUiHostContextSafeAreaInsets(WireModel):
 
 
 class McpUiHostContext(WireModel):
-    """What an app is told of its surroundings: theme, size, locale, the call that it belongs to."""
+    """The environment of an app: theme, size, locale, and the tool call that it belongs to."""
 
     tool_info: Annotated[Opt[McpUiHostContextToolInfo], Field(alias="toolInfo")] = None
     theme: Opt["McpUiTheme"] = None
-    """Whether the background that it is drawn for is `light` or `dark`; any if absent."""
+    """The background that the image suits: `light` or `dark`; any if absent."""
     styles: Opt["McpUiHostStyles"] = None
     display_mode: Annotated[Opt[McpUiDisplayMode], Field(alias="displayMode")] = None
     available_display_modes: Annotated[Opt[list[McpUiDisplayMode]], Field(alias="availableDisplayModes")] = None
@@ -331,13 +331,13 @@ class McpUiHostContext(WireModel):
 
 
 class McpUiHostCss(WireModel):
-    """Style sheets that an app takes from its host."""
+    """The style sheets of the host."""
 
     fonts: Opt[str] = None
 
 
 class McpUiHostStyles(WireModel):
-    """How an app is to look."""
+    """The styles of the host."""
 
     variables: Opt["McpUiStyles"] = None
     css: Opt[McpUiHostCss] = None
@@ -350,14 +350,14 @@ class McpUiInitializeRequestParams(RequestParams):
 
 
 class McpUiInitializeRequest(WireModel):
-    """App opens the conversation, and says what it can do."""
+    """A request to initialize the app, with its capabilities."""
 
     method: Literal["ui/initialize"] = const("ui/initialize")
     params: McpUiInitializeRequestParams
 
 
 class McpUiInitializeResult(WireModel):
-    """What the host can do, and what surrounds the app."""
+    """The capabilities of the host, and the environment of the app."""
 
     protocol_version: Annotated[str, Field(alias="protocolVersion")]
     host_info: Annotated[Implementation, Field(alias="hostInfo")]
@@ -366,7 +366,7 @@ class McpUiInitializeResult(WireModel):
 
 
 class McpUiInitializedNotification(WireModel):
-    """App tells that it is ready to be shown something."""
+    """A notification that the app is ready."""
 
     method: Literal["ui/notifications/initialized"] = const("ui/notifications/initialized")
     params: Opt[NotificationParams] = None
@@ -374,23 +374,23 @@ class McpUiInitializedNotification(WireModel):
 
 class McpUiMessageRequestParams(RequestParams):
     role: Literal["user"] = const("user")
-    """Who says it."""
+    """The author of the message."""
     content: list[ContentBlock]
-    """What the message says."""
+    """The content of the message."""
 
 
 class McpUiMessageRequest(WireModel):
-    """App puts a message of the user into the conversation with the model."""
+    """A request to add a message of the user to the conversation with the model."""
 
     method: Literal["ui/message"] = const("ui/message")
     params: McpUiMessageRequestParams
 
 
 class McpUiMessageResult(WireModel):
-    """Whether the message was taken."""
+    """The outcome of adding a message."""
 
     is_error: Annotated[Opt[bool], Field(alias="isError")] = None
-    """Whether the tool itself failed, which `content` then explains; false if absent."""
+    """True if the tool failed; `content` describes the error. False if absent."""
 
 
 class McpUiOpenLinkRequestParams(RequestParams):
@@ -398,17 +398,17 @@ class McpUiOpenLinkRequestParams(RequestParams):
 
 
 class McpUiOpenLinkRequest(WireModel):
-    """App asks its host to open a URL."""
+    """A request to open a URL."""
 
     method: Literal["ui/open-link"] = const("ui/open-link")
     params: McpUiOpenLinkRequestParams
 
 
 class McpUiOpenLinkResult(WireModel):
-    """Whether the URL was opened."""
+    """The outcome of opening a URL."""
 
     is_error: Annotated[Opt[bool], Field(alias="isError")] = None
-    """Whether the tool itself failed, which `content` then explains; false if absent."""
+    """True if the tool failed; `content` describes the error. False if absent."""
 
 
 class McpUiRequestDisplayModeRequestParams(RequestParams):
@@ -416,27 +416,27 @@ class McpUiRequestDisplayModeRequestParams(RequestParams):
 
 
 class McpUiRequestDisplayModeRequest(WireModel):
-    """App asks to be shown in another way."""
+    """A request to change the display mode."""
 
     method: Literal["ui/request-display-mode"] = const("ui/request-display-mode")
     params: McpUiRequestDisplayModeRequestParams
 
 
 class McpUiRequestDisplayModeResult(WireModel):
-    """How the app is shown now, which need not be what it asked for."""
+    """The current display mode, which can differ from the requested one."""
 
     mode: McpUiDisplayMode
 
 
 class McpUiRequestTeardownNotification(WireModel):
-    """App tells that it wants to be closed."""
+    """A notification that the app requests to be closed."""
 
     method: Literal["ui/notifications/request-teardown"] = const("ui/notifications/request-teardown")
     params: Opt[NotificationParams] = None
 
 
 class McpUiResourceCsp(WireModel):
-    """From where a view may load what, and where it may connect to; nothing else is allowed."""
+    """The origins that a view may load from and connect to; all others are blocked."""
 
     connect_domains: Annotated[Opt[list[str]], Field(alias="connectDomains")] = None
     resource_domains: Annotated[Opt[list[str]], Field(alias="resourceDomains")] = None
@@ -445,7 +445,7 @@ class McpUiResourceCsp(WireModel):
 
 
 class McpUiResourceMeta(WireModel):
-    """What a server says of a view, in the `_meta.ui` of the resource."""
+    """The settings of a view, in the `_meta.ui` of its resource."""
 
     csp: Opt[McpUiResourceCsp] = None
     permissions: Opt["McpUiResourcePermissions"] = None
@@ -454,7 +454,7 @@ class McpUiResourceMeta(WireModel):
 
 
 class McpUiResourcePermissions(WireModel):
-    """What a view wants to use of the user's device."""
+    """The device permissions that a view requests."""
 
     camera: Opt[dict[str, Any]] = None
     microphone: Opt[dict[str, Any]] = None
@@ -463,18 +463,18 @@ class McpUiResourcePermissions(WireModel):
 
 
 class McpUiResourceTeardownRequest(WireModel):
-    """Host tells that the app is about to be closed, and waits for it to clean up."""
+    """A request to clean up before the app is closed."""
 
     method: Literal["ui/resource-teardown"] = const("ui/resource-teardown")
     params: RequestParams
 
 
 class McpUiResourceTeardownResult(WireModel):
-    """The app has cleaned up."""
+    """The confirmation that the app has cleaned up."""
 
 
 class McpUiSandboxProxyReadyNotification(WireModel):
-    """The frame around a view tells that it is ready to load it."""
+    """A notification that the sandbox frame is ready to load the view."""
 
     method: Literal["ui/notifications/sandbox-proxy-ready"] = const("ui/notifications/sandbox-proxy-ready")
     params: NotificationParams
@@ -488,7 +488,7 @@ class McpUiSandboxResourceReadyNotificationParams(WireModel):
 
 
 class McpUiSandboxResourceReadyNotification(WireModel):
-    """Host sends the frame the view to load."""
+    """A notification with the view for the sandbox frame to load."""
 
     method: Literal["ui/notifications/sandbox-resource-ready"] = const("ui/notifications/sandbox-resource-ready")
     params: McpUiSandboxResourceReadyNotificationParams
@@ -500,7 +500,7 @@ class McpUiSizeChangedNotificationParams(WireModel):
 
 
 class McpUiSizeChangedNotification(WireModel):
-    """App tells how much room it takes."""
+    """A notification that the size of the app has changed."""
 
     method: Literal["ui/notifications/size-changed"] = const("ui/notifications/size-changed")
     params: McpUiSizeChangedNotificationParams
@@ -588,11 +588,11 @@ McpUiStyleVariableKey = TypeAliasType(
     ],
 )
 
-"""The CSS variables that a host may set."""
+"""The names of the CSS variables that a host can set."""
 
 
 class McpUiStyles(WireModel):
-    """Values of CSS variables, by name."""
+    """The values of CSS variables, by name."""
 
     color_background_primary: Annotated[Opt[str], Field(alias="--color-background-primary")] = None
     color_background_secondary: Annotated[Opt[str], Field(alias="--color-background-secondary")] = None
@@ -673,29 +673,29 @@ class McpUiStyles(WireModel):
 
 
 class McpUiSupportedContentBlockModalities(WireModel):
-    """The kinds of content that a host takes."""
+    """The kinds of content that a host accepts."""
 
     text: Opt[dict[str, Any]] = None
     image: Opt[dict[str, Any]] = None
     audio: Opt[dict[str, Any]] = None
     resource: Opt[dict[str, Any]] = None
-    """The content, as text or as bytes."""
+    """The resource with its content, as text or in base64."""
     resource_link: Annotated[Opt[dict[str, Any]], Field(alias="resourceLink")] = None
     structured_content: Annotated[Opt[dict[str, Any]], Field(alias="structuredContent")] = None
 
 
 McpUiTheme = TypeAliasType("McpUiTheme", Literal["light", "dark"])
 
-"""Light or dark."""
+"""The color theme: light or dark."""
 
 
 class McpUiToolCancelledNotificationParams(WireModel):
     reason: Opt[str] = None
-    """Why it is given up, for logs or for the user."""
+    """The reason of the cancellation, for logs or for the user."""
 
 
 class McpUiToolCancelledNotification(WireModel):
-    """Host tells that the call of the tool was cancelled."""
+    """A notification that the tool call was cancelled."""
 
     method: Literal["ui/notifications/tool-cancelled"] = const("ui/notifications/tool-cancelled")
     params: McpUiToolCancelledNotificationParams
@@ -706,7 +706,7 @@ class McpUiToolInputNotificationParams(WireModel):
 
 
 class McpUiToolInputNotification(WireModel):
-    """Host tells the arguments of the call, once they are complete."""
+    """A notification with the complete arguments of the tool call."""
 
     method: Literal["ui/notifications/tool-input"] = const("ui/notifications/tool-input")
     params: McpUiToolInputNotificationParams
@@ -717,21 +717,21 @@ class McpUiToolInputPartialNotificationParams(WireModel):
 
 
 class McpUiToolInputPartialNotification(WireModel):
-    """Host tells the arguments of the call as far as the model has written them."""
+    """A notification with the arguments of the tool call that the model has written so far."""
 
     method: Literal["ui/notifications/tool-input-partial"] = const("ui/notifications/tool-input-partial")
     params: McpUiToolInputPartialNotificationParams
 
 
 class McpUiToolMeta(WireModel):
-    """What a server says of a tool with a view, in the `_meta.ui` of the tool."""
+    """The settings of a tool with a view, in the `_meta.ui` of the tool."""
 
     resource_uri: Annotated[Opt[str], Field(alias="resourceUri")] = None
     visibility: Opt[list["McpUiToolVisibility"]] = None
 
 
 class McpUiToolResultNotification(WireModel):
-    """Host tells what the tool gave."""
+    """A notification with the result of the tool call."""
 
     method: Literal["ui/notifications/tool-result"] = const("ui/notifications/tool-result")
     params: CallToolResult
@@ -739,17 +739,17 @@ class McpUiToolResultNotification(WireModel):
 
 McpUiToolVisibility = TypeAliasType("McpUiToolVisibility", Literal["model", "app"])
 
-"""Who may call a tool: the model, the app, or both."""
+"""The callers of a tool: the model, the app, or both."""
 
 
 class McpUiUpdateModelContextRequestParams(RequestParams):
     content: Opt[list[ContentBlock]] = None
-    """What the message says."""
+    """The content of the message."""
     structured_content: Annotated[Opt[dict[str, Any]], Field(alias="structuredContent")] = None
 
 
 class McpUiUpdateModelContextRequest(WireModel):
-    """App says what the model is to know from now on, instead of what it said before."""
+    """A request to replace the app's part of the model context."""
 
     method: Literal["ui/update-model-context"] = const("ui/update-model-context")
     params: McpUiUpdateModelContextRequestParams

@@ -201,22 +201,22 @@ class ServerCard(WireModel):
             pattern="^https://static\\.modelcontextprotocol\\.io/schemas/v1/server-card\\.schema\\.json$",
         ),
     ]
-    """URI of the JSON Schema dialect; 2020-12 if absent."""
+    """The URI of the JSON Schema dialect; 2020-12 if absent."""
     name: Annotated[str, Field(max_length=200, min_length=3, pattern="^[a-zA-Z0-9.-]+/[a-zA-Z0-9._-]+$")]
-    """Name that programs use; people see it where there is no title."""
+    """The name for programs; also shown to people if there is no title."""
     version: Annotated[str, Field(max_length=255)]
     description: Annotated[str, Field(max_length=100, min_length=1)]
-    """Says what it is for, in words for people."""
+    """A description for people."""
     title: Annotated[Opt[str], Field(max_length=100, min_length=1)] = None
-    """Name or label to show to people."""
+    """The name to show to people."""
     website_url: Annotated[Opt[str], Field(alias="websiteUrl")] = None
-    """The program's website."""
+    """The URL of the program's website."""
     repository: Opt["Repository"] = None
     icons: Opt[list[Icon]] = None
-    """Images to show with it, to choose from by size and theme."""
+    """The icons, to choose from by size and theme."""
     remotes: Opt[list["Remote"]] = None
     meta: Annotated[Opt[dict[str, Any]], Field(alias="_meta")] = None
-    """Metadata from either side beside the content; the specification reserves some of the keys."""
+    """Metadata of either side; the specification reserves some of the keys."""
 
 
 class Repository(WireModel):
@@ -224,7 +224,7 @@ class Repository(WireModel):
     source: str
     subfolder: Opt[str] = None
     id: Opt[str] = None
-    """Chosen by the side that asks, repeated by the side that responds."""
+    """The id of the request, chosen by its sender; the response repeats it."""
 
 
 class Remote(WireModel):
@@ -237,20 +237,20 @@ class Remote(WireModel):
 
 class Input(WireModel):
     description: Opt[str] = None
-    """Says what it is for, in words for people."""
+    """A description for people."""
     is_required: Annotated[Opt[bool], Field(alias="isRequired")] = None
     is_secret: Annotated[Opt[bool], Field(alias="isSecret")] = None
     format: Opt[Literal["string", "number", "boolean", "filepath"]] = None
-    """What the text has to be, such as an e-mail address or a date."""
+    """The format of the text, such as an email address or a date."""
     default: Opt[str] = None
-    """What the field holds before the user changes it."""
+    """The initial value of the field."""
     placeholder: Opt[str] = None
     value: Opt[str] = None
-    """What was typed so far."""
+    """The value so far."""
     choices: Opt[list[str]] = None
 
 
 class KeyValueInput(Input):
     name: str
-    """Name that programs use; people see it where there is no title."""
+    """The name for programs; also shown to people if there is no title."""
     variables: Opt[dict[str, Input]] = None

@@ -197,102 +197,102 @@ class SkillsExtensionCapability(WireModel):
     """Settings of the skills extension."""
 
     directory_read: Annotated[Opt[bool], Field(alias="directoryRead")] = None
-    """Whether directories can be read."""
+    """True if directories can be read."""
 
 
 class SkillFrontmatter(WireModel):
-    """The front matter of a SKILL.md as JSON: all that its author wrote."""
+    """The front matter of a SKILL.md as JSON, with all keys of its author."""
 
     name: str
-    """Name of the skill, and of its directory."""
+    """The name of the skill and of its directory."""
     description: str
-    """Says what the skill does and when to use it."""
+    """The purpose of the skill, and when to use it."""
 
 
 class SkillResource(WireModel):
-    """One file of a skill, with what it has to be like when it is read."""
+    """One file of a skill, with the size and digest that it must have."""
 
     uri: str
-    """Where the file is read."""
+    """The URI of the file."""
     digest: str
     """SHA-256 of the bytes: `sha256:` and 64 lower-case hexadecimal digits."""
     size: Annotated[Int, Field(ge=0)]
-    """Number of bytes, before any encoding."""
+    """The number of bytes, before any encoding."""
 
 
 class Skill(WireModel):
-    """A skill: its front matter, and each of its files."""
+    """A skill: its front matter and its files."""
 
     uri: str
-    """Where the SKILL.md of the skill is read."""
+    """The URI of the skill's SKILL.md."""
     frontmatter: SkillFrontmatter
-    """What stands at the head of the SKILL.md."""
+    """The front matter of the SKILL.md."""
     resources: list[SkillResource] | Literal["dynamic"]
-    """All files of the skill, each once; or `dynamic` where they are not known beforehand."""
+    """All files of the skill, each once; `dynamic` if they are not known in advance."""
 
 
 class ListSkillsRequest(WireModel):
-    """Client asks for one page of the skills."""
+    """A request to list one page of the skills."""
 
     method: Literal["skills/list"] = const("skills/list")
     params: PaginatedRequestParams
     jsonrpc: Literal["2.0"] = const("2.0")
     id: RequestId
-    """Chosen by the side that asks, repeated by the side that responds."""
+    """The id of the request, chosen by its sender; the response repeats it."""
 
 
 class ListSkillsResult(PaginatedResult, CacheableResult):
-    """One page of the skills; there may be others that no list has."""
+    """One page of the skills; a server can have skills that it does not list."""
 
     skills: list[Skill]
     """The skills on this page."""
 
 
 class GetSkillRequestParams(RequestParams):
-    """Says which skill."""
+    """The skill to get."""
 
     uri: str
-    """The `uri` of the skill: that of its SKILL.md."""
+    """The `uri` of the skill: the URI of its SKILL.md."""
 
 
 class GetSkillRequest(WireModel):
-    """Client asks for one skill as it is now, listed or not."""
+    """A request to get the current entry of one skill, listed or not."""
 
     method: Literal["skills/get"] = const("skills/get")
     params: GetSkillRequestParams
     jsonrpc: Literal["2.0"] = const("2.0")
     id: RequestId
-    """Chosen by the side that asks, repeated by the side that responds."""
+    """The id of the request, chosen by its sender; the response repeats it."""
 
 
 class GetSkillResult(CacheableResult):
-    """One skill as it is now."""
+    """The current entry of one skill."""
 
     skill: Skill
     """The skill."""
 
 
 class ReadDirectoryRequestParams(RequestParams):
-    """Says which directory, and which page of it."""
+    """The directory to read, and the page."""
 
     uri: str
-    """URI of the directory, without a slash at its end."""
+    """The URI of the directory, without a trailing slash."""
     cursor: Opt[Cursor] = None
-    """The `nextCursor` of the page before; absent for the first page."""
+    """The `nextCursor` of the previous page; absent for the first page."""
 
 
 class ReadDirectoryRequest(WireModel):
-    """Client asks what is in a directory."""
+    """A request to read one page of a directory."""
 
     method: Literal["resources/directory/read"] = const("resources/directory/read")
     params: ReadDirectoryRequestParams
     jsonrpc: Literal["2.0"] = const("2.0")
     id: RequestId
-    """Chosen by the side that asks, repeated by the side that responds."""
+    """The id of the request, chosen by its sender; the response repeats it."""
 
 
 class ReadDirectoryResult(PaginatedResult):
-    """One page of what is directly in a directory; directories in it have the MIME type inode/directory."""
+    """One page of the entries of a directory; subdirectories have the MIME type inode/directory."""
 
     resources: list[Resource]
     """The files and directories on this page."""

@@ -33,23 +33,23 @@ class ClientMixin(BaseClient):
     revision: ClassVar[Revision] = REVISION
 
     async def get_task(self, *, task_id: str, options: RequestOptions | None = None) -> t.GetTaskResult:
-        """Client asks how a task stands."""
+        """Get the status of a task."""
         return await self._send_request(FromClient.GET_TASK, {"taskId": task_id}, options)
 
     async def update_task(
         self, *, task_id: str, input_responses: dict[str, Any], options: RequestOptions | None = None
     ) -> t.UpdateTaskResult:
-        """Client answers what a task asks."""
+        """Send the input that a task requires."""
         return await self._send_request(
             FromClient.UPDATE_TASK, {"taskId": task_id, "inputResponses": input_responses}, options
         )
 
     async def cancel_task(self, *, task_id: str, options: RequestOptions | None = None) -> t.CancelTaskResult:
-        """Client asks to end a task early."""
+        """Cancel a task."""
         return await self._send_request(FromClient.CANCEL_TASK, {"taskId": task_id}, options)
 
     def on_task_status(self, ctx: ClientContext, params: t.TaskStatusNotificationParams) -> HandlerResult[None]:
-        """Server tells a client that listens how a task stands now."""
+        """Handle a notification that the status of a task has changed."""
         raise self._not_handled(FromServer.TASK_STATUS)
 
 
@@ -59,7 +59,7 @@ class Client(ClientMixin):
     revision: ClassVar[Revision] = REVISION
 
     async def discover(self, *, options: RequestOptions | None = None) -> t.DiscoverResult:
-        """Client asks which revisions the server speaks and what it can do.
+        """Discover the protocol versions and capabilities of the server.
 
         https://modelcontextprotocol.io/specification/2026-07-28/schema#discoverrequest
         """
@@ -73,7 +73,7 @@ class Client(ClientMixin):
         context: t.CompletionContext | None = None,
         options: RequestOptions | None = None,
     ) -> t.CompleteResult:
-        """Client asks how what the user has typed for an argument could go on.
+        """Suggest completions for an argument.
 
         https://modelcontextprotocol.io/specification/2026-07-28/schema#completerequest
         """
@@ -90,7 +90,7 @@ class Client(ClientMixin):
         arguments: dict[str, str] | None = None,
         options: RequestOptions | None = None,
     ) -> t.GetPromptResult:
-        """Client asks for a prompt with its arguments filled in.
+        """Get a prompt, with its arguments filled in.
 
         https://modelcontextprotocol.io/specification/2026-07-28/schema#getpromptrequest
         """
@@ -103,7 +103,7 @@ class Client(ClientMixin):
     async def list_prompts(
         self, *, cursor: t.Cursor | None = None, options: RequestOptions | None = None
     ) -> t.ListPromptsResult:
-        """Client asks for one page of the prompts.
+        """List one page of the prompts.
 
         https://modelcontextprotocol.io/specification/2026-07-28/schema#listpromptsrequest
         """
@@ -116,7 +116,7 @@ class Client(ClientMixin):
     async def list_resources(
         self, *, cursor: t.Cursor | None = None, options: RequestOptions | None = None
     ) -> t.ListResourcesResult:
-        """Client asks for one page of the resources.
+        """List one page of the resources.
 
         https://modelcontextprotocol.io/specification/2026-07-28/schema#listresourcesrequest
         """
@@ -129,7 +129,7 @@ class Client(ClientMixin):
     async def list_resource_templates(
         self, *, cursor: t.Cursor | None = None, options: RequestOptions | None = None
     ) -> t.ListResourceTemplatesResult:
-        """Client asks for one page of the resource templates.
+        """List one page of the resource templates.
 
         https://modelcontextprotocol.io/specification/2026-07-28/schema#listresourcetemplatesrequest
         """
@@ -147,7 +147,7 @@ class Client(ClientMixin):
         request_state: str | None = None,
         options: RequestOptions | None = None,
     ) -> t.ReadResourceResult:
-        """Client asks for what is in a resource.
+        """Read a resource.
 
         https://modelcontextprotocol.io/specification/2026-07-28/schema#readresourcerequest
         """
@@ -166,7 +166,7 @@ class Client(ClientMixin):
         arguments: dict[str, Any] | None = None,
         options: RequestOptions | None = None,
     ) -> t.CallToolResult | t.CreateTaskResult:
-        """Client asks the server to run a tool.
+        """Call a tool.
 
         https://modelcontextprotocol.io/specification/2026-07-28/schema#calltoolrequest
         """
@@ -179,7 +179,7 @@ class Client(ClientMixin):
     async def list_tools(
         self, *, cursor: t.Cursor | None = None, options: RequestOptions | None = None
     ) -> t.ListToolsResult:
-        """Client asks for one page of the tools.
+        """List one page of the tools.
 
         https://modelcontextprotocol.io/specification/2026-07-28/schema#listtoolsrequest
         """
@@ -217,7 +217,7 @@ class Client(ClientMixin):
     def on_create_message(
         self, ctx: ClientContext, params: t.CreateMessageRequestParams
     ) -> HandlerResult[t.CreateMessageResult]:
-        """Server asks for a message written by the client's model. Deprecated.
+        """Handle a request to sample a message from the client's model. Deprecated.
 
         https://modelcontextprotocol.io/specification/2026-07-28/schema#createmessagerequest
         """
@@ -225,14 +225,14 @@ class Client(ClientMixin):
 
     @deprecated("ListRootsRequest is deprecated in MCP 2026-07-28")
     def on_list_roots(self, ctx: ClientContext, params: t.ListRootsRequestParams) -> HandlerResult[t.ListRootsResult]:
-        """Server asks which directories and files it is meant to work on. Deprecated.
+        """Handle a request to list the roots: the directories and files that the server may work on. Deprecated.
 
         https://modelcontextprotocol.io/specification/2026-07-28/schema#listrootsrequest
         """
         raise self._not_handled(FromServer.LIST_ROOTS)
 
     def on_elicit(self, ctx: ClientContext, params: t.ElicitRequestParams) -> HandlerResult[t.ElicitResult]:
-        """Server asks the user for input, by way of the client.
+        """Handle a request to elicit input from the user, through the client.
 
         https://modelcontextprotocol.io/specification/2026-07-28/schema#elicitrequest
         """
@@ -240,7 +240,7 @@ class Client(ClientMixin):
 
     @deprecated("LoggingMessageNotification is deprecated in MCP 2026-07-28")
     def on_logging_message(self, ctx: ClientContext, params: t.LoggingMessageNotificationParams) -> HandlerResult[None]:
-        """Server sends the client a log message. Deprecated.
+        """Handle a notification with a log message of the server. Deprecated.
 
         https://modelcontextprotocol.io/specification/2026-07-28/schema#loggingmessagenotification
         """
@@ -249,28 +249,28 @@ class Client(ClientMixin):
     def on_resource_updated(
         self, ctx: ClientContext, params: t.ResourceUpdatedNotificationParams
     ) -> HandlerResult[None]:
-        """Server tells that a resource which the client watches has changed.
+        """Handle a notification that a subscribed resource has changed.
 
         https://modelcontextprotocol.io/specification/2026-07-28/schema#resourceupdatednotification
         """
         raise self._not_handled(FromServer.RESOURCE_UPDATED)
 
     def on_resource_list_changed(self, ctx: ClientContext, params: t.NotificationParams) -> HandlerResult[None]:
-        """Server tells that its list of resources has changed.
+        """Handle a notification that the list of resources has changed.
 
         https://modelcontextprotocol.io/specification/2026-07-28/schema#resourcelistchangednotification
         """
         raise self._not_handled(FromServer.RESOURCE_LIST_CHANGED)
 
     def on_tool_list_changed(self, ctx: ClientContext, params: t.NotificationParams) -> HandlerResult[None]:
-        """Server tells that its list of tools has changed.
+        """Handle a notification that the list of tools has changed.
 
         https://modelcontextprotocol.io/specification/2026-07-28/schema#toollistchangednotification
         """
         raise self._not_handled(FromServer.TOOL_LIST_CHANGED)
 
     def on_prompt_list_changed(self, ctx: ClientContext, params: t.NotificationParams) -> HandlerResult[None]:
-        """Server tells that its list of prompts has changed.
+        """Handle a notification that the list of prompts has changed.
 
         https://modelcontextprotocol.io/specification/2026-07-28/schema#promptlistchangednotification
         """
@@ -279,7 +279,7 @@ class Client(ClientMixin):
     def on_subscriptions_acknowledged(
         self, ctx: ClientContext, params: t.SubscriptionsAcknowledgedNotificationParams
     ) -> HandlerResult[None]:
-        """Server tells that a subscription has begun, before anything else is sent for it.
+        """Handle a notification that a subscription has begun; it precedes the others of the subscription.
 
         https://modelcontextprotocol.io/specification/2026-07-28/schema#subscriptionsacknowledgednotification
         """

@@ -195,127 +195,127 @@ from ...v2026_07_28.types import UntitledSingleSelectEnumSchema as UntitledSingl
 
 TaskStatus = TypeAliasType("TaskStatus", Literal["working", "input_required", "completed", "failed", "cancelled"])
 
-"""Where a task is on its way."""
+"""The status of a task."""
 
 
 class Task(WireModel):
-    """What is known of a task, whatever its status."""
+    """The properties of a task with any status."""
 
     task_id: Annotated[str, Field(alias="taskId")]
-    """Names the task."""
+    """The id of the task."""
     status: TaskStatus
-    """How far the task is."""
+    """The status of the task."""
     status_message: Annotated[Opt[str], Field(alias="statusMessage")] = None
-    """Says in words how the task stands."""
+    """A description of the status, for people."""
     created_at: Annotated[str, Field(alias="createdAt")]
-    """When the task was created, in ISO 8601."""
+    """The time at which the task was created, in ISO 8601."""
     last_updated_at: Annotated[str, Field(alias="lastUpdatedAt")]
-    """When the task last changed, in ISO 8601."""
+    """The time of the last change of the task, in ISO 8601."""
     ttl_ms: Annotated[Int | None, Field(alias="ttlMs")]
-    """Milliseconds from its creation for which a task is kept; null for ever."""
+    """The lifetime of the task from its creation, in milliseconds; null for unlimited."""
     poll_interval_ms: Annotated[Opt[Int], Field(alias="pollIntervalMs")] = None
-    """Milliseconds to wait between two questions for the task."""
+    """The interval between two requests for the status, in milliseconds."""
 
 
 class WorkingTask(WireModel):
-    """A task that runs."""
+    """A task that is running."""
 
     task_id: Annotated[str, Field(alias="taskId")]
-    """Names the task."""
+    """The id of the task."""
     status: Literal["working"] = const("working")
-    """How far the task is."""
+    """The status of the task."""
     status_message: Annotated[Opt[str], Field(alias="statusMessage")] = None
-    """Says in words how the task stands."""
+    """A description of the status, for people."""
     created_at: Annotated[str, Field(alias="createdAt")]
-    """When the task was created, in ISO 8601."""
+    """The time at which the task was created, in ISO 8601."""
     last_updated_at: Annotated[str, Field(alias="lastUpdatedAt")]
-    """When the task last changed, in ISO 8601."""
+    """The time of the last change of the task, in ISO 8601."""
     ttl_ms: Annotated[Int | None, Field(alias="ttlMs")]
-    """Milliseconds from its creation for which a task is kept; null for ever."""
+    """The lifetime of the task from its creation, in milliseconds; null for unlimited."""
     poll_interval_ms: Annotated[Opt[Int], Field(alias="pollIntervalMs")] = None
-    """Milliseconds to wait between two questions for the task."""
+    """The interval between two requests for the status, in milliseconds."""
 
 
 class InputRequiredTask(WireModel):
-    """A task that waits for the client's answers."""
+    """A task that waits for the client's input."""
 
     task_id: Annotated[str, Field(alias="taskId")]
-    """Names the task."""
+    """The id of the task."""
     status: Literal["input_required"] = const("input_required")
-    """How far the task is."""
+    """The status of the task."""
     status_message: Annotated[Opt[str], Field(alias="statusMessage")] = None
-    """Says in words how the task stands."""
+    """A description of the status, for people."""
     created_at: Annotated[str, Field(alias="createdAt")]
-    """When the task was created, in ISO 8601."""
+    """The time at which the task was created, in ISO 8601."""
     last_updated_at: Annotated[str, Field(alias="lastUpdatedAt")]
-    """When the task last changed, in ISO 8601."""
+    """The time of the last change of the task, in ISO 8601."""
     ttl_ms: Annotated[Int | None, Field(alias="ttlMs")]
-    """Milliseconds from its creation for which a task is kept; null for ever."""
+    """The lifetime of the task from its creation, in milliseconds; null for unlimited."""
     poll_interval_ms: Annotated[Opt[Int], Field(alias="pollIntervalMs")] = None
-    """Milliseconds to wait between two questions for the task."""
+    """The interval between two requests for the status, in milliseconds."""
     input_requests: Annotated[InputRequests, Field(alias="inputRequests")]
-    """What the client has to find out before it sends the request again, by key."""
+    """The input requests that the client has to fulfil before it sends the request again, by key."""
 
 
 class CompletedTask(WireModel):
-    """A task that is done, with the result of the request that began it."""
+    """A task that is complete, with the result of the request that started it."""
 
     task_id: Annotated[str, Field(alias="taskId")]
-    """Names the task."""
+    """The id of the task."""
     status: Literal["completed"] = const("completed")
-    """How far the task is."""
+    """The status of the task."""
     status_message: Annotated[Opt[str], Field(alias="statusMessage")] = None
-    """Says in words how the task stands."""
+    """A description of the status, for people."""
     created_at: Annotated[str, Field(alias="createdAt")]
-    """When the task was created, in ISO 8601."""
+    """The time at which the task was created, in ISO 8601."""
     last_updated_at: Annotated[str, Field(alias="lastUpdatedAt")]
-    """When the task last changed, in ISO 8601."""
+    """The time of the last change of the task, in ISO 8601."""
     ttl_ms: Annotated[Int | None, Field(alias="ttlMs")]
-    """Milliseconds from its creation for which a task is kept; null for ever."""
+    """The lifetime of the task from its creation, in milliseconds; null for unlimited."""
     poll_interval_ms: Annotated[Opt[Int], Field(alias="pollIntervalMs")] = None
-    """Milliseconds to wait between two questions for the task."""
+    """The interval between two requests for the status, in milliseconds."""
     result: dict[str, Any]
-    """What the method gave."""
+    """The result of the method."""
 
 
 class FailedTask(WireModel):
-    """A task that ended in a JSON-RPC error."""
+    """A task that failed with a JSON-RPC error."""
 
     task_id: Annotated[str, Field(alias="taskId")]
-    """Names the task."""
+    """The id of the task."""
     status: Literal["failed"] = const("failed")
-    """How far the task is."""
+    """The status of the task."""
     status_message: Annotated[Opt[str], Field(alias="statusMessage")] = None
-    """Says in words how the task stands."""
+    """A description of the status, for people."""
     created_at: Annotated[str, Field(alias="createdAt")]
-    """When the task was created, in ISO 8601."""
+    """The time at which the task was created, in ISO 8601."""
     last_updated_at: Annotated[str, Field(alias="lastUpdatedAt")]
-    """When the task last changed, in ISO 8601."""
+    """The time of the last change of the task, in ISO 8601."""
     ttl_ms: Annotated[Int | None, Field(alias="ttlMs")]
-    """Milliseconds from its creation for which a task is kept; null for ever."""
+    """The lifetime of the task from its creation, in milliseconds; null for unlimited."""
     poll_interval_ms: Annotated[Opt[Int], Field(alias="pollIntervalMs")] = None
-    """Milliseconds to wait between two questions for the task."""
+    """The interval between two requests for the status, in milliseconds."""
     error: Error
-    """What went wrong."""
+    """The error."""
 
 
 class CancelledTask(WireModel):
     """A task that was cancelled."""
 
     task_id: Annotated[str, Field(alias="taskId")]
-    """Names the task."""
+    """The id of the task."""
     status: Literal["cancelled"] = const("cancelled")
-    """How far the task is."""
+    """The status of the task."""
     status_message: Annotated[Opt[str], Field(alias="statusMessage")] = None
-    """Says in words how the task stands."""
+    """A description of the status, for people."""
     created_at: Annotated[str, Field(alias="createdAt")]
-    """When the task was created, in ISO 8601."""
+    """The time at which the task was created, in ISO 8601."""
     last_updated_at: Annotated[str, Field(alias="lastUpdatedAt")]
-    """When the task last changed, in ISO 8601."""
+    """The time of the last change of the task, in ISO 8601."""
     ttl_ms: Annotated[Int | None, Field(alias="ttlMs")]
-    """Milliseconds from its creation for which a task is kept; null for ever."""
+    """The lifetime of the task from its creation, in milliseconds; null for unlimited."""
     poll_interval_ms: Annotated[Opt[Int], Field(alias="pollIntervalMs")] = None
-    """Milliseconds to wait between two questions for the task."""
+    """The interval between two requests for the status, in milliseconds."""
 
 
 DetailedTask = TypeAliasType(
@@ -325,165 +325,165 @@ DetailedTask = TypeAliasType(
     ],
 )
 
-"""A task with what goes with its status."""
+"""A task with the details of its status."""
 
 
 class CreateTaskResult(WireModel):
-    """Answers a request at once with a task, which will have the result."""
+    """The immediate result of a request that runs as a task."""
 
     meta: Annotated[Opt[ResultMetaObject], Field(alias="_meta")] = None
-    """Metadata from either side beside the content; the specification reserves some of the keys."""
+    """Metadata of either side; the specification reserves some of the keys."""
     result_type: Annotated[Literal["task"], Field(alias="resultType")] = const("task")
-    """`complete`, or `input_required` if input is needed first; older servers leave it out and mean `complete`."""
+    """`complete`, or `input_required` for an interim result; `complete` if an older server omits it."""
     task_id: Annotated[str, Field(alias="taskId")]
-    """Names the task."""
+    """The id of the task."""
     status: TaskStatus
-    """How far the task is."""
+    """The status of the task."""
     status_message: Annotated[Opt[str], Field(alias="statusMessage")] = None
-    """Says in words how the task stands."""
+    """A description of the status, for people."""
     created_at: Annotated[str, Field(alias="createdAt")]
-    """When the task was created, in ISO 8601."""
+    """The time at which the task was created, in ISO 8601."""
     last_updated_at: Annotated[str, Field(alias="lastUpdatedAt")]
-    """When the task last changed, in ISO 8601."""
+    """The time of the last change of the task, in ISO 8601."""
     ttl_ms: Annotated[Int | None, Field(alias="ttlMs")]
-    """Milliseconds from its creation for which a task is kept; null for ever."""
+    """The lifetime of the task from its creation, in milliseconds; null for unlimited."""
     poll_interval_ms: Annotated[Opt[Int], Field(alias="pollIntervalMs")] = None
-    """Milliseconds to wait between two questions for the task."""
+    """The interval between two requests for the status, in milliseconds."""
 
 
 class TasksExtensionCapability(WireModel):
-    """Settings of the tasks extension: there are none."""
+    """The settings of the tasks extension; there are none."""
 
 
 class GetTaskRequestParams(RequestParams):
-    """Says which task."""
+    """The task whose status to get."""
 
     task_id: Annotated[str, Field(alias="taskId")]
-    """Names the task."""
+    """The id of the task."""
 
 
 class GetTaskRequest(WireModel):
-    """Client asks how a task stands."""
+    """A request to get the status of a task."""
 
     method: Literal["tasks/get"] = const("tasks/get")
     params: GetTaskRequestParams
     jsonrpc: Literal["2.0"] = const("2.0")
     id: RequestId
-    """Chosen by the side that asks, repeated by the side that responds."""
+    """The id of the request, chosen by its sender; the response repeats it."""
 
 
 class GetTaskResult(WireModel):
-    """How a task stands, with its result, its error or its questions."""
+    """The status of a task, with its result, its error or its input requests."""
 
     meta: Annotated[Opt[ResultMetaObject], Field(alias="_meta")] = None
-    """Metadata from either side beside the content; the specification reserves some of the keys."""
+    """Metadata of either side; the specification reserves some of the keys."""
     result_type: Annotated[Literal["complete"], Field(alias="resultType")] = const("complete")
-    """`complete`, or `input_required` if input is needed first; older servers leave it out and mean `complete`."""
+    """`complete`, or `input_required` for an interim result; `complete` if an older server omits it."""
     task_id: Annotated[str, Field(alias="taskId")]
-    """Names the task."""
+    """The id of the task."""
     status: Literal["working", "input_required", "completed", "failed", "cancelled"]
-    """How far the task is."""
+    """The status of the task."""
     status_message: Annotated[Opt[str], Field(alias="statusMessage")] = None
-    """Says in words how the task stands."""
+    """A description of the status, for people."""
     created_at: Annotated[str, Field(alias="createdAt")]
-    """When the task was created, in ISO 8601."""
+    """The time at which the task was created, in ISO 8601."""
     last_updated_at: Annotated[str, Field(alias="lastUpdatedAt")]
-    """When the task last changed, in ISO 8601."""
+    """The time of the last change of the task, in ISO 8601."""
     ttl_ms: Annotated[Int | None, Field(alias="ttlMs")]
-    """Milliseconds from its creation for which a task is kept; null for ever."""
+    """The lifetime of the task from its creation, in milliseconds; null for unlimited."""
     poll_interval_ms: Annotated[Opt[Int], Field(alias="pollIntervalMs")] = None
-    """Milliseconds to wait between two questions for the task."""
+    """The interval between two requests for the status, in milliseconds."""
     input_requests: Annotated[Opt[InputRequests], Field(alias="inputRequests")] = None
-    """What the client has to find out before it sends the request again, by key."""
+    """The input requests that the client has to fulfil before it sends the request again, by key."""
     result: Opt[dict[str, Any]] = None
-    """What the method gave."""
+    """The result of the method."""
     error: Opt[Error] = None
-    """What went wrong."""
+    """The error."""
 
 
 class UpdateTaskRequestParams(RequestParams):
-    """The task, and the answers by the keys of its questions."""
+    """The task, and the responses to its input requests by key."""
 
     task_id: Annotated[str, Field(alias="taskId")]
-    """Names the task."""
+    """The id of the task."""
     input_responses: Annotated[dict[str, Any], Field(alias="inputResponses")]
-    """What the client found out, under the keys of the result's `inputRequests`."""
+    """The responses to the `inputRequests` of the result, by the same keys."""
 
 
 class UpdateTaskRequest(WireModel):
-    """Client answers what a task asks."""
+    """A request to send the input that a task requires."""
 
     method: Literal["tasks/update"] = const("tasks/update")
     params: UpdateTaskRequestParams
     jsonrpc: Literal["2.0"] = const("2.0")
     id: RequestId
-    """Chosen by the side that asks, repeated by the side that responds."""
+    """The id of the request, chosen by its sender; the response repeats it."""
 
 
 class UpdateTaskResult(WireModel):
-    """Says that the answers have come."""
+    """The confirmation that the input was received."""
 
     meta: Annotated[Opt[ResultMetaObject], Field(alias="_meta")] = None
-    """Metadata from either side beside the content; the specification reserves some of the keys."""
+    """Metadata of either side; the specification reserves some of the keys."""
     result_type: Annotated[Literal["complete"], Field(alias="resultType")] = default_to("complete")
-    """`complete`, or `input_required` if input is needed first; older servers leave it out and mean `complete`."""
+    """`complete`, or `input_required` for an interim result; `complete` if an older server omits it."""
 
 
 class CancelTaskRequestParams(RequestParams):
-    """Says which task."""
+    """The task to cancel."""
 
     task_id: Annotated[str, Field(alias="taskId")]
-    """Names the task."""
+    """The id of the task."""
 
 
 class CancelTaskRequest(WireModel):
-    """Client asks to end a task early."""
+    """A request to cancel a task."""
 
     method: Literal["tasks/cancel"] = const("tasks/cancel")
     params: CancelTaskRequestParams
     jsonrpc: Literal["2.0"] = const("2.0")
     id: RequestId
-    """Chosen by the side that asks, repeated by the side that responds."""
+    """The id of the request, chosen by its sender; the response repeats it."""
 
 
 class CancelTaskResult(WireModel):
-    """Says that the wish has come; the task may still end otherwise."""
+    """The confirmation that the cancellation was received; the task can still end otherwise."""
 
     meta: Annotated[Opt[ResultMetaObject], Field(alias="_meta")] = None
-    """Metadata from either side beside the content; the specification reserves some of the keys."""
+    """Metadata of either side; the specification reserves some of the keys."""
     result_type: Annotated[Literal["complete"], Field(alias="resultType")] = default_to("complete")
-    """`complete`, or `input_required` if input is needed first; older servers leave it out and mean `complete`."""
+    """`complete`, or `input_required` for an interim result; `complete` if an older server omits it."""
 
 
 class TaskStatusNotificationParams(WireModel):
-    """How a task stands, as `GetTaskResult` says it."""
+    """The status of a task, as in a GetTaskResult."""
 
     meta: Annotated[Opt[NotificationMetaObject], Field(alias="_meta")] = None
-    """Metadata from either side beside the content; the specification reserves some of the keys."""
+    """Metadata of either side; the specification reserves some of the keys."""
     task_id: Annotated[str, Field(alias="taskId")]
-    """Names the task."""
+    """The id of the task."""
     status: Literal["working", "input_required", "completed", "failed", "cancelled"]
-    """How far the task is."""
+    """The status of the task."""
     status_message: Annotated[Opt[str], Field(alias="statusMessage")] = None
-    """Says in words how the task stands."""
+    """A description of the status, for people."""
     created_at: Annotated[str, Field(alias="createdAt")]
-    """When the task was created, in ISO 8601."""
+    """The time at which the task was created, in ISO 8601."""
     last_updated_at: Annotated[str, Field(alias="lastUpdatedAt")]
-    """When the task last changed, in ISO 8601."""
+    """The time of the last change of the task, in ISO 8601."""
     ttl_ms: Annotated[Int | None, Field(alias="ttlMs")]
-    """Milliseconds from its creation for which a task is kept; null for ever."""
+    """The lifetime of the task from its creation, in milliseconds; null for unlimited."""
     poll_interval_ms: Annotated[Opt[Int], Field(alias="pollIntervalMs")] = None
-    """Milliseconds to wait between two questions for the task."""
+    """The interval between two requests for the status, in milliseconds."""
     input_requests: Annotated[Opt[InputRequests], Field(alias="inputRequests")] = None
-    """What the client has to find out before it sends the request again, by key."""
+    """The input requests that the client has to fulfil before it sends the request again, by key."""
     result: Opt[dict[str, Any]] = None
-    """What the method gave."""
+    """The result of the method."""
     error: Opt[Error] = None
-    """What went wrong."""
+    """The error."""
 
 
 class TaskStatusNotification(WireModel):
-    """Server tells a client that listens how a task stands now."""
+    """A notification that the status of a task has changed."""
 
     method: Literal["notifications/tasks"] = const("notifications/tasks")
     params: TaskStatusNotificationParams
@@ -491,14 +491,14 @@ class TaskStatusNotification(WireModel):
 
 
 class TaskSubscriptionNotifications(WireModel):
-    """The tasks that a client wants to hear of."""
+    """The tasks that a client subscribes to."""
 
     task_ids: Annotated[Opt[list[str]], Field(alias="taskIds")] = None
-    """The tasks, by their names."""
+    """The ids of the tasks."""
 
 
 class TaskSubscriptionAcknowledgedNotifications(WireModel):
-    """The tasks that a client will hear of."""
+    """The tasks whose notifications the server sends."""
 
     task_ids: Annotated[Opt[list[str]], Field(alias="taskIds")] = None
-    """The tasks, by their names."""
+    """The ids of the tasks."""

@@ -47,7 +47,7 @@ class SignIn:
 
     def login_url(self, return_to: str) -> str:
         """Return the URL of the login page."""
-        return f"/signin?{urlencode({'back': return_to})}"
+        return f"/signin?{urlencode({'return_to': return_to})}"
 
     def wrap(self, application: ASGIApp) -> ASGIApp:
         """Return an application that serves the login page, and forwards all other paths."""
@@ -81,8 +81,8 @@ class SignIn:
         self._sessions[session] = name
         secure = "; Secure" if self._origin.startswith("https:") else ""
         # Only to the authorization endpoint of this server: a link in a mail could name any other site.
-        back = query.get("back", [""])[0]
-        location = back if back.startswith("/authorize?") else "/signin"
+        return_to = query.get("return_to", [""])[0]
+        location = return_to if return_to.startswith("/authorize?") else "/signin"
         cookie = f"{COOKIE}={session}; Path=/; HttpOnly; SameSite=Lax{secure}"
         await _send(send, 303, b"", ("location", location), ("set-cookie", cookie))
 
@@ -93,14 +93,14 @@ class SignIn:
 
 async def _read_body(receive: Receive) -> bytes:
     """Return the body of a request. Raises ValueError if it is too long or the client disconnects."""
-    body = b""
+    body = bytearray()
     while True:
         event = await receive()
         body += event.get("body", b"")
         if event["type"] == "http.disconnect" or len(body) > _MAX_BODY:
             raise ValueError("the body is incomplete or too long")
         if not event.get("more_body"):
-            return body
+            return bytes(body)
 
 
 async def _send_form(send: Send, problem: str = "", status: int = 200) -> None:

@@ -159,7 +159,7 @@ def test_what_goes_wrong_is_an_error_for_the_model_or_for_the_program(seen: Seen
 def test_tools_ask_the_client_for_its_model_and_its_roots(seen: Seen) -> None:
     asking = seen.asking
     assert text(asking["sample"]) == "parrot (endTurn): HELLO"
-    assert text(asking["refused"], is_error=True) == "the client said no: not today (code -1)"
+    assert text(asking["refused"], is_error=True) == "the client rejected the request: not today (code -1)"
     assert text(asking["list_roots"]) == "work: file:///work"
     assert asking["roots"] == {"level": "info", "logger": "everything", "data": "roots: file:///work"}
     sampled = [each for each in asking["asked"] if "messages" in each]

@@ -13,6 +13,8 @@ from typing import Final, Protocol
 
 from . import fast_paths
 
+_log: Final = logging.getLogger(__name__)
+
 _SPIN_SECONDS: Final = 50e-6  # How long to look for the next message before sleeping, if the last came that soon.
 
 
@@ -22,7 +24,7 @@ def inline_selector() -> InlineSelector | None:
     return InlineSelector(fast_paths.BUSY_POLL) if sys.platform == "linux" and fast_paths.ENABLED else None
 
 
-_log = logging.getLogger("mcp_runtime")
+_log = _log
 
 
 class ReaderRegistry(Protocol):

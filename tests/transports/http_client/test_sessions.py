@@ -224,7 +224,9 @@ def test_no_secret_reaches_a_log_or_an_error(caplog: pytest.LogCaptureFixture) -
 
     with caplog.at_level(logging.DEBUG, "mcp_runtime"):
         run(test())
-    assert "secret" not in "".join(record.getMessage() for record in caplog.records if record.name == "mcp_runtime")
+    assert "secret" not in "".join(
+        record.getMessage() for record in caplog.records if record.name.startswith("mcp_runtime.")
+    )
 
 
 @pytest.mark.transport_rule("2026-07-28/18")

@@ -63,7 +63,7 @@ class Sample:
     pipelined_peak: float
 
 
-class BrokenServer(Exception):
+class BrokenServerError(Exception):
     """The server ended, hung, or sent a wrong response."""
 
 
@@ -85,7 +85,7 @@ class Child:
         self._revision = revision
         # A stateless request carries the data of the handshake.
         self._meta = _STATELESS if revision == NEWEST else {}
-        self._errors = tempfile.TemporaryFile()
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - `close` closes it
         self._rest = b""
         pipe = subprocess.PIPE
         self.process = subprocess.Popen(

@@ -25,7 +25,6 @@ from mcp_generated import REVISIONS
 GENERATED_IMPORTS = ("mcp_runtime._lazy", "mcp_runtime.bindings", "mcp_runtime.protocol")
 
 
-@pytest.mark.xfail(strict=False, reason="client.task_polling still imports bindings.client")
 def test_the_contracts_of_the_layers_hold() -> None:
     command = [sys.executable, "-c", "from importlinter.cli import lint_imports_command; lint_imports_command()"]
     result = subprocess.run([*command, "--no-cache"], cwd=ROOT, capture_output=True, text=True, check=False)
@@ -40,14 +39,12 @@ def test_every_revision_is_held_apart_by_a_contract() -> None:
     assert revisions == [f"mcp_generated.{folder}" for folder in REVISIONS.values()]
 
 
-@pytest.mark.xfail(strict=False, reason="client.task_polling still imports bindings.client")
 @pytest.mark.parametrize("package", PACKAGES)
 def test_no_modules_import_each_other_in_a_circle(package: str) -> None:
     """Imports inside functions and under TYPE_CHECKING count."""
     assert circles(import_graph(package)) == []
 
 
-@pytest.mark.xfail(strict=False, reason="client.task_polling still imports bindings.client")
 @pytest.mark.parametrize("package", PACKAGES)
 def test_no_folders_import_each_other_in_a_circle(package: str) -> None:
     """Imports inside functions and under TYPE_CHECKING count."""

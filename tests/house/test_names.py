@@ -26,6 +26,7 @@ SHARED_MODULES = {
         "requests": "requests of JSON-RPC, and of OAuth",
         "roots": "MCP's roots, on the two sides, and what these share",
         "server": "the server's side of bindings, of an extension and of a transport",
+        "settings": "settings of App, and of the transports that a server or client is run with",
         "storage": "what an OAuth client stores, and what an authorization server stores",
         "subscriptions": "MCP's subscriptions, on the two sides",
         "tools": "MCP's tools, on the two sides",

@@ -299,7 +299,7 @@ class ConvertingChannel(ChannelProxy):
             inner = self._converter.handler_revision.id
             raise InvalidResponseError(
                 f"{row.method!r} in {inner}: the answer is not what it may be: {format_validation_error(fault)}"
-            )
+            ) from fault
 
     async def send_wire_request(
         self,

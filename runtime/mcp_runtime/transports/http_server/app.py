@@ -100,7 +100,7 @@ class MCPASGIApp:
         owner: Owner = user_of,
         auth: ResourceServer | None = None,
         event_store: EventStore | None = None,
-        limits: HTTPLimits = HTTPLimits(),  # noqa: B008
+        limits: HTTPLimits = HTTPLimits(),
         legacy_sse: bool = False,
     ) -> None:
         if not servers:

@@ -28,16 +28,16 @@ from support.http.raw_server import (
 )
 
 from mcp_generated import v2025_11_25, v2026_07_28
+from mcp_runtime.bindings.client import negotiate
 from mcp_runtime.errors import (
-    RemoteJSONRPCError,
-    InvalidResponseError,
     ConnectionClosedError,
     HTTPStatusError,
+    InvalidResponseError,
+    RemoteJSONRPCError,
     RequestTimeoutError,
 )
-from mcp_runtime.session.options import RequestOptions
-from mcp_runtime.bindings.client import negotiate
 from mcp_runtime.protocol.sse import KEEP_ALIVE_COMMENT, encode
+from mcp_runtime.session.options import RequestOptions
 from mcp_runtime.transports.http_client.connection import HTTPOptions
 
 SHORT = RequestOptions(timeout=0.3)

@@ -12,13 +12,13 @@ from .extensions.render import render_extension, render_extensions
 from .model.ir import Revision
 from .paths import Templates
 from .render.package import (
+    converter_module,
     render_app,
     render_areas,
-    render_index,
-    render_revision,
     render_converter,
     render_converters_package,
-    converter_module,
+    render_index,
+    render_revision,
 )
 
 

@@ -37,7 +37,9 @@ def grant_of(scenario: str, context: Mapping[str, Any]) -> Grant:
     match scenario:
         case "auth/client-credentials-jwt":
             key, signs = context["private_key_pem"], context["signing_algorithm"]
-            return ClientCredentials(OAuthClientInformation(context["client_id"], private_key=key, signing_algorithm=signs))
+            return ClientCredentials(
+                OAuthClientInformation(context["client_id"], private_key=key, signing_algorithm=signs)
+            )
         case "auth/client-credentials-basic":
             return ClientCredentials(OAuthClientInformation(context["client_id"], context["client_secret"]))
         case "auth/enterprise-managed-authorization":
@@ -53,7 +55,9 @@ def grant_of(scenario: str, context: Mapping[str, Any]) -> Grant:
             async def vouched(asking: AuthHTTPClient, wanted: TokenRequest) -> str:
                 return context["valid_jwt"]
 
-            return JWTAssertion(OAuthClientInformation(context["client_id"], token_endpoint_auth_method="none"), vouched)
+            return JWTAssertion(
+                OAuthClientInformation(context["client_id"], token_endpoint_auth_method="none"), vouched
+            )
         case "auth/pre-registration":
             known = OAuthClientInformation(context["client_id"], context["client_secret"])
             return AuthorizationCode(visit, _REDIRECT, client_information=known)

@@ -24,7 +24,6 @@ def inline_selector() -> InlineSelector | None:
     return InlineSelector(fast_paths.BUSY_POLL) if sys.platform == "linux" and fast_paths.ENABLED else None
 
 
-
 class ReaderRegistry(Protocol):
     """Where somebody can wait for a descriptor to be readable: an event loop, or its selector."""
 

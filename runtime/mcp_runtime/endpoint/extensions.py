@@ -23,7 +23,9 @@ class ExtensionMethods(Protocol):
     """The table of an extension, with the core's."""
 
     @property
-    def REVISION(self) -> Revision: ...  # noqa: N802 - the constant of a generated module  # noqa: N802 - the constant of a generated module
+    def REVISION(
+        self,
+    ) -> Revision: ...
 
 
 class Extension(Protocol):

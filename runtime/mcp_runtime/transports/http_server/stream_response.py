@@ -8,8 +8,8 @@ from functools import partial
 from typing import Final
 
 from ...aio.keepalive import KeepAliveTimer
-from ...http.asgi import Raw, Send
-from ...http.headers import EVENT_STREAM
+from ...http.asgi import Send
+from ...http.headers import EVENT_STREAM, Raw
 from .streams import SSEStream
 
 _log: Final = logging.getLogger(__name__)

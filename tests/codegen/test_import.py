@@ -151,7 +151,10 @@ def test_import_writes_edition_and_pins_once_both_files_agree(tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("ts", "message"),
     [
-        (TS.replace("count: number", "count: string"), 'Base.properties.count.type: the normalized schema has "string"'),
+        (
+            TS.replace("count: number", "count: string"),
+            'Base.properties.count.type: the normalized schema has "string"',
+        ),
         (TS.replace("count: number", "count?: number"), "Base"),
         (TS.replace("export type Name = string;", ""), "Name is used but not declared"),
         (TS + "export type More = string;", "More: only in the normalized schema"),
@@ -197,7 +200,10 @@ def test_verify_sees_what_only_schema_ts_says(tmp_path: Path) -> None:
     checkout(tmp_path, TS.replace("@deprecated since ever", ""))
     assert "Base" in run("verify", "--from", source, "--schema", tmp_path / "schema").output
     checkout(tmp_path, TS.replace('= "1"', '= "1" // now'))
-    assert "the bytes differ from the pinned sha256" in run("verify", "--from", source, "--schema", tmp_path / "schema").output
+    assert (
+        "the bytes differ from the pinned sha256"
+        in run("verify", "--from", source, "--schema", tmp_path / "schema").output
+    )
 
 
 @pytest.mark.skipif(

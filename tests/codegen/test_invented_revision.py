@@ -138,7 +138,10 @@ def future(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.long
 def test_the_old_revisions_still_generate_beside_it(future: Path) -> None:
     result = CliRunner().invoke(main, ["list", "--schema", str(future / "schema")])
-    assert result.exit_code == 0 and "2099-01-01  handshake               18                8             15" in result.output
+    assert (
+        result.exit_code == 0
+        and "2099-01-01  handshake               18                8             15" in result.output
+    )
 
 
 def test_its_table_has_the_new_rows_with_their_capability(future: Path) -> None:

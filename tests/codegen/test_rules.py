@@ -81,7 +81,11 @@ def test_the_capability_is_what_the_method_spells(tmp_path: Path) -> None:
             no_capability("fetch"),
             "no result can be derived for FetchRequest",
         ),
-        ({"FetchRequest": record({"method": {"type": "string"}})}, "", "FetchRequest has no constant `method` property"),
+        (
+            {"FetchRequest": record({"method": {"type": "string"}})},
+            "",
+            "FetchRequest has no constant `method` property",
+        ),
         (
             {"FetchRequest": message("fetch", {"type": "string"})},
             "",
@@ -90,7 +94,11 @@ def test_the_capability_is_what_the_method_spells(tmp_path: Path) -> None:
         ({"Thing": record({"a": {"$ref": REF + "Nowhere"}})}, "", "Thing.a refers to 'Nowhere'"),
         ({"Thing": record({"a": {"not": {}}})}, "", "Thing.a has a form that is not supported, with the keywords not"),
         ({"Thing": record({"a": 7})}, "", "Thing.a is int, not a schema"),
-        ({"Thing": {"type": "object", "properties": [], "required": []}}, "", "Thing must have an object as `properties` and a list as `required`"),
+        (
+            {"Thing": {"type": "object", "properties": [], "required": []}},
+            "",
+            "Thing must have an object as `properties` and a list as `required`",
+        ),
         ({"Thing": {"enum": [None]}}, "", "Thing has values other than strings and integers"),
     ],
     ids=lambda value: value if isinstance(value, str) and " " in value else "",

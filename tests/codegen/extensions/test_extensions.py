@@ -14,7 +14,7 @@ from support.project import SERVERS
 
 from mcp_codegen.catalog import SchemaCatalog
 from mcp_codegen.errors import SchemaError
-from mcp_codegen.extensions.catalog import mounted_extensions, mount_on_base, read_extension_schema
+from mcp_codegen.extensions.catalog import mount_on_base, mounted_extensions, read_extension_schema
 from mcp_codegen.extensions.importer import extension_schema
 from mcp_codegen.extensions.manifest import Manifest, read_manifest
 from mcp_codegen.extensions.mount import MountedExtension, mount
@@ -222,7 +222,11 @@ def test_what_a_schema_closes_is_open_or_refuses_what_is_unknown_as_the_manifest
         (VENDOR, {"roles": ROLES, "settings": "Colours"}, "Colours is not defined"),
         (VENDOR, {"roles": ROLES, "declared": {"PaintRequest": "glossy"}}, "'glossy', which PaintRequest needs"),
         (VENDOR, {"roles": ROLES, "declared": {"SingRequest": "loud"}}, "SingRequest"),
-        (VENDOR, {"roles": ROLES, "results": {"CallToolRequest": ["PaintResult"]}}, "no constant tells PaintResult apart"),
+        (
+            VENDOR,
+            {"roles": ROLES, "results": {"CallToolRequest": ["PaintResult"]}},
+            "no constant tells PaintResult apart",
+        ),
         (VENDOR, {"roles": ROLES, "results": {"SingRequest": ["PaintResult"]}}, "SingRequest"),
         (VENDOR, {"roles": ROLES, "headers": {"SingRequest": "song"}}, "SingRequest"),
     ],

@@ -20,7 +20,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
-from stdio_load import CLIENT_CPUS, SERVER_CPUS, BrokenServer, environ
+from stdio_load import CLIENT_CPUS, SERVER_CPUS, BrokenServerError, environ
 
 HANDSHAKE, STATELESS = "2025-11-25", "2026-07-28"
 START_SECONDS = 30.0  # For a server to start, and to end.
@@ -62,7 +62,7 @@ class HttpChild:
                 break
             time.sleep(0.02)
         self.__exit__()
-        raise BrokenServer(f"it did not start: {self.process.args}")
+        raise BrokenServerError(f"it did not start: {self.process.args}")
 
     def __exit__(self, *exception: object) -> None:
         if self.process.poll() is None:
@@ -108,7 +108,7 @@ class Connection(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         if self._waiting is not None and not self._waiting.done():
-            self._waiting.set_exception(BrokenServer("it closed the connection"))
+            self._waiting.set_exception(BrokenServerError("it closed the connection"))
 
     async def send(self, request: bytes) -> tuple[dict[str, str], bytes]:
         """Send a request, and return the headers and the body of its response."""
@@ -172,7 +172,7 @@ async def calls(child: HttpChild, load: HttpLoad, connections: int, stateless: b
             headers, body = await connection.send(request)
             latencies.append(time.perf_counter() - start)
             if headers["status"] != "200" or b'"hello"' not in body:
-                raise BrokenServer(f"it answered {headers['status']}: {body[:300]!r}")
+                raise BrokenServerError(f"it answered {headers['status']}: {body[:300]!r}")
 
     async def run_all(number: int) -> None:
         await asyncio.gather(
@@ -207,5 +207,5 @@ async def idle(child: HttpChild, load: HttpLoad) -> dict[str, float]:
         lines = ["GET /mcp HTTP/1.1", f"Host: 127.0.0.1:{child.port}", "Accept: text/event-stream", *headers]
         response_headers, _ = await stream.send("\r\n".join(lines).encode() + b"\r\n\r\n")
         if response_headers["status"] != "200":
-            raise BrokenServer(f"the response to a GET has status {response_headers['status']}")
+            raise BrokenServerError(f"the response to a GET has status {response_headers['status']}")
     return {"session": bytes_per_session, "streams": child.memory("VmRSS") * 2**20 / 1e6}

@@ -7,6 +7,7 @@ from types import ModuleType
 from typing import Any
 
 import uvicorn
+
 from mcp_generated import v2025_11_25, v2026_07_28
 from mcp_runtime.bindings.server import asgi_app
 from mcp_runtime.transports.http_server.app import HTTPLimits

@@ -19,12 +19,13 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 
-import mcp_generated
-import mcp_runtime
-from mcp_generated import REVISIONS
 from peers import environment
 from rich.console import Console
 from rich.table import Table
+
+import mcp_generated
+import mcp_runtime
+from mcp_generated import REVISIONS
 
 SDK = "mcp-types==2.3.0"
 RESULTS = Path(__file__).resolve().parent / "results" / "imports.md"

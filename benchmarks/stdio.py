@@ -24,13 +24,14 @@ from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 
-import mcp_generated
-import mcp_runtime
 from peers import environment, node_packages, ours
 from rich.console import Console
 from stdio_load import REVISION, Load, environ, measure, memory_over
 from stdio_quiet import Quiet
 from stdio_table import CLIENT, OURS, SERVER, headers, markdown, medians, rows, shown
+
+import mcp_generated
+import mcp_runtime
 
 SDK = "mcp==2.3.0"
 TYPESCRIPT = {

@@ -63,7 +63,7 @@ class Sample:
     pipelined_peak: float
 
 
-class BrokenServer(Exception):
+class BrokenServerError(Exception):
     """The server ended, hung, or sent a wrong response."""
 
 
@@ -85,7 +85,7 @@ class Child:
         self._revision = revision
         # A stateless request carries the data of the handshake.
         self._meta = _STATELESS if revision == NEWEST else {}
-        self._errors = tempfile.TemporaryFile()
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - `close` closes it
         self._rest = b""
         pipe = subprocess.PIPE
         self.process = subprocess.Popen(
@@ -132,7 +132,7 @@ class Child:
                 remaining = remaining[os.write(self._in, remaining) :]
 
     def read(self, lines: int) -> bytes:
-        """Read a number of lines. Raises BrokenServer with the standard error of the server if it has ended."""
+        """Read a number of lines. Raises BrokenServerError with the standard error of the server if it has ended."""
         parts: list[bytes] = []
         seen = 0
         while seen < lines:
@@ -140,7 +140,7 @@ class Child:
             if not part:
                 self._errors.seek(0)
                 stderr = self._errors.read().decode(errors="replace")[-2000:]
-                raise BrokenServer(f"it ended, or its time was up, after {seen} of {lines} lines\n{stderr}")
+                raise BrokenServerError(f"it ended, or its time was up, after {seen} of {lines} lines\n{stderr}")
             parts.append(part)
             seen += part.count(b"\n")
         return b"".join(parts)
@@ -154,7 +154,7 @@ class Child:
         for line in Path(f"/proc/{self.process.pid}/status").read_text().splitlines():
             if line.startswith(f"{name}:"):
                 return int(line.split()[1]) / 1024
-        raise BrokenServer(f"the kernel reports no {name}")
+        raise BrokenServerError(f"the kernel reports no {name}")
 
     # ---- messages ---------------------------------------------------------------------------------------------------
 
@@ -166,7 +166,7 @@ class Child:
         self.write(_line({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params}))
         response = json.loads(self.read(1))
         if response.get("id") != 0 or response["result"]["protocolVersion"] != self._revision:
-            raise BrokenServer(f"not the response to initialize: {response}")
+            raise BrokenServerError(f"not the response to initialize: {response}")
         self.write(_line({"jsonrpc": "2.0", "method": "notifications/initialized"}))
 
     def sequential(self, first: int, count: int) -> float:
@@ -244,13 +244,13 @@ def _text(number: int) -> str:
 
 
 def _check(responses: bytes, first: int, count: int) -> None:
-    """Raise BrokenServer unless each call has one response with its text, in any order."""
+    """Raise BrokenServerError unless each call has one response with its text, in any order."""
     missing = set(range(first, first + count))
     for line in responses.splitlines():
         response = json.loads(line)
         number = response.get("id")
         if number not in missing or response["result"]["content"] != [{"type": "text", "text": _text(number)}]:
-            raise BrokenServer(f"not the response to a call: {response}")
+            raise BrokenServerError(f"not the response to a call: {response}")
         missing.remove(number)
     if missing:
-        raise BrokenServer(f"{len(missing)} calls have no response")
+        raise BrokenServerError(f"{len(missing)} calls have no response")

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 
+from stdio_calls import report, server
+
 from mcp_generated.v2025_06_18 import Client
 from mcp_generated.v2025_06_18 import types as t
-from stdio_calls import report, server
 
 
 async def main() -> None:

@@ -14,11 +14,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from model import Call, Result, Tool
+from pydantic import BaseModel, Field, ValidationError
+
 from mcp_generated import MCPError
 from mcp_generated.v2025_03_26 import Client
 from mcp_generated.v2025_03_26 import types as t
-from model import Call, Result, Tool
-from pydantic import BaseModel, Field, ValidationError
 
 START_SECONDS: Final = 20.0  # The time limit for a server to start and to list its tools.
 CALL_SECONDS: Final = 60.0

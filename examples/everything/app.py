@@ -12,6 +12,8 @@ import logging
 from argparse import ArgumentParser
 from typing import Annotated, Any, Final, Literal, TypedDict
 
+from pydantic import Field
+
 from mcp_generated import (
     App,
     AssistantMessage,
@@ -22,7 +24,6 @@ from mcp_generated import (
     UserMessage,
 )
 from mcp_generated.v2026_07_28 import types as t
-from pydantic import Field
 
 # One blue pixel, and half a millisecond of silence.
 PNG: Final = base64.b64decode(

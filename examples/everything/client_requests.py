@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from connection_state import Call, ToolFailedError
+
 from mcp_generated import JSONRPCError, RemoteJSONRPCError
 
 PAGE_TO_VISIT: Final = {
@@ -59,7 +60,9 @@ async def research(call: Call) -> str:
         if not uses:
             return _texts(blocks)
         counts = [t.TextContent(text=str(len(str(use.input.get("word"))))) for use in uses]
-        results = [t.ToolResultContent(tool_use_id=use.id, content=[text]) for use, text in zip(uses, counts)]
+        results = [
+            t.ToolResultContent(tool_use_id=use.id, content=[text]) for use, text in zip(uses, counts, strict=False)
+        ]
         messages.append(t.SamplingMessage(role="assistant", content=blocks))
         messages.append(t.SamplingMessage(role="user", content=results))
     raise ToolFailedError(f"the client's model still calls tools after {_MAX_ROUNDS} requests")

@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from connection_state import INVALID_PARAMS, PNG, State, make, starting_with
-from mcp_generated import JSONRPCError
 from resources import NUMBERS, contents
+
+from mcp_generated import JSONRPCError
 
 MAX_VALUES: Final = 100  # Of one completion.
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from connection_state import NOT_FOUND, PNG, State, make
+
 from mcp_generated import JSONRPCError
 
 STATUS: Final = "demo://status"

@@ -19,6 +19,7 @@ import resources
 import tasks
 import tools
 from connection_state import PAGE, Call, State
+
 from mcp_generated import (
     RateLimit,
     paginate,

@@ -9,8 +9,9 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from connection_state import INVALID_PARAMS, PAGE, Call, State, Work
-from mcp_generated import JSONRPCError, MCPError, paginate
 from tools import available, run
+
+from mcp_generated import JSONRPCError, MCPError, paginate
 
 _RELATED: Final = "io.modelcontextprotocol/related-task"
 _METHOD_NOT_FOUND: Final = -32601

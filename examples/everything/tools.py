@@ -19,8 +19,9 @@ from connection_state import (
     make,
 )
 from jsonschema import Draft202012Validator
-from mcp_generated import JSONRPCError
 from resources import contents, link
+
+from mcp_generated import JSONRPCError
 
 _TEXT: Final = {"type": "string"}
 _NUMBER: Final = {"type": "number"}

@@ -8,7 +8,7 @@ import socket
 import ssl
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from html.parser import HTMLParser
 from http.client import HTTPConnection, HTTPException, HTTPResponse
 from typing import Final
@@ -91,10 +91,8 @@ def _get(url: str) -> Iterator[HTTPResponse]:
 def _cut(connected: socket.socket, timed_out: threading.Event) -> None:
     """Close a connection after its time limit, also one with a slow response."""
     timed_out.set()
-    try:
+    with suppress(OSError):
         connected.shutdown(socket.SHUT_RDWR)
-    except OSError:
-        pass
 
 
 def _address(parts: SplitResult, host: str, port: int) -> str:

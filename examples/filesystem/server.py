@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from folders import AccessDeniedError, Folders, folder_of_root
+
 from mcp_generated import JSONRPCError, RemoteJSONRPCError
 from mcp_generated.v2025_11_25 import Context, Server
 from mcp_generated.v2025_11_25 import types as t

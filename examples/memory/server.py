@@ -12,8 +12,9 @@ import threading
 from pathlib import Path
 from typing import Annotated, Final
 
-from mcp_generated import App, ToolError
 from pydantic import BaseModel, Field, ValidationError
+
+from mcp_generated import App, ToolError
 
 MAX_ITEMS: Final = 10_000  # Of entities, and of relations.
 Name = Annotated[str, Field(min_length=1, max_length=200)]

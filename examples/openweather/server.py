@@ -11,11 +11,12 @@ import sys
 from typing import Any, Final
 from urllib.parse import unquote
 
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from service import OpenWeather, ServiceError
+
 from mcp_generated import JSONRPCError, RemoteJSONRPCError
 from mcp_generated.v2025_11_25 import Context, Server
 from mcp_generated.v2025_11_25 import types as t
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
-from service import OpenWeather, ServiceError
 
 INVALID_PARAMS: Final = -32602
 NOT_FOUND: Final = -32002

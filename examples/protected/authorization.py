@@ -11,9 +11,10 @@ import sys
 from collections.abc import Iterator
 
 import uvicorn
+from signin import SignIn
+
 from mcp_generated.auth import AuthorizationServer, OAuthClient, SQLiteStorage
 from mcp_generated.http import listen
-from signin import SignIn
 
 SCOPES = ("notes:read", "notes:write")
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import httpx2
 import uvicorn
+
 from mcp_generated import App, AuthorizationError, Context
 from mcp_generated.auth import (
     AuthorizationServer,

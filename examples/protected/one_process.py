@@ -10,10 +10,11 @@ import os
 import sys
 
 import uvicorn
-from mcp_generated.auth import AuthorizationServer, ResourceServer, SQLiteStorage
-from mcp_generated.http import listen
 from server import app
 from signin import SignIn
+
+from mcp_generated.auth import AuthorizationServer, ResourceServer, SQLiteStorage
+from mcp_generated.http import listen
 
 
 def main(port: str = "8000", file: str = ":memory:") -> None:

@@ -8,8 +8,9 @@ from __future__ import annotations
 import threading
 from typing import Annotated, Final
 
-from mcp_generated import App, ToolError
 from pydantic import BaseModel, Field
+
+from mcp_generated import App, ToolError
 
 MAX_THOUGHTS: Final = 1000
 Number = Annotated[int, Field(ge=1, le=MAX_THOUGHTS)]

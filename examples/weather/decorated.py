@@ -8,9 +8,10 @@ import os
 import sys
 from typing import Annotated, Final
 
-from mcp_generated import App
 from nws import Service, ServiceError
 from pydantic import Field
+
+from mcp_generated import App
 
 READS: Final = {"readOnlyHint": True, "openWorldHint": True}
 

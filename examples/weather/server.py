@@ -10,10 +10,11 @@ import os
 import sys
 from typing import Any, Final
 
+from nws import Service, ServiceError
+
 from mcp_generated import JSONRPCError
 from mcp_generated.v2025_03_26 import Context, Server
 from mcp_generated.v2025_03_26 import types as t
-from nws import Service, ServiceError
 
 INVALID_PARAMS: Final = -32602
 

@@ -6,6 +6,7 @@ Run it: `uvicorn --app-dir examples/web fastapi_app:web`. The endpoint is http:/
 from __future__ import annotations
 
 from fastapi import FastAPI
+
 from mcp_generated import App
 
 web = FastAPI(title="Notes")

@@ -17,7 +17,7 @@ from mcp_generated import REVISIONS, App, Context, UserMessage
 from mcp_generated.v2026_07_28 import Client
 from mcp_generated.v2026_07_28 import types as t
 from mcp_generated.v2026_07_28.methods import FromClient
-from mcp_runtime.errors import RemoteJSONRPCError, LocalError
+from mcp_runtime.errors import LocalError, RemoteJSONRPCError
 from mcp_runtime.session.options import RequestOptions
 from mcp_runtime.versions.candidates import server_candidates
 

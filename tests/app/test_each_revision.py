@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from support.endpoints import EVERY, INTERNAL_ERROR, Rev, among, clause, since
 from pydantic import BaseModel
+from support.endpoints import EVERY, INTERNAL_ERROR, Rev, among, clause, since
 
 from mcp_generated import App
-from mcp_runtime.errors import RemoteJSONRPCError
 from mcp_runtime.aio.rate_limit import RateLimit
+from mcp_runtime.errors import RemoteJSONRPCError
 from mcp_runtime.versions.candidates import server_candidates
 
 

@@ -8,12 +8,12 @@ from typing import Any
 
 import jsonschema
 import pytest
-from support.servers.app import app
 from pydantic_core import from_json
+from support.servers.app import app
 
 from mcp_generated import App, Context, tool
 from mcp_generated.v2026_07_28 import types as t
-from mcp_runtime.errors import RemoteJSONRPCError, LocalError, InvalidSchemaError
+from mcp_runtime.errors import InvalidSchemaError, LocalError, RemoteJSONRPCError
 
 INVALID_PARAMS, INTERNAL_ERROR = -32602, -32603
 

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.project import ROOT
 from support.fake_weather import FakeWeather, serving
+from support.project import ROOT
 
 from mcp_generated.v2026_07_28 import Client
 from mcp_generated.v2026_07_28 import types as t
@@ -80,7 +80,7 @@ def test_the_tutorials_code_runs_with_only_its_import_lines_changed(tmp_path: Pa
     pytest.importorskip("httpx2", reason="the tutorial asks over httpx")
     code = tutorial()
     changed = [IMPORTS.get(line, line) for line in code.splitlines()]
-    differing = [line for line, other in zip(code.splitlines(), changed) if line != other]
+    differing = [line for line, other in zip(code.splitlines(), changed, strict=False) if line != other]
     assert differing == [*IMPORTS]
     (tmp_path / "nearby.py").write_text(NEARBY)
     (tmp_path / "weather.py").write_text("\n".join(changed))

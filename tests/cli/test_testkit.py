@@ -11,15 +11,15 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from support.project import ROOT, SERVERS, package
 from pydantic import TypeAdapter, ValidationError
+from support.project import ROOT, SERVERS, package
 
+from mcp_codegen.catalog import SchemaCatalog
 from mcp_codegen.cli.main import main
-from mcp_codegen.testkit.transcript import bytes_of, read_steps, text_of
+from mcp_codegen.errors import CodegenError
 from mcp_codegen.testkit.messages import MessageFactory
 from mcp_codegen.testkit.replay import Replay
-from mcp_codegen.errors import CodegenError
-from mcp_codegen.catalog import SchemaCatalog
+from mcp_codegen.testkit.transcript import bytes_of, read_steps, text_of
 from mcp_runtime.protocol.models import validator
 
 DEADLINE = 60.0  # Seconds that a program may take on a busy machine.
@@ -98,7 +98,7 @@ def test_our_client_reads_what_a_mock_server_answers(revision: str) -> None:
             assert isinstance(await client.read_resource(uri="x:y"), types.ReadResourceResult)
             assert isinstance(await client.get_prompt(name="x"), types.GetPromptResult)
             for items in (client.iter_tools(), client.iter_prompts(), client.iter_resources()):
-                assert [each async for each in items] is not None
+                assert [each async for each in items] is not None  # noqa: F632
 
     asyncio.run(asyncio.wait_for(conversation(), DEADLINE))
 
@@ -143,7 +143,7 @@ def test_a_mock_server_says_what_is_wrong_with_a_request() -> None:
     )
     answers = [json.loads(line) for line in done.stdout.splitlines()]
     assert [(each["id"], each["error"]["code"]) for each in answers] == [(1, -32602), (None, -32700), ("2", -32601)]
-    assert "params.name: 5 is not of type 'string'" == answers[0]["error"]["message"]
+    assert answers[0]["error"]["message"] == "params.name: 5 is not of type 'string'"
 
 
 @pytest.mark.parametrize(
@@ -178,8 +178,10 @@ def test_a_recording_is_in_the_language_of_the_golden_conversations(recording: P
     steps = list(read_steps(enumerate(recording.read_text().split("\n")), recording.name))
     assert [(step.verb, step.text) for step in steps[-2:]] == [("close", ""), ("exit", "0")]
     said = [json.loads(step.text) for step in steps[:-2]]
-    asked = {each["id"] for each, step in zip(said, steps) if step.verb == ">" and "id" in each}
-    answered = {each["id"] for each, step in zip(said, steps) if step.verb == "<" and "method" not in each}
+    asked = {each["id"] for each, step in zip(said, steps, strict=False) if step.verb == ">" and "id" in each}
+    answered = {
+        each["id"] for each, step in zip(said, steps, strict=False) if step.verb == "<" and "method" not in each
+    }
     assert asked == answered and len(asked) > 4
 
 

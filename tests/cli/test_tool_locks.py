@@ -12,9 +12,9 @@ from typing import Any
 
 import jsonschema
 import pytest
-from support.schemas.awkward import awkward_tools
 from click.testing import CliRunner, Result
 from support.project import ROOT
+from support.schemas.awkward import awkward_tools
 
 from mcp_codegen.cli.main import main
 from mcp_codegen.errors import CodegenError

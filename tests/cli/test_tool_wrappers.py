@@ -14,23 +14,23 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from support.schemas.awkward import HOSTILE, awkward_tools, tool
-from support.checkers import mypy, pyright
 from click.testing import CliRunner
-from support.project import ROOT
+from support.checkers import mypy, pyright
 from support.peer_drivers.our_client import program
 from support.peers import started
+from support.project import ROOT
+from support.schemas.awkward import HOSTILE, awkward_tools, tool
 
 from mcp_codegen.cli.main import main
 from mcp_codegen.errors import CodegenError
 from mcp_codegen.paths import template_folders
 from mcp_codegen.servers.contract import read_contract
-from mcp_codegen.servers.probe import ServerTarget, probe, target_from_config, parse_target
+from mcp_codegen.servers.probe import ServerTarget, parse_target, probe, target_from_config
 from mcp_codegen.servers.wrappers import wrap
 from mcp_generated import v2025_06_18, v2025_11_25
 from mcp_generated.v2025_11_25 import types as t
-from mcp_runtime.errors import InvalidResponseError, ToolResultError
 from mcp_runtime.client.typed_tools import UNSET
+from mcp_runtime.errors import InvalidResponseError, ToolResultError
 
 EXAMPLES = {
     name: ServerTarget((sys.executable, str(ROOT / "examples" / name / "server.py")))

@@ -11,10 +11,10 @@ from support.project import ROOT
 from support.schemas.invented import folder, message, no_capability, record, skeleton
 
 from mcp_codegen.cli.main import main
-from mcp_codegen.importer.normalize import normalize
 from mcp_codegen.errors import CodegenError
-from mcp_codegen.model.ir import Object, Plain
+from mcp_codegen.importer.normalize import normalize
 from mcp_codegen.importer.typescript import parse
+from mcp_codegen.model.ir import Object, Plain
 
 
 def test_the_report_of_the_releases_in_docs_is_what_the_schemas_give() -> None:

@@ -12,10 +12,10 @@ import pytest
 from click.testing import CliRunner, Result
 from support.project import ROOT
 
+from mcp_codegen.catalog import SchemaCatalog
 from mcp_codegen.cli.main import main
 from mcp_codegen.diff.changes import DIFF_RULES, DiffChange, Severity
 from mcp_codegen.diff.compare import compare
-from mcp_codegen.catalog import SchemaCatalog
 
 SCHEMAS = SchemaCatalog(ROOT / "schema")
 NEIGHBOURS = list(pairwise(SCHEMAS.pins))

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from support.project import package
 from pydantic import BaseModel, ValidationError
+from support.project import package
 
 from mcp_generated import REVISIONS
 from mcp_runtime.protocol.models import validator

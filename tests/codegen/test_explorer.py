@@ -11,14 +11,14 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-from support.browsers import Browser, chromium
 from click.testing import CliRunner
+from support.browsers import Browser, chromium
 from support.project import ROOT
 from support.schemas.invented import folder, message, record, skeleton
 
+from mcp_codegen.catalog import SchemaCatalog
 from mcp_codegen.cli.main import main
 from mcp_codegen.diff.compare import compare
-from mcp_codegen.catalog import SchemaCatalog
 from mcp_generated import REVISIONS
 
 HOSTILE = "</script><script>document.title='stolen'</script><img src=x onerror=\"document.title='stolen'\">"
@@ -83,7 +83,7 @@ def test_every_method_stands_in_every_revision_that_has_it(browser: Browser, pag
 def test_a_type_shows_its_fields_its_sentences_and_who_uses_it(browser: Browser, page: Path) -> None:
     show(browser, page, "types", "2025-11-25", "Tool")
     each = SchemaCatalog(ROOT / "schema").revision("2025-11-25").types["Tool"]
-    fields = getattr(each, "fields")
+    fields = each.fields
     names = [re.sub(r"\?$", "", name) for name in texts(browser, ".fields tbody td:first-child")]
     assert names == [field.wire for field in fields]
     shown = text(browser)

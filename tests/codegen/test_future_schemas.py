@@ -17,18 +17,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.checkers import mypy
 from click.testing import CliRunner
+from support.checkers import mypy
 from support.project import ROOT, TESTS
 from support.schemas.mutations import KINDS, Verdict, mutate
 from support.schemas.samples import sample
 
+from mcp_codegen.catalog import SchemaCatalog
 from mcp_codegen.cli.main import main
 from mcp_codegen.errors import CodegenError
-from mcp_codegen.paths import data_path
 from mcp_codegen.model.ir import Ref, Revision
+from mcp_codegen.paths import data_path
 from mcp_codegen.render.package import render_revision
-from mcp_codegen.catalog import SchemaCatalog
 
 SEEDS = range(3)
 WHOLE = os.environ.get("MCP_MUTATIONS") == "all"

@@ -15,12 +15,12 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
-from support.schemas.invented import folder, message, no_capability, record, skeleton, union
+from support.schemas.invented import folder, message, record, skeleton, union
 
 from mcp_codegen.errors import CodegenError
 from mcp_codegen.generate import generate
-from mcp_codegen.paths import template_folders
 from mcp_codegen.model.names import field_names, type_name
+from mcp_codegen.paths import template_folders
 
 CANARY = "__import__('builtins').__dict__.__setitem__('stung', 1)"
 HOSTILE = [

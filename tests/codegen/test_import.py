@@ -12,7 +12,6 @@ from support.project import ROOT, needs_official, official
 
 from mcp_codegen.cli.main import main
 from mcp_codegen.importer.normalize import normalize
-from mcp_codegen.errors import SchemaError
 from mcp_codegen.importer.official import as_official, differences, published
 from mcp_codegen.importer.typescript import parse
 

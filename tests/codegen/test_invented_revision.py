@@ -10,8 +10,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from support.checkers import mypy, pyright
 from click.testing import CliRunner
+from support.checkers import mypy, pyright
 from support.project import ROOT
 from support.schemas.invented import message, record
 

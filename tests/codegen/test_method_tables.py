@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from support.project import needs_official, official, package
 from pydantic import ValidationError
+from support.project import needs_official, official, package
 
 from mcp_generated import REVISIONS
-from mcp_runtime.protocol.revision import InputRequest, Notification, Request
 from mcp_runtime.protocol.models import validator
+from mcp_runtime.protocol.revision import InputRequest, Notification, Request
 
 ROWS = {"2024-11-05": 27, "2025-03-26": 27, "2025-06-18": 28, "2025-11-25": 39, "2026-07-28": 22}
 

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
-from support.project import ROOT
-from support.fake_weather import serving
 from pydantic import VERSION
+from support.fake_weather import serving
+from support.project import ROOT
 
 from mcp_codegen.cli.main import main
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
-from support.project import ROOT
 from jsonschema import Draft202012Validator
+from support.project import ROOT
 
 from mcp_codegen.cli.main import main
 

@@ -17,7 +17,8 @@ from client_auth import authorization
 
 from mcp_generated.extensions.skills import Client as SkillsClient
 from mcp_generated.extensions.skills.types import Skill
-from mcp_generated.v2026_07_28 import Client, types as t
+from mcp_generated.v2026_07_28 import Client
+from mcp_generated.v2026_07_28 import types as t
 from mcp_runtime.errors import SkillVerificationError
 from mcp_runtime.extensions.skills import VerifiedSkill
 from mcp_runtime.transports.http_client.connection import HTTPOptions

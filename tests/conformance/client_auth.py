@@ -7,17 +7,17 @@ from typing import Any, Final
 
 import httpx2
 
-from mcp_runtime.auth.http import AuthHTTPClient
 from mcp_runtime.auth.client.grants import (
-    JWTAssertion,
     AuthorizationCode,
     ClientCredentials,
-    IdentityAssertion,
     Grant,
+    IdentityAssertion,
+    JWTAssertion,
     TokenRequest,
 )
 from mcp_runtime.auth.client.provider import OAuthClientProvider
 from mcp_runtime.auth.client.storage import OAuthClientInformation
+from mcp_runtime.auth.http import AuthHTTPClient
 
 _REDIRECT: Final = "http://localhost:3000/callback"
 _DOCUMENT: Final = "https://conformance-test.local/client-metadata.json"

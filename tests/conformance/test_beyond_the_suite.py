@@ -11,11 +11,12 @@ from typing import Any
 
 import pytest
 from support.endpoints import EVERY, HANDSHAKE, STATELESS, Rev, among, hello
+from support.processes import end_with_session
+from support.project import ROOT
+
 from conformance.beyond import ANSWERS, CAPABILITIES, SCENARIOS, all_that_the_suite_asks_for_is_there
 from conformance.beyond_stateless import OF_THE_SMALL, OF_THE_SUITE
 from conformance.wires import conversation, served
-from support.processes import end_with_session
-from support.project import ROOT
 
 EVERYTHING = str(ROOT / "examples" / "everything" / "server.py")
 SUITE_SERVER = str(ROOT / "tests" / "conformance" / "server.py")

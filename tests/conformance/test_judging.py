@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+
 from conformance.suite import KNOWN, Run, judged, settled
 
 RUN = Run("server", "2025-11-25", "ping")

@@ -16,9 +16,9 @@ from typing import Any, Final
 from urllib.parse import urljoin
 
 import httpx2
+from jsonschema import Draft7Validator, Draft202012Validator
 from support.endpoints import Rev, hello
 from support.project import OFFICIAL, official
-from jsonschema import Draft7Validator, Draft202012Validator
 
 from mcp_runtime.protocol.revision import Request
 
@@ -174,7 +174,7 @@ class Posts(Wire):
             first = data[0] if isinstance(data, list) else data
             params = first.get("params") or {}
             headers |= {"mcp-protocol-version": self.rev.id, "mcp-method": first["method"]}
-            headers |= {"mcp-name": params[key] for key in ("name", "uri") if key in params}
+            headers |= {"mcp-name": params[key] for key in ("name", "uri") if key in params}  # noqa: B035
         elif self.session is not None:
             headers |= {"mcp-session-id": self.session, "mcp-protocol-version": self.rev.id}
         async with self.http.stream("POST", self.url, json=data, headers=headers) as response:

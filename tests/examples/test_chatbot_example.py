@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from contextlib import AsyncExitStack
 
 import pytest
-from support.chatbot import BROKEN, ECHO, ODD_COMMAND, WEATHER, Scripted, calls, chat, within_deadline
 from client import Chat
-from support.fake_weather import FakeWeather, serving
 from model import Call, Question, Reply, Result, Results, Rules
 from servers import Launch, Toolbox, start_servers
+from support.chatbot import BROKEN, ECHO, ODD_COMMAND, WEATHER, Scripted, calls, chat, within_deadline
+from support.fake_weather import FakeWeather, serving
 
 
 @pytest.fixture
@@ -42,7 +42,7 @@ def test_a_model_uses_tools_in_two_rounds_and_then_answers(weather: Launch) -> N
     ]
     [first, second, third] = model.heard
     assert first == (Question("what of the weather?"),)
-    [question, asked, given] = second
+    [_question, asked, given] = second
     assert isinstance(asked, Reply) and isinstance(given, Results)
     assert [each.id for each in given.results] == ["c0", "c1"]
     assert given.results[0] == Result("c0", "No active alerts for NV.")

@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from model import Question, Rules, Tool
+from servers import Launch, parse_launches
 from support.chatbot import BROKEN, CHATBOT, DEADLINE, ECHO, EXAMPLE, ODD_COMMAND, WEATHER, within_deadline, written
 from support.checkers import mypy, pyright
 from support.fake_weather import FakeWeather, serving
-from model import Question, Rules, Tool
-from servers import Launch, parse_launches
 
 
 @pytest.fixture

@@ -10,8 +10,8 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
-from support.project import ROOT
 from support.fake_weather import Answer, FakeWeather, as_json, serving
+from support.project import ROOT
 
 from mcp_generated.v2025_11_25 import Client
 from mcp_generated.v2025_11_25 import types as t

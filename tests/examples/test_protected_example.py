@@ -9,11 +9,11 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
-from support.auth import protected_example as example
 import httpx2
 import pytest
-from support.project import PEER_DRIVERS
+from support.auth import protected_example as example
 from support.peers import driven, node_peer, python_peer
+from support.project import PEER_DRIVERS
 
 from mcp_generated import connect
 from mcp_generated.v2025_03_26 import Client
@@ -43,7 +43,7 @@ def test_a_client_logs_in_once_and_its_calls_are_those_of_the_person(
         opened += 1
         example.agree(url)
 
-    with example.both() as (issuer, url):
+    with example.both() as (_issuer, url):
         for _ in range(2):
             asyncio.run(asyncio.wait_for(module.main(url, str(kept), open_url=person), DEADLINE))
         assert httpx2.post(url, json={}).status_code == 401
@@ -71,7 +71,7 @@ def test_a_tool_acts_at_a_third_party_for_whoever_signed_in_there(served: tuple[
         try:
             async with connect(url, http=HTTPOptions(auth=auth)) as client:
                 result = await client.call_tool(name="my_account", arguments={})
-                assert getattr(result.content[0], "text") == "ada may notes:read there"
+                assert result.content[0].text == "ada may notes:read there"
         finally:
             browser.close()
 
@@ -102,7 +102,7 @@ def test_one_process_is_server_and_authorization_server_for_clients_of_the_revis
         try:
             async with Client.http(url, http=HTTPOptions(auth=auth)) as client:
                 result = await client.call_tool(name="add_note", arguments={"text": "tea"})
-                assert getattr(result.content[0], "text") == "ada has 1 notes"
+                assert result.content[0].text == "ada has 1 notes"
         finally:
             browser.close()
 

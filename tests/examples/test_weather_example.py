@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 from support.checkers import mypy, pyright
-from support.project import ROOT
 from support.fake_weather import Answer, FakeWeather, alert, as_json, period, serving
+from support.project import ROOT
 
 from mcp_generated.v2025_03_26 import Client, SyncClient
 from mcp_generated.v2025_03_26 import types as t

@@ -14,8 +14,8 @@ from typing import Any
 
 import httpx2
 from click.testing import CliRunner
-from support.project import ROOT
 from support.fake_weather import serving
+from support.project import ROOT
 
 from mcp_codegen.cli.main import main
 from mcp_generated import connect, v2024_11_05, v2025_03_26

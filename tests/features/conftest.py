@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-
 from support import endpoints
 
 # It counts how often a server is asked for its tools, and over HTTP a server asks itself, for what headers repeat.

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.endpoints import EVERY, Rev, among, client_of, server_of
 from support.checkers import pyright
+from support.endpoints import EVERY, Rev, among, client_of, server_of
 
 from mcp_generated import v2026_07_28
 from mcp_runtime.bindings.client import BaseClient

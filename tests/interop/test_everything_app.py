@@ -15,7 +15,7 @@ from support.endpoints import EVERY, INVALID_PARAMS, Rev
 from support.everything import APP, TOOLS, origin
 
 import mcp_generated
-from mcp_runtime.errors import RemoteJSONRPCError, MCPError
+from mcp_runtime.errors import MCPError, RemoteJSONRPCError
 from mcp_runtime.session.options import RequestOptions
 
 NOT_FOUND: Final = -32002  # Before 2026-07-28.

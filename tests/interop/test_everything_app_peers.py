@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 from support.endpoints import EVERY, INVALID_PARAMS
-from support.project import PEER_DRIVERS
-from support.peers import driven, node_peer, python_peer
 from support.everything import APP, TOOLS, origin
+from support.peers import driven, node_peer, python_peer
+from support.project import PEER_DRIVERS
 
 pytestmark = pytest.mark.long
 

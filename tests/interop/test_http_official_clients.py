@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from support.project import PEER_DRIVERS
 from support.http.raw_client import PARSERS, ended, launched
 from support.peers import driven, node_peer, python_peer
+from support.project import PEER_DRIVERS
 
 pytestmark = pytest.mark.long
 

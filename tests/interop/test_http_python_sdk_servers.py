@@ -7,15 +7,15 @@ from functools import cache
 from typing import Any
 
 import pytest
-from support.processes import end_with_session
-from support.project import PEER_DRIVERS, package
 from support.http.raw_server import run
 from support.peers import clean, python_peer, started
+from support.processes import end_with_session
+from support.project import PEER_DRIVERS, package
 
 from mcp_generated import REVISIONS, v2025_11_25
-from mcp_runtime.session.pending import Progress
-from mcp_runtime.session.options import RequestOptions
 from mcp_runtime.bindings.client import negotiate
+from mcp_runtime.session.options import RequestOptions
+from mcp_runtime.session.pending import Progress
 
 pytestmark = pytest.mark.long
 

@@ -6,8 +6,8 @@ import sys
 from typing import Any
 
 import pytest
-from support.project import SERVERS
 from support.peers import driven, python_peer
+from support.project import SERVERS
 
 pytestmark = pytest.mark.long
 

@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from support.project import PEER_DRIVERS
 from support.peers import clean, node_peer
+from support.project import PEER_DRIVERS
 from support.view import HOST, View, said
 
 from mcp_generated.extensions.apps import types as t

@@ -9,9 +9,9 @@ import sys
 from typing import Any
 
 import pytest
-from support.project import ROOT
 from support.fake_weather import serving
 from support.peers import example_served, node_peer
+from support.project import ROOT
 
 pytestmark = pytest.mark.long
 

@@ -9,9 +9,9 @@ import gzip
 from typing import Any
 
 import pytest
-from support.project import package
 from support.peer_drivers.our_client import DEADLINE, Everything, converse, reached, text
 from support.peer_drivers.our_client import way as way  # Runs each test in all ways.
+from support.project import package
 
 from mcp_generated import v2025_11_25
 from mcp_generated.v2025_11_25 import types as t
@@ -66,7 +66,8 @@ def test_all_lists_are_read_to_their_end() -> None:
         assert tools["get-structured-content"].output_schema is not None
         execution = tools["simulate-research-query"].execution
         assert execution is not None and execution.task_support == "required"
-        assert [each.name async for each in client.iter_resources()][0] == "architecture.md"
+        resources = [each.name async for each in client.iter_resources()]
+        assert resources[0] == "architecture.md"
         templates = [each.uri_template async for each in client.iter_resource_templates()]
         assert templates == [f"demo://resource/dynamic/{kind}/{{resourceId}}" for kind in ("text", "blob")]
         prompts = [each.name async for each in client.iter_prompts()]

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.project import ROOT
 from support.peers import alone, driven, example_served, python_peer
+from support.project import ROOT
 
 pytestmark = pytest.mark.long
 

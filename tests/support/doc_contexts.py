@@ -21,6 +21,7 @@ from typing import Any, Final
 
 import httpx2
 import uvicorn
+
 from mcp_generated import App, Context, KeyRing, connect
 from mcp_generated.auth import AuthorizationServer, ResourceServer
 from mcp_generated.http import listen

@@ -16,11 +16,11 @@ from typing import Any
 import pytest
 
 from mcp_generated import REVISIONS
-from mcp_runtime.errors import ConnectionClosedError
-from mcp_runtime.transports import memory
 from mcp_runtime.bindings.server import serve, services_of
-from mcp_runtime.session.interfaces import Transport
+from mcp_runtime.errors import ConnectionClosedError
 from mcp_runtime.protocol.revision import Revision
+from mcp_runtime.session.interfaces import Transport
+from mcp_runtime.transports import memory
 from mcp_runtime.transports.memory import MemoryTransport, linked_transports
 
 PARSE_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, INVALID_PARAMS, INTERNAL_ERROR = -32700, -32600, -32601, -32602, -32603

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+
 from support.project import PEER_DRIVERS, ROOT
 
 PEERS = ROOT / "build" / "peers"

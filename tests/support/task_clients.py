@@ -6,13 +6,13 @@ import asyncio
 from typing import Any, Final, TypeVar
 
 import pytest
-from support.http.in_process import connecting
 
 from mcp_generated.extensions import tasks
 from mcp_generated.extensions.tasks import types as t
 from mcp_generated.v2026_07_28 import Client
 from mcp_runtime.bindings.client import BaseClient
 from mcp_runtime.bindings.server import BaseServer
+from support.http.in_process import connecting
 
 ClientT = TypeVar("ClientT", bound=BaseClient)
 

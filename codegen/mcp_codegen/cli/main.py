@@ -66,7 +66,7 @@ def main(
     check: bool,
     schema: Path | None,
 ) -> None:
-    """Typed Python bindings of the Model Context Protocol, generated from its schema.
+    r"""Typed Python bindings of the Model Context Protocol, generated from its schema.
 
     \b
     mcp-codegen list                    list the revisions

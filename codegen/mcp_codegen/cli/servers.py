@@ -74,7 +74,7 @@ def check(
     form: str,
     fail_on: ContractSeverity,
 ) -> None:
-    """Compare a live server with its lock.
+    r"""Compare a live server with its lock.
 
     \b
     Exit code 0: no change of that severity; 1: there is one; 2: they cannot be compared.

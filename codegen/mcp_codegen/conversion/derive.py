@@ -183,7 +183,7 @@ class _StepBuilder:
         objects = [self._source.object(arm) for arm in arms]
         tag = _tag(objects)
         if tag is not None:
-            plans_by_tag = {obj.field(tag).constant: plan for obj, plan in zip(objects, plans) if obj is not None}  # type: ignore[union-attr]
+            plans_by_tag = {obj.field(tag).constant: plan for obj, plan in zip(objects, plans, strict=False) if obj is not None}  # type: ignore[union-attr]
             return ("tag", tag, plans_by_tag)
         order = sorted(range(len(arms)), key=lambda index: -required_by(objects[index]))
         return ("one_of", tuple((self._source.shape(arms[index]), plans[index]) for index in order))
@@ -265,7 +265,7 @@ class _StepBuilder:
         default_row = self._rows.at("default", holder, field.wire)
         if default_row is not None and "provided" in default_row.values:
             return ("drop_default", None, rule, False)
-        if field.constant is not None or default_row is not None and "use" in default_row.values:
+        if field.constant is not None or (default_row is not None and "use" in default_row.values):
             return ("drop_default", field.constant if default_row is None else default_row.values["use"], rule, True)
         return ("drop", rule)
 

@@ -26,7 +26,7 @@ def deprecations(history: Sequence[Revision]) -> list[Deprecation]:
     before = [_deprecated(revision) for revision in earlier]
     for at in _deprecated(newest):
         since = newest.id
-        for revision, names in zip(reversed(earlier), reversed(before)):
+        for revision, names in zip(reversed(earlier), reversed(before), strict=True):
             if at not in names:
                 break
             since = revision.id

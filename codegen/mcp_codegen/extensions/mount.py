@@ -95,7 +95,7 @@ def _merged(manifest: Manifest, schema: Schema, core: Schema) -> Schema:
                 rule="manifest",
             )
         arms = merged.get(role, {"anyOf": []})
-        present = arms["anyOf"] if "anyOf" in arms else [arms]
+        present = arms.get("anyOf", [arms])
         merged[role] = {**arms, "anyOf": [*present, *({"$ref": REF + name} for name in names)]}
     return merged
 

@@ -40,6 +40,7 @@ class Pins:
 
 
 def read_pins(path: Path) -> Pins:
+    """Return the pins in a file; raise SchemaError if it is not one."""
     try:
         table = tomllib.loads(path.read_text(encoding="utf-8"))
         pins = Pins(**table)
@@ -54,4 +55,5 @@ def read_pins(path: Path) -> Pins:
 
 
 def digest(data: bytes) -> str:
+    """Return the sha256 of a file, in hexadecimal digits."""
     return hashlib.sha256(data).hexdigest()

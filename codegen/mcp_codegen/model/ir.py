@@ -43,6 +43,8 @@ class Values:
 
 @dataclass(frozen=True, slots=True)
 class Array:
+    """A JSON array."""
+
     items: Type
     max_items: int | None = None
     min_items: int | None = None

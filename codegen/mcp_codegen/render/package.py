@@ -135,13 +135,14 @@ def render_converter(older: Revision, newer: Revision, steps: list[Step], templa
 
 
 def render_converters_package(templates: Templates) -> str:
+    """Return the text of the package of the converters."""
     return print_template("converters_package.py.jinja2", {"generator": GENERATOR}, templates)
 
 
 def render_app(revision: Revision, templates: Templates) -> str | None:
     """The module of the app, which is made for the newest revision; None where it has not all that apps offer."""
     table = method_views(revision)["FromClient"]
-    if not _OFFERED <= {call.name for call in table}:
+    if not {call.name for call in table} >= _OFFERED:
         return None
     context = {"revision": revision, "calls": table, "generator": GENERATOR}
     return format_module(print_template("app.py.jinja2", context, templates), "app.py")

@@ -36,6 +36,7 @@ def print_template(template: str, context: Mapping[str, Any], templates: Templat
 
 
 def template_error(template: str, fault: jinja2.TemplateError) -> CodegenError:
+    """Return the error that says where a template is wrong."""
     name, line = getattr(fault, "name", None) or template, getattr(fault, "lineno", None)
     return CodegenError(f"the template {name}{f', line {line}' if line else ''}: {fault.message}")
 

@@ -95,7 +95,7 @@ def _by_name(items: object, where: str) -> dict[str, JsonObject]:
         if not is_object(item) or not isinstance(name, str) or not name:
             raise SchemaError(f"{where}: item {number} needs a `name`")
         if name in named:
-            raise SchemaError(f"{where}: two items have the name {ascii(name)}; names must be unique")
+            raise SchemaError(f"{where}: two items have the name {name!a}; names must be unique")
         named[name] = item
     return dict(sorted(named.items()))
 

@@ -54,7 +54,5 @@ def _items(path: Path, locked: object) -> dict[str, JsonObject]:
 def _item(path: Path, name: str, locked: object) -> JsonObject:
     item = locked.get("contract") if is_object(locked) else None
     if not is_object(locked) or not is_object(item) or locked.get("sha256") != digest(item):
-        raise SchemaError(
-            f"{path}: {ascii(name)} does not match its sha256; create the lock again with `mcp-codegen lock`"
-        )
+        raise SchemaError(f"{path}: {name!a} does not match its sha256; create the lock again with `mcp-codegen lock`")
     return item

@@ -100,7 +100,7 @@ def _difference_of_objects(expected: dict[str, Any], received: dict[str, Any], p
         return f"{path} has more: {', '.join(unknown)}"
     for key, value in expected.items():
         name = key.removesuffix("?")
-        if value == "(absent or null)" and received.get(name) is None or name not in received and key != name:
+        if (value == "(absent or null)" and received.get(name) is None) or (name not in received and key != name):
             continue
         if value == "(absent)":
             if name in received:

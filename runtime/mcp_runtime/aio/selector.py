@@ -13,6 +13,8 @@ from typing import Final, Protocol
 
 from . import fast_paths
 
+_log: Final = logging.getLogger(__name__)
+
 _SPIN_SECONDS: Final = 50e-6  # How long to look for the next message before sleeping, if the last came that soon.
 
 
@@ -20,9 +22,6 @@ def inline_selector() -> InlineSelector | None:
     """Return a selector that runs callbacks by itself; None for asyncio's own, where the platform has no poll of
     terminals or the fast paths are switched off."""
     return InlineSelector(fast_paths.BUSY_POLL) if sys.platform == "linux" and fast_paths.ENABLED else None
-
-
-_log = logging.getLogger("mcp_runtime")
 
 
 class ReaderRegistry(Protocol):

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import base64
+import logging
 from collections.abc import Callable
 from types import ModuleType
-from typing import Any
+from typing import Any, Final
 
 from pydantic import ValidationError
 from pydantic_core import to_json
@@ -16,11 +17,12 @@ from ..http.urls import is_https_url
 from ..protocol.jsonrpc import INVALID_PARAMS
 from ..protocol.models import format_validation_error
 from ..server.context import ServerContext
-from ..session.pending import log
 from .content import as_list
 from .settings import ResourceSettings, to_wire
 from .signature import Signature, function_name
 from .uri_templates import URITemplate
+
+_log: Final = logging.getLogger(__name__)
 
 
 class Resource:
@@ -89,7 +91,7 @@ class Resource:
         """
         if is_https_url(self.uri):
             if not public:
-                log.warning(
+                _log.warning(
                     "%s: clients may fetch https:// URIs from the web without this server; set `public=True` if the URI is "
                     "reachable, otherwise use another scheme, such as a custom one",
                     self._description,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Callable, Mapping
 from types import ModuleType
@@ -16,11 +17,12 @@ from ..json_schema.validator import compile_schema
 from ..protocol.models import format_validation_error
 from ..server.context import ServerContext
 from ..server.task_options import TaskOptions
-from ..session.pending import log
 from .content import to_content_blocks
 from .results import Output, output_from_annotation, output_from_schema
 from .settings import ToolSettings, to_wire
 from .signature import Signature, function_name
+
+_log: Final = logging.getLogger(__name__)
 
 _NAME: Final = re.compile(r"[A-Za-z0-9_.-]{1,128}")
 
@@ -93,7 +95,7 @@ class Tool:
         except Exception as error:
             if isinstance(error, shown_exceptions):
                 return self._error_result(str(error))
-            log.exception("%s failed", self._description)
+            _log.exception("%s failed", self._description)
             return self._error_result(f"{self._description} failed")
 
     def _declared_output(self, settings: ToolSettings) -> Output | None:

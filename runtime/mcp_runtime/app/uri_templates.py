@@ -46,7 +46,7 @@ class URITemplate:
             del pieces[-2:]
         self._before = pieces[0]
         self._variables: list[_Variable] = []
-        for expression, literal in zip(pieces[1::2], pieces[2::2]):
+        for expression, literal in zip(pieces[1::2], pieces[2::2], strict=True):
             self._add_variable(expression, literal)
         if any("{" in piece or "}" in piece for piece in pieces[::2]):
             raise LocalError(f"{text!r} is not a URI template: a brace has no counterpart")

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar, Final, cast
 
 from pydantic import BaseModel
 
@@ -35,13 +36,14 @@ from ..session.interfaces import (
     RevisionChoice,
 )
 from ..session.options import DEFAULT_OPTIONS, Params, RequestOptions
-from ..session.pending import log
 from ..session.session import Session
 from ..session.tracing import with_trace_context
 from .cache import ClientResponseCache
 from .fallback import legacy_candidates, supported_versions
 from .roots import FileRoots
 from .subscriptions import SubscriptionManager
+
+_log: Final = logging.getLogger(__name__)
 
 
 class ClientContext(Context):
@@ -204,7 +206,7 @@ class ClientCore(Endpoint):
             try:
                 await self._send_request(row, {}, RequestOptions(timeout=seconds))
             except MCPError as fault:
-                log.warning("the server does not answer: %s", fault)
+                _log.warning("the server does not answer: %s", fault)
                 if self._session is not None:
                     await self._session.close()
                 return

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
@@ -15,7 +16,8 @@ from ..errors import ConnectionClosedError, LocalError, MCPError
 from ..protocol.capabilities import Capabilities, parse_capability_path
 from ..protocol.models import validator
 from ..protocol.revision import InputRequest, Notification, Request, Revision
-from ..session.pending import log
+
+_log: Final = logging.getLogger(__name__)
 
 _LISTED: Final = "on_list_roots"
 _CHANGED: Final = "on_roots_list_changed"
@@ -77,7 +79,7 @@ class FileRoots:
                 except ConnectionClosedError:
                     return
                 except MCPError as fault:
-                    log.warning("the server was not told that the roots have changed: %s", fault)
+                    _log.warning("the server was not told that the roots have changed: %s", fault)
             await asyncio.wait([closed], timeout=self.poll_interval)
 
     def _listing(self, result: Any) -> Handler:

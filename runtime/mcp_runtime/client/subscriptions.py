@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
@@ -37,9 +38,10 @@ from ..protocol.revision import (
     Stateless,
 )
 from ..session.options import DEFAULT_OPTIONS, Params, RequestOptions
-from ..session.pending import log
 from ..session.session import Session
 from .cache import ClientResponseCache
+
+_log: Final = logging.getLogger(__name__)
 
 EventT = TypeVar("EventT", bound=BaseModel)
 EventT_co = TypeVar("EventT_co", bound=BaseModel, covariant=True)
@@ -189,7 +191,7 @@ class Subscription(Generic[EventT]):
                 if isinstance(lifecycle, Stateless) and row.method == lifecycle.acknowledged.method:
                     self._handle_acknowledgement(params)
                 else:
-                    log.warning("%r came before listening was acknowledged", row.method)
+                    _log.warning("%r came before listening was acknowledged", row.method)
                 return
         uri = params.get("uri")
         if _is_subscribed(self._filter, row, uri):
@@ -200,7 +202,7 @@ class Subscription(Generic[EventT]):
         try:
             inside = params if hearing.to_handler is None else hearing.to_handler(row, params)
         except ConversionError as fault:
-            log.debug("a change is not told: %s", fault)
+            _log.debug("a change is not told: %s", fault)
             return
         if kind is None or inside is None:
             return
@@ -255,7 +257,7 @@ class Subscription(Generic[EventT]):
                 failures = 0 if self._filter else failures + 1
                 if session.ended or not self._ready.done() or failures > _MAX_FAILURES or not _is_transient(fault):
                     raise
-                log.warning("listening again: %s", fault)
+                _log.warning("listening again: %s", fault)
             from ..http.client_rules import (
                 reconnect_delay,  # Not loaded where nothing breaks.
             )
@@ -310,7 +312,7 @@ class Subscription(Generic[EventT]):
             if watched[uri] == 1:
                 await self._manager.send_request(lifecycle.subscribe, {"uri": uri}, self._options)
         except RemoteJSONRPCError as refused:
-            log.debug("%r is not watched: %s", uri, refused)
+            _log.debug("%r is not watched: %s", uri, refused)
             subscribed.remove(uri)
             watched[uri] -= 1
             return False

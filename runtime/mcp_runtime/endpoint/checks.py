@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import binascii
+import logging
 import re
 from collections.abc import Awaitable, Callable, Mapping
 from functools import cache
@@ -13,7 +14,8 @@ from pydantic import BaseModel
 from ..errors import InvalidMessageError, InvalidSchemaError, JSONRPCError, LocalError
 from ..protocol.jsonrpc import INVALID_PARAMS
 from ..protocol.models import is_object
-from ..session.pending import log
+
+_log: Final = logging.getLogger(__name__)
 
 Handler = Callable[[Any, Any], Awaitable[Any]]
 _URI: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:[^\s\x00-\x1f\x7f<>\"{}|\\^`]*")  # RFC 3986, IRIs tolerated.
@@ -56,7 +58,7 @@ def check_form_answer(params: Any, answer: Any) -> None:
     try:
         fitting = compile_schema(_plain_text(schema))
     except InvalidSchemaError as fault:
-        log.debug("the content of a form is not checked: %s", fault)
+        _log.debug("the content of a form is not checked: %s", fault)
         return
     except LocalError as fault:
         _warn_once(f"the contents of forms are not checked: {fault}")
@@ -79,7 +81,7 @@ def warn_about_secrets(params: Any) -> None:
 
 @cache
 def _warn_once(text: str) -> None:
-    log.warning("%s", text)
+    _log.warning("%s", text)
 
 
 def _plain_text(value: Any) -> Any:

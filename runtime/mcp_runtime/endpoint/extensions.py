@@ -23,7 +23,7 @@ class ExtensionMethods(Protocol):
     """The table of an extension, with the core's."""
 
     @property
-    def REVISION(self) -> Revision: ...
+    def REVISION(self) -> Revision: ...  # noqa: N802
 
 
 class Extension(Protocol):

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Final
 from urllib.parse import unquote, urlsplit
 
 from ..errors import InvalidMessageError
 from ..protocol.paths import has_traversal
-from ..session.pending import log
+
+_log: Final = logging.getLogger(__name__)
 
 
 def check_root(uri: str) -> str:
@@ -51,7 +53,7 @@ def readable_roots(paths: Iterable[str]) -> list[str]:
         try:
             found.append(path_to_root(path))
         except InvalidMessageError as fault:
-            log.debug("%s", fault)
+            _log.debug("%s", fault)
     return found
 
 

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from typing import Any, Final
 
 from ..protocol import jsonrpc
 from ..protocol.jsonrpc import Id
-from .headers import JSON, HTTPError
+from .headers import JSON, HTTPError, Raw
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 Sending = Awaitable[None]  # A response that is still to be sent: the caller awaits it after its own frame has ended.
-Raw = Sequence[tuple[bytes, bytes]]
 _JSON: Final = (b"content-type", JSON.encode())
 
 

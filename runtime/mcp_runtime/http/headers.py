@@ -20,6 +20,8 @@ NAME: Final = "mcp-name"
 PARAM_PREFIX: Final = "mcp-param-"
 LAST_EVENT_ID: Final = "last-event-id"
 
+Raw = Sequence[tuple[bytes, bytes]]  # Headers as ASGI has them.
+
 # Headers that may occur only once: with duplicates, a proxy and the server could read different values.
 _SINGLE: Final = frozenset(
     {

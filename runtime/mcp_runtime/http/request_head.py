@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Final
 
-from .asgi import Raw
 from .headers import (
     JSON,
     METHOD,
     NAME,
     PROTOCOL_VERSION,
     HTTPError,
+    Raw,
     accepts,
     decode_value,
     read_headers,

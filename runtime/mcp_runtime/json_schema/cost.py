@@ -100,7 +100,10 @@ class Cost:
             prices = [self._price(self._root, depth) for depth in range(len(work))]
         except RecursionError:
             raise InvalidSchemaError("a JSON Schema is nested too deep for a value of this depth") from None
-        return sum(price.part * level.parts + price.character * level.characters for price, level in zip(prices, work))
+        return sum(
+            price.part * level.parts + price.character * level.characters
+            for price, level in zip(prices, work, strict=True)
+        )
 
     def _price(self, schema: Any, depth: int) -> Price:
         if not is_object(schema):

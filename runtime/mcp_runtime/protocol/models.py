@@ -22,7 +22,7 @@ else:
     try:
         from pydantic import MISSING
     except ImportError:  # It was experimental before pydantic 2.14.
-        from pydantic.experimental.missing_sentinel import MISSING
+        from pydantic.experimental.missing_sentinel import MISSING  # noqa: F401
 
 T = TypeVar("T")
 
@@ -48,10 +48,10 @@ if TYPE_CHECKING:
 
 else:
 
-    def const(value):
+    def const(value):  # noqa: D103
         return ...  # The Literal type has the value; a FieldInfo for each constant would slow down every import.
 
-    def default_to(value):
+    def default_to(value):  # noqa: D103
         return Field(json_schema_extra={"fill": value})
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import logging
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from typing import Any, Final, TypeVar
@@ -16,7 +17,8 @@ from ..errors import JSONRPCError
 from ..protocol.jsonrpc import INVALID_PARAMS
 from ..protocol.models import is_list
 from ..protocol.revision import Request, Sent
-from ..session.pending import log
+
+_log: Final = logging.getLogger(__name__)
 
 _MAX_NAMES: Final = 100  # Pages of one list that are remembered.
 _KEYS: Final = ("uri", "uri_template", "name")
@@ -44,7 +46,9 @@ def _with_order_check(method: str, handler: Handler) -> Handler:
                 before.popitem(last=False)
             if last is not None and last != names and sorted(last) == sorted(names):
                 told = True
-                log.warning("%r: the same list came in another order; clients cannot keep what they make of it", method)
+                _log.warning(
+                    "%r: the same list came in another order; clients cannot keep what they make of it", method
+                )
         return answer
 
     return watched

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Mapping
 from typing import Any, Final, Protocol, runtime_checkable
 
@@ -11,8 +12,9 @@ from ..errors import MCPError
 from ..protocol.events import RequestReceived
 from ..protocol.revision import META, Notification, Stateless
 from ..session.interfaces import Channel
-from ..session.pending import log
 from .context import ServerContext
+
+_log: Final = logging.getLogger(__name__)
 
 MAX_SUBSCRIBED_RESOURCES: Final = 10_000  # Resources that one client may be told of.
 
@@ -57,7 +59,7 @@ class SubscriptionBus:
                 try:
                     await hearer.notify(row, params)
                 except MCPError as fault:
-                    log.debug("%r was not told to a client: %s", row.method, fault)
+                    _log.debug("%r was not told to a client: %s", row.method, fault)
 
 
 class ResourceSubscriptions:

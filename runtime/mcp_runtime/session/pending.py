@@ -15,7 +15,7 @@ from ..protocol.jsonrpc import Id
 from ..protocol.revision import Request
 from .options import OnProgress, Progress, RequestOptions
 
-log: Final = logging.getLogger("mcp_runtime")
+_log: Final = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
@@ -84,7 +84,7 @@ class PendingRequests:
         try:
             call.on_progress(Progress(params.progress, params.total, getattr(params, "message", None)))
         except Exception:
-            log.exception("the progress callback of %r failed", call.row.method)
+            _log.exception("the progress callback of %r failed", call.row.method)
 
     def fail(self, reason: str) -> None:
         """Fail all of them with ConnectionClosedError."""

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, Final
 
 from ..errors import InvalidMessageError, JSONRPCError
 from ..protocol.connection import Connection
 from ..protocol.events import NotificationReceived, RequestReceived
 from ..protocol.jsonrpc import INTERNAL_ERROR
 from .interfaces import Channel
-from .pending import log
+
+_log: Final = logging.getLogger(__name__)
 
 Handle = Callable[[Channel, RequestReceived | NotificationReceived], Awaitable[Any]]
 
@@ -41,7 +43,7 @@ async def run_notification_handler(notification: NotificationReceived, handle: H
     try:
         await handle(channel, notification)
     except Exception:
-        log.exception("the handler of %r failed", notification.row.method)
+        _log.exception("the handler of %r failed", notification.row.method)
 
 
 def _error_response(connection: Connection, request: RequestReceived, error: BaseException) -> tuple[bytes, int]:
@@ -50,12 +52,12 @@ def _error_response(connection: Connection, request: RequestReceived, error: Bas
     if isinstance(error, JSONRPCError):
         code = connection.revision.error_code_to_send(error.code)
         if code != error.code:
-            log.warning("%r: %d is sent instead of the reserved code %d", request.row.method, code, error.code)
+            _log.warning("%r: %d is sent instead of the reserved code %d", request.row.method, code, error.code)
         return connection.send_error(request, code, error.message, error.data), code
     if isinstance(error, InvalidMessageError):
-        log.error("%s", error)
+        _log.error("%s", error)
     else:
-        log.error("the handler of %r failed", request.row.method, exc_info=error)
+        _log.error("the handler of %r failed", request.row.method, exc_info=error)
     return connection.send_error(request, INTERNAL_ERROR, "internal error"), INTERNAL_ERROR
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 from functools import partial
@@ -41,8 +42,10 @@ from .batch import BatchResponse
 from .identity import RequestAuth
 from .interfaces import Channel, PushTransport, Reply, RequestTransport, Send, Transport
 from .options import RequestOptions
-from .pending import PendingRequests, log
+from .pending import PendingRequests
 from .replies import run_notification_handler, run_request_handler
+
+_log: Final = logging.getLogger(__name__)
 
 _DRAIN_SECONDS: Final = 1.0  # Seconds that handlers get to finish once the peer has ended the conversation.
 _CANCEL_SECONDS: Final = 0.4  # And again to take note that they are cancelled.
@@ -123,7 +126,7 @@ class Session:
             else:
                 await self._receive()
         except ConnectionClosedError as fault:
-            log.debug("%s", fault)
+            _log.debug("%s", fault)
         except asyncio.CancelledError:
             self._fail_pending()
             await self._finish_handlers(0)
@@ -175,7 +178,7 @@ class Session:
             case ResponseReceived():
                 self._pending.resolve(event.id, event.outcome)
             case MessageRejected():
-                log.debug("refused: %s", event.reason)
+                _log.debug("refused: %s", event.reason)
                 if event.reply is not None:
                     reply(event.reply, event.code)
                     return True
@@ -239,7 +242,7 @@ class Session:
         """Notifications that are about an exchange go to it; the others to their handler."""
         lifecycle = self.connection.revision.lifecycle
         if notification.row.method == lifecycle.cancelled.method:
-            log.debug("the peer cancels %r: %r", notification.params.request_id, notification.params.reason)
+            _log.debug("the peer cancels %r: %r", notification.params.request_id, notification.params.reason)
             self._cancel(notification.params.request_id)
         elif notification.row.method == lifecycle.progress.method:
             self._pending.handle_progress(notification.params)
@@ -269,7 +272,7 @@ class Session:
             else:
                 self.transport.send(message, more=bool(self._running))
         except ConnectionClosedError as fault:
-            log.debug("not sent: %s", fault)
+            _log.debug("not sent: %s", fault)
 
     async def send_request(
         self,
@@ -318,9 +321,9 @@ class Session:
         try:
             self._transmit(cancelled, {"requestId": request_id}, send)
         except ProtocolViolationError:
-            log.debug("%r has no notification to cancel with", self.connection.revision.id)
+            _log.debug("%r has no notification to cancel with", self.connection.revision.id)
         except ConnectionClosedError as error:
-            log.debug("not sent: %s", error)
+            _log.debug("not sent: %s", error)
 
     async def send_notification(self, row: Notification, params: Any) -> None:
         """Send a notification. Raises MCPError."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final, cast
 
@@ -44,8 +45,9 @@ from ..protocol.revision import (
 )
 from ..session.interfaces import Channel, ChannelProxy
 from ..session.options import RequestOptions
-from ..session.pending import log
 from .conversion import chain_of
+
+_log: Final = logging.getLogger(__name__)
 
 _NO_TIMEOUT: Final = RequestOptions(timeout=None)  # A user may take long to answer.
 
@@ -203,7 +205,7 @@ class MessageConverter:
         """A notification of the handlers as one of the outer revision; None where that has no such thing."""
         outside = self.wire_revision.table(row.direction).get(row.method)
         if not isinstance(outside, Notification):
-            log.debug("%r is not told: %s has no such notification", row.method, self.wire_revision.id)
+            _log.debug("%r is not told: %s has no such notification", row.method, self.wire_revision.id)
             return None
         return outside, self.to_wire.params(row.direction, row.method, dict(params or {}))
 
@@ -297,7 +299,7 @@ class ConvertingChannel(ChannelProxy):
             inner = self._converter.handler_revision.id
             raise InvalidResponseError(
                 f"{row.method!r} in {inner}: the answer is not what it may be: {format_validation_error(fault)}"
-            )
+            ) from fault
 
     async def send_wire_request(
         self,

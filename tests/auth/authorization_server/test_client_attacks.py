@@ -23,8 +23,8 @@ from support.auth.authorization_server import (
 )
 
 from mcp_runtime.auth.authorization_server import requests
-from mcp_runtime.auth.authorization_server.models import OAuthClient
 from mcp_runtime.auth.authorization_server.app import AuthorizationServer, AuthorizationServerLimits
+from mcp_runtime.auth.authorization_server.models import OAuthClient
 from mcp_runtime.errors import LocalError
 
 # ---- clients ----------------------------------------------------------------------------------------------------------

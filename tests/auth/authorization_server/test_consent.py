@@ -19,8 +19,8 @@ from support.auth.authorization_server import (
     ticket_of,
 )
 
-from mcp_runtime.auth.authorization_server.app import AuthorizationServer
 from mcp_runtime import encryption as sealing
+from mcp_runtime.auth.authorization_server.app import AuthorizationServer
 
 OTHER = "https://other.example/callback"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+import itertools
 import socket
 from collections.abc import Iterator
 from contextlib import suppress
@@ -27,11 +28,11 @@ from support.auth.client_servers import (
 
 from mcp_generated import connect
 from mcp_runtime.auth import http as asking
-from mcp_runtime.auth.http import AuthHTTPClient
 from mcp_runtime.auth.client.grants import AuthorizationCode
 from mcp_runtime.auth.client.provider import OAuthClientProvider
+from mcp_runtime.auth.http import AuthHTTPClient
 from mcp_runtime.auth.url_policy import URLPolicy
-from mcp_runtime.errors import MCPError, AuthorizationError
+from mcp_runtime.errors import AuthorizationError, MCPError
 
 
 @pytest.fixture
@@ -240,7 +241,7 @@ def test_a_server_that_wants_ever_more_scopes_gets_a_few_logins_and_no_more() ->
         assert ask(greedy) == [403]
         assert 2 <= len(greedy.asked("/authorize")) <= 5
         held = [set(said.get("scope", "").split()) for said in greedy.asked("/authorize")]
-        assert all(before <= after for before, after in zip(held, held[1:], strict=False))
+        assert all(before <= after for before, after in itertools.pairwise(held))
 
 
 def test_a_server_that_asks_again_for_what_it_was_given_gets_one_login(world: World) -> None:

@@ -16,10 +16,10 @@ import pytest
 from support.auth.client_servers import METADATA, REDIRECT, RESOURCE, Reply, World, served, visit
 
 from mcp_runtime.auth.client.browser import LoopbackBrowser
+from mcp_runtime.auth.client.file_storage import FileTokenStorage
 from mcp_runtime.auth.client.grants import AuthorizationCode, ClientCredentials, with_query
 from mcp_runtime.auth.client.provider import OAuthClientProvider
-from mcp_runtime.auth.client.file_storage import FileTokenStorage
-from mcp_runtime.auth.client.storage import InMemoryTokenStorage, StoredCredentials, OAuthClientInformation, OAuthToken
+from mcp_runtime.auth.client.storage import InMemoryTokenStorage, OAuthClientInformation, OAuthToken, StoredCredentials
 from mcp_runtime.errors import AuthorizationError, AuthorizationServerUnavailableError
 
 

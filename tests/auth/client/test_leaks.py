@@ -21,9 +21,9 @@ from support.auth.client_servers import REDIRECT, Reply, World, ask, served
 
 from mcp_runtime.auth.client.grants import AuthorizationCode, ClientCredentials
 from mcp_runtime.auth.client.provider import OAuthClientProvider
-from mcp_runtime.auth.url_policy import URLPolicy
 from mcp_runtime.auth.client.responses import parse_challenges
 from mcp_runtime.auth.client.storage import InMemoryTokenStorage, OAuthClientInformation
+from mcp_runtime.auth.url_policy import URLPolicy
 from mcp_runtime.errors import AuthorizationError
 
 

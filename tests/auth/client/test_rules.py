@@ -7,24 +7,24 @@ from urllib.parse import urlencode
 
 import pytest
 
-from mcp_runtime.auth.metadata import (
-    DiscoveryMethod,
-    AuthorizationServerMetadata,
-    covers,
-    authorization_server_metadata_urls,
-    read_authorization_server_metadata,
-    read_protected_resource_metadata,
-    protected_resource_metadata_urls,
-)
-from mcp_runtime.auth.url_policy import URLPolicy
 from mcp_runtime.auth.client.responses import (
     AuthorizationRequest,
-    parse_challenges,
     check_challenge_method,
     check_redirect_uri,
     parse_authorization_response,
+    parse_challenges,
     select_scopes,
 )
+from mcp_runtime.auth.metadata import (
+    AuthorizationServerMetadata,
+    DiscoveryMethod,
+    authorization_server_metadata_urls,
+    covers,
+    protected_resource_metadata_urls,
+    read_authorization_server_metadata,
+    read_protected_resource_metadata,
+)
+from mcp_runtime.auth.url_policy import URLPolicy
 from mcp_runtime.errors import AuthorizationError
 
 POLICY = URLPolicy()

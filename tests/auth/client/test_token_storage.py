@@ -17,14 +17,14 @@ import pytest
 from keyring.backends.fail import Keyring as Missing
 from support.auth.client_servers import World, ask, served
 
-from mcp_runtime.auth.client.grants import ClientCredentials
 from mcp_runtime.auth.client.file_storage import FileTokenStorage, KeyringTokenStorage
+from mcp_runtime.auth.client.grants import ClientCredentials
 from mcp_runtime.auth.client.storage import (
     InMemoryTokenStorage,
-    StoredCredentials,
     OAuthClientInformation,
-    TokenStorage,
     OAuthToken,
+    StoredCredentials,
+    TokenStorage,
 )
 from mcp_runtime.errors import LocalError, MCPError
 

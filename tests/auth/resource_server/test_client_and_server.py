@@ -8,19 +8,19 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
-from support.endpoints import EVERY, Rev, among, since
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.auth.resource_server import Authority, Endpoint, endpoint
+from support.endpoints import EVERY, Rev, among, since
 
 from mcp_runtime.auth.client.grants import ClientCredentials
 from mcp_runtime.auth.client.provider import OAuthClientProvider
-from mcp_runtime.session.identity import RequestAuth, AuthenticatedUser
+from mcp_runtime.auth.client.storage import OAuthClientInformation
 from mcp_runtime.auth.resource_server.challenges import AuthChallenge
 from mcp_runtime.auth.resource_server.dpop import DPoPVerifier
 from mcp_runtime.auth.resource_server.protection import ResourceServer
-from mcp_runtime.auth.client.storage import OAuthClientInformation
 from mcp_runtime.errors import RemoteJSONRPCError
+from mcp_runtime.session.identity import AuthenticatedUser, RequestAuth
 from mcp_runtime.transports.http_client.connection import HTTPOptions
 
 KNOWN = since("2025-06-18", EVERY)

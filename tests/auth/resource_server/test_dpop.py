@@ -10,12 +10,12 @@ from typing import Any
 
 import httpx2
 import pytest
-from support.endpoints import Rev, among
 from joserfc.jwk import ECKey, OctKey
 from support.auth.resource_server import PROTECTED, Authority, Endpoint, challenge, endpoint, proof, unsigned
+from support.endpoints import Rev, among
 
 from mcp_runtime.auth.client.dpop import DPoPProver
-from mcp_runtime.auth.resource_server.dpop import InvalidDPoPProofError, InMemoryReplayCache, DPoPVerifier
+from mcp_runtime.auth.resource_server.dpop import DPoPVerifier, InMemoryReplayCache, InvalidDPoPProofError
 from mcp_runtime.auth.resource_server.protection import ResourceServer
 from mcp_runtime.errors import LocalError
 
@@ -242,7 +242,7 @@ def test_what_is_remembered_has_a_limit_beyond_which_proofs_are_refused() -> Non
 
 def test_no_proof_is_forgotten_while_it_could_be_shown_again_however_many_there_are() -> None:
     now = [time.time()]
-    clock = lambda: now[0]  # noqa: E731
+    clock = lambda: now[0]
     possession = DPoPVerifier(
         clock=clock, max_clock_skew=60, replay_cache=InMemoryReplayCache(max_entries=1, clock=clock)
     )

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from support.endpoints import Rev, among, clause
 from joserfc.jwk import ECKey, RSAKey
 from support.auth.resource_server import PROTECTED, Authority, challenge, endpoint, unsigned
+from support.endpoints import Rev, among, clause
 
 from mcp_runtime.auth.resource_server.protection import ResourceServer
 from mcp_runtime.auth.resource_server.verifiers import JWTVerifier

@@ -8,14 +8,14 @@ from typing import Any
 
 import httpx2
 import pytest
-from support.endpoints import EVERY, Rev, among, before, clause, since
 from support.auth.resource_server import PROTECTED, Authority, challenge, endpoint
+from support.endpoints import EVERY, Rev, among, before, clause, since
 
 from mcp_generated import App
-from mcp_runtime.auth.metadata import read_protected_resource_metadata, protected_resource_metadata_urls
-from mcp_runtime.auth.url_policy import URLPolicy
+from mcp_runtime.auth.metadata import protected_resource_metadata_urls, read_protected_resource_metadata
 from mcp_runtime.auth.resource_server.dpop import DPoPVerifier
 from mcp_runtime.auth.resource_server.protection import ResourceServer
+from mcp_runtime.auth.url_policy import URLPolicy
 from mcp_runtime.errors import LocalError
 
 KNOWN = since("2025-06-18", EVERY)

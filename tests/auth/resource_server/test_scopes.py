@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from support.endpoints import EVERY, INVALID_REQUEST, Rev, among, clause, server_of, wire_to
 from support.auth.resource_server import PROTECTED, Authority, Endpoint, challenge, endpoint
+from support.endpoints import EVERY, INVALID_REQUEST, Rev, among, clause, server_of, wire_to
 
 from mcp_generated import App, Context, tool
-from mcp_runtime.session.identity import AuthenticatedUser
 from mcp_runtime.auth.resource_server.protection import ResourceServer
-from mcp_runtime.errors import RemoteJSONRPCError, LocalError
+from mcp_runtime.errors import LocalError, RemoteJSONRPCError
+from mcp_runtime.session.identity import AuthenticatedUser
 
 LACKING = {"error": "insufficient_scope", "scope": "write"}
 

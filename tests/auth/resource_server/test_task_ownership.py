@@ -7,11 +7,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from support.auth.resource_server import Authority, endpoint, others
 from support.endpoints import STATELESS, Rev, among
-from support.auth.resource_server import Authority, endpoint
 from support.servers.jobs import Seen, jobs
 from support.task_clients import KNOWN
-from support.auth.resource_server import others
 
 from mcp_runtime.auth.resource_server.protection import ResourceServer
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import httpx2
 import pytest
-from support.endpoints import HANDSHAKE, STATELESS, Rev, among, clause, server_of, since
 from support.auth.resource_server import BOTH, Authority, Endpoint, endpoint, others
+from support.endpoints import HANDSHAKE, STATELESS, Rev, among, clause, server_of, since
 
 from mcp_generated import App, Context
 from mcp_runtime.auth.resource_server.protection import ResourceServer

@@ -7,12 +7,12 @@ import logging
 from collections.abc import Callable, Iterator
 
 import pytest
-from support.endpoints import Rev, among, clause
 from support.auth.resource_server import PROTECTED, Authority, challenge, endpoint
+from support.endpoints import Rev, among, clause
 
-from mcp_runtime.session.identity import AuthenticatedUser
 from mcp_runtime.auth.resource_server.protection import ResourceServer
 from mcp_runtime.auth.resource_server.verifiers import IntrospectionVerifier
+from mcp_runtime.session.identity import AuthenticatedUser
 
 
 @pytest.fixture
@@ -64,10 +64,8 @@ async def test_a_verifier_that_fails_lets_nobody_in_and_tells_nobody_why(
 async def test_an_issuer_that_is_down_is_no_reason_to_let_anybody_in_or_to_log_in_again(issuer: Authority) -> None:
     issuer.down = True
     at_issuer = f"{issuer.name}/introspect"
-    asking = lambda url: IntrospectionVerifier(
-        at_issuer, client_id="resource", client_secret="s&cret", audience=url
-    )  # noqa: E731
-    introspecting = lambda url: ResourceServer(url, [issuer.name], verifier=asking(url))  # noqa: E731
+    asking = lambda url: IntrospectionVerifier(at_issuer, client_id="resource", client_secret="s&cret", audience=url)
+    introspecting = lambda url: ResourceServer(url, [issuer.name], verifier=asking(url))
     for made in (lambda url: ResourceServer(url, [issuer.name]), introspecting):
         async with endpoint(PROTECTED[-1], made) as at:
             answer = await at.call(issuer.token(at.url))
@@ -79,7 +77,7 @@ def kept_secret(issuer: Authority, url: str) -> list[str]:
 
 
 async def test_no_token_reaches_a_log_or_a_handler(issuer: Authority, caplog: pytest.LogCaptureFixture) -> None:
-    made: Callable[[str], ResourceServer] = lambda url: ResourceServer(url, [issuer.name], scopes=["x"])  # noqa: E731
+    made: Callable[[str], ResourceServer] = lambda url: ResourceServer(url, [issuer.name], scopes=["x"])
     with caplog.at_level(logging.DEBUG):
         async with endpoint(PROTECTED[-1], made) as at:
             tokens = [*kept_secret(issuer, at.url), issuer.token(at.url, scope="x")]

@@ -8,19 +8,19 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from support.endpoints import clause
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from joserfc.errors import SecurityWarning
 from joserfc.jwk import OctKey, RSAKey
 from support.auth.resource_server import Authority
+from support.endpoints import clause
 
-from mcp_runtime.auth.url_policy import URLPolicy
-from mcp_runtime.auth.resource_server.claims import InvalidClaimsError, ClaimRequirements, read_user
+from mcp_runtime.auth.resource_server.claims import ClaimRequirements, InvalidClaimsError, read_user
 from mcp_runtime.auth.resource_server.jwks import read_key
 from mcp_runtime.auth.resource_server.protection import ResourceServer
 from mcp_runtime.auth.resource_server.verifiers import AnyVerifier, IntrospectionVerifier, JWTVerifier
-from mcp_runtime.errors import LocalError, AuthorizationError
+from mcp_runtime.auth.url_policy import URLPolicy
+from mcp_runtime.errors import AuthorizationError, LocalError
 
 HERE = "https://here.example/mcp"
 
@@ -221,9 +221,9 @@ def test_whatever_a_token_says_it_is_taken_only_by_the_rules(said: dict[str, Any
     except InvalidClaimsError:
         return
     audience = claims["aud"]
-    assert HERE == audience or HERE in audience
+    assert audience == HERE or HERE in audience
     assert claims["iss"] == "https://a.example" or (claims["iss"] is None and not complete)
-    assert claims["exp"] is None and not complete or claims["exp"] > 990
+    assert (claims["exp"] is None and not complete) or claims["exp"] > 990
     assert all(claims.get(name) is None or claims[name] <= 1010 for name in ("nbf", "iat"))
     assert user.subject or user.client_id
     assert user.dpop_thumbprint is None if claims.get("cnf") is None else user.dpop_thumbprint == claims["cnf"]["jkt"]

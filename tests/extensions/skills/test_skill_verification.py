@@ -67,9 +67,8 @@ async def test_a_file_that_the_entry_does_not_list_is_not_even_asked_for(path: s
 async def test_holding_a_skill_reads_no_file() -> None:
     server = other(lambda uri, text: [{"uri": uri, "text": text}])
     async with Client.memory(server) as client:
-        assert [VerifiedSkill(client, each).entry.root async for each in client.iter_skills()][
-            0
-        ] == "skill://release-notes"
+        roots = [VerifiedSkill(client, each).entry.root async for each in client.iter_skills()]
+        assert roots[0] == "skill://release-notes"
     assert server.read == []
 
 

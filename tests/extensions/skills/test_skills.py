@@ -7,18 +7,18 @@ import sys
 from typing import Any
 
 import pytest
-from support.project import package
 from support.http.sockets import listening
+from support.project import package
 from support.servers.skills import ENTRY, EXAMPLE, NOTES, other
 
 from mcp_generated import REVISIONS, App, v2026_07_28
 from mcp_generated.extensions import skills, tasks
 from mcp_generated.extensions.skills import Client, Server, SyncClient
 from mcp_generated.extensions.skills import types as t
+from mcp_runtime.errors import LocalError, ProtocolViolationError, RemoteJSONRPCError
+from mcp_runtime.extensions.skills import SkillDirectory, VerifiedSkill
 from mcp_runtime.extensions.skills.server import SkillServerMixin
-from mcp_runtime.errors import RemoteJSONRPCError, LocalError, ProtocolViolationError
 from mcp_runtime.versions.candidates import server_candidates
-from mcp_runtime.extensions.skills import VerifiedSkill, SkillDirectory
 
 SKILLS = "io.modelcontextprotocol/skills"
 INVALID_PARAMS = -32602

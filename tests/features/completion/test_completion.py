@@ -20,7 +20,7 @@ from support.endpoints import (
     wire_to,
 )
 
-from mcp_runtime.errors import RemoteJSONRPCError, ProtocolViolationError
+from mcp_runtime.errors import ProtocolViolationError, RemoteJSONRPCError
 
 REF = {"type": "ref/prompt", "name": "greet"}
 ARGUMENT = {"name": "who", "value": "w"}

@@ -22,8 +22,8 @@ from support.endpoints import (
 )
 
 from mcp_runtime.errors import ProtocolViolationError
-from mcp_runtime.session.options import RequestOptions
 from mcp_runtime.protocol.revision import InputRequest
+from mcp_runtime.session.options import RequestOptions
 
 WITH_FORM = [rev for rev in since("2025-06-18") if not rev.stateless]
 WITH_URL = [rev for rev in since("2025-11-25") if not rev.stateless]

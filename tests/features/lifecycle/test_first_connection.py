@@ -15,12 +15,12 @@ from support.project import ROOT
 from mcp_generated.v2025_03_26 import Client, Context, Server
 from mcp_generated.v2025_03_26 import types as t
 from mcp_runtime.errors import (
-    RemoteJSONRPCError,
+    ConnectionClosedError,
     InvalidMessageError,
     InvalidResponseError,
-    ProtocolViolationError,
-    ConnectionClosedError,
     JSONRPCError,
+    ProtocolViolationError,
+    RemoteJSONRPCError,
     RequestTimeoutError,
 )
 from mcp_runtime.session.options import RequestOptions

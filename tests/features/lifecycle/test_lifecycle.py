@@ -23,7 +23,7 @@ from support.endpoints import (
     wire_to,
 )
 
-from mcp_runtime.errors import RemoteJSONRPCError, InvalidResponseError, ProtocolViolationError
+from mcp_runtime.errors import InvalidResponseError, ProtocolViolationError, RemoteJSONRPCError
 from mcp_runtime.protocol.connection import Connection
 
 INITIALIZED = {"jsonrpc": "2.0", "method": "notifications/initialized"}

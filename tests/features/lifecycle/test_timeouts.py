@@ -11,8 +11,8 @@ from support.clock import LoopClock, settle
 from support.endpoints import EVERY, HANDSHAKE, Rev, Tap, among, clause, client_of, raw_server, server_of
 
 from mcp_runtime.errors import RequestTimeoutError
-from mcp_runtime.session.options import RequestOptions
 from mcp_runtime.protocol.revision import Request
+from mcp_runtime.session.options import RequestOptions
 
 
 @clause("2025-03-26/lifecycle/20", "draft/lifecycle/20", "2025-03-26/lifecycle/25", "draft/lifecycle/25")

@@ -22,7 +22,7 @@ from support.endpoints import (
     wire_to,
 )
 
-from mcp_runtime.errors import RemoteJSONRPCError, InvalidMessageError, ProtocolViolationError
+from mcp_runtime.errors import InvalidMessageError, ProtocolViolationError, RemoteJSONRPCError
 from mcp_runtime.session.options import RequestOptions
 
 LEVELS = ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"]

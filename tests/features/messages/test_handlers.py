@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 from support.endpoints import EVERY, HANDSHAKE, INTERNAL_ERROR, Rev, among, clause, client_of, server_of, wire_to
 
-from mcp_runtime.errors import RemoteJSONRPCError, InvalidResponseError, JSONRPCError
-from mcp_runtime.session.options import RequestOptions
 from mcp_runtime.aio.threads import WorkerThreads
+from mcp_runtime.errors import InvalidResponseError, JSONRPCError, RemoteJSONRPCError
+from mcp_runtime.session.options import RequestOptions
 
 
 @among(EVERY)

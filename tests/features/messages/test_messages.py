@@ -25,7 +25,7 @@ from support.endpoints import (
     wire_to,
 )
 
-from mcp_runtime.errors import RemoteJSONRPCError, InvalidResponseError
+from mcp_runtime.errors import InvalidResponseError, RemoteJSONRPCError
 from mcp_runtime.protocol.jsonrpc import (
     ErrorMessage,
     MalformedMessage,

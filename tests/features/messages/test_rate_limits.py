@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from support.endpoints import EVERY, HANDSHAKE, INTERNAL_ERROR, Rev, Tap, among, clause, client_of, server_of
 
+from mcp_runtime.aio.rate_limit import RateLimit, TokenBucket
 from mcp_runtime.errors import RemoteJSONRPCError
 from mcp_runtime.session.options import RequestOptions
-from mcp_runtime.aio.rate_limit import TokenBucket, RateLimit
 
 SLOW = RateLimit(per_second=0.001, burst=3)
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from support.endpoints import EVERY, HANDSHAKE, Rev, among, client_of, raw_server, server_of
 
-from mcp_runtime.errors import RemoteJSONRPCError, ConnectionClosedError, JSONRPCError, RequestTimeoutError
+from mcp_runtime.errors import ConnectionClosedError, JSONRPCError, RemoteJSONRPCError, RequestTimeoutError
 from mcp_runtime.session.options import RequestOptions
 
 

@@ -21,8 +21,8 @@ from support.endpoints import (
     wire_to,
 )
 
-from mcp_runtime.errors import RemoteJSONRPCError, InvalidResponseError
 from mcp_runtime.endpoint import checks as guards
+from mcp_runtime.errors import InvalidResponseError, RemoteJSONRPCError
 
 GOOD, BAD = "iVBORw0KGgo=", ["iVBORw0KGgo", "not base64!", "AA=A"]
 MORE: dict[str, Any] = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}

@@ -24,8 +24,8 @@ from support.endpoints import (
 )
 
 from mcp_runtime.errors import RequestTimeoutError
-from mcp_runtime.session.pending import Progress
 from mcp_runtime.session.options import RequestOptions
+from mcp_runtime.session.pending import Progress
 
 
 def told(token: Any, progress: float) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from support.endpoints import (
     server_of,
 )
 
-from mcp_runtime.errors import RemoteJSONRPCError, ProtocolViolationError
+from mcp_runtime.errors import ProtocolViolationError, RemoteJSONRPCError
 from mcp_runtime.protocol.revision import InputRequest
 
 

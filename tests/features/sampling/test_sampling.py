@@ -20,7 +20,7 @@ from support.endpoints import (
     server_of,
 )
 
-from mcp_runtime.errors import RemoteJSONRPCError, InvalidMessageError, ProtocolViolationError, JSONRPCError
+from mcp_runtime.errors import InvalidMessageError, JSONRPCError, ProtocolViolationError, RemoteJSONRPCError
 from mcp_runtime.protocol.revision import InputRequest
 
 

@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 from support.endpoints import EVERY, HANDSHAKE, Rev, Tap, among, clause, client_of, raw_server, server_of, since
 
-from mcp_runtime.errors import InvalidMessageError, InvalidResponseError, ConnectionClosedError
-from mcp_runtime.client.model_preferences import choose_model
-from mcp_runtime.server.roots import RootsCache
-from mcp_runtime.endpoint.roots import is_within, path_to_root
 from mcp_runtime.client.completion import CompletionSession
+from mcp_runtime.client.model_preferences import choose_model
 from mcp_runtime.client.tools import ApprovedTools
+from mcp_runtime.endpoint.roots import is_within, path_to_root
+from mcp_runtime.errors import ConnectionClosedError, InvalidMessageError, InvalidResponseError
+from mcp_runtime.server.roots import RootsCache
 
 MORE: dict[str, Any] = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
 
@@ -139,7 +139,7 @@ async def test_structured_content_that_does_not_fit_is_not_taken(rev: Rev) -> No
     async with client_of(rev, counting(rev, lambda: given, listings)) as client:
         tools = ApprovedTools(client)
         assert (await tools.call("count")).structured_content is not None
-        for given in ({}, {"count": "1"}, None):
+        for given in ({}, {"count": "1"}, None):  # noqa: B007 - the server returns it
             with pytest.raises(InvalidResponseError, match="output schema"):
                 await tools.call("count")
         given = {"count": "failed"}  # An error need not fit.

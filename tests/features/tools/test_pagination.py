@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from support.endpoints import EVERY, INVALID_PARAMS, Rev, Tap, among, clause, client_of, server_of, since, wire_to
 
-from mcp_runtime.errors import RemoteJSONRPCError, JSONRPCError, RemoteError
+from mcp_runtime.errors import JSONRPCError, RemoteError, RemoteJSONRPCError
 from mcp_runtime.server.lists import paginate
 
 # Of one revision: the handler, the iterator, the result type, its list, and how an item is made.

@@ -22,10 +22,10 @@ from support.endpoints import (
     wire_to,
 )
 
-from mcp_runtime.errors import RemoteJSONRPCError, LocalError, ProtocolViolationError
-from mcp_runtime.transports import memory
 from mcp_runtime.bindings.client import negotiate
 from mcp_runtime.bindings.server import services_of
+from mcp_runtime.errors import LocalError, ProtocolViolationError, RemoteJSONRPCError
+from mcp_runtime.transports import memory
 
 
 def named(rev: Rev) -> Any:

@@ -17,13 +17,13 @@ from urllib.parse import parse_qs
 
 import httpx2
 import uvicorn
-from support.endpoints import EVERY, Rev, server_of, since
 from joserfc import jwk, jws, jwt
-from support.http.in_process import asking
 from joserfc.jwk import ECKey, RSAKey
+from support.endpoints import EVERY, Rev, server_of, since
+from support.http.in_process import asking
 
-from mcp_runtime.auth.resource_server.protection import ResourceServer
 from mcp_runtime.auth.client.responses import parse_challenges
+from mcp_runtime.auth.resource_server.protection import ResourceServer
 from mcp_runtime.transports.http_server.run import listen
 
 PROTECTED = since("2025-03-26", EVERY)

@@ -11,8 +11,8 @@ import httpx2
 import uvicorn
 from uvicorn.server import ServerState
 
-from mcp_runtime.session.interfaces import Transport
 from mcp_runtime.protocol.revision import Revision
+from mcp_runtime.session.interfaces import Transport
 from mcp_runtime.transports.http_client.connection import HTTPOptions
 from mcp_runtime.transports.http_client.transport import HTTPClientTransport
 

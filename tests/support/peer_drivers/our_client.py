@@ -12,14 +12,14 @@ from functools import cache
 from typing import Any
 
 import pytest
-from support.processes import end_with_session
 from support.peers import free_port, node_peer, started
+from support.processes import end_with_session
 
 from mcp_generated import v2024_11_05, v2025_03_26, v2025_06_18, v2025_11_25, v2026_07_28
 from mcp_generated.v2025_11_25 import types as t
-from mcp_runtime.errors import JSONRPCError
-from mcp_runtime.client.core import ClientContext
 from mcp_runtime.bindings.client import negotiate
+from mcp_runtime.client.core import ClientContext
+from mcp_runtime.errors import JSONRPCError
 
 SERVER = "@modelcontextprotocol/server-everything@2026.8.31"
 DEADLINE = 40.0  # Seconds for one conversation.

@@ -11,8 +11,8 @@ from types import ModuleType
 from typing import Any
 
 from mcp_generated import v2024_11_05, v2025_03_26, v2025_06_18, v2025_11_25, v2026_07_28
-from mcp_runtime.errors import JSONRPCError
 from mcp_runtime.bindings.server import run
+from mcp_runtime.errors import JSONRPCError
 
 EVERY = (v2024_11_05, v2025_03_26, v2025_06_18, v2025_11_25, v2026_07_28)
 INVALID_PARAMS = -32602

@@ -13,8 +13,8 @@ from itertools import count
 from typing import Any
 
 from mcp_generated import REVISIONS
-from mcp_runtime.transports.http_server.app import HTTPLimits
 from mcp_runtime.bindings.server import run
+from mcp_runtime.transports.http_server.app import HTTPLimits
 
 CAPABILITIES = {"tools": {"listChanged": True}, "resources": {"subscribe": True, "listChanged": True}}
 SECRET = "hunter2"

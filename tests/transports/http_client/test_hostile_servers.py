@@ -13,15 +13,15 @@ from support.http.raw_server import STREAM, Got, Raw, Write, always, call, reply
 
 from mcp_generated import v2025_11_25
 from mcp_runtime.errors import (
-    RemoteJSONRPCError,
-    InvalidResponseError,
-    MCPError,
     ConnectionClosedError,
     HTTPStatusError,
+    InvalidResponseError,
+    MCPError,
+    RemoteJSONRPCError,
     RequestTimeoutError,
 )
-from mcp_runtime.session.options import RequestOptions
 from mcp_runtime.protocol.sse import KEEP_ALIVE_COMMENT, encode
+from mcp_runtime.session.options import RequestOptions
 from mcp_runtime.transports.http_client.connection import HTTPOptions
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +14,8 @@ from support.http.raw_server import STREAM, Got, Raw, Write, call, discover, rep
 
 from mcp_generated import v2025_11_25, v2026_07_28
 from mcp_runtime.errors import ConnectionClosedError, HTTPStatusError
-from mcp_runtime.session.options import RequestOptions
 from mcp_runtime.protocol.sse import encode
+from mcp_runtime.session.options import RequestOptions
 from mcp_runtime.transports.http_client.connection import HTTPOptions
 
 CREDENTIALS = httpx2.BasicAuth("ada", "pw")
@@ -77,7 +77,7 @@ def certificate(folder: Path) -> tuple[Path, Path]:
     from cryptography.hazmat.primitives import hashes, serialization
     from cryptography.hazmat.primitives.asymmetric import ec
 
-    key, now = ec.generate_private_key(ec.SECP256R1()), datetime.now(timezone.utc)
+    key, now = ec.generate_private_key(ec.SECP256R1()), datetime.now(UTC)
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "localhost")])
     made = (
         x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 import math
 import re
@@ -272,6 +273,6 @@ async def test_ids_of_sessions_and_streams_cannot_be_guessed() -> None:
         entropy = -sum(n / counted.total() * math.log2(n / counted.total()) for n in counted.values())
         assert entropy * len(ids[0]) >= bits
         # Neighbours share no more of their characters, place by place, than chance lets them.
-        same = sum(a == b for one, two in zip(ids, ids[1:], strict=False) for a, b in zip(one, two, strict=False))
+        same = sum(a == b for one, two in itertools.pairwise(ids) for a, b in zip(one, two, strict=False))
         assert same < len(ids) * len(ids[0]) * 0.06
     await app.close()

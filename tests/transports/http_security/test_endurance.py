@@ -7,7 +7,6 @@ import statistics
 import time
 
 import pytest
-
 from support.http.raw_client import (
     ALONE,
     PARSERS,

@@ -7,14 +7,12 @@ import random
 from typing import Any
 
 import pytest
-
-
 from support.http.raw_client import (
-    Reader,
     ALONE,
     PARSERS,
     SESSIONS,
     Answer,
+    Reader,
     Socket,
     Way,
     address,

@@ -6,7 +6,6 @@ import asyncio
 import gzip
 
 import pytest
-
 from support.http.raw_client import (
     ALONE,
     PARSERS,

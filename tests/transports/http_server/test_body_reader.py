@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from mcp_runtime.http.headers import HTTPError
-from mcp_runtime.http.body import BodyReader
 from mcp_runtime.http.asgi import ClientDisconnectError
+from mcp_runtime.http.body import BodyReader
+from mcp_runtime.http.headers import HTTPError
 
 
 def part(body: bytes, more: bool = False) -> MutableMapping[str, Any]:

@@ -15,8 +15,8 @@ from support.endpoints import EVERY, HANDSHAKE, STATELESS, Rev, among, client_of
 
 import mcp_runtime
 from mcp_runtime.errors import InvalidResponseError, MCPError
-from mcp_runtime.protocol.events import ResponseReceived, RequestReceived, MessageRejected
 from mcp_runtime.protocol.connection import Connection
+from mcp_runtime.protocol.events import MessageRejected, RequestReceived, ResponseReceived
 
 AT_ONCE = 1024  # As runtime/mcp_runtime/session/session.py has it.
 WORD = (1 << 61) - 1  # Integers that differ by this have the same hash.

@@ -9,8 +9,8 @@ import pytest
 from support.project import package
 from support.raw_process import RawServer
 
-from mcp_runtime.protocol.events import ResponseReceived, RequestReceived, MessageRejected
 from mcp_runtime.protocol.connection import Connection
+from mcp_runtime.protocol.events import MessageRejected, RequestReceived, ResponseReceived
 
 MIB = 1 << 20
 WORD = (1 << 61) - 1  # Integers that differ by this have the same hash.

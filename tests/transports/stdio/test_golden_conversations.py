@@ -6,8 +6,8 @@ import os
 from pathlib import Path
 from typing import Any
 
-from support.golden import runner as golden_runner
 import pytest
+from support.golden import runner as golden_runner
 from support.golden.language import HANDSHAKE, filled
 from support.golden.runner import FOLDER, play, read
 

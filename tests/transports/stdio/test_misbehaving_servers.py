@@ -19,10 +19,10 @@ from support.raw_process import SERVER
 from mcp_generated.v2025_06_18 import Client
 from mcp_generated.v2025_06_18 import types as t
 from mcp_runtime.errors import (
-    RemoteJSONRPCError,
+    ConnectionClosedError,
     InvalidResponseError,
     MCPError,
-    ConnectionClosedError,
+    RemoteJSONRPCError,
     RequestTimeoutError,
 )
 from mcp_runtime.session.options import RequestOptions

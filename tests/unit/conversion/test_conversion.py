@@ -18,14 +18,14 @@ from typing import Any
 import jsonschema
 import pytest
 from support.project import ROOT, needs_official, official, package
-from mcp_codegen.testkit.instances import InstanceGenerator
 
-from mcp_codegen.errors import OverlayError
 from mcp_codegen.catalog import SchemaCatalog
+from mcp_codegen.errors import OverlayError
+from mcp_codegen.testkit.instances import InstanceGenerator
 from mcp_generated import REVISIONS
-from mcp_runtime.versions.conversion import Chain, ConversionReport, chain_of
 from mcp_runtime.errors import ConversionError
 from mcp_runtime.protocol.revision import InputRequest, Notification, Request
+from mcp_runtime.versions.conversion import Chain, ConversionReport, chain_of
 
 COUNT = int(os.environ.get("MCP_CONVERSIONS", "200"))
 PAIRS = [*pairwise(REVISIONS), *((new, old) for old, new in pairwise(REVISIONS))]
@@ -216,5 +216,5 @@ def test_a_row_that_is_unused_or_unreadable_fails(tmp_path: Path, row: str, comp
     path = tmp_path / "schema" / "conversions.toml"
     path.write_text(f"{path.read_text()}\n{row}")
     with pytest.raises(OverlayError) as fault:
-        SchemaCatalog(tmp_path / "schema").steps  # noqa: B018
+        SchemaCatalog(tmp_path / "schema").steps
     assert complaint in str(fault.value)

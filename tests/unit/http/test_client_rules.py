@@ -10,16 +10,16 @@ from support.project import package
 from mcp_generated import REVISIONS
 from mcp_runtime.http.client_rules import (
     ResponseKind,
-    reconnect_delay,
-    get_headers,
-    post_headers,
-    may_be_legacy_sse,
-    is_session_id,
     classify_response,
+    get_headers,
+    is_session_id,
+    may_be_legacy_sse,
     may_know_other_lifecycle,
+    post_headers,
+    reconnect_delay,
 )
-from mcp_runtime.http.urls import may_follow_redirect, redact_url
 from mcp_runtime.http.param_headers import read_tool_headers
+from mcp_runtime.http.urls import may_follow_redirect, redact_url
 from mcp_runtime.protocol.jsonrpc import NotificationMessage, RequestMessage
 from mcp_runtime.protocol.revision import Revision
 
@@ -152,8 +152,17 @@ def test_a_refused_opening_may_be_that_of_an_older_server(status: int, first: bo
 
 @pytest.mark.parametrize(
     ("id", "fine"),
-    [("a", True), ("!~", True), ("a" * 4096, True), ("", False), ("a b", False), ("é", False), ("a" * 4097, False)]
-    + [("a\x7f", False), ("a\n", False)],
+    [
+        ("a", True),
+        ("!~", True),
+        ("a" * 4096, True),
+        ("", False),
+        ("a b", False),
+        ("é", False),
+        ("a" * 4097, False),
+        ("a\x7f", False),
+        ("a\n", False),
+    ],
 )
 def test_a_session_id_has_visible_characters_alone(id: str, fine: bool) -> None:
     assert is_session_id(id) is fine

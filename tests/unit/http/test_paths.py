@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 from support.endpoints import EVERY, Rev, among
-
 from support.http.asgi_client import web
 from support.http.echo import call, echo
 

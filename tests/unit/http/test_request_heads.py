@@ -6,10 +6,10 @@ from __future__ import annotations
 import pytest
 from support.endpoints import HANDSHAKE, STATELESS
 
-from mcp_runtime.http.request_head import CachedRequestHeadParser
-from mcp_runtime.http.origins import OriginPolicy
 from mcp_runtime.http.headers import HTTPError
-from mcp_runtime.http.server_rules import ServedRevisions, RequestKind, check_stateless
+from mcp_runtime.http.origins import OriginPolicy
+from mcp_runtime.http.request_head import CachedRequestHeadParser
+from mcp_runtime.http.server_rules import RequestKind, ServedRevisions, check_stateless
 from mcp_runtime.protocol.jsonrpc import RequestMessage
 from mcp_runtime.protocol.revision import META
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_runtime.protocol.sse import KEEP_ALIVE_COMMENT, ServerSentEvent, SSEDecoder, OversizedEventError, encode
+from mcp_runtime.protocol.sse import KEEP_ALIVE_COMMENT, OversizedEventError, ServerSentEvent, SSEDecoder, encode
 
 LINES = st.text(st.characters(exclude_characters="\0\r\n", exclude_categories=["Cs"]), max_size=20)
 EVENTS = st.lists(st.tuples(LINES.map(str.encode), LINES), max_size=5)

@@ -11,7 +11,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from mcp_runtime.app.uri_templates import URITemplate
-from mcp_runtime.errors import LocalError, JSONRPCError
+from mcp_runtime.errors import JSONRPCError, LocalError
 
 TEMPLATES = [
     "a://{x}",

@@ -6,17 +6,17 @@ import json
 from typing import Any
 
 import pytest
-from support.project import package
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.project import package
+
+from mcp_generated import REVISIONS
 from mcp_runtime.protocol import jsonrpc
+from mcp_runtime.protocol.connection import Connection
+from mcp_runtime.protocol.events import Batch, MessageRejected, NotificationReceived, RequestReceived, ResponseReceived
 from mcp_runtime.protocol.framing import OVERSIZED_MESSAGE, LineDecoder
 from mcp_runtime.protocol.jsonrpc import ErrorMessage, NotificationMessage, RequestMessage, ResultMessage
 from mcp_runtime.protocol.lifecycle import Phase
-from mcp_runtime.protocol.events import ResponseReceived, RequestReceived, Batch, MessageRejected, NotificationReceived
-from mcp_runtime.protocol.connection import Connection
-
-from mcp_generated import REVISIONS
 
 json_values = st.recursive(
     st.none()

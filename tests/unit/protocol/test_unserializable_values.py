@@ -9,7 +9,7 @@ import pytest
 
 from mcp_generated.v2025_03_26 import Client, Context, Server
 from mcp_generated.v2025_03_26 import types as t
-from mcp_runtime.errors import RemoteJSONRPCError, InvalidMessageError, JSONRPCError
+from mcp_runtime.errors import InvalidMessageError, JSONRPCError, RemoteJSONRPCError
 from mcp_runtime.session.options import RequestOptions
 
 DEADLINE = 10.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import mimetypes
 import os
 from collections.abc import Iterator
@@ -10,10 +11,11 @@ from typing import Any, Final
 from urllib.parse import quote, unquote
 
 from ...errors import LocalError
-from ...session.pending import log
 from .entry import MAX_BYTES, MAX_FILES, SKILL_FILE, SkillEntry, sha256_digest
 from .frontmatter import parse_front_matter
 from .safe_directory import FileState, PathParts, SafeDirectory, UnservableFileError
+
+_log: Final = logging.getLogger(__name__)
 
 DIRECTORY_MIME_TYPE: Final = "inode/directory"
 _SCHEME: Final = "skill://"
@@ -72,7 +74,7 @@ class SkillDirectory:
         try:
             return [self._uri((*parts, SKILL_FILE)) for parts in self._skills()]
         except (OSError, UnservableFileError) as error:
-            log.warning("the skills in %s are not listed: %s", self._directory.path, error)
+            _log.warning("the skills in %s are not listed: %s", self._directory.path, error)
             return []
 
     def entry(self, uri: str) -> dict[str, Any] | None:
@@ -83,7 +85,7 @@ class SkillDirectory:
         try:
             return self._build_entry(parts[:-1])
         except (OSError, ValueError) as error:
-            log.warning("the skill %s is not served: %s", uri, error)
+            _log.warning("the skill %s is not served: %s", uri, error)
             return None
 
     def resource(self, uri: str) -> dict[str, Any] | None:

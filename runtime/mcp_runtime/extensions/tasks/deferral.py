@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, Final
 
 from pydantic import BaseModel
 
@@ -16,8 +17,9 @@ from ...server.input_requests import MultiRoundTripRequest
 from ...server.task_options import TaskOptions
 from ...session.interfaces import ChannelProxy
 from ...session.options import RequestOptions
-from ...session.pending import log
 from .execution import TaskExecution
+
+_log: Final = logging.getLogger(__name__)
 
 CreateTask = Callable[[TaskOptions, asyncio.Future[Any]], Awaitable[tuple[TaskExecution, BaseModel]]]
 
@@ -58,7 +60,7 @@ class DeferrableCall(ChannelProxy):
             work.cancel()
             await asyncio.wait([work])
             if not work.cancelled() and (error := work.exception()) is not None:
-                log.debug("a cancelled call failed: %r", error)
+                _log.debug("a cancelled call failed: %r", error)
             raise
         return self._created.result() if self._created.done() else work.result()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
@@ -18,8 +19,9 @@ from ...protocol.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS
 from ...protocol.models import format_validation_error, validator
 from ...protocol.revision import InputRequest, Request, Revision
 from ...server.input_requests import input_request_params
-from ...session.pending import log
 from .store import TERMINAL_STATUSES, Status, TaskRecord
+
+_log: Final = logging.getLogger(__name__)
 
 # The reason of a cancellation: the client cancelled the task, or it expired; None if the server shuts down.
 CancelReason = Literal["cancelled", "expired"]
@@ -131,12 +133,12 @@ class TaskExecution:
     async def complete(self, result: Any) -> None:
         """Record the result of the handler."""
         if not isinstance(result, self._row.result):
-            log.error("%r: a task ends with %s, not with %r", self._row.method, self._row.result.__name__, result)
+            _log.error("%r: a task ends with %s, not with %r", self._row.method, self._row.result.__name__, result)
             return await self._record_error(INTERNAL_ERROR, "internal error")
         try:
             value = from_json(written := to_json(result))
         except ValueError:
-            log.exception("the result of a task of %r cannot be serialized", self._row.method)
+            _log.exception("the result of a task of %r cannot be serialized", self._row.method)
             return await self._record_error(INTERNAL_ERROR, "internal error")
         if len(written) > self._max_result_bytes:
             return await self._record_error(INTERNAL_ERROR, f"the result is longer than {self._max_result_bytes} bytes")
@@ -152,7 +154,7 @@ class TaskExecution:
             case JSONRPCError(code=code, message=message, data=data):
                 await self._record_error(code, message, data)
             case _:
-                log.error("the handler of a task of %r failed", self._row.method, exc_info=error)
+                _log.error("the handler of a task of %r failed", self._row.method, exc_info=error)
                 await self._record_error(INTERNAL_ERROR, "internal error")
 
     async def _record_error(self, code: int, message: str, data: object = None) -> None:
@@ -160,7 +162,7 @@ class TaskExecution:
         try:
             error |= {} if data is None else {"data": from_json(to_json(data))}
         except ValueError:
-            log.exception("the data of an error of %r cannot be serialized", self._row.method)
+            _log.exception("the data of an error of %r cannot be serialized", self._row.method)
         await self._transition("failed", message, {"error": error})
 
     async def _transition(

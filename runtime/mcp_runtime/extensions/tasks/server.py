@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import secrets
 import time
 from collections.abc import Awaitable, Callable
@@ -19,10 +20,11 @@ from ...protocol.revision import InterimResult, Notification, Request
 from ...server.context import ServerContext
 from ...server.input_requests import require_client_capabilities
 from ...server.task_options import TaskOptions
-from ...session.pending import log
 from .deferral import DeferrableCall
 from .execution import TaskExecution
 from .store import TERMINAL_STATUSES, InMemoryTaskStore, TaskRecord, TaskStore
+
+_log: Final = logging.getLogger(__name__)
 
 _MAX_RESULT_BYTES: Final = 1024 * 1024
 
@@ -146,7 +148,7 @@ class TaskServerMixin(BaseServer):
         except LocalError as error:
             raise JSONRPCError(INTERNAL_ERROR, str(error)) from None
         except Exception:
-            log.exception("the task store failed to add a task")
+            _log.exception("the task store failed to add a task")
             raise JSONRPCError(INTERNAL_ERROR, "the task cannot be stored") from None
         save = partial(self._save, ctx)
         execution = TaskExecution(record, row, self.revision, ctx.capabilities, self._max_result_bytes, save, work)
@@ -167,7 +169,7 @@ class TaskServerMixin(BaseServer):
         try:
             await self._tasks.update(record)
         except Exception:
-            log.exception("the task store failed to update a task")
+            _log.exception("the task store failed to update a task")
             self._executions[record.id].is_unsaved = True
         params = record.to_wire()
         if self.subscription_bus.has_subscriber(self._status_notification, params):

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable
 from contextlib import aclosing
+from typing import Final
 from urllib.parse import urljoin
 
 from ...aio.pause import PauseGate
@@ -14,8 +16,9 @@ from ...http.urls import origin, redact_url
 from ...protocol import jsonrpc
 from ...protocol.jsonrpc import Message
 from ...protocol.revision import Revision
-from ...session.pending import log
 from .connection import HTTPConnection
+
+_log: Final = logging.getLogger(__name__)
 
 Receive = Callable[[Message | list[Message]], None]
 
@@ -54,7 +57,7 @@ class LegacySSEClient:
                     f"GET {redact_url(self._http.url)}: the stream ended before its 'endpoint' event"
                 )
         except MCPError as fault:
-            log.debug("%s", fault)
+            _log.debug("%s", fault)
             if not opened.done():
                 opened.set_exception(fault)
         finally:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable
 from contextlib import aclosing
 from typing import Final
@@ -39,10 +40,11 @@ from ...protocol.jsonrpc import (
 )
 from ...protocol.models import is_object
 from ...protocol.revision import Handshake, Revision
-from ...session.pending import log
 from .connection import HTTPConnection
 from .event_stream import ResumableEventStream
 from .tool_headers import ToolHeaderCache
+
+_log: Final = logging.getLogger(__name__)
 
 Receive = Callable[[Message | list[Message]], None]
 
@@ -185,7 +187,7 @@ class StreamableHTTPClient:
                 ours = True
             elif isinstance(message, (ResultMessage, ErrorMessage, MalformedMessage)):
                 if not is_response_to(message, request.id):
-                    log.warning("%r: what is no answer to this request came instead of one", request.method)
+                    _log.warning("%r: what is no answer to this request came instead of one", request.method)
                     continue
                 ours = True
                 self._tools.read(request, message, self.revision)
@@ -252,17 +254,17 @@ class StreamableHTTPClient:
                 if refused.status == 404 and session is not None:
                     await self._try_to_reopen(session)
                 if self.session == session:
-                    log.debug("no stream for what the server says by itself: %s", refused)
+                    _log.debug("no stream for what the server says by itself: %s", refused)
                     return
             except MCPError as fault:
-                log.warning("no stream for what the server says by itself: %s", fault)
+                _log.warning("no stream for what the server says by itself: %s", fault)
                 return
 
     async def _try_to_reopen(self, lost_session: str) -> None:
         try:
             await self.reopen(lost_session)
         except MCPError as fault:
-            log.warning("%s", fault)
+            _log.warning("%s", fault)
 
     def _receive_unsolicited(self, data: bytes) -> None:
         message = jsonrpc.decode(data) if data else []
@@ -287,7 +289,7 @@ class StreamableHTTPClient:
                 return
             if opening is None or not isinstance(lifecycle, Handshake):
                 raise ConnectionClosedError("the session is gone")
-            log.warning("the server has ended the session; a new one is opened")
+            _log.warning("the server has ended the session; a new one is opened")
             self._reopened_session += 1
             request = RequestMessage(f"reopen-{self._reopened_session}", opening.method, opening.params)
             try:

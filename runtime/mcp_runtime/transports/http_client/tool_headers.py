@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from typing import Final
 
@@ -10,7 +11,8 @@ from ...http.param_headers import ArgumentPaths, read_tool_headers
 from ...protocol.jsonrpc import Message, RequestMessage, ResultMessage
 from ...protocol.models import is_object
 from ...protocol.revision import Revision
-from ...session.pending import log
+
+_log: Final = logging.getLogger(__name__)
 
 _NONE: Final[ArgumentPaths] = {}
 LIST: Final = "tools"
@@ -44,4 +46,4 @@ class ToolHeaderCache:
             response.result[LIST] = tools.tools
         for name, why in tools.rejected.items():
             self._paths.pop(name, None)
-            log.warning("the tool %r is left out: %s", name[:200], why)
+            _log.warning("the tool %r is left out: %s", name[:200], why)

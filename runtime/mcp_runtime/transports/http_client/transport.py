@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Coroutine, Iterable
 from contextlib import suppress
 from typing import Any, Final
@@ -21,10 +22,11 @@ from ...protocol.jsonrpc import (
 from ...protocol.models import is_object
 from ...protocol.revision import Handshake, Revision
 from ...session.interfaces import MessageSink
-from ...session.pending import log
 from .connection import HTTPConnection, HTTPOptions
 from .legacy_sse import LegacySSEClient
 from .streamable import LegacyServerError, StreamableHTTPClient
+
+_log: Final = logging.getLogger(__name__)
 
 _CLOSE_SECONDS: Final = 2.0  # Seconds to send what is left, and again to end the session.
 _MAX_CONCURRENT_RESPONSES: Final = 32  # Answers that are on their way at once, each over a connection of its own.
@@ -144,7 +146,7 @@ class HTTPClientTransport:
                 request.id, ConnectionClosedError(f"{request.method!r}: the server did not take it in time")
             )
         except Exception as fault:
-            log.exception("the exchange of %r failed", request.method)
+            _log.exception("the exchange of %r failed", request.method)
             self._fail_request(request.id, ConnectionClosedError(f"{request.method!r}: {type(fault).__name__}"))
         finally:
             if self._requests.get(request.id) is asyncio.current_task():
@@ -166,7 +168,7 @@ class HTTPClientTransport:
             try:
                 pair = await self._switch_to_legacy_sse()
             except MCPError as fault:
-                log.debug("there is no older pair of endpoints either: %s", fault)
+                _log.debug("there is no older pair of endpoints either: %s", fault)
                 raise older.error from None
             await pair.send(request, data)
 
@@ -194,7 +196,7 @@ class HTTPClientTransport:
                 self._listen_after(message)
             return None
         except MCPError as fault:
-            log.debug("not accepted: %s", fault)
+            _log.debug("not accepted: %s", fault)
             return ConnectionClosedError(f"not accepted: {fault}") if isinstance(fault, RemoteJSONRPCError) else fault
         except (TimeoutError, LegacyServerError):
             return ConnectionClosedError("the server did not take a message in time")
@@ -233,6 +235,6 @@ class HTTPClientTransport:
             async with asyncio.timeout(_CLOSE_SECONDS):
                 await self._streamable.end_session()
         except (MCPError, TimeoutError) as fault:
-            log.debug("the session was not ended: %s", fault)
+            _log.debug("the session was not ended: %s", fault)
         await self._http.close()
         self._ended()

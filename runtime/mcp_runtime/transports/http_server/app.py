@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -39,7 +40,6 @@ from ...protocol.revision import Revision
 from ...session.identity import UNAUTHENTICATED, RequestAuth
 from ...session.interfaces import Service
 from ...session.negotiation import ready_candidate
-from ...session.pending import log
 from .event_store import EventStore, InMemoryEventStore
 from .legacy_sse import LegacySSEHandler
 from .responders import IncomingPost
@@ -49,6 +49,8 @@ from .stateless import StatelessHandler
 
 if TYPE_CHECKING:
     from ...auth.resource_server.protection import Authenticator, ResourceServer
+
+_log: Final = logging.getLogger(__name__)
 
 Owner = Callable[[Mapping[str, Any]], object]
 
@@ -98,7 +100,7 @@ class MCPASGIApp:
         owner: Owner = user_of,
         auth: ResourceServer | None = None,
         event_store: EventStore | None = None,
-        limits: HTTPLimits = HTTPLimits(),  # noqa: B008
+        limits: HTTPLimits = HTTPLimits(),
         legacy_sse: bool = False,
     ) -> None:
         if not servers:
@@ -171,7 +173,7 @@ class MCPASGIApp:
             del head  # What is left to do may last for days, and needs nothing more of what was read.
             await answer
         except ClientDisconnectError:
-            log.debug("a client left before its request was there")
+            _log.debug("a client left before its request was there")
 
     async def close(self) -> None:
         """End every stream and session, then the lifespans of the servers."""
@@ -195,7 +197,7 @@ class MCPASGIApp:
                     for life in self._lifespans.values():
                         await life.state()
                 except Exception as fault:
-                    log.exception("the lifespan of a server failed")
+                    _log.exception("the lifespan of a server failed")
                     await send({"type": "lifespan.startup.failed", "message": type(fault).__name__})
                     return
                 await send({"type": "lifespan.startup.complete"})

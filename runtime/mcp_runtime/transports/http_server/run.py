@@ -11,6 +11,8 @@ from ...errors import LocalError
 from ...session.interfaces import Service
 from .app import MCPASGIApp
 
+_log: Final = logging.getLogger(__name__)
+
 _DRAIN_SECONDS: Final = 1  # Seconds that answers may still take once the process was told to end.
 
 
@@ -38,7 +40,7 @@ def serve_with_uvicorn(
             await super().shutdown(sockets)
 
     if "hosts" not in settings and host not in ("127.0.0.1", "localhost", "::1"):
-        logging.getLogger("mcp_runtime").warning(
+        _log.warning(
             "listening on %s, but only requests for localhost are answered; say with hosts=[…] what the server is called",
             host,
         )
@@ -51,7 +53,7 @@ def serve_with_uvicorn(
     }
     with listen(host, port) as listening:
         where = f"http://{f'[{host}]' if ':' in host else host}:{listening.getsockname()[1]}{path}"
-        logging.getLogger("mcp_runtime").info("listening at %s", where)
+        _log.info("listening at %s", where)
         Ending(Config(application, **chosen)).run(sockets=[listening])
 
 

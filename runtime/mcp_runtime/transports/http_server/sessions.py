@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import secrets
 from collections import OrderedDict
 from collections.abc import Callable
 from typing import Final
 
-from ...session.pending import log
 from ...session.session import Session
 from .event_store import EventStore
 from .streams import SSEStream
+
+_log: Final = logging.getLogger(__name__)
 
 _MAX_STREAMS: Final = 64  # Streams of one session, while some of them are finished and only kept to be resumed.
 _MAX_BYTES: Final = 16 * 1024 * 1024  # Bytes of those that are finished.
@@ -169,7 +171,7 @@ class SessionStore:
             if eldest.is_busy:
                 self._touch(eldest)
                 continue
-            log.debug("a session was idle for %g seconds and has ended", self._idle)
+            _log.debug("a session was idle for %g seconds and has ended", self._idle)
             del self._open[eldest.id]
             task = self._loop.create_task(self.end(eldest))
             self._ending.add(task)

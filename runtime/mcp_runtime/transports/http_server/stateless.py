@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Mapping
 from typing import Any, Final
 
@@ -27,10 +28,11 @@ from ...protocol.models import is_list, is_object
 from ...protocol.revision import META, Request
 from ...session.identity import UNAUTHENTICATED, RequestAuth
 from ...session.interfaces import Dispatcher, Service
-from ...session.pending import log
 from ...session.replies import run_notification_handler, run_request_handler
 from .responders import IncomingPost, StatelessResponder
 from .stream_response import send_stream
+
+_log: Final = logging.getLogger(__name__)
 
 _HEADERS_FRESH_SECONDS: Final = 5.0  # Seconds for which the arguments that headers repeat are not asked for again.
 _DRAIN_SECONDS: Final = 0.5  # Seconds for answers, once the server is to end.
@@ -234,5 +236,5 @@ def _tool_headers(tool: dict[str, Any]) -> HeaderPaths:
     try:
         return parameter_headers(tool["inputSchema"])
     except ValueError as fault:
-        log.error("the tool %r cannot be called over HTTP: %s", tool.get("name"), fault)
+        _log.error("the tool %r cannot be called over HTTP: %s", tool.get("name"), fault)
         return {}

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from functools import partial
 from typing import Final
 
 from ...aio.keepalive import KeepAliveTimer
-from ...http.asgi import Raw, Send
-from ...http.headers import EVENT_STREAM
-from ...session.pending import log
+from ...http.asgi import Send
+from ...http.headers import EVENT_STREAM, Raw
 from .streams import SSEStream
+
+_log: Final = logging.getLogger(__name__)
 
 _STREAM: Final = (
     (b"content-type", EVENT_STREAM.encode()),
@@ -52,7 +54,7 @@ async def send_stream(
         await stream.pump(disconnect, write, keep_alive, after, priming_event)
         await end_stream(send)
     except OSError as fault:
-        log.debug("a client left its stream: %s", fault)
+        _log.debug("a client left its stream: %s", fault)
     finally:
         stream.release(disconnect)
         disconnect.cancel()

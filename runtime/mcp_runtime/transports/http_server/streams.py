@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import secrets
 from collections.abc import Awaitable, Callable
 from typing import Final
 
 from ...aio.keepalive import KeepAliveTimer
 from ...protocol.sse import KEEP_ALIVE_COMMENT, encode
-from ...session.pending import log
 from .event_store import EventStore
+
+_log: Final = logging.getLogger(__name__)
 
 RETRY: Final = 500  # Milliseconds a client is asked to wait before it comes back to a stream that was parted from.
 _FULL: Final = 256  # Messages that may wait for a connection before who sends them has to wait as well.
@@ -151,7 +153,7 @@ class SSEStream:
         """Send what came after a number, as long as the connection is attached; the number of what was sent last."""
         for number, message in self._store.after(self.id, cursor):
             if number > cursor + 1:
-                log.warning("%d messages of a stream were not kept for a client that was away", number - cursor - 1)
+                _log.warning("%d messages of a stream were not kept for a client that was away", number - cursor - 1)
             await write(encode(message, id=f"{self.id}-{number}" if self._resumable else ""))
             if self._attached is not connection:
                 break

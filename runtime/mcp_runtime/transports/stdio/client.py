@@ -52,7 +52,7 @@ class SubprocessTransport(PipeTransport):
         small = {name: os.environ[name] for name in _INHERITED if name in os.environ}
         pipe = subprocess.PIPE
         try:
-            child = subprocess.Popen(
+            child = subprocess.Popen(  # noqa: ASYNC220 - it returns at once
                 command,
                 stdin=pipe,
                 stdout=pipe,
@@ -114,7 +114,7 @@ class SubprocessTransport(PipeTransport):
             self._signal_group(told)
         # It is not reaped yet, so its group cannot be somebody else's: nothing of it stays.
         self._signal_group(signal.SIGKILL)
-        while self._child.poll() is None:
+        while self._child.poll() is None:  # noqa: ASYNC110 - no event says that a child has ended
             await asyncio.sleep(_STEP)
         self._stop_stderr()
 

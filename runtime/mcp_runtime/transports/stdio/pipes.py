@@ -212,7 +212,7 @@ class PipeTransport:
             return
         self._flush()
         deadline = self._loop.time() + timeout
-        while self._is_left and not self._broken and self._loop.time() < deadline:
+        while self._is_left and not self._broken and self._loop.time() < deadline:  # noqa: ASYNC110
             await asyncio.sleep(0.01)
         self._closed = self._broken = True
         self._end()

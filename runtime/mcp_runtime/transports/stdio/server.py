@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gc
+import logging
 import os
 import select
 import signal
@@ -18,8 +19,9 @@ from typing import Any, Final
 from ...aio import fast_paths
 from ...aio.selector import ReaderRegistry, inline_selector
 from ...session.interfaces import Transport
-from ...session.pending import log
 from .pipes import PipeTransport
+
+_log: Final = logging.getLogger(__name__)
 
 _GRACE: Final = 1.5  # Seconds after which a process that was told to end does so, whatever its handlers do.
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
@@ -112,7 +114,7 @@ class _SignalHandling:
             sys.stderr.flush()
             os.kill(os.getpid(), self._signal)
         if stuck:
-            log.warning("%d handlers did not end and are left behind", len(stuck))
+            _log.warning("%d handlers did not end and are left behind", len(stuck))
             sys.stderr.flush()
             os._exit(0)
         self._loop.close()

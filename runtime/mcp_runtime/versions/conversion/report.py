@@ -6,9 +6,9 @@ import logging
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-Path = tuple[Any, Any] | None  # The path of the parent, and the key in it; None for the root.
+_log: Final = logging.getLogger(__name__)
 
-log: Final = logging.getLogger("mcp_runtime")
+Path = tuple[Any, Any] | None  # The path of the parent, and the key in it; None for the root.
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +32,8 @@ def record_loss(report: ConversionReport | None, path: Path, rule: str, reason: 
     """Add a loss to the report, if there is one, and to the debug log."""
     if report is not None:
         report.losses.append(Loss(format_path(path), rule, reason, value))
-    if log.isEnabledFor(logging.DEBUG):
-        log.debug("lost in conversion: %s: %s: %s", format_path(path), rule, reason)
+    if _log.isEnabledFor(logging.DEBUG):
+        _log.debug("lost in conversion: %s: %s: %s", format_path(path), rule, reason)
 
 
 def format_path(path: Path) -> str:

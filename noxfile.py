@@ -1,0 +1,81 @@
+"""The commands of the project: `nox -s check`, `nox -s test`; `nox -l` lists them all.
+
+Each session runs in the environment that nox is started from, so install that once: `pip install -e '.[dev]'`.
+What follows `--` is passed on: `nox -s test -- tests/unit -k sse`.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import nox
+
+nox.needs_version = ">=2025.2.9"
+nox.options.default_venv_backend = "none"
+nox.options.sessions = ["check", "test"]
+
+PROGRAMS = Path(sys.executable).parent
+
+
+def python(session: nox.Session, *arguments: str) -> None:
+    """Run Python with these arguments, and what was given after `--`."""
+    session.run(sys.executable, *arguments, *session.posargs, external=True)
+
+
+@nox.session
+def generate(session: nox.Session) -> None:
+    """Write generated/ anew from schema/ and templates/."""
+    python(session, "-m", "mcp_codegen", "--all")
+
+
+@nox.session
+def check(session: nox.Session) -> None:
+    """Check that generated/ is up to date, and lint, format, types and layers."""
+    for arguments in (
+        ("-m", "mcp_codegen", "--all", "--check"),
+        ("-m", "ruff", "check", "."),
+        ("-m", "black", "--check", "--quiet", "--diff", "."),
+        ("-m", "mypy"),
+        ("-m", "pyright"),
+    ):
+        session.run(sys.executable, *arguments, external=True)
+    session.run(str(PROGRAMS / "lint-imports"), external=True)
+
+
+@nox.session
+def test(session: nox.Session) -> None:
+    """Run the tests, without the long ones."""
+    python(session, "-m", "pytest", "-q", "-n", "auto")
+
+
+@nox.session
+def long(session: nox.Session) -> None:
+    """Run the long tests: thousands of instances, every peer, load."""
+    python(session, "-m", "pytest", "-q", "-n", "auto", "-m", "long")
+
+
+@nox.session
+def conformance(session: nox.Session) -> None:
+    """Run the official conformance suite against the servers and clients of tests/conformance/."""
+    python(session, "tests/conformance/run.py")
+
+
+@nox.session
+def docs(session: nox.Session) -> None:
+    """Run the code of README and docs/, and check their links and words."""
+    python(session, "-m", "pytest", "-q", "tests/house")
+
+
+@nox.session
+def build(session: nox.Session) -> None:
+    """Build the source distribution and the wheel, and check what they hold."""
+    session.run(sys.executable, "-m", "build", external=True)
+    python(session, "-m", "pytest", "-q", "tests/house/test_packaging.py")
+
+
+@nox.session
+def bench(session: nox.Session) -> None:
+    """Measure imports and calls over stdio and HTTP, beside other implementations; half an hour on a quiet machine."""
+    for program in ("imports", "stdio", "over_http"):
+        session.run(sys.executable, f"benchmarks/{program}.py", *session.posargs, external=True)

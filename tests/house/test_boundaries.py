@@ -1,0 +1,85 @@
+"""What hand-written code may not name, what an import loads, and which names generated classes may not take."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+from support.project import package
+from support.source_tree import python_files, relative, syntax_tree
+
+from mcp_codegen.model.names import RESERVED_BY_ENDPOINTS
+from mcp_generated import REVISIONS
+
+CODE = python_files("codegen", "runtime")
+EXTENSIONS = [
+    import_module(f"mcp_generated.extensions.{path.parent.name}.methods")
+    for path in python_files("generated")
+    if path.parts[-3] == "extensions" and path.name == "methods.py"
+]
+
+
+@pytest.mark.parametrize("path", CODE, ids=relative)
+def test_hand_written_code_knows_no_revision_and_no_method(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    assert not re.findall(r"\d{4}[-_]\d{2}[-_]\d{2}", text)
+    tables = [package(revision, "methods") for revision in REVISIONS] + EXTENSIONS
+    methods = {row.method for table in tables for row in table.REVISION.rows}
+    for method in methods:
+        assert "/" not in method or method not in text, method
+    strings = {node.value for node in ast.walk(syntax_tree(path)) if isinstance(node, ast.Constant)}
+    assert not methods & {string for string in strings if isinstance(string, str)}
+
+
+def loaded_by(statement: str) -> set[str]:
+    """The modules of ours that a statement loads in a fresh interpreter."""
+    code = f"{statement}\nimport sys; print(*[name for name in sys.modules if name.startswith('mcp_') or name == 'pydantic'])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return set(done.stdout.split())
+
+
+def test_importing_loads_nothing_that_was_not_asked_for() -> None:
+    assert loaded_by("import mcp_generated") == {"mcp_generated", "mcp_runtime", "mcp_runtime._lazy"}
+    package_alone = {"mcp_generated", "mcp_generated.v2025_03_26", "mcp_runtime", "mcp_runtime._lazy"}
+    assert loaded_by("import mcp_generated.v2025_03_26") == package_alone
+    with_types = {*package_alone, "mcp_generated.v2025_03_26.types", "pydantic"}
+    with_types |= {"mcp_runtime.protocol", "mcp_runtime.protocol.models"}
+    assert loaded_by("from mcp_generated.v2025_03_26 import types") == with_types
+    everything = loaded_by("from mcp_generated.v2025_03_26 import Client, Server, types, methods")
+    assert not [each for each in everything if each.startswith("mcp_generated.v") and "v2025_03_26" not in each]
+    assert "mcp_codegen" not in everything
+
+
+def test_an_unknown_name_of_a_package_is_an_attribute_error() -> None:
+    from mcp_generated import v2025_03_26
+
+    with pytest.raises(AttributeError, match="'mcp_generated.v2025_03_26' has no attribute 'Sever'"):
+        v2025_03_26.Sever  # type: ignore[attr-defined]
+    assert {"Client", "Server", "Context", "types", "methods"} <= set(dir(v2025_03_26))
+
+
+def test_no_generated_method_can_hide_one_of_its_base_class() -> None:
+    from mcp_generated.v2025_03_26 import Client, Server
+    from mcp_runtime.bindings.client import BaseClient
+    from mcp_runtime.bindings.server import BaseServer
+    from mcp_runtime.bindings.sync import BaseSyncClient
+    from mcp_runtime.client.core import ClientContext
+    from mcp_runtime.server.context import ServerContext
+
+    server = Server(name="x", version="1")
+    classes = (BaseServer, BaseClient, BaseSyncClient, ServerContext, ClientContext)
+    public = {*vars(server), *vars(Client.memory(server)), "state", *(name for each in classes for name in dir(each))}
+    assert {each for each in public if not each.startswith("_")} <= RESERVED_BY_ENDPOINTS
+
+
+def test_no_test_is_named_after_a_set(request: pytest.FixtureRequest) -> None:
+    """The order in which a set is written changes from process to process, and those that share the tests name them."""
+    for item in request.session.items:
+        given = item.callspec.params.values() if isinstance(item, pytest.Function) and hasattr(item, "callspec") else ()
+        unordered = [value for value in given if isinstance(value, (set, frozenset))]
+        assert not any(repr(value) in item.name for value in unordered), item.nodeid

@@ -1,0 +1,83 @@
+"""How large hand-written files, folders, classes, functions and lists of parameters may be."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from support.source_tree import definitions, python_files, relative, syntax_tree
+
+HAND_WRITTEN = ("runtime", "codegen", "tests", "examples", "benchmarks")
+
+MAX_FILE_LINES = 350
+MAX_CLASS_LINES = 300
+MAX_FUNCTION_LINES = 50
+MAX_PARAMETERS = 7  # That may be given by position. Parameters that are given by keyword only do not count.
+MAX_MODULES = 15  # In a folder, `__init__.py` and `conftest.py` not counted.
+
+# Files and folders that are still too large. The list only shrinks, and is empty in the end.
+NOT_YET = {
+    "benchmarks",
+    "codegen/mcp_codegen/cli/inspect.py",
+    "codegen/mcp_codegen/cli/main.py",
+    "runtime/mcp_runtime/app/app.py",
+    "runtime/mcp_runtime/auth/authorization_server/app.py",
+    "runtime/mcp_runtime/client/subscriptions.py",
+    "runtime/mcp_runtime/protocol/connection.py",
+    "runtime/mcp_runtime/protocol/revision.py",
+    "runtime/mcp_runtime/session/session.py",
+    "runtime/mcp_runtime/versions/converter.py",
+    "tests/house",
+    "tests/support",
+}
+
+
+def files(folder: str) -> Iterator[Path]:
+    """Yield the files of a folder that are to keep the limits."""
+    return (path for path in python_files(folder) if relative(path) not in NOT_YET)
+
+
+@pytest.mark.parametrize("folder", HAND_WRITTEN)
+def test_files_are_short(folder: str) -> None:
+    lengths = {relative(path): len(path.read_text(encoding="utf-8").splitlines()) for path in files(folder)}
+    assert {name: lines for name, lines in lengths.items() if lines > MAX_FILE_LINES} == {}
+
+
+@pytest.mark.parametrize("folder", HAND_WRITTEN)
+def test_functions_and_classes_are_short(folder: str) -> None:
+    too_long: dict[str, int] = {}
+    for path in files(folder):
+        for node in definitions(path):
+            lines = (node.end_lineno or 0) - node.lineno + 1
+            if lines > (MAX_CLASS_LINES if isinstance(node, ast.ClassDef) else MAX_FUNCTION_LINES):
+                too_long[f"{relative(path)}:{node.lineno}: {node.name}"] = lines
+    assert too_long == {}
+
+
+@pytest.mark.parametrize("folder", HAND_WRITTEN)
+def test_functions_take_few_parameters_by_position(folder: str) -> None:
+    """Dataclasses and NamedTuples have fields, not parameters."""
+    too_many: dict[str, int] = {}
+    for path in files(folder):
+        for node in definitions(path):
+            if not isinstance(node, ast.ClassDef):
+                names = [parameter.arg for parameter in (*node.args.posonlyargs, *node.args.args)]
+                if (count := len([name for name in names if name not in ("self", "cls")])) > MAX_PARAMETERS:
+                    too_many[f"{relative(path)}:{node.lineno}: {node.name}"] = count
+    assert too_many == {}
+
+
+@pytest.mark.parametrize("folder", HAND_WRITTEN)
+def test_folders_hold_few_modules(folder: str) -> None:
+    counts: dict[str, int] = {}
+    for path in python_files(folder):
+        if path.name not in ("__init__.py", "conftest.py"):
+            counts[relative(path.parent)] = counts.get(relative(path.parent), 0) + 1
+    assert {name: count for name, count in counts.items() if count > MAX_MODULES and name not in NOT_YET} == {}
+
+
+@pytest.mark.parametrize("folder", [*HAND_WRITTEN, "generated"])
+def test_modules_have_docstrings(folder: str) -> None:
+    assert [relative(path) for path in python_files(folder) if not ast.get_docstring(syntax_tree(path))] == []

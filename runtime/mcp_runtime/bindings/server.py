@@ -72,7 +72,7 @@ class BaseServer(ServerCore):
         return MCPASGIApp([candidate.get() for candidate in _services(self, revisions)], **settings)
 
     async def serve(self, transport: Transport) -> None:
-        """Serve one connection, in this server's protocol version alone, until it is closed.
+        """Serve one connection, only in this server's protocol version, until it is closed.
 
         Args:
             transport: The open transport of the connection.

@@ -1,4 +1,4 @@
-"""Response cache of clients: results are cached for as long, and for whom, their server allows.
+"""The response cache of clients: results are reused as long as their server allows.
 
 MCP specification, https://modelcontextprotocol.io/specification/draft/server/utilities/caching
 """

@@ -208,16 +208,14 @@ class ClientCore(Endpoint):
         negotiated._start_background(session, root_uris)
         return negotiated
 
-    def _start_background(self, session: Session, known_roots: list[str]) -> None:
-        """Start the tasks that end with the connection; `known_roots` are the URIs of the roots before it was opened."""
+    def _start_background(self, session: Session, root_uris: list[str]) -> None:
+        """Start the tasks that end with the connection; `root_uris` are the URIs of the roots before it was opened."""
         lifecycle = self.revision.lifecycle
         if self._ping_interval is not None and isinstance(lifecycle, Handshake):
             send_ping = partial(self._send_request, lifecycle.ping_request, {})
             self._background.append(asyncio.create_task(ping_regularly(session, send_ping, self._ping_interval)))
         if self._file_roots is not None and (row := self._file_roots.list_changed_row(self.revision)) is not None:
-            watching = self._file_roots.watch(
-                known_roots, session.closed, partial(session.send_notification, row, None)
-            )
+            watching = self._file_roots.watch(root_uris, session.closed, partial(session.send_notification, row, None))
             self._background.append(asyncio.create_task(watching))
 
     async def close(self) -> None:

@@ -80,21 +80,19 @@ class FileRoots:
         rows = (row for row in revision.rows if isinstance(row, Notification) and row.name == _CHANGE_HANDLER)
         return next(rows, None)
 
-    async def watch(
-        self, known_uris: list[str], closed: asyncio.Future[None], notify: Callable[[], Awaitable[None]]
-    ) -> None:
+    async def watch(self, uris: list[str], closed: asyncio.Future[None], notify: Callable[[], Awaitable[None]]) -> None:
         """Poll the file system until the connection is closed, and notify the server of each change.
 
         Args:
-            known_uris: The URIs before the first poll.
+            uris: The URIs before the first poll.
             closed: Is done when the connection is closed.
             notify: Send the notification.
         """
         # Polling, because file system events cannot wait for a folder that does not exist yet, and are missing on
         # network file systems.
         while not closed.done():
-            previous, known_uris = known_uris, await self.current_uris()
-            if known_uris != previous:
+            previous, uris = uris, await self.current_uris()
+            if uris != previous:
                 try:
                     await notify()
                 except ConnectionClosedError:

@@ -100,7 +100,7 @@ class Subscription(Generic[EventT]):
 
     async def __aenter__(self) -> Self:
         if self._task is not None:
-            raise LocalError("a subscription can be used once: call `listen` again for another one")
+            raise LocalError("the subscription was opened already: call `listen` again for another one")
         manager = self._manager = self._client._subscriptions  # pyright: ignore[reportPrivateUsage]
         session = manager.require_session()
         self._ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()

@@ -20,7 +20,7 @@ _MAX_TTL = 2**53 // 1000  # Seconds; more milliseconds are not an exact integer 
 
 @dataclass(frozen=True, slots=True)
 class CacheHint:
-    """How long clients may cache a result, and for whom.
+    """A cache hint: the time to live and the scope of a result in the caches of clients.
 
     See https://modelcontextprotocol.io/specification/draft/server/utilities/caching
 

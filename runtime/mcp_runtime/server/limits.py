@@ -24,7 +24,7 @@ def limit_rates(
         rows: The rows of all messages that the server receives.
         rates: The rate limits by handler name, such as "call_tool"; None for no limit.
         shared_key: None to limit each connection; an object to limit all connections together, because a stateless
-            server cannot tell them apart.
+            server cannot distinguish them.
     """
     for row in rows:
         if (rate := rates.get(row.name)) is not None and row.method in handlers:

@@ -12,7 +12,7 @@ _MIN_SECONDS = 0.001  # The wire format has whole milliseconds.
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskOptions:
-    """How a call becomes a task, on a server with the tasks extension.
+    """The options of calls that become tasks, on a server with the tasks extension.
 
     Args:
         ttl: The seconds to store the task, counted from its creation; None stores it as long as the server runs.

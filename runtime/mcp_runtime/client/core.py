@@ -56,6 +56,8 @@ class ClientCore(Endpoint):
     """
 
     _receives: ClassVar[Direction] = "server_to_client"
+    _session: Session | None = None
+    _runner: asyncio.Task[None] | None = None
 
     def __init__(
         self,
@@ -78,10 +80,9 @@ class ClientCore(Endpoint):
             name: The name of the client, sent to the server in `clientInfo`.
             version: The version of the client, sent to the server in `clientInfo`.
             capabilities: Further capabilities to declare, as JSON, such as `{"roots": {"listChanged": True}}`.
-            connect_options: How the first requests (`initialize` or discovery) are made; the timeout is 60 seconds by
-                default.
-            ping_interval: The seconds between two pings, which are also the timeout of each: the connection is closed
-                if the server does not answer in time. By default no pings are sent.
+            connect_options: The options of the first requests; by default a timeout of 60 seconds.
+            ping_interval: The seconds between two pings and the timeout of each, in protocol versions with pings: the
+                connection is closed if the server does not answer in time. By default no pings are sent.
             revisions: The protocol versions that may be negotiated besides the client's own: "all", or their ids.
                 Messages of other versions are converted. By default none.
             extensions: The generated packages of protocol extensions to declare.
@@ -96,16 +97,13 @@ class ClientCore(Endpoint):
         self._file_roots = roots
         if roots is not None:
             roots.add_handler(self._handlers, self.revision)
-        self.name = name
-        self.version = version
+        self.name, self.version = name, version
         self.server: BaseModel | None = None
         self._connect = connect
-        self._session: Session | None = None
         self._connect_options = connect_options
         self._ping_interval = ping_interval
         self._revisions = revisions
         self._background: list[asyncio.Task[None]] = []  # They end with the connection.
-        self._runner: asyncio.Task[None] | None = None
         self._cache = ClientResponseCache() if cache is True else cache or None
         self._subscriptions = SubscriptionManager(
             self.revision, self._require_channel, self._send_request, self._build_params, self._cache

@@ -8,8 +8,9 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-import mcp_generated
 import pytest
+
+import mcp_generated
 from mcp_generated.v2026_07_28 import Client, Server, SyncClient
 from mcp_runtime.bindings import settings
 from mcp_runtime.client.core import ClientContext

@@ -83,7 +83,7 @@ class Tool:
         try:
             values = self._read(arguments or {})
             if self.task is not None:
-                ctx._how = self.task  # pyright: ignore[reportPrivateUsage]
+                ctx._task_options = self.task  # pyright: ignore[reportPrivateUsage]
                 if self.task.immediately:
                     await ctx.as_task()
             value = await self._signature.call(ctx, values)

@@ -1,1 +1,1 @@
-"""What generated code inherits from and calls."""
+"""The base classes and functions that generated code uses."""

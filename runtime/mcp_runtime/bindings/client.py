@@ -86,11 +86,12 @@ class BaseClient(ClientCore):
         from ..versions.client_adapter import ClientAdapter
 
         candidates = client_candidates(self, self._revisions)
-        # A server that shakes hands says so when it is asked what it is; one that does not, would not say what it is.
-        first = next((each for each in reversed(candidates) if not each.stateful), candidates[-1])
-        agreed = await first.get()._open(candidates)
-        if isinstance(agreed, ClientAdapter):
-            agreed.attach_to_client()
+        # Discovery comes first: a server with a handshake lifecycle rejects it with an error that allows to fall back,
+        # while a stateless server may reject `initialize` without one.
+        stateless = (candidate for candidate in reversed(candidates) if not candidate.stateful)
+        negotiated = await next(stateless, candidates[-1]).get()._open(candidates)
+        if isinstance(negotiated, ClientAdapter):
+            negotiated.attach_to_client()
         return self
 
     async def __aexit__(self, *exception: object) -> None:
@@ -98,9 +99,10 @@ class BaseClient(ClientCore):
 
 
 async def negotiate(*clients: BaseClient) -> ClientCore:
-    """Open one conversation, over the connection of the last client, as that one whose revision the server agrees to.
+    """Connect with the last client, and return the client of the negotiated protocol version. It is open: close it.
 
-    Clients are given oldest revision first; the newest is offered. The client that comes back is open: close it.
+    Args:
+        clients: Clients of different protocol versions, oldest first; the newest version is requested.
     """
     return await clients[-1]._open(  # pyright: ignore[reportPrivateUsage]
         [ready_candidate(client.revision, client) for client in clients]

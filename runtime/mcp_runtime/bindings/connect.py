@@ -1,5 +1,4 @@
-"""A target goes in, be it a command, a URL or server objects; a client of the newest revision that can speak to it comes
-out, whatever revision the server is of."""
+"""Connect to a URL, a command or server objects, in whatever protocol version the server supports."""
 
 from __future__ import annotations
 
@@ -19,11 +18,19 @@ Target = str | Sequence[str] | BaseServer | Sequence[BaseServer]
 def connect(
     client_class: type[ClientT], target: Target, revisions: RevisionChoice, settings: dict[str, Any]
 ) -> ClientT:
-    """A client of this class, to be opened with `async with`. `settings` are those of the class and of what connects
-    it: a command, a URL that begins with http, or server objects in the same process."""
+    """Return a client for a target; connect with `async with`.
+
+    Args:
+        client_class: The class of the client.
+        target: A URL that starts with http:// or https://, the words of a command, or server objects of this process.
+        revisions: The protocol versions that may be negotiated: "all", or their ids.
+        settings: The keywords of the client's constructor, and of `stdio` or `http`.
+
+    Raises LocalError for a text that is not a URL.
+    """
     if isinstance(target, str):
         if not target.startswith(("http://", "https://")):
-            raise LocalError(f"{target!r} is no URL; a command is a list of its words")
+            raise LocalError(f"{target!r} is no URL; pass a command as a list of its words")
         return client_class.http(target, revisions=revisions, **settings)
     if isinstance(target, BaseServer):
         return client_class.memory(target, revisions=revisions, **settings)
@@ -36,7 +43,7 @@ def connect(
 
 
 def newest_client(package: str) -> type[BaseClient]:
-    """The client of the newest revision of a package."""
+    """Return the client class of the newest protocol version of a generated package."""
     revisions: dict[str, str] = import_module(package).REVISIONS
     client: type[BaseClient] = import_module(f"{package}.{list(revisions.values())[-1]}").Client
     return client

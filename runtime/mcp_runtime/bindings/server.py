@@ -37,14 +37,15 @@ class BaseServer(ServerCore):
         """Serve until the client disconnects (stdio), or until the process gets SIGINT or SIGTERM.
 
         Args:
-            transport: "stdio", or "http" for Streamable HTTP, which needs the extra `http`.
+            transport: "stdio" (the default), or "http" for Streamable HTTP, which needs the extra `http`.
             revisions: The protocol versions to serve: "all", or their ids. Messages of other versions than the server's
                 own are converted.
             host: The address to listen on, by default "127.0.0.1". HTTP only, as all that follow.
             port: The port to listen on, by default 8000; 0 takes a free one.
             path: The path of the endpoint, by default "/mcp".
             uvicorn: Further settings of `uvicorn.Config`.
-            settings: The other keywords of `asgi`.
+            settings: The other keywords of `asgi`: `hosts`, `origins`, `owner`, `auth`, `event_store`, `limits` and
+                `legacy_sse`.
 
         Raises LocalError for an unknown transport, and TypeError for an unknown keyword.
         """
@@ -71,7 +72,11 @@ class BaseServer(ServerCore):
         return MCPASGIApp([candidate.get() for candidate in _services(self, revisions)], **settings)
 
     async def serve(self, transport: Transport) -> None:
-        """Serve one connection over a transport, in this server's protocol version alone."""
+        """Serve one connection, only in this server's protocol version, until it is closed.
+
+        Args:
+            transport: The open transport of the connection.
+        """
         await serve([self], transport)
 
 
@@ -82,27 +87,44 @@ def run(
     *servers: ServerCore, transport: Literal["http", "streamable-http"], **settings: Unpack[HTTPServerSettings]
 ) -> None: ...
 def run(*servers: ServerCore, transport: str = "stdio", **settings: Any) -> None:
-    """Run several servers as one, given oldest protocol version first: each client gets the one of the version that it
-    negotiates. The other keywords are those of `Server.run`."""
+    """Run several servers as one: each client gets the server of the protocol version that it negotiates.
+
+    Args:
+        servers: Servers of different protocol versions, oldest first.
+        transport: "stdio" (the default), or "http" for Streamable HTTP, which needs the extra `http`.
+        settings: The other keywords of `Server.run`.
+
+    Raises LocalError for an unknown transport, and TypeError for an unknown keyword.
+    """
     _run(services_of(servers), transport, **settings)
 
 
 async def serve(servers: Sequence[ServerCore | Candidate[ServerCore]], transport: Transport) -> None:
-    """Serve one connection over a transport with these servers, oldest protocol version first."""
+    """Serve one connection until it is closed.
+
+    Args:
+        servers: Servers of different protocol versions, oldest first.
+        transport: The open transport of the connection.
+    """
     await serving.serve(services_of(servers), transport)
 
 
 def asgi_app(*servers: ServerCore, **settings: Unpack[ASGISettings]) -> MCPASGIApp:
-    """Return an ASGI application for these servers, given oldest protocol version first. The keywords are those
-    of `Server.asgi`."""
+    """Return an ASGI application that serves several servers as one over Streamable HTTP.
+
+    Args:
+        servers: Servers of different protocol versions, oldest first.
+        settings: The keywords of `Server.asgi`.
+
+    Raises TypeError for an unknown keyword.
+    """
     from ..transports.http_server.app import MCPASGIApp
 
     return MCPASGIApp([candidate.get() for candidate in services_of(servers)], **settings)
 
 
 def services_of(servers: Sequence[ServerCore | Candidate[ServerCore]]) -> list[Candidate[Service]]:
-    """Return the service of each of these servers, or of those that are made when they are needed, oldest protocol
-    version first."""
+    """Return the services of servers of different protocol versions, oldest first."""
     return service_candidates(
         [ready_candidate(server.revision, server) if isinstance(server, ServerCore) else server for server in servers]
     )
@@ -119,7 +141,7 @@ def _run(services: Sequence[Candidate[Service]], transport: str, **settings: Any
         case "stdio":
             from ..transports.stdio.server import run_server
 
-            run_server(lambda opened: serving.serve(services, opened), **settings)
+            run_server(lambda stdio: serving.serve(services, stdio), **settings)
         case "http":
             from ..transports.http_server.run import serve_with_uvicorn
 

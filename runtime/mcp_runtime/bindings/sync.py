@@ -1,4 +1,5 @@
-"""A client goes in, its synchronous twin comes out: an event loop in a thread of its own, which ends with it."""
+"""The base classes of generated synchronous clients: each runs an asynchronous client in an event loop of its own
+thread."""
 
 from __future__ import annotations
 
@@ -19,28 +20,52 @@ ClientT = TypeVar("ClientT", bound=BaseClient)
 
 
 class BaseSyncClient(Generic[ClientT]):
-    """Drives a client from code without an event loop: `with` opens the conversation, and ends it."""
+    """A synchronous client: `with` connects to the server, and disconnects.
+
+    Attributes:
+        client: The asynchronous client.
+    """
 
     client_class: ClassVar[type[Any]]
 
     def __init__(self, client: ClientT) -> None:
+        """Create a synchronous client.
+
+        Args:
+            client: The asynchronous client to run, which is not connected yet. Its handlers run in another thread.
+        """
         self.client = client
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
 
     @classmethod
     def stdio(cls, *command: str, **settings: Unpack[StdioClientSettings]) -> Self:
-        """A client of a server that is started as a child process; settings as for the asynchronous one."""
+        """Return a client of a server that is started as a child process and speaks over its standard streams.
+
+        Args:
+            command: The words of the command, such as `"python", "server.py"`.
+            settings: The keywords of `Client.stdio`: `env`, `cwd`, `stderr`, and those of the client's constructor.
+        """
         return cls(cls.client_class.stdio(*command, **settings))
 
     @classmethod
     def http(cls, url: str, **settings: Unpack[HTTPClientSettings]) -> Self:
-        """A client of the server at this URL; settings as for the asynchronous one."""
+        """Return a client of the server at a URL. Needs the extra `http`.
+
+        Args:
+            url: The URL of the server's endpoint, such as "http://localhost:8000/mcp".
+            settings: The keywords of `Client.http`: `http`, and those of the client's constructor.
+        """
         return cls(cls.client_class.http(url, **settings))
 
     @classmethod
     def memory(cls, *servers: ServerCore | Candidate[ServerCore], **settings: Unpack[ClientSettings]) -> Self:
-        """A client of server objects in the same process, for tests."""
+        """Return a client of server objects in the same process, oldest protocol version first; for tests.
+
+        Args:
+            servers: The servers; each client gets the one of the protocol version that it negotiates.
+            settings: The keywords of the client's constructor.
+        """
         return cls(cls.client_class.memory(*servers, **settings))
 
     def __enter__(self) -> Self:
@@ -60,12 +85,12 @@ class BaseSyncClient(Generic[ClientT]):
         finally:
             self._stop()
 
-    def _run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run a coroutine in the loop's thread and wait; being interrupted here cancels it there."""
+    def _run(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        """Run a coroutine in the loop's thread, and return its result. An interrupt here cancels the coroutine."""
         if self._loop is None:
-            work.close()
+            coroutine.close()
             raise ConnectionClosedError("there is no connection; use `with`")
-        future = asyncio.run_coroutine_threadsafe(work, self._loop)
+        future = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
         try:
             return future.result()
         except BaseException:
@@ -73,14 +98,14 @@ class BaseSyncClient(Generic[ClientT]):
             raise
 
     def _iterate(self, items: AsyncIterator[T]) -> Iterator[T]:
-        async def following() -> tuple[bool, T | None]:
+        async def next_item() -> tuple[bool, T | None]:
             async for item in items:
                 return True, item
             return False, None
 
         while True:
-            found, item = self._run(following())
-            if not found:
+            has_item, item = self._run(next_item())
+            if not has_item:
                 return
             yield item  # type: ignore[misc]
 
@@ -93,15 +118,21 @@ class BaseSyncClient(Generic[ClientT]):
 
 
 class SyncSubscription(Generic[EventT]):
-    """The twin of `Subscription`: `with` begins to listen, `for` gives each change."""
+    """Change notifications of a server: subscribe with `with`, and read each with `for`."""
 
     def __init__(self, client: BaseSyncClient[Any], subscription: Subscription[EventT]) -> None:
+        """Create a synchronous subscription. Use the `listen` method of the client.
+
+        Args:
+            client: The synchronous client.
+            subscription: The asynchronous subscription.
+        """
         self._client = client
         self._subscription = subscription
 
     @property
     def acknowledged(self) -> Mapping[str, Any]:
-        """What the server agreed to tell, by the keywords of `listen`: true, or URIs."""
+        """The changes that the server has agreed to notify about, by keyword of `listen`: true, or URIs."""
         return self._subscription.acknowledged
 
     def __enter__(self) -> Self:

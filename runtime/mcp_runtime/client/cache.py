@@ -1,5 +1,7 @@
-"""Questions and their answers go in; an answer that still holds comes out, for who may see it (2026:
-server/utilities/caching)."""
+"""The response cache of clients: results are reused as long as their server allows.
+
+MCP specification, https://modelcontextprotocol.io/specification/draft/server/utilities/caching
+"""
 
 from __future__ import annotations
 
@@ -19,8 +21,8 @@ from ..protocol.jsonrpc import INVALID_PARAMS
 from ..protocol.revision import Notification, Request
 from ..session.options import DEFAULT_OPTIONS, Params, RequestOptions
 
-_MAX_TTL: Final = 24 * 3600.0  # Seconds; a server does not say that it is never to be asked again.
-_SHARED: Final = "everybody"
+_MAX_TTL: Final = 24 * 3600.0  # Seconds; a server cannot make a client cache a result for longer.
+_SHARED: Final = "shared"
 _PUBLIC: Final = "public"
 _RETRY_PARAMS: Final = ("inputResponses", "requestState")
 
@@ -29,7 +31,15 @@ _Key = tuple[object, ...]
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
-    """One answer, as JSON; `feature` is the part of the server it is about."""
+    """A cached result, as JSON.
+
+    Attributes:
+        result: The result, as JSON.
+        expires: The time of the cache's clock at which the entry expires.
+        method: The method of the request.
+        feature: The capability that the method belongs to, such as "tools".
+        uri: The URI of the request; None if it has none.
+    """
 
     result: bytes
     expires: float
@@ -39,14 +49,23 @@ class _Entry:
 
 
 class ResponseCache:
-    """Answers for any number of clients: at most so many, and so many bytes; what was not used for longest goes first.
+    """Cached results, for any number of clients. The least recently used results are removed if there are too many.
 
-    `clock` gives seconds.
+    Attributes:
+        clock: The function that returns the current time in seconds.
+        invalidations: How often results of a server were invalidated, by server.
     """
 
     def __init__(
         self, *, max_entries: int = 1000, max_bytes: int = 16 * 2**20, clock: Callable[[], float] = time.monotonic
     ) -> None:
+        """Create an empty cache.
+
+        Args:
+            max_entries: The maximum number of results; by default 1,000.
+            max_bytes: The maximum size of all results together, in bytes of JSON; by default 16 MiB.
+            clock: A function that returns the current time in seconds; for tests.
+        """
         self.clock = clock
         self._max_entries = max_entries
         self._max_bytes = max_bytes
@@ -56,27 +75,32 @@ class ResponseCache:
 
     @property
     def size(self) -> int:
-        """How many answers there are."""
+        """The number of cached results, expired ones included."""
         return len(self._entries)
 
     def for_user(self, server: str, user: str) -> ClientResponseCache:
-        """The answers of one server for one user; what is public is shared with the others at the same server. Who is
-        called alike has to be the same: a user stands for all that an access token lets see."""
+        """Return the cache of a client, which shares public results with other users of the same server.
+
+        Args:
+            server: A name of the server, such as its URL: clients with the same name share its public results.
+            user: The id of the user: clients with the same id share private results, so it has to stand for everything
+                that the access token allows.
+        """
         return ClientResponseCache(self, server, ("user", user))
 
     def get(self, key: _Key) -> bytes | None:
-        """An answer, if there is one that holds."""
-        kept = self._entries.get(key)
-        if kept is None:
+        """Return a cached result that has not expired, as JSON; None if there is none."""
+        entry = self._entries.get(key)
+        if entry is None:
             return None
-        if self.clock() >= kept.expires:
+        if self.clock() >= entry.expires:
             self._remove(key)
             return None
         self._entries.move_to_end(key)
-        return kept.result
+        return entry.result
 
     def put(self, key: _Key, entry: _Entry) -> None:
-        """Keep an answer, if there can be room for it."""
+        """Add a result; do nothing if it is larger than the whole cache."""
         self._remove(key)
         if len(entry.result) > self._max_bytes:
             return
@@ -86,21 +110,28 @@ class ResponseCache:
             self._remove(next(iter(self._entries)))
 
     def invalidate(self, server: str, matches: Callable[[_Entry], bool]) -> None:
-        """Forget answers of a server, and those that are under way."""
+        """Remove the matching results of a server. Results of requests that are in flight will not be cached."""
         self.invalidations[server] = self.invalidations.get(server, 0) + 1
-        for key in [key for key, kept in self._entries.items() if key[0] == server and matches(kept)]:
+        for key in [key for key, entry in self._entries.items() if key[0] == server and matches(entry)]:
             self._remove(key)
 
     def _remove(self, key: _Key) -> None:
-        kept = self._entries.pop(key, None)
-        if kept is not None:
-            self._bytes -= len(kept.result)
+        entry = self._entries.pop(key, None)
+        if entry is not None:
+            self._bytes -= len(entry.result)
 
 
 class ClientResponseCache:
-    """The answers of one server for one user. Without a shelf, nothing of it is shared."""
+    """The cache of one client: the results of one server for one user."""
 
     def __init__(self, cache: ResponseCache | None = None, server: str = "", user: object = "") -> None:
+        """Create the cache of a client. Use `ResponseCache.for_user` to share results between clients.
+
+        Args:
+            cache: The cache that stores the results; by default a new one, which nothing else uses.
+            server: A name of the server, such as its URL.
+            user: The id of the user.
+        """
         self._cache = cache or ResponseCache()
         self._server = server
         self._user = user
@@ -113,52 +144,63 @@ class ClientResponseCache:
         options: RequestOptions | None,
         send: Callable[[], Awaitable[Any]],
     ) -> Any:
-        """The answer to a request: what is kept, as long as it holds, else what `ask` gives. Errors are not kept, nor
-        what asks something first, nor what depends on answers to that."""
-        said = params.model_dump() if isinstance(params, BaseModel) else params
-        given: dict[str, Any] = {name: value for name, value in said.items() if value is not None}
-        chosen = options or DEFAULT_OPTIONS
-        if any(name in given for name in _RETRY_PARAMS):
+        """Return the cached result of a request, or else send it and cache its result if the server allows it.
+
+        Errors are not cached, nor interim results, nor results that depend on input responses.
+
+        Args:
+            revision: The protocol version of the client.
+            row: The row of the request.
+            params: The params of the request.
+            options: How the request is made.
+            send: A function that sends the request and returns its result.
+        """
+        fields = params.model_dump() if isinstance(params, BaseModel) else params
+        arguments: dict[str, Any] = {name: value for name, value in fields.items() if value is not None}
+        options = options or DEFAULT_OPTIONS
+        if any(name in arguments for name in _RETRY_PARAMS):
             return await send()
 
-        def key(who: object) -> _Key:
-            return self._server, who, revision, row.method, to_json([given, chosen.meta])
+        def key(user: object) -> _Key:  # A function, because most servers allow no caching, and need no key.
+            return self._server, user, revision, row.method, to_json([arguments, options.meta])
 
-        if self._cache.size and not chosen.bypass_cache:
-            found = self._cache.get(key(self._user)) or self._cache.get(key(_SHARED))
-            if found is not None:
-                return row.read_result(from_json(found), given)
-        drops = self._cache.invalidations.get(self._server, 0)
+        if self._cache.size and not options.bypass_cache:
+            cached = self._cache.get(key(self._user)) or self._cache.get(key(_SHARED))
+            if cached is not None:
+                return row.read_result(from_json(cached), arguments)
+        invalidations = self._cache.invalidations.get(self._server, 0)
         try:
-            answer = await send()
-        except RemoteJSONRPCError as refused:
-            if refused.code == INVALID_PARAMS and "cursor" in given:  # The list is not what its pages were of.
-                self._cache.invalidate(self._server, lambda kept: kept.method == row.method)
+            result = await send()
+        except RemoteJSONRPCError as error:
+            if error.code == INVALID_PARAMS and "cursor" in arguments:  # The list has changed since its first pages.
+                self._cache.invalidate(self._server, lambda entry: entry.method == row.method)
             raise
-        scope = getattr(answer, "cache_scope", None)  # Without one it is not a result to be kept, whatever ends in it.
-        if (
-            scope is not None
-            and isinstance(answer, row.result)
-            and drops == self._cache.invalidations.get(self._server, 0)
-        ):
-            ttl = min(getattr(answer, "ttl_ms", 0), _MAX_TTL * 1000) / 1000
-            if ttl > 0:
-                until, about = self._cache.clock() + ttl, _feature(row.capability)
-                kept = _Entry(to_json(answer), until, row.method, about, given.get("uri"))
-                self._cache.put(key(_SHARED if scope == _PUBLIC else self._user), kept)
-        return answer
+        if isinstance(result, row.result) and invalidations == self._cache.invalidations.get(self._server, 0):
+            scope = getattr(result, "cache_scope", None)
+            ttl = min(getattr(result, "ttl_ms", 0), _MAX_TTL * 1000) / 1000
+            if scope is not None and ttl > 0:
+                expires, feature = self._cache.clock() + ttl, _feature(row.capability)
+                entry = _Entry(to_json(result), expires, row.method, feature, arguments.get("uri"))
+                self._cache.put(key(_SHARED if scope == _PUBLIC else self._user), entry)
+        return result
 
     def handle_change(self, row: Notification, uri: str | None) -> None:
-        """A server told that something has changed: a resource, with what lies below it, or the lists of a feature."""
+        """Invalidate the results that a change notification is about.
+
+        Args:
+            row: The row of the notification.
+            uri: The URI of the changed resource, whose sub-resources are invalidated as well; None for the lists of the
+                notification's feature.
+        """
         if uri is not None:
             self._cache.invalidate(
-                self._server, lambda kept: kept.uri is not None and is_within_resource(uri, kept.uri)
+                self._server, lambda entry: entry.uri is not None and is_within_resource(uri, entry.uri)
             )
         elif row.capability:
             feature = _feature(row.capability)
-            self._cache.invalidate(self._server, lambda kept: kept.uri is None and kept.feature == feature)
+            self._cache.invalidate(self._server, lambda entry: entry.uri is None and entry.feature == feature)
 
 
 def _feature(capability: str) -> str:
-    """`server.tools.listChanged` → `tools`."""
+    """Return the feature of a capability: `server.tools.listChanged` → `tools`."""
     return parse_capability_path(capability)[1][0] if capability else ""

@@ -1,5 +1,4 @@
-"""What a user types goes in; suggestions come out: asked for when the user pauses, and once for the same text; and, on
-the side of the server, ranked."""
+"""Completions for a text field of a client's user interface: debounced requests with a cache."""
 
 from __future__ import annotations
 
@@ -7,31 +6,48 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any, Final
 
-_MAX_CACHED: Final = 256  # Answers.
+_MAX_CACHED: Final = 256  # Completions.
 
 
 class CompletionSession:
-    """Completions for one field of a client's user interface. `pause` is in seconds."""
+    """Completions for one text field of a user interface.
+
+    See https://modelcontextprotocol.io/specification/draft/server/utilities/completion
+    """
 
     def __init__(self, client: Any, debounce: float = 0.15) -> None:
+        """Create a session for one text field.
+
+        Args:
+            client: A connected client of a protocol version that has completions.
+            debounce: The seconds to wait for further input before a request is sent.
+        """
         self._client = client
         self._debounce = debounce
         self._latest = 0
         self._cache: dict[tuple[str, ...], Any] = {}
 
     async def complete(self, ref: Any, argument: Any, context: Any = None) -> Any:
-        """The server's completion; None where the user has gone on typing meanwhile. Raises MCPError."""
-        key = tuple(each.model_dump_json() for each in (ref, argument, context) if each is not None)
+        """Return the completion of the server, or None if `complete` was called again meanwhile.
+
+        The same arguments are requested once. Raises MCPError if the request fails.
+
+        Args:
+            ref: The reference to the prompt or the resource template.
+            argument: The argument, with the text that the user has typed.
+            context: The values of other arguments, in protocol versions that have them.
+        """
+        key = tuple(model.model_dump_json() for model in (ref, argument, context) if model is not None)
         self._latest += 1
-        mine = self._latest
+        number = self._latest
         if key in self._cache:
             return self._cache[key]
         await asyncio.sleep(self._debounce)
-        if mine != self._latest:
+        if number != self._latest:
             return None
-        more: Mapping[str, Any] = {} if context is None else {"context": context}
-        found = (await self._client.complete(ref=ref, argument=argument, **more)).completion
+        optional: Mapping[str, Any] = {} if context is None else {"context": context}
+        completion = (await self._client.complete(ref=ref, argument=argument, **optional)).completion
         if len(self._cache) >= _MAX_CACHED:
             del self._cache[next(iter(self._cache))]
-        self._cache[key] = found
-        return found
+        self._cache[key] = completion
+        return completion

@@ -1,22 +1,20 @@
-"""Clients: a way to connect goes in, and an open conversation comes out of `async with`."""
+"""The client core: connection, negotiation, requests and handlers, independent of transports."""
 
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Any, ClassVar, Final, cast
+from typing import Any, ClassVar, cast
 
 from pydantic import BaseModel
 
 from ..endpoint.base import Endpoint
-from ..endpoint.context import Context
 from ..endpoint.extensions import Extension
 from ..endpoint.requests import ResultT
-from ..errors import HTTPStatusError, LocalError, MCPError, RemoteJSONRPCError
-from ..protocol.capabilities import merge, required_extensions
+from ..errors import HTTPStatusError, LocalError, RemoteJSONRPCError
+from ..protocol.capabilities import Capabilities, merge, required_extensions
 from ..protocol.connection import Connection
 from ..protocol.events import NotificationReceived, RequestReceived
 from ..protocol.revision import (
@@ -39,29 +37,27 @@ from ..session.options import DEFAULT_OPTIONS, Params, RequestOptions
 from ..session.session import Session
 from ..session.tracing import with_trace_context
 from .cache import ClientResponseCache
+from .context import ClientContext as ClientContext
 from .fallback import legacy_candidates, supported_versions
+from .ping import ping_regularly
 from .roots import FileRoots
-from .subscriptions import SubscriptionManager
-
-_log: Final = logging.getLogger(__name__)
-
-
-class ClientContext(Context):
-    """What a client's handler knows of the message it handles; `state` is the client."""
+from .subscription_manager import SubscriptionManager
 
 
 class ClientCore(Endpoint):
-    """A client: `async with` opens the conversation, and ends it.
+    """A client: `async with` connects to the server, and disconnects.
 
-    `capabilities` are declared beside those that the overridden methods declare, such as
-    `{"roots": {"listChanged": True}}`. `opening` says how the opening calls are made. With `keep_alive`, the server is
-    asked every so many seconds whether it is still there, and the conversation ends where it does not answer in time.
-    With `revisions`, servers of these are spoken to as well, and what is of another revision than its own is converted.
-    `extensions` are generated packages: the client declares them. What a server says may be kept is kept: with `cache`,
-    there, to be shared with other clients; with False, nowhere. `roots` are told to servers that ask for them.
+    Attributes:
+        name: The name of the client.
+        version: The version of the client.
+        capabilities: The capabilities that the client declares.
+        server: The result of `initialize` or of discovery, with the name and the instructions of the server; None before
+            the client is connected.
     """
 
     _receives: ClassVar[Direction] = "server_to_client"
+    _session: Session | None = None
+    _runner: asyncio.Task[None] | None = None
 
     def __init__(
         self,
@@ -77,36 +73,57 @@ class ClientCore(Endpoint):
         cache: ClientResponseCache | bool = True,
         roots: FileRoots | None = None,
     ) -> None:
+        """Create a client. It declares the capabilities of the `on_…` methods that its class overrides.
+
+        Args:
+            connect: An async function that opens the transport; `stdio`, `http` and `memory` provide one.
+            name: The name of the client, sent to the server in `clientInfo`.
+            version: The version of the client, sent to the server in `clientInfo`.
+            capabilities: Further capabilities to declare, as JSON, such as `{"roots": {"listChanged": True}}`.
+            connect_options: The options of the first requests; by default a timeout of 60 seconds.
+            ping_interval: The seconds between two pings and the timeout of each, in protocol versions with pings: the
+                connection is closed if the server does not answer in time. By default no pings are sent.
+            revisions: The protocol versions that may be negotiated besides the client's own: "all", or their ids.
+                Messages of other versions are converted. By default none.
+            extensions: The generated packages of protocol extensions to declare.
+            cache: True (the default) to cache results for as long as the server allows, False to cache nothing, or a
+                cache that is shared with other clients: `ResponseCache.for_user`.
+            roots: The files and folders to list when the server requests the roots.
+
+        Raises LocalError if `roots` is given and `on_list_roots` is overridden, and if an extension belongs to another
+        protocol version or contradicts another extension.
+        """
         super().__init__(capabilities, extensions)
         self._file_roots = roots
         if roots is not None:
             roots.add_handler(self._handlers, self.revision)
-        self.name = name
-        self.version = version
+        self.name, self.version = name, version
         self.server: BaseModel | None = None
         self._connect = connect
-        self._session: Session | None = None
         self._connect_options = connect_options
         self._ping_interval = ping_interval
         self._revisions = revisions
-        self._background: list[asyncio.Task[None]] = []  # What goes on as long as the conversation.
-        self._runner: asyncio.Task[None] | None = None
+        self._background: list[asyncio.Task[None]] = []  # They end with the connection.
         self._cache = ClientResponseCache() if cache is True else cache or None
-        self.subscriptions = SubscriptionManager(
+        self._subscriptions = SubscriptionManager(
             self.revision, self._require_channel, self._send_request, self._build_params, self._cache
         )
+        self.capabilities = self._client_capabilities(extensions)
+
+    def _client_capabilities(self, extensions: Sequence[Extension]) -> Capabilities:
         lifecycle = self.revision.lifecycle
         if isinstance(lifecycle, Handshake):
-            self.capabilities = self._declared_capabilities(
+            capabilities = self._declared_capabilities(
                 lifecycle.initialize_request.params, lifecycle.fields.client_capabilities
             )
         else:
             meta = lifecycle.discover.params.model_fields["meta"].annotation
-            self.capabilities = self._declared_capabilities(meta, "client_capabilities")
-        for each in extensions:
-            merge(self.capabilities, required_extensions(each.methods.REVISION, "client"))
-        if roots is not None:
-            merge(self.capabilities, roots.capabilities(self.revision))
+            capabilities = self._declared_capabilities(meta, "client_capabilities")
+        for extension in extensions:
+            merge(capabilities, required_extensions(extension.methods.REVISION, "client"))
+        if self._file_roots is not None:
+            merge(capabilities, self._file_roots.capabilities(self.revision))
+        return capabilities
 
     def _require_channel(self) -> Session:
         return self._session or cast(Session, super()._require_channel())
@@ -115,16 +132,16 @@ class ClientCore(Endpoint):
         self, row: Request[ResultT] | InputRequest[ResultT], params: Params, options: RequestOptions | None
     ) -> ResultT:
         if self._cache is not None and isinstance(row, Request) and row.cacheable:
-            ask = partial(super()._send_request, row, params, options)
-            answer: Any = await self._cache.request(self.revision.id, row, params, options, ask)
+            send = partial(super()._send_request, row, params, options)
+            result: Any = await self._cache.request(self.revision.id, row, params, options, send)
         else:
-            answer = await super()._send_request(row, params, options)
-        if isinstance(answer, row.result) or not isinstance(row, Request):
-            return cast("ResultT", answer)
-        answer = await self._resolve_input_required(row, params, answer, options)
-        if not isinstance(answer, row.result_types):  # A task, which the result type of an extension stands for.
-            answer = await self._wait_for_task(answer, options)
-        return cast("ResultT", answer)
+            result = await super()._send_request(row, params, options)
+        if isinstance(result, row.result) or not isinstance(row, Request):
+            return cast("ResultT", result)
+        result = await self._resolve_input_required(row, params, result, options)
+        if not isinstance(result, row.result_types):  # A task, which only an extension has as a result.
+            result = await self._wait_for_task(result, options)
+        return cast("ResultT", result)
 
     async def _resolve_input_required(
         self, row: Request[Any], params: Params, result: Any, options: RequestOptions | None
@@ -134,7 +151,7 @@ class ClientCore(Endpoint):
 
         arguments = params.model_dump() if isinstance(params, BaseModel) else dict(params)
         if arguments.get("inputResponses") is not None or arguments.get("requestState") is not None:
-            return result  # The caller sends the rounds itself.
+            return result  # The caller handles the rounds itself.
         rows = self._input_handlers()
 
         def is_answerable(result: Any) -> bool:
@@ -163,15 +180,15 @@ class ClientCore(Endpoint):
         return {row.method: row for row in rows if row.method in self._handlers}
 
     async def _answer_input_request(self, row: InputRequest[Any], params: Any) -> Any:
-        """What the handler says to a question inside a result."""
-        asked = RequestReceived("", cast(Any, row), params)
-        return await self._handlers[row.method](ClientContext(self._require_channel(), asked, self), params)
+        """Return the response of a handler to an input request."""
+        request = RequestReceived("", cast(Any, row), params)
+        return await self._handlers[row.method](ClientContext(self._require_channel(), request, self), params)
 
     # ---- opening and closing ------------------------------------------------------------------------------------------
 
     async def _open(self, candidates: Sequence[Candidate[ClientCore]]) -> ClientCore:
-        """Connect, and open the conversation as that one of the candidates whose revision the server agrees to."""
-        known = [] if self._file_roots is None else await self._file_roots.current_uris()
+        """Connect to the server, and return the candidate of the negotiated protocol version."""
+        root_uris = [] if self._file_roots is None else await self._file_roots.current_uris()
         transport = await self._connect()
         session = Session(
             Connection(self.revision, "client", local_capabilities=self.capabilities),
@@ -182,46 +199,34 @@ class ClientCore(Endpoint):
         self._runner = asyncio.create_task(session.run())
         self._session = session
         try:
-            agreed = await self._negotiate(session, candidates)
+            negotiated = await self._negotiate(session, candidates)
         except BaseException:
             await self.close()
             raise
-        agreed._start_background(session, known)
-        return agreed
+        negotiated._start_background(session, root_uris)
+        return negotiated
 
-    def _start_background(self, session: Session, known_roots: list[str]) -> None:
-        """Begin what goes on as long as the conversation; `known` are the roots that there were before it."""
+    def _start_background(self, session: Session, root_uris: list[str]) -> None:
+        """Start the tasks that end with the connection; `root_uris` are the URIs of the roots before it was opened."""
         lifecycle = self.revision.lifecycle
         if self._ping_interval is not None and isinstance(lifecycle, Handshake):
-            self._background.append(asyncio.create_task(self._ping(lifecycle.ping_request, self._ping_interval)))
+            send_ping = partial(self._send_request, lifecycle.ping_request, {})
+            self._background.append(asyncio.create_task(ping_regularly(session, send_ping, self._ping_interval)))
         if self._file_roots is not None and (row := self._file_roots.list_changed_row(self.revision)) is not None:
-            watching = self._file_roots.watch(
-                known_roots, session.closed, partial(session.send_notification, row, None)
-            )
+            watching = self._file_roots.watch(root_uris, session.closed, partial(session.send_notification, row, None))
             self._background.append(asyncio.create_task(watching))
 
-    async def _ping(self, row: Request[Any], seconds: float) -> None:
-        while True:
-            await asyncio.sleep(seconds)
-            try:
-                await self._send_request(row, {}, RequestOptions(timeout=seconds))
-            except MCPError as fault:
-                _log.warning("the server does not answer: %s", fault)
-                if self._session is not None:
-                    await self._session.close()
-                return
-
     async def close(self) -> None:
-        """End the conversation; more than once does no harm. Works from any task."""
-        session, running, beside = self._session, self._runner, self._background
+        """Close the connection. May be called more than once, and from any asyncio task."""
+        session, runner, background = self._session, self._runner, self._background
         self._session, self._runner, self._background = None, None, []
-        for each in beside:
-            each.cancel()
+        for task in background:
+            task.cancel()
         if session is not None:
             await session.close()
-        if running is not None:
+        if runner is not None:
             with suppress(asyncio.CancelledError):
-                await asyncio.wait([running, *beside])
+                await asyncio.wait([runner, *background])
 
     async def _negotiate(self, session: Session, candidates: Sequence[Candidate[ClientCore]]) -> ClientCore:
         lifecycle = self.revision.lifecycle
@@ -232,33 +237,39 @@ class ClientCore(Endpoint):
     async def _initialize(
         self, session: Session, lifecycle: Handshake, candidates: Sequence[Candidate[ClientCore]]
     ) -> ClientCore:
-        """Offer this revision, and take the one the server answers with if it is one of the candidates'."""
-        terms = lifecycle.fields
-        offer = {
-            terms.version: self.revision.id,
-            terms.client_capabilities: self.capabilities,
-            terms.client_info: {"name": self.name, "version": self.version},
+        """Send `initialize`, and return the candidate of the protocol version that the server chooses.
+
+        See https://modelcontextprotocol.io/specification/draft/basic/lifecycle#version-negotiation
+
+        Raises LocalError if no candidate has that version.
+        """
+        names = lifecycle.fields
+        params = {
+            names.version: self.revision.id,
+            names.client_capabilities: self.capabilities,
+            names.client_info: {"name": self.name, "version": self.version},
         }
-        result = cast(BaseModel, await self._send_request(lifecycle.initialize_request, offer, self._connect_options))
-        said = result.model_dump()
-        named = next((each for each in candidates if each.revision_id == said[terms.version]), None)
-        if named is None:
-            ids = ", ".join(each.revision_id for each in candidates)
-            raise LocalError(f"the server speaks {said[terms.version]!r}, this client {ids}")
-        agreed = named.get()
-        session.connection.local_capabilities = agreed.capabilities
-        session.connection.negotiated(agreed.revision, said[terms.server_capabilities])
-        _set_transport_revision(session, agreed.revision)
-        self._transfer_session(agreed, result)
-        opened = agreed.revision.lifecycle
-        assert isinstance(opened, Handshake), "a handshake was answered with a revision that has none"
-        await session.send_notification(opened.initialized, None)
-        return agreed
+        result = cast(BaseModel, await self._send_request(lifecycle.initialize_request, params, self._connect_options))
+        fields = result.model_dump()
+        version = fields[names.version]
+        candidate = next((candidate for candidate in candidates if candidate.revision_id == version), None)
+        if candidate is None:
+            ids = ", ".join(candidate.revision_id for candidate in candidates)
+            raise LocalError(f"the server speaks {version!r}, this client {ids}")
+        negotiated = candidate.get()
+        session.connection.local_capabilities = negotiated.capabilities
+        session.connection.negotiated(negotiated.revision, fields[names.server_capabilities])
+        _set_transport_revision(session, negotiated.revision)
+        self._transfer_session(negotiated, result)
+        negotiated_lifecycle = negotiated.revision.lifecycle
+        assert isinstance(negotiated_lifecycle, Handshake), "initialize negotiated a version without a handshake"
+        await session.send_notification(negotiated_lifecycle.initialized, None)
+        return negotiated
 
     async def _discover(
         self, session: Session, lifecycle: Stateless, candidates: Sequence[Candidate[ClientCore]]
     ) -> ClientCore:
-        """Ask what the server is; where it is not of this lifecycle, shake hands as the newest candidate that can."""
+        """Discover a stateless server; if it has a handshake lifecycle, initialize the newest candidate that has one."""
         self._request_meta = {
             f"{META}protocolVersion": self.revision.id,
             f"{META}clientInfo": {"name": self.name, "version": self.version},
@@ -266,12 +277,11 @@ class ClientCore(Endpoint):
         }
         try:
             result: Any = await super()._send_request(lifecycle.discover, {}, self._connect_options)
-        except (RemoteJSONRPCError, HTTPStatusError) as refused:
-            if self.revision.id not in supported_versions(refused):
-                return await self._fall_back(session, refused, candidates)
-            result = await super()._send_request(
-                lifecycle.discover, {}, self._connect_options
-            )  # It does speak it, it says: once more.
+        except (RemoteJSONRPCError, HTTPStatusError) as error:
+            if self.revision.id not in supported_versions(error):
+                return await self._fall_back(session, error, candidates)
+            # The error lists this version as supported: the second request may succeed.
+            result = await super()._send_request(lifecycle.discover, {}, self._connect_options)
         if self.revision.id not in result.supported_versions:
             raise LocalError(
                 f"the server speaks {', '.join(result.supported_versions)}, this client {self.revision.id}"
@@ -284,18 +294,19 @@ class ClientCore(Endpoint):
     async def _fall_back(
         self, session: Session, error: RemoteJSONRPCError | HTTPStatusError, candidates: Sequence[Candidate[ClientCore]]
     ) -> ClientCore:
-        left = legacy_candidates(self.revision, error, candidates)
-        if not left:
+        """Initialize the newest candidate that has a handshake lifecycle, over the same transport."""
+        legacy = legacy_candidates(self.revision, error, candidates)
+        if not legacy:
             raise LocalError(f"the server does not speak {self.revision.id}: {error}") from error
-        other = left[-1].get()
+        client = legacy[-1].get()
         self._request_meta = {}
-        session.connection = Connection(other.revision, "client", local_capabilities=other.capabilities)
-        _set_transport_revision(session, other.revision, left)
-        self._transfer_session(other, None)
-        return await other._negotiate(session, left)
+        session.connection = Connection(client.revision, "client", local_capabilities=client.capabilities)
+        _set_transport_revision(session, client.revision, legacy)
+        self._transfer_session(client, None)
+        return await client._negotiate(session, legacy)
 
     def _transfer_session(self, negotiated: ClientCore, server: BaseModel | None) -> None:
-        """Let another client of the same conversation go on with it."""
+        """Give the session to the client of the negotiated protocol version."""
         negotiated.server = server
         if negotiated is not self:
             negotiated._session, negotiated._runner = self._session, self._runner
@@ -304,7 +315,7 @@ class ClientCore(Endpoint):
             negotiated._session.handle = with_trace_context(negotiated._handle_message)
 
     async def _handle_message(self, session: Channel, message: RequestReceived | NotificationReceived) -> Any:
-        """The answer to a message: the runtime's own to a probe, else that of the handler."""
+        """Return the result of a message: of a ping here, of others from the handler."""
         lifecycle, row = session.connection.revision.lifecycle, message.row
         if (
             isinstance(lifecycle, Handshake)
@@ -313,7 +324,7 @@ class ClientCore(Endpoint):
         ):
             return message.row.result()
         if isinstance(message, NotificationReceived):
-            self.subscriptions.dispatch(message.row, message.params)
+            self._subscriptions.dispatch(message.row, message.params)
         handler = self._handlers.get(row.method)
         if handler is None:
             if isinstance(message, RequestReceived):
@@ -325,7 +336,6 @@ class ClientCore(Endpoint):
 def _set_transport_revision(
     session: Session, revision: Revision, candidates: Sequence[Candidate[ClientCore]] = ()
 ) -> None:
-    """Tell a transport that wants to know of which revision the messages are from now on, and which others the server
-    may agree to."""
+    """Set the protocol version of a transport that adapts to it, and the versions that the server may choose instead."""
     if isinstance(session.transport, RequestTransport):
-        session.transport.set_revision(revision, lambda: (each.get().revision for each in candidates))
+        session.transport.set_revision(revision, lambda: (candidate.get().revision for candidate in candidates))

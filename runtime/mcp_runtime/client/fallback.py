@@ -1,4 +1,4 @@
-"""A server's refusal of the first request goes in; what it speaks instead, and who may go on with it, come out."""
+"""Fall back to another protocol version after a server has rejected the first request of a client."""
 
 from __future__ import annotations
 
@@ -14,26 +14,33 @@ EndpointT = TypeVar("EndpointT")
 
 
 def supported_versions(error: RemoteJSONRPCError | HTTPStatusError) -> list[Any]:
-    """The revisions that a server says it speaks, in refusing another."""
-    told = error.data if isinstance(error, RemoteJSONRPCError) else None
-    said = told.get("supported") if is_object(told) else None
-    return said if is_list(said) else []
+    """Return the protocol versions that an error lists as supported; an empty list if it lists none."""
+    data = error.data if isinstance(error, RemoteJSONRPCError) else None
+    versions = data.get("supported") if is_object(data) else None
+    return versions if is_list(versions) else []
 
 
 def legacy_candidates(
     revision: Revision, error: RemoteJSONRPCError | HTTPStatusError, candidates: Sequence[Candidate[EndpointT]]
 ) -> Sequence[Candidate[EndpointT]]:
-    """The candidates that may go on with a server that gave this answer to the first request of a revision; raises it
-    again where it says nothing of what the server speaks."""
+    """Return the candidates with a handshake lifecycle that the server may support.
+
+    Args:
+        revision: The protocol version of the request that the server has rejected.
+        error: The error of the server.
+        candidates: The clients of all protocol versions that may be negotiated.
+
+    Raises the error again if it is not about the protocol version.
+    """
     from ..http.client_rules import (
-        may_know_other_lifecycle,  # Not loaded where no server refuses.
+        may_know_other_lifecycle,  # Imported late, because few servers reject the first request.
     )
 
     code = error.code if isinstance(error, RemoteJSONRPCError) else 0
-    shaking = [each for each in candidates if each.stateful]
-    if not shaking or may_know_other_lifecycle(error.status, code, revision):
-        return shaking
-    spoken = supported_versions(error)
-    if not spoken:
+    stateful = [candidate for candidate in candidates if candidate.stateful]
+    if not stateful or may_know_other_lifecycle(error.status, code, revision):
+        return stateful
+    versions = supported_versions(error)
+    if not versions:
         raise error
-    return [each for each in shaking if each.revision_id in spoken]
+    return [candidate for candidate in stateful if candidate.revision_id in versions]

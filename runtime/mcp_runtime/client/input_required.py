@@ -33,10 +33,10 @@ async def resolve_input_required(
         method: The method of the request, for error messages.
         params: The params of the request; `retry` gets them with `inputResponses` and `requestState`.
         result: The first result.
-        is_answerable: Return True for a result whose input requests can all be answered.
-        answer: Return the response to one input request.
-        retry: Send the request again with these params and return its result.
-        max_rounds: How often to retry; None for no limit.
+        is_answerable: A function that returns True for a result whose input requests can all be answered.
+        answer: A function that returns the response to one input request.
+        retry: A function that sends the request again with these params and returns its result.
+        max_rounds: The maximum number of retries; None for no limit.
 
     Raises RemoteError if the server requires input after that many rounds.
     """
@@ -51,6 +51,6 @@ async def resolve_input_required(
 
 
 async def answer_input_requests(input_requests: Mapping[str, Any], answer: AnswerInputRequest) -> dict[str, Any]:
-    """Return the responses to input requests, by their keys. Answers one after the other: a user has one dialog at a
-    time."""
+    """Return the responses to input requests, by their keys. They are answered one after the other, because a user has
+    one dialog at a time."""
     return {key: await answer(input_request) for key, input_request in input_requests.items()}

@@ -1,4 +1,4 @@
-"""The model preferences of a request and the names of models go in; the name that suits best comes out."""
+"""Choose a model for the model preferences of a sampling request."""
 
 from __future__ import annotations
 
@@ -7,15 +7,22 @@ from typing import Any
 
 
 def choose_model(preferences: Any, models: Sequence[str]) -> str:
-    """The first of the models whose name holds the first hint that fits any; the first model where none does.
+    """Return the first model whose name contains a hint; hints are tried in order, upper and lower case are the same.
 
-    Raises ValueError where there are no models.
+    Return the first model if no hint matches. See
+    https://modelcontextprotocol.io/specification/draft/client/sampling#model-preferences
+
+    Args:
+        preferences: The `model_preferences` of the request; None for no preferences.
+        models: The names of the available models, best first.
+
+    Raises ValueError if `models` is empty.
     """
     if not models:
-        raise ValueError("there is no model to choose")
+        raise ValueError("there is no model to choose: pass at least one name")
     for hint in getattr(preferences, "hints", None) or ():
-        wanted = (hint.name or "").lower()
+        name = (hint.name or "").lower()
         for model in models:
-            if wanted and wanted in model.lower():
+            if name and name in model.lower():
                 return model
     return models[0]

@@ -1,11 +1,13 @@
-"""A client and what it wants to hear of go in; the changes that its server tells of come out, one after the other."""
+"""Subscriptions of a client: an async iterator over the changes that a server notifies about.
+
+MCP specification, https://modelcontextprotocol.io/specification/draft/basic/patterns/subscriptions
+"""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from random import random
 from typing import Any, Final, Generic, Protocol, Self, TypeAlias, TypeVar
@@ -33,13 +35,11 @@ from ..protocol.revision import (
     META,
     Handshake,
     Notification,
-    Request,
-    Revision,
     Stateless,
 )
-from ..session.options import DEFAULT_OPTIONS, Params, RequestOptions
+from ..session.options import DEFAULT_OPTIONS, RequestOptions
 from ..session.session import Session
-from .cache import ClientResponseCache
+from .subscription_manager import SubscriptionManager
 
 _log: Final = logging.getLogger(__name__)
 
@@ -47,77 +47,50 @@ EventT = TypeVar("EventT", bound=BaseModel)
 EventT_co = TypeVar("EventT_co", bound=BaseModel, covariant=True)
 Choice: TypeAlias = tuple[Notification, type[EventT], bool | Sequence[str] | None]
 
-_MAX_FAILURES: Final = 6  # In a row, to listen again after a connection broke.
-_MAX_QUEUED: Final = 10_000  # Resources whose changes nobody has taken yet.
-_NO_TIMEOUT: Final = RequestOptions(timeout=None)  # A subscription lasts until it is closed.
-_TRANSIENT_STATUSES: Final = (408, 425, 429, 500, 502, 503, 504)  # Statuses after which a second try may do.
+_MAX_FAILURES: Final = 6  # Failed reconnections in a row, after which a subscription ends with the error.
+_MAX_QUEUED: Final = 10_000  # Changes that are not read yet.
+_NO_TIMEOUT: Final = RequestOptions(timeout=None)  # The request to listen lasts until the subscription is closed.
+_TRANSIENT_STATUSES: Final = (408, 425, 429, 500, 502, 503, 504)  # HTTP statuses after which a retry may succeed.
 _SUBSCRIPTION: Final = f"{META}subscriptionId"
 
 
-class SubscriptionManager:
-    """What a client needs to listen: how it asks, in the words of the revision that is spoken, and who listens.
-
-    `cache` forgets what has changed; `inward` gives the params of a notification in the words of the client,
-    None where it has no such thing."""
-
-    def __init__(
-        self,
-        revision: Revision,
-        require_session: Callable[[], Session],
-        send_request: Callable[[Request[Any], Params, RequestOptions | None], Awaitable[Any]],
-        build_params: Callable[[Request[Any], Params, RequestOptions], Any],
-        cache: ClientResponseCache | None,
-        to_handler: Callable[[Notification, dict[str, Any]], dict[str, Any] | None] | None = None,
-    ) -> None:
-        self.revision = revision
-        self.require_session = require_session
-        self.send_request = send_request
-        self.build_params = build_params
-        self.cache = cache
-        self.to_handler = to_handler
-        self.listeners: dict[NotificationListener, None] = {}
-        self.subscribed_uris: Counter[str] = Counter()
-
-    def dispatch(self, row: Notification, params: BaseModel | None) -> None:
-        """Tell all who listen."""
-        if self.cache is not None:
-            self.cache.handle_change(row, getattr(params, "uri", None))
-        if self.listeners:
-            said = {} if params is None else params.model_dump()
-            for each in list(self.listeners):
-                each.notify(row, said)
-
-
-class NotificationListener(Protocol):
-    """Somebody who listens."""
-
-    def notify(self, row: Notification, params: dict[str, Any]) -> None: ...
-
-
 class HasSubscriptions(Protocol):
-    """A client, as far as listening goes."""
+    """A client with a subscription manager."""
 
     @property
-    def subscriptions(self) -> SubscriptionManager: ...
+    def _subscriptions(self) -> SubscriptionManager: ...
 
 
 class Subscription(Generic[EventT]):
-    """Changes that a server tells of, from `async with` on; `async for` gives each as the notification it is.
+    """Change notifications of a server: subscribe with `async with`, and read each with `async for`.
 
-    What changes again before it was taken is given once. `honoured` says what the server agreed to tell. A connection
-    over HTTP that breaks is made again; then each thing listened to is given once, for what was missed meanwhile. The
-    iteration ends when the server ends it in an orderly way; it raises ConnectionClosedError where the conversation ended.
+    Repeated notifications of the same change are coalesced until the first one is read. A stateless subscription
+    reconnects when its connection breaks; then each subscribed change is reported once, because notifications may have
+    been missed. The iteration ends when the server ends the subscription, and raises ConnectionClosedError when the
+    connection is closed.
+
+    Attributes:
+        acknowledged: The changes that the server has agreed to notify about, by keyword of `listen`: true, or URIs.
     """
 
     def __init__(
         self, client: HasSubscriptions, choices: Sequence[Choice[EventT]], options: RequestOptions | None = None
     ) -> None:
+        """Create a subscription. Use the `listen` method of the client.
+
+        Args:
+            client: The client.
+            choices: For each notification: its row, its type, and True or the URIs to subscribe to; None for no
+                subscription. Without any, the subscription is to all lists.
+            options: `timeout` is the seconds to wait for the acknowledgement, and `meta` is sent with the request.
+
+        Raises LocalError for a URI where a list of URIs is required.
+        """
         self._client = client
         self._options = options or DEFAULT_OPTIONS
-        self._notification_types = {row.method: kind for row, kind, _ in choices}
+        self._notification_types = {row.method: notification_type for row, notification_type, _ in choices}
         self._requested = _requested_changes(choices)
         self.acknowledged: Mapping[str, Any] = {}
-        """What the server agreed to tell, by the keywords of `listen`: true, or URIs."""
         self._filter: Mapping[str, Any] = {}
         self._id: Id | None = None
         self._queue: dict[tuple[str, str | None], EventT] = {}
@@ -127,25 +100,27 @@ class Subscription(Generic[EventT]):
 
     async def __aenter__(self) -> Self:
         if self._task is not None:
-            raise LocalError("this was listened to already; call `listen` again")
-        hearing = self._manager = self._client.subscriptions
-        session = hearing.require_session()
+            raise LocalError("the subscription was opened already: call `listen` again for another one")
+        manager = self._manager = self._client._subscriptions  # pyright: ignore[reportPrivateUsage]
+        session = manager.require_session()
         self._ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         lifecycle = session.connection.revision.lifecycle
-        way = (
+        listening = (
             self._listen(session, lifecycle)
             if isinstance(lifecycle, Stateless)
             else self._subscribe_in_session(session, lifecycle)
         )
-        hearing.listeners[self] = None
-        task = self._task = asyncio.create_task(way)
+        manager.listeners[self] = None
+        task = self._task = asyncio.create_task(listening)
         task.add_done_callback(lambda _: self._wake.set())
         try:
             await asyncio.wait([self._ready, task], timeout=self._options.timeout, return_when="FIRST_COMPLETED")
             if not self._ready.done():
                 if task.done():
                     task.result()
-                raise ConnectionClosedError(f"{session.connection.revision.id}: listening was not acknowledged in time")
+                raise ConnectionClosedError(
+                    f"{session.connection.revision.id}: the server did not acknowledge the subscription in time"
+                )
         except BaseException:
             await self.close()
             raise
@@ -160,27 +135,27 @@ class Subscription(Generic[EventT]):
     async def __anext__(self) -> EventT:
         while not self._queue:
             if self._task is None:
-                raise LocalError("listen with `async with`")
+                raise LocalError("the subscription is not open: use `async with`")
             if self._task.done():
-                fault = self._error if self._task.cancelled() else self._task.exception()
-                if fault is not None:
-                    raise fault
+                error = self._error if self._task.cancelled() else self._task.exception()
+                if error is not None:
+                    raise error
                 raise StopAsyncIteration
             self._wake.clear()
             await self._wake.wait()
         return self._queue.pop(next(iter(self._queue)))
 
     async def close(self) -> None:
-        """Listen no longer; what was not taken yet can still be."""
+        """End the subscription. Notifications that are not read yet can still be read."""
         if self._task is not None:
             self._manager.listeners.pop(self, None)
             self._task.cancel()
             await asyncio.wait([self._task])
 
-    # ---- hearing ----------------------------------------------------------------------------------------------------
+    # ---- notifications ----------------------------------------------------------------------------------------------
 
     def notify(self, row: Notification, params: dict[str, Any]) -> None:
-        """Take note of a notification, if it is for this one."""
+        """Queue a notification, if it belongs to this subscription."""
         if self._id is not None:
             meta = params.get("_meta")
             id = meta.get(_SUBSCRIPTION) if is_object(meta) else None
@@ -191,32 +166,33 @@ class Subscription(Generic[EventT]):
                 if isinstance(lifecycle, Stateless) and row.method == lifecycle.acknowledged.method:
                     self._handle_acknowledgement(params)
                 else:
-                    _log.warning("%r came before listening was acknowledged", row.method)
+                    _log.warning("%r came before the acknowledgement of the subscription, and is ignored", row.method)
                 return
         uri = params.get("uri")
         if _is_subscribed(self._filter, row, uri):
             self._enqueue(row, params, uri)
 
     def _enqueue(self, row: Notification, params: dict[str, Any], uri: str | None = None) -> None:
-        kind, hearing = self._notification_types.get(row.method), self._manager
+        notification_type, manager = self._notification_types.get(row.method), self._manager
         try:
-            inside = params if hearing.to_handler is None else hearing.to_handler(row, params)
-        except ConversionError as fault:
-            _log.debug("a change is not told: %s", fault)
+            converted = params if manager.to_handler is None else manager.to_handler(row, params)
+        except ConversionError as error:
+            _log.debug("a change notification is dropped: %s", error)
             return
-        if kind is None or inside is None:
+        if notification_type is None or converted is None:
             return
         if len(self._queue) >= _MAX_QUEUED and self._task is not None:
-            self._error = RemoteError(f"{row.method!r}: more than {_MAX_QUEUED} changes that nobody takes")
+            self._error = RemoteError(f"{row.method!r}: more than {_MAX_QUEUED} changes are not read yet")
             self._task.cancel()
             return
-        said = {"jsonrpc": "2.0", "method": row.method, "params": inside}
-        known = {field.alias or name for name, field in kind.model_fields.items()}
-        self._queue[row.method, uri] = validator(kind)({name: each for name, each in said.items() if name in known})
+        message = {"jsonrpc": "2.0", "method": row.method, "params": converted}
+        names = {field.alias or name for name, field in notification_type.model_fields.items()}
+        fields = {name: value for name, value in message.items() if name in names}
+        self._queue[row.method, uri] = validator(notification_type)(fields)
         self._wake.set()
 
     def _accept_filter(self, filter: Mapping[str, Any]) -> None:
-        """Note what the server agreed to tell."""
+        """Store the acknowledged filter; the subscription is open from now on."""
         self._filter = filter
         names = {self._filter_key(row): row.name.removeprefix("on_") for row, _ in self._rows()}
         self.acknowledged = {names[key]: value for key, value in filter.items() if key in names}
@@ -224,128 +200,136 @@ class Subscription(Generic[EventT]):
             self._ready.set_result(None)
 
     def _rows(self) -> list[tuple[Notification, bool | list[str]]]:
-        """What is wanted, in the words of the revision that is spoken."""
+        """Return the requested changes, by the rows of the connection's protocol version."""
         table = self._manager.revision.table("server_to_client")
-        found = ((table.get(method), wanted) for method, wanted in self._requested.items())
-        return [(row, wanted) for row, wanted in found if isinstance(row, Notification)]
+        rows = ((table.get(method), requested) for method, requested in self._requested.items())
+        return [(row, requested) for row, requested in rows if isinstance(row, Notification)]
+
+    def _requested_filter(self) -> dict[str, bool | list[str]]:
+        return {self._filter_key(row): requested for row, requested in self._rows()}
 
     def _filter_key(self, row: Notification) -> str:
-        """The name of a kind of change in a filter: made from its capability, or, for changes of resources that are
-        named, the one property of the filter that is not."""
+        """Return the property of the filter for a notification. It is derived from the capability; for notifications
+        about a resource, it is the one property that belongs to no capability."""
         lifecycle = self._manager.revision.lifecycle
         if "uri" not in param_names(row) or not isinstance(lifecycle, Stateless):
             return filter_key(row.capability)
-        shape: Any = lifecycle.listen.params.model_fields["notifications"].annotation
+        filter_type: Any = lifecycle.listen.params.model_fields["notifications"].annotation
         table = self._manager.revision.table("server_to_client").values()
-        flags = {filter_key(each.capability) for each in table if each.capability}
-        names: list[str] = [field.alias or name for name, field in shape.model_fields.items()]
+        flags = {filter_key(message.capability) for message in table if message.capability}
+        names: list[str] = [field.alias or name for name, field in filter_type.model_fields.items()]
         return next(name for name in names if name not in flags)
 
-    # ---- by a request that stays open ----------------------------------------------------------------------------------
+    # ---- stateless lifecycle: a request that stays open -----------------------------------------------------------------
 
     async def _listen(self, session: Session, lifecycle: Stateless) -> None:
-        """Ask to listen, again where the connection breaks, until the server says that this is the end."""
-        asked = {self._filter_key(row): wanted for row, wanted in self._rows()}
+        """Send the request to listen, and send it again if the connection breaks, until it gets its result."""
+        requested = self._requested_filter()
         failures = 0
         while True:
             self._id, self._filter = session.connection.next_id(), {}
-            params = self._manager.build_params(lifecycle.listen, {"notifications": asked}, self._options)
+            params = self._manager.build_params(lifecycle.listen, {"notifications": requested}, self._options)
             try:
                 await session.send_request(lifecycle.listen, params, _NO_TIMEOUT, request_id=self._id)
                 return
-            except (ConnectionClosedError, HTTPStatusError, RemoteJSONRPCError) as fault:
+            except (ConnectionClosedError, HTTPStatusError, RemoteJSONRPCError) as error:
                 failures = 0 if self._filter else failures + 1
-                if session.ended or not self._ready.done() or failures > _MAX_FAILURES or not _is_transient(fault):
+                if session.ended or not self._ready.done() or failures > _MAX_FAILURES or not _is_transient(error):
                     raise
-                _log.warning("listening again: %s", fault)
+                _log.warning("the connection of a subscription broke, and is opened again: %s", error)
             from ..http.client_rules import (
-                reconnect_delay,  # Not loaded where nothing breaks.
+                reconnect_delay,  # Imported late, because few connections break.
             )
 
             await asyncio.sleep(reconnect_delay(failures, None, random()))
 
     def _handle_acknowledgement(self, params: dict[str, Any]) -> None:
-        again, rows = self._ready.done(), self._rows()
-        agreed = params.get("notifications")
-        granted = agreed if is_object(agreed) else {}
-        asked = {self._filter_key(row): wanted for row, wanted in rows}
+        is_reconnect = self._ready.done()
+        notifications, requested = params.get("notifications"), self._requested_filter()
+        acknowledged = notifications if is_object(notifications) else {}
         self._accept_filter(
-            {name: _intersection(asked[name], value) for name, value in granted.items() if asked.get(name) and value}
+            {
+                name: _intersection(requested[name], value)
+                for name, value in acknowledged.items()
+                if requested.get(name) and value
+            }
         )
-        if again:  # Nobody knows what was missed meanwhile.
-            for row, _ in rows:
+        if is_reconnect:  # Notifications may have been missed: report every subscribed change.
+            for row, _ in self._rows():
                 value = self._filter.get(self._filter_key(row))
                 for uri in value if is_list(value) else [None] if value else []:
-                    said = {} if uri is None else {"uri": uri}
                     if self._manager.cache is not None:
                         self._manager.cache.handle_change(row, uri)
-                    self._enqueue(row, said, uri)
+                    self._enqueue(row, {} if uri is None else {"uri": uri}, uri)
 
-    # ---- by what a session tells anyway ---------------------------------------------------------------------------------
+    # ---- handshake lifecycle: notifications of the session --------------------------------------------------------------
 
     async def _subscribe_in_session(self, session: Session, lifecycle: Handshake) -> None:
-        """Subscribe to each resource, and hear what the session tells until it ends."""
+        """Subscribe to each resource, and receive the notifications of the session until it is closed."""
         table = self._manager.revision.table("server_to_client").values()
         notifications = [row for row in table if isinstance(row, Notification)]
-        wanted = {self._filter_key(row): wanted for row, wanted in self._rows()}
-        chosen = self._filter = supported_filter(wanted, session.connection.remote_capabilities, notifications)
-        kept: list[str] = []
+        remote_capabilities = session.connection.remote_capabilities
+        accepted = self._filter = supported_filter(self._requested_filter(), remote_capabilities, notifications)
+        subscribed: list[str] = []
         try:
-            for name, value in list(chosen.items()):
+            for name, value in list(accepted.items()):
                 if is_list(value):
-                    chosen[name] = [uri for uri in value if await self._subscribe(lifecycle, uri, kept)]
-            self._accept_filter(chosen)
+                    accepted[name] = [uri for uri in value if await self._subscribe(lifecycle, uri, subscribed)]
+            self._accept_filter(accepted)
             await asyncio.shield(session.closed)
         finally:
             if not session.ended:
-                await self._unsubscribe(lifecycle, kept)
+                await self._unsubscribe(lifecycle, subscribed)
         raise ConnectionClosedError(session.transport.close_reason)
 
     async def _subscribe(self, lifecycle: Handshake, uri: str, subscribed: list[str]) -> bool:
-        """Whether the server tells of this resource from now on."""
+        """Subscribe to a resource and return True; return False if the server rejects it."""
         if lifecycle.subscribe is None:
             return False
-        watched = self._manager.subscribed_uris
-        watched[uri] += 1
+        counts = self._manager.subscribed_uris
+        counts[uri] += 1
         subscribed.append(uri)
         try:
-            if watched[uri] == 1:
+            if counts[uri] == 1:
                 await self._manager.send_request(lifecycle.subscribe, {"uri": uri}, self._options)
-        except RemoteJSONRPCError as refused:
-            _log.debug("%r is not watched: %s", uri, refused)
+        except RemoteJSONRPCError as error:
+            _log.debug("the server rejects the subscription to %r: %s", uri, error)
             subscribed.remove(uri)
-            watched[uri] -= 1
+            counts[uri] -= 1
             return False
         return True
 
     async def _unsubscribe(self, lifecycle: Handshake, subscribed: list[str]) -> None:
-        watched = self._manager.subscribed_uris
+        counts = self._manager.subscribed_uris
         for uri in subscribed:
-            watched[uri] -= 1
-            if not watched[uri] and lifecycle.unsubscribe is not None:
+            counts[uri] -= 1
+            if not counts[uri] and lifecycle.unsubscribe is not None:
                 with suppress(MCPError):
                     await self._manager.send_request(lifecycle.unsubscribe, {"uri": uri}, self._options)
 
 
 def _requested_changes(choices: Sequence[Choice[Any]]) -> dict[str, bool | list[str]]:
-    """What was chosen, by method; every list, where nothing was. Raises LocalError for one URI instead of a list."""
-    every = not any(wanted for _, _, wanted in choices)
-    found: dict[str, bool | list[str]] = {}
-    for row, _, wanted in choices:
-        if isinstance(wanted, str):
-            raise LocalError(f"{row.method!r}: a list of URIs is needed, not {wanted[:200]!r}")
-        if wanted is True or (every and "uri" not in param_names(row)):
-            found[row.method] = True
-        elif wanted:
-            found[row.method] = list(dict.fromkeys(wanted))
-    return found
+    """Return the requested changes by method: all lists if nothing is requested.
+
+    Raises LocalError for a URI where a list of URIs is required.
+    """
+    is_default = not any(value for _, _, value in choices)
+    requested: dict[str, bool | list[str]] = {}
+    for row, _, value in choices:
+        if isinstance(value, str):
+            raise LocalError(f"{row.method!r}: pass a list of URIs, not {value[:200]!r}")
+        if value is True or (is_default and "uri" not in param_names(row)):
+            requested[row.method] = True
+        elif value:
+            requested[row.method] = list(dict.fromkeys(value))
+    return requested
 
 
 def _is_subscribed(filter: Mapping[str, Any], row: Notification, uri: str | None) -> bool:
-    """Whether a change is one of those chosen; what lies below a resource counts as the resource."""
+    """Return True if a filter matches a change; sub-resources of a subscribed resource match as well."""
     if uri is None:
         return filter.get(filter_key(row.capability)) is True
-    return any(is_list(value) and any(is_within_resource(uri, each) for each in value) for value in filter.values())
+    return any(is_list(value) and any(is_within_resource(uri, item) for item in value) for value in filter.values())
 
 
 def _intersection(requested: bool | list[str], granted: Any) -> Any:
@@ -353,5 +337,5 @@ def _intersection(requested: bool | list[str], granted: Any) -> Any:
 
 
 def _is_transient(error: MCPError) -> bool:
-    """Whether what went wrong may be better in a moment."""
+    """Return True for errors after which a retry may succeed."""
     return isinstance(error, ConnectionClosedError) or getattr(error, "status", None) in _TRANSIENT_STATUSES

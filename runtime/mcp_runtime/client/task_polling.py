@@ -30,8 +30,14 @@ _CANCEL_OPTIONS: Final = RequestOptions(timeout=5.0)
 
 @dataclass(frozen=True, slots=True)
 class TaskRequests:
-    """How a client sends requests about a task, and how it answers the task's input requests; `input_rows` are those it
-    has a handler for, by method."""
+    """The functions of a client that task polling uses.
+
+    Args:
+        revision: The protocol version of the client.
+        send_request: Send a request and return its result.
+        input_rows: The input requests that the client has a handler for, by method.
+        answer_input_request: Return the response to an input request.
+    """
 
     revision: Revision
     send_request: Callable[[Request[Any], Params, RequestOptions | None], Awaitable[Any]]
@@ -42,17 +48,22 @@ class TaskRequests:
 async def wait_for_task(requests: TaskRequests, task: BaseModel, options: RequestOptions | None = None) -> Any:
     """Return the result of the request that was answered with this task.
 
-    The task is polled at the interval that its server suggests, and each of its input requests is answered once.
-    `options.timeout` bounds each request, `options.max_timeout` the whole wait. To stop waiting cancels the task.
+    The task is polled at the interval that its server suggests, and each of its input requests is answered once. If the
+    wait is cancelled or times out, the task is cancelled.
+
+    Args:
+        requests: The functions of the client.
+        task: The task, as the server sent it.
+        options: `timeout` limits each request in seconds, `max_timeout` the whole wait.
 
     Raises RemoteJSONRPCError if the task failed, RemoteError if it was cancelled or requires input that the client has no
-    handler for, and RequestTimeoutError.
+    handler for, and RequestTimeoutError after `max_timeout` seconds.
     """
     polling = _TaskPolling(requests, task, options or DEFAULT_OPTIONS)
     max_timeout = polling.options.max_timeout
     try:
         async with asyncio.timeout(max_timeout):
-            ended = await polling.poll_until_ended()
+            final_task = await polling.poll_until_ended()
     except TimeoutError:
         await polling.cancel()
         message = f"{polling.row.method!r}: its task has not ended within {max_timeout:g} s"
@@ -62,7 +73,7 @@ async def wait_for_task(requests: TaskRequests, task: BaseModel, options: Reques
     except BaseException:
         await polling.cancel()
         raise
-    return polling.result(ended)
+    return polling.result(final_task)
 
 
 class _TaskPolling:
@@ -88,7 +99,7 @@ class _TaskPolling:
         return task
 
     async def cancel(self) -> None:
-        """Cancel the task, because nobody waits for its result any more."""
+        """Cancel the task, because its result is not awaited any more; ignore errors."""
         with suppress(MCPError):
             await self._send_request("cancel_task", {}, _CANCEL_OPTIONS)
 
@@ -99,7 +110,9 @@ class _TaskPolling:
             error = task.error.model_dump()
             raise RemoteJSONRPCError(error["code"], error["message"], error.get("data"))
         if task.status != "completed":
-            raise RemoteError(f"{method!r}: its task is {task.status}: {task.status_message or 'no reason was given'}")
+            raise RemoteError(
+                f"{method!r}: its task is {task.status}: {task.status_message or 'without a status message'}"
+            )
         try:
             return self.row.read_result(task.result)
         except ValidationError as error:

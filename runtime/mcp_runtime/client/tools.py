@@ -1,4 +1,4 @@
-"""A client goes in; its server's tools are called with what they answer checked, and each use is written down."""
+"""Call a server's tools with approval, checks of structured results, and an audit log."""
 
 from __future__ import annotations
 
@@ -15,53 +15,73 @@ audit: Final = logging.getLogger("mcp_runtime.audit")
 
 
 class ApprovedTools:
-    """The tools of a client's server: listed once, until `forget`. The logger `mcp_runtime.audit` gets a line for each
-    call, with the tool and how it ended, and without its arguments. `approve` is asked before each call, whatever a tool
-    says of itself in its annotations: it gets the name and the arguments, to be shown to a person, and says yes or no.
+    """The tools of a server, called with approval and checked results.
+
+    The tools are listed once, until `forget` is called. Each call writes a line with the tool and the outcome, without
+    the arguments, to the logger `mcp_runtime.audit`. See
+    https://modelcontextprotocol.io/specification/draft/server/tools#security-considerations
     """
 
     def __init__(self, client: Any, approve: Approve | None = None) -> None:
+        """Create the approved tools of a client's server.
+
+        Args:
+            client: A connected client.
+            approve: An async function that is called before each call, whatever the annotations of the tool are. It
+                gets the name of the tool and the arguments, to show them to a person, and returns True to allow the
+                call. By default all calls are allowed.
+        """
         self._client = client
         self._approve = approve
         self._schemas: dict[str, Mapping[str, Any] | None] | None = None
 
     def forget(self) -> None:
-        """List again next time, as when the server says that its tools have changed."""
+        """Forget the list of tools; call it when the server notifies that its tools have changed."""
         self._schemas = None
 
     async def call(
         self, name: str, arguments: Mapping[str, Any] | None = None, options: RequestOptions | None = None
     ) -> Any:
-        """The result. Raises InvalidResponseError where its structured content does not fit the tool's output schema, and
-        ProtocolViolationError where the call is not approved."""
-        ending = "failed"
+        """Return the result of a tool call.
+
+        Args:
+            name: The name of the tool.
+            arguments: The arguments of the tool; by default none.
+            options: How the request is made: timeout, progress, metadata.
+
+        Raises ProtocolViolationError if the call is not approved, and InvalidResponseError if the structured content
+        does not match the tool's output schema.
+        """
+        outcome = "failed"
         try:
             if self._approve is not None and not await self._approve(name, arguments or {}):
-                ending = "denied"
+                outcome = "denied"
                 raise ProtocolViolationError(f"the call of the tool {name!r} was not approved")
-            answer = await self._client.call_tool(name=name, arguments=arguments, options=options)
-            await self._check(name, answer)
-            ending = "error" if getattr(answer, "is_error", None) else "done"
-            return answer
+            result = await self._client.call_tool(name=name, arguments=arguments, options=options)
+            await self._check(name, result)
+            outcome = "error" if getattr(result, "is_error", None) else "done"
+            return result
         finally:
-            audit.info("tool %r: %s", name, ending)
+            audit.info("tool %r: %s", name, outcome)
 
     async def _check(self, name: str, result: Any) -> None:
         if self._schemas is None:
-            listed = [tool async for tool in self._client.iter_tools()]
-            self._schemas = {tool.name: _output_schema(tool) for tool in listed}
+            tools = [tool async for tool in self._client.iter_tools()]
+            self._schemas = {tool.name: _output_schema(tool) for tool in tools}
         schema = self._schemas.get(name)
         if schema is None or getattr(result, "is_error", None):
             return
         from ..json_schema.validator import compile_schema
 
-        said = result.model_dump()
-        if "structuredContent" not in said:
+        fields = result.model_dump()
+        if "structuredContent" not in fields:
             raise InvalidResponseError(
-                f"the tool {name!r} has an output schema, and answered without structured content"
+                f"the tool {name!r} has an output schema, but its result has no structured content"
             )
-        if wrong := compile_schema(schema).first_error(said["structuredContent"]):
-            raise InvalidResponseError(f"the tool {name!r} answered what does not fit its output schema: {wrong}")
+        if mismatch := compile_schema(schema).first_error(fields["structuredContent"]):
+            raise InvalidResponseError(
+                f"the structured content of the tool {name!r} does not match its output schema: {mismatch}"
+            )
 
 
 def _output_schema(tool: Any) -> Mapping[str, Any] | None:

@@ -1,6 +1,6 @@
-"""A client goes in, what `mcp-codegen tools` writes stands on top: typed calls of what one server offers.
+"""The base classes of the wrappers that `mcp-codegen tools` generates: typed calls of one server's features.
 
-The client may be of any revision: an untyped tool, a prompt and a resource give what that client's own method gives.
+The client may be of any protocol version. Untyped tools, prompts and resources return the result of the client's method.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ ResultT_co = TypeVar("ResultT_co", bound=BaseModel, covariant=True)
 
 
 class Unset(Enum):
-    """The value of an argument that is not sent, where `None` is a value that can be."""
+    """The type of `UNSET`, the default of an argument that is not sent, because `None` is a value that can be sent."""
 
     ABSENT = "absent"
 
@@ -30,7 +30,7 @@ UNSET: Final = Unset.ABSENT
 
 
 class CallsTools(Protocol[ResultT_co]):
-    """A client of any revision, as far as tools go."""
+    """A client of any protocol version, with the method that tools need."""
 
     def call_tool(
         self, *, name: str, arguments: dict[str, Any] | None = ..., options: RequestOptions | None = ...
@@ -38,7 +38,7 @@ class CallsTools(Protocol[ResultT_co]):
 
 
 class CallsToolsSync(Protocol[ResultT_co]):
-    """A synchronous client of any revision, as far as tools go."""
+    """A synchronous client of any protocol version, with the method that tools need."""
 
     def call_tool(
         self, *, name: str, arguments: dict[str, Any] | None = ..., options: RequestOptions | None = ...
@@ -46,7 +46,7 @@ class CallsToolsSync(Protocol[ResultT_co]):
 
 
 class GetsPrompts(Protocol[ResultT_co]):
-    """A client of any revision, as far as prompts go."""
+    """A client of any protocol version, with the method that prompts need."""
 
     def get_prompt(
         self, *, name: str, arguments: dict[str, str] | None = ..., options: RequestOptions | None = ...
@@ -54,7 +54,7 @@ class GetsPrompts(Protocol[ResultT_co]):
 
 
 class GetsPromptsSync(Protocol[ResultT_co]):
-    """A synchronous client of any revision, as far as prompts go."""
+    """A synchronous client of any protocol version, with the method that prompts need."""
 
     def get_prompt(
         self, *, name: str, arguments: dict[str, str] | None = ..., options: RequestOptions | None = ...
@@ -62,82 +62,87 @@ class GetsPromptsSync(Protocol[ResultT_co]):
 
 
 class ReadsResources(Protocol[ResultT_co]):
-    """A client of any revision, as far as resources go."""
+    """A client of any protocol version, with the method that resources need."""
 
     def read_resource(self, *, uri: str, options: RequestOptions | None = ...) -> Awaitable[ResultT_co]: ...
 
 
 class ReadsResourcesSync(Protocol[ResultT_co]):
-    """A synchronous client of any revision, as far as resources go."""
+    """A synchronous client of any protocol version, with the method that resources need."""
 
     def read_resource(self, *, uri: str, options: RequestOptions | None = ...) -> ResultT_co: ...
 
 
-class _Structured:
+class _StructuredResults:
     def _structured_content(self, shape: Any, name: str, result: BaseModel) -> Any:
-        """The structured content of a tool's result, as this type. Raises InvalidResponseError where it is not."""
+        """Return the structured content of a tool's result as this type. Raises InvalidResponseError if it does not
+        match."""
         content = getattr(result, "structured_content", None)
-        if content is None:  # A revision that does not know the property keeps it among the unknown ones.
+        if content is None:  # Protocol versions without this property have it among the unknown ones.
             content = (result.model_extra or {}).get("structuredContent")
         try:
             return validator(shape)(content)
-        except ValidationError as fault:
+        except ValidationError as error:
             raise InvalidResponseError(
-                f"tool {name!r}: structured content: {format_validation_error(fault)}"
-            ) from fault
+                f"tool {name!r}: structured content: {format_validation_error(error)}"
+            ) from error
 
 
-class TypedTools(_Structured, Generic[ResultT]):
-    """Tools of one server. A call raises ToolResultError where the tool says that it failed."""
+class TypedTools(_StructuredResults, Generic[ResultT]):
+    """The tools of one server. A call raises ToolResultError if the result has `is_error`."""
 
     def __init__(self, client: CallsTools[ResultT]) -> None:
+        """Create the wrapper of a connected client."""
         self._client = client
 
     async def _call(
-        self, name: str, arguments: Mapping[str, object], given: Mapping[str, object], options: RequestOptions | None
+        self, name: str, arguments: Mapping[str, object], optional: Mapping[str, object], options: RequestOptions | None
     ) -> ResultT:
-        sent = _sent_arguments(arguments, given)
-        return _checked_result(name, await self._client.call_tool(name=name, arguments=sent, options=options))
+        values = _json_arguments(arguments, optional)
+        return _checked_result(name, await self._client.call_tool(name=name, arguments=values, options=options))
 
 
-class SyncTypedTools(_Structured, Generic[ResultT]):
-    """Tools of one server. A call raises ToolResultError where the tool says that it failed."""
+class SyncTypedTools(_StructuredResults, Generic[ResultT]):
+    """The tools of one server, synchronously. A call raises ToolResultError if the result has `is_error`."""
 
     def __init__(self, client: CallsToolsSync[ResultT]) -> None:
+        """Create the wrapper of a connected client."""
         self._client = client
 
     def _call(
-        self, name: str, arguments: Mapping[str, object], given: Mapping[str, object], options: RequestOptions | None
+        self, name: str, arguments: Mapping[str, object], optional: Mapping[str, object], options: RequestOptions | None
     ) -> ResultT:
-        return _checked_result(
-            name, self._client.call_tool(name=name, arguments=_sent_arguments(arguments, given), options=options)
-        )
+        values = _json_arguments(arguments, optional)
+        return _checked_result(name, self._client.call_tool(name=name, arguments=values, options=options))
 
 
 class TypedPrompts(Generic[ResultT]):
-    """Prompts of one server."""
+    """The prompts of one server."""
 
     def __init__(self, client: GetsPrompts[ResultT]) -> None:
+        """Create the wrapper of a connected client."""
         self._client = client
 
     async def _get(self, name: str, arguments: Mapping[str, str | None], options: RequestOptions | None) -> ResultT:
-        return await self._client.get_prompt(name=name, arguments=_given_arguments(arguments), options=options)
+        return await self._client.get_prompt(name=name, arguments=_without_none(arguments), options=options)
 
 
 class SyncTypedPrompts(Generic[ResultT]):
-    """Prompts of one server."""
+    """The prompts of one server, synchronously."""
 
     def __init__(self, client: GetsPromptsSync[ResultT]) -> None:
+        """Create the wrapper of a connected client."""
         self._client = client
 
     def _get(self, name: str, arguments: Mapping[str, str | None], options: RequestOptions | None) -> ResultT:
-        return self._client.get_prompt(name=name, arguments=_given_arguments(arguments), options=options)
+        return self._client.get_prompt(name=name, arguments=_without_none(arguments), options=options)
 
 
 class TypedResources(Generic[ResultT]):
-    """Resource templates of one server."""
+    """The resource templates of one server."""
 
     def __init__(self, client: ReadsResources[ResultT]) -> None:
+        """Create the wrapper of a connected client."""
         self._client = client
 
     async def _read(
@@ -147,9 +152,10 @@ class TypedResources(Generic[ResultT]):
 
 
 class SyncTypedResources(Generic[ResultT]):
-    """Resource templates of one server."""
+    """The resource templates of one server, synchronously."""
 
     def __init__(self, client: ReadsResourcesSync[ResultT]) -> None:
+        """Create the wrapper of a connected client."""
         self._client = client
 
     def _read(
@@ -160,26 +166,27 @@ class SyncTypedResources(Generic[ResultT]):
 
 def _checked_result(name: str, result: ResultT) -> ResultT:
     if getattr(result, "is_error", None):
-        texts = [str(getattr(each, "text", "")) for each in getattr(result, "content", [])]
-        raise ToolResultError(f"tool {name!r}: {' '.join(filter(None, texts)) or 'failed without a word'}", result)
+        texts = [str(getattr(block, "text", "")) for block in getattr(result, "content", [])]
+        raise ToolResultError(f"tool {name!r}: {' '.join(filter(None, texts)) or 'failed without a message'}", result)
     return result
 
 
-def _sent_arguments(arguments: Mapping[str, object], given: Mapping[str, object]) -> dict[str, Any]:
-    """The arguments as JSON, without those that are absent, and those of the second kind that are None."""
+def _json_arguments(arguments: Mapping[str, object], optional: Mapping[str, object]) -> dict[str, Any]:
+    """Return the arguments as JSON by wire name, without those that are UNSET, and without optional ones that are
+    None."""
     values = {wire: value for wire, value in arguments.items() if value is not UNSET}
-    sent = to_jsonable_python(values | {wire: value for wire, value in given.items() if value is not None})
-    assert is_object(sent)
-    return sent
+    result = to_jsonable_python(values | {wire: value for wire, value in optional.items() if value is not None})
+    assert is_object(result)
+    return result
 
 
-def _given_arguments(arguments: Mapping[str, str | None]) -> dict[str, str]:
+def _without_none(arguments: Mapping[str, str | None]) -> dict[str, str]:
     return {wire: value for wire, value in arguments.items() if value is not None}
 
 
 def _expand(template: str, values: Mapping[str, str | list[str] | None]) -> str:
     try:
         from uritemplate import expand  # Only resource templates need it.
-    except ImportError as fault:
-        raise LocalError("resource templates need uritemplate: pip install 'mcp-codegen[app]'") from fault
+    except ImportError as error:
+        raise LocalError("resource templates need uritemplate: pip install 'mcp-codegen[app]'") from error
     return expand(template, dict(values))

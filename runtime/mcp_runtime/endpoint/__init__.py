@@ -1,1 +1,1 @@
-"""What clients and servers share."""
+"""The parts that clients and servers share: handlers, contexts, checks and requests."""

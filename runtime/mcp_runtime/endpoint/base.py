@@ -1,4 +1,4 @@
-"""What a client and a server have in common: handlers that a subclass overrides, and what they declare."""
+"""The base of clients and servers: handlers that a subclass overrides, and the capabilities that they declare."""
 
 from __future__ import annotations
 
@@ -29,32 +29,43 @@ Handler = Callable[..., Any]
 
 
 class Endpoint(Requester):
-    """One side of a conversation, with a method for each message it may receive."""
+    """One side of a connection, with a method for each message that it can receive."""
 
     revision: ClassVar[Revision]
     _receives: ClassVar[Direction]
     _is_composed: ClassVar[bool] = False
 
-    def __init_subclass__(cls, **settings: Any) -> None:
-        """A class of several that each speak a revision speaks what all of them do, and the contexts of its handlers can
-        do what theirs can. Raises LocalError where they contradict each other."""
-        super().__init_subclass__(**settings)
-        spoken = dict.fromkeys(getattr(base, "revision") for base in cls.__bases__ if hasattr(base, "revision"))
-        if len(spoken) > 1 and "revision" not in vars(cls):
-            cls.revision = extended_revision(*spoken)
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        """Combine the messages and the contexts of several base classes, such as those of two extensions.
+
+        Raises LocalError if the base classes contradict each other.
+        """
+        super().__init_subclass__(**kwargs)
+        revisions = dict.fromkeys(getattr(base, "revision") for base in cls.__bases__ if hasattr(base, "revision"))
+        if len(revisions) > 1 and "revision" not in vars(cls):
+            cls.revision = extended_revision(*revisions)
             cls._is_composed = True
             contexts = dict.fromkeys(getattr(base, "context") for base in cls.__bases__ if hasattr(base, "context"))
             if len(contexts) > 1:
                 setattr(cls, "context", type(Context.__name__, tuple(contexts), {}))
 
     def __init__(self, capabilities: Mapping[str, Any] | None, extensions: Sequence[Extension] = ()) -> None:
+        """Collect the handlers of the class.
+
+        Args:
+            capabilities: Further capabilities to declare, as JSON.
+            extensions: The generated packages of protocol extensions.
+
+        Raises LocalError if an extension belongs to another protocol version or contradicts another extension.
+        """
         if extensions:
-            setattr(self, "revision", extended_revision(self.revision, *(each.methods.REVISION for each in extensions)))
+            revisions = [extension.methods.REVISION for extension in extensions]
+            setattr(self, "revision", extended_revision(self.revision, *revisions))
         self._extra_capabilities: Mapping[str, Any] = capabilities or {}
         self._handlers = self._overridden_handlers()
 
     def _overridden_handlers(self) -> dict[str, Handler]:
-        """The handlers a subclass has, by the method they serve, each to be awaited."""
+        """Return the handlers that a subclass has overridden, as async functions, by method."""
         return {
             row.method: with_checks(row.name, _to_async(getattr(self, row.name)))
             for row in self._received_rows()
@@ -62,14 +73,18 @@ class Endpoint(Requester):
         }
 
     def _received_rows(self) -> list[Sent | InputRequest[Any]]:
-        """The rows of what this side may be told, or asked, be it inside a result."""
+        """Return the rows of all messages that this side can receive, input requests included."""
         return [row for row in self.revision.rows if row.direction == self._receives]
 
     def _declared_capabilities(self, message: Any, name: str) -> Capabilities:
-        """What the handlers declare, each what its method needs, and what was given by hand; `message` is the type
-        that carries it in its property `name`."""
+        """Return the capabilities of the overridden handlers and those of the constructor.
+
+        Args:
+            message: The type of the message that declares the capabilities.
+            name: Its property with the capabilities.
+        """
         message.model_rebuild()
-        model = next(each.annotation for key, each in message.model_fields.items() if name in (key, each.alias))
+        model = next(field.annotation for key, field in message.model_fields.items() if name in (key, field.alias))
         capabilities: Capabilities = {}
         side = self._receives.rpartition("_")[2]
         for row in self._received_rows():
@@ -80,34 +95,34 @@ class Endpoint(Requester):
         return capabilities
 
     def _not_handled(self, row: Sent | InputRequest[Any]) -> JSONRPCError:
-        return JSONRPCError(METHOD_NOT_FOUND, f"{row.method!r} is not served here ({self.revision.id})")
+        return JSONRPCError(METHOD_NOT_FOUND, f"{row.method!r} has no handler ({self.revision.id})")
 
 
 def _is_overridden(endpoint_class: type[Endpoint], name: str) -> bool:
-    """Whether a class, or one of its bases, has this method from somebody's hand, and not from the generator."""
-    for each in endpoint_class.__mro__:
-        if name in vars(each):
-            return "revision" not in vars(each) or "_is_composed" in vars(each)
+    """Return True if the method comes from a user's class, False if it comes from a generated class."""
+    for base in endpoint_class.__mro__:
+        if name in vars(base):
+            return "revision" not in vars(base) or "_is_composed" in vars(base)
     return False
 
 
 @cache
 def extended_revision(revision: Revision, *extensions: Revision) -> Revision:
-    """A revision with what these extensions add to it: one record for all conversations."""
-    for each in extensions:
-        if each.id != revision.id:
-            raise LocalError(f"an extension of {each.id} cannot be used with {revision.id}")
-        revision = revision.extended_with(each)
+    """Return a protocol version with the messages of these extensions. The record is cached."""
+    for extension in extensions:
+        if extension.id != revision.id:
+            raise LocalError(f"an extension of {extension.id} cannot be used with {revision.id}")
+        revision = revision.extended_with(extension)
     return revision
 
 
 def _to_async(handler: Handler) -> Handler:
-    """The handler itself where it is an `async def`; a plain `def` runs in a worker thread."""
+    """Return an async function: the handler itself, or one that runs a plain `def` in a worker thread."""
     if inspect.iscoroutinefunction(handler):
         return handler
 
     async def in_thread(*arguments: Any) -> Any:
-        answer = await WORKER_THREADS.run(handler, *arguments)
-        return await answer if inspect.isawaitable(answer) else answer
+        result = await WORKER_THREADS.run(handler, *arguments)
+        return await result if inspect.isawaitable(result) else result
 
     return in_thread

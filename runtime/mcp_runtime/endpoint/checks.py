@@ -1,4 +1,4 @@
-"""A handler and its name go in; it comes out with the checks around it that the specification asks of its side."""
+"""Checks of params and results that the specification requires and that types cannot express."""
 
 from __future__ import annotations
 
@@ -27,56 +27,70 @@ _MIME: Final = re.compile(r"[\w!#$&^.+-]+/[\w!#$&^.+-]+(?:\s*;.*)?", re.ASCII)
 
 
 def with_checks(name: str, handler: Handler) -> Handler:
-    """The handler, with the checks of what it is asked and of what it answers, where there are any for this name.
+    """Return a handler with checks of its params and of its result; the handler itself if it needs none.
 
-    Bad params raise JSONRPCError (invalid params), a bad answer InvalidMessageError.
+    Args:
+        name: The name of the handler, such as "read_resource".
+        handler: The handler.
+
+    Invalid params raise JSONRPCError (invalid params), an invalid result InvalidMessageError.
     """
-    before, after = _PARAMS_CHECKS.get(name), _RESULT_CHECKS.get(name)
-    if before is None and after is None:
+    check_params, check_result = _PARAMS_CHECKS.get(name), _RESULT_CHECKS.get(name)
+    if check_params is None and check_result is None:
         return handler
 
-    async def checked(ctx: Any, params: Any) -> Any:
-        if before is not None:
-            before(params)
-        answer = await handler(ctx, params)
-        if after is not None:
-            after(params, answer)
-        return answer
+    async def handle(ctx: Any, params: Any) -> Any:
+        if check_params is not None:
+            check_params(params)
+        result = await handler(ctx, params)
+        if check_result is not None:
+            check_result(params, result)
+        return result
 
-    return checked
+    return handle
 
 
-def check_form_answer(params: Any, answer: Any) -> None:
-    """Raise InvalidMessageError where what a user filled in does not fit the form that was asked for."""
+def check_form_answer(params: Any, result: Any) -> None:
+    """Raise InvalidMessageError if the content of a form does not match the requested schema.
+
+    See https://modelcontextprotocol.io/specification/draft/client/elicitation#response-actions
+
+    Args:
+        params: The params of the elicitation, as a model or as JSON; other params are ignored.
+        result: The result of the elicitation.
+    """
     schema = getattr(params, "requested_schema", None)
     if is_object(params):
         schema = params.get("requestedSchema")
-    if schema is None or getattr(answer, "action", None) != "accept":
+    if schema is None or getattr(result, "action", None) != "accept":
         return
     from ..json_schema.validator import compile_schema
 
     try:
-        fitting = compile_schema(_plain_text(schema))
-    except InvalidSchemaError as fault:
-        _log.debug("the content of a form is not checked: %s", fault)
+        validator = compile_schema(_to_json(schema))
+    except InvalidSchemaError as error:
+        _log.debug("the content of a form is not checked: %s", error)
         return
-    except LocalError as fault:
-        _warn_once(f"the contents of forms are not checked: {fault}")
+    except LocalError as error:
+        _warn_once(f"the contents of forms are not checked: {error}")
         return
-    if wrong := fitting.first_error(_plain_text(answer.content or {})):
-        raise InvalidMessageError(f"the content does not fit the form that was asked for: {wrong}")
+    if mismatch := validator.first_error(_to_json(result.content or {})):
+        raise InvalidMessageError(f"the content does not match the requested schema: {mismatch}")
 
 
 def warn_about_secrets(params: Any) -> None:
-    """Warn in the log of a form that asks for what no form may ask for: a password, a key, the number of a card
-    (client/elicitation, Security Considerations)."""
-    schema = _plain_text(
-        params.get("requestedSchema") if is_object(params) else getattr(params, "requested_schema", None)
-    )
+    """Log a warning for a form that requests secrets: a password, a key, the number of a credit card.
+
+    See https://modelcontextprotocol.io/specification/draft/client/elicitation#security-considerations
+
+    Args:
+        params: The params of an elicitation, as a model or as JSON; other params are ignored.
+    """
+    schema = _to_json(params.get("requestedSchema") if is_object(params) else getattr(params, "requested_schema", None))
     properties = schema.get("properties") if is_object(schema) else None
     for name in properties if is_object(properties) else ():
         if _SECRET.search(name):
-            _warn_once(f"a form asks for {name[:100]!r}; what is secret is never asked for by a form")
+            _warn_once(f"a form requests {name[:100]!r}, and forms must not request secrets: use a URL elicitation")
 
 
 @cache
@@ -84,7 +98,7 @@ def _warn_once(text: str) -> None:
     _log.warning("%s", text)
 
 
-def _plain_text(value: Any) -> Any:
+def _to_json(value: Any) -> Any:
     return value.model_dump() if isinstance(value, BaseModel) else value
 
 
@@ -93,18 +107,18 @@ def _require_uri(params: Any) -> None:
         raise JSONRPCError(INVALID_PARAMS, f"{params.uri[:200]!r} is not a URI (RFC 3986)", {"uri": params.uri[:200]})
 
 
-def _check_resources(params: Any, answer: Any) -> None:
-    for resource in getattr(answer, "resources", ()):
+def _check_resources(params: Any, result: Any) -> None:
+    for resource in getattr(result, "resources", ()):
         _check_uri(resource.uri)
 
 
-def _check_contents(params: Any, answer: Any) -> None:
-    for content in getattr(answer, "contents", ()):
+def _check_contents(params: Any, result: Any) -> None:
+    for content in getattr(result, "contents", ()):
         _check_content(content)
 
 
-def _check_messages(params: Any, answer: Any) -> None:
-    for message in getattr(answer, "messages", ()):
+def _check_messages(params: Any, result: Any) -> None:
+    for message in getattr(result, "messages", ()):
         content = message.content
         if (encoded := getattr(content, "data", None)) is not None:
             _check_base64(encoded, content.type)
@@ -113,7 +127,9 @@ def _check_messages(params: Any, answer: Any) -> None:
         elif (resource := getattr(content, "resource", None)) is not None:
             _check_content(resource)
             if resource.mime_type is None:
-                raise InvalidMessageError(f"the resource {resource.uri!r} is embedded without a MIME type")
+                raise InvalidMessageError(
+                    f"the resource {resource.uri!r} is embedded without a MIME type: set its mime_type"
+                )
 
 
 def _check_content(content: Any) -> None:
@@ -127,17 +143,17 @@ def _check_uri(uri: str) -> None:
         raise InvalidMessageError(f"{uri[:200]!r} is not a URI (RFC 3986)")
 
 
-def _check_base64(text: str, what: str) -> None:
+def _check_base64(text: str, subject: str) -> None:
     try:
         binascii.a2b_base64(text, strict_mode=True)
-    except ValueError as fault:
-        raise InvalidMessageError(f"{what}: not base64: {fault}") from None
+    except ValueError as error:
+        raise InvalidMessageError(f"{subject}: not base64: {error}") from None
 
 
-def _check_roots(params: Any, answer: Any) -> None:
+def _check_roots(params: Any, result: Any) -> None:
     from .roots import check_root
 
-    for root in answer.roots:
+    for root in result.roots:
         check_root(root.uri)
 
 

@@ -1,4 +1,4 @@
-"""What every handler gets as its first argument."""
+"""The context of a handler: its first argument."""
 
 from __future__ import annotations
 
@@ -18,17 +18,32 @@ from ..session.interfaces import Channel
 from .requests import Requester
 
 _PROGRESS_RATE: Final = RateLimit(per_second=50, burst=200)
-# Severities of log messages, least first (RFC 5424).
+# Severities of log messages, from the lowest to the highest (RFC 5424).
 LEVELS: Final = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
 
 
 class Context(Requester):
-    """What a handler knows of the message it handles, and how it reaches the other side while it does."""
+    """The context of a handler: the message, and requests to the peer.
+
+    Attributes:
+        state: On a server the value that its `lifespan` yielded, on a client the client.
+        request_id: The id of the request; None for a notification.
+        meta: The `_meta` of the params.
+        capabilities: The capabilities that the peer has declared.
+        revision: The negotiated protocol version.
+    """
 
     _progress = float("-inf")
     _progress_rate: TokenBucket | None = None
 
     def __init__(self, channel: Channel, message: RequestReceived | NotificationReceived, state: Any = None) -> None:
+        """Create the context of one message. The runtime does this.
+
+        Args:
+            channel: The channel for messages to the peer.
+            message: The message that the handler gets.
+            state: The value of the attribute `state`.
+        """
         self._channel = channel
         self._message = message
         self.state = state
@@ -38,32 +53,40 @@ class Context(Requester):
 
     @property
     def request_id(self) -> Id | None:
-        """The id of the request; None in the handler of a notification."""
+        """The id of the request; None for a notification."""
         return self._message.id if isinstance(self._message, RequestReceived) else None
 
     @property
     def meta(self) -> dict[str, Any]:
-        """The `_meta` of the params, as it came."""
+        """The `_meta` of the params, as JSON; empty if there is none."""
         return request_meta(self._message)
 
     @property
     def capabilities(self) -> Capabilities:
-        """What the other side has declared."""
-        own = self.meta.get(f"{META}clientCapabilities")
-        return own if is_object(own) else self._require_channel().connection.remote_capabilities
+        """The capabilities that the peer has declared, as JSON."""
+        declared = self.meta.get(f"{META}clientCapabilities")
+        return declared if is_object(declared) else self._require_channel().connection.remote_capabilities
 
     @property
     def revision(self) -> Revision:
-        """The revision that the two sides have agreed on."""
+        """The negotiated protocol version."""
         return self._require_channel().connection.revision
 
     async def progress(self, progress: float, total: float | None = None, message: str | None = None) -> None:
-        """Tell how far the request is. Nothing is sent where the other side did not ask for it; what comes too often
-        (more than 50 times a second, after the first 200) is left out, but for the last: where `progress` is `total`.
+        """Send a progress notification, if the peer has requested progress for this request.
+
+        Notifications above 50 a second (after the first 200) are dropped, except the final one, whose `progress` is
+        `total`. Values that do not increase are dropped as well. See
+        https://modelcontextprotocol.io/specification/draft/basic/utilities/progress
+
+        Args:
+            progress: The progress so far, in any unit; increases with each notification.
+            total: The value of `progress` at the end, if it is known.
+            message: A short text for the user, in protocol versions that have it.
         """
         token = self.meta.get("progressToken")
-        asked = self._message
-        if type(token) not in (int, str) or not isinstance(asked, RequestReceived) or not asked.open:
+        request = self._message
+        if type(token) not in (int, str) or not isinstance(request, RequestReceived) or not request.open:
             return
         if progress <= self._progress:
             return
@@ -72,6 +95,6 @@ class Context(Requester):
         if self._progress_rate.acquire() and progress != total:
             return
         row = self._require_channel().connection.local_row(self.revision.lifecycle.progress)
-        said = {"progressToken": token, "progress": progress, "total": total, "message": message}
-        known = {field.alias or name for name, field in row.params.model_fields.items()}
-        await self._send_notification(row, {wire: value for wire, value in said.items() if wire in known}, None)
+        fields = {"progressToken": token, "progress": progress, "total": total, "message": message}
+        names = {field.alias or name for name, field in row.params.model_fields.items()}
+        await self._send_notification(row, {name: value for name, value in fields.items() if name in names}, None)

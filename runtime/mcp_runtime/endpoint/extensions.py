@@ -1,42 +1,43 @@
-"""Generated packages of extensions, and how to find one."""
+"""Generated packages of protocol extensions."""
 
 from __future__ import annotations
 
 from importlib import import_module
-from typing import (
-    TYPE_CHECKING,
-    Any,
-    Protocol,
-    cast,
-)
+from typing import Any, Protocol, cast
 
 from ..errors import LocalError
-from ..protocol.revision import (
-    Revision,
-)
-
-if TYPE_CHECKING:
-    pass
+from ..protocol.revision import Revision
 
 
 class ExtensionMethods(Protocol):
-    """The table of an extension, with the core's."""
+    """The module `methods` of a generated extension."""
 
     @property
-    def REVISION(self) -> Revision: ...  # noqa: N802
+    def REVISION(self) -> Revision:  # noqa: N802 - the constant of a generated module
+        """The protocol version with the messages of the extension."""
+        ...
 
 
 class Extension(Protocol):
     """The generated package of an extension."""
 
     @property
-    def methods(self) -> ExtensionMethods: ...
+    def methods(self) -> ExtensionMethods:
+        """The messages of the extension."""
+        ...
 
 
 def load_extension(revision: Revision, name: str) -> Extension:
-    """The package of an extension, of the family of a revision. Raises LocalError where there is none."""
+    """Return the generated package of an extension.
+
+    Args:
+        revision: A protocol version of the package that contains the extension.
+        name: The name of the extension, such as "tasks".
+
+    Raises LocalError if the package has no such extension.
+    """
     try:
-        found: Any = import_module(f"{revision.package}.extensions.{name}")
+        package: Any = import_module(f"{revision.package}.extensions.{name}")
     except ImportError:
         raise LocalError(f"{revision.package} has no extension {name!r}") from None
-    return cast("Extension", found)
+    return cast("Extension", package)

@@ -1,4 +1,4 @@
-"""Sending: what a generated method gives goes in, a message of its row goes out, and its answer comes back typed."""
+"""Requests and notifications: the methods that generated clients and contexts send messages with."""
 
 from __future__ import annotations
 
@@ -19,29 +19,32 @@ ResultT = TypeVar("ResultT", bound=BaseModel)
 
 
 class Requester:
-    """Something that sends what its revision lets its side send."""
+    """The base of everything that sends messages: clients, servers and contexts."""
 
     _request_meta: Mapping[str, Any] = {}
 
     async def _send_request(
         self, row: Request[ResultT] | InputRequest[ResultT], params: Params, options: RequestOptions | None
     ) -> ResultT:
-        chosen = options or DEFAULT_OPTIONS
-        session = self._require_channel()
-        given = self._build_params(row, params, chosen)
-        answer = await session.send_request(cast("Request[Any]", row), given, chosen)
-        return cast("ResultT", answer)
+        """Send a request and return its result. Raises MCPError."""
+        options = options or DEFAULT_OPTIONS
+        channel = self._require_channel()
+        result = await channel.send_request(
+            cast("Request[Any]", row), self._build_params(row, params, options), options
+        )
+        return cast("ResultT", result)
 
     async def _send_request_for(
         self, interim: type[ResultT], row: Request[Any], params: Params, options: RequestOptions | None
     ) -> ResultT:
-        """Ask with params that ask for an interim result. Raises RemoteError where the answer comes without it."""
-        answer = await self._send_request(row, params, options)
-        if not isinstance(answer, interim):
-            raise RemoteError(f"{row.method!r}: answered at once, without the {interim.__name__} that was asked for")
-        return answer
+        """Send a request whose params require an interim result, and return that. Raises RemoteError for another result."""
+        result = await self._send_request(row, params, options)
+        if not isinstance(result, interim):
+            raise RemoteError(f"{row.method!r}: the result is no {interim.__name__}, which the params require")
+        return result
 
     async def _send_notification(self, row: Notification, params: Params, options: RequestOptions | None) -> None:
+        """Send a notification. Raises MCPError."""
         await self._require_channel().send_notification(
             row, self._build_params(row, params, options or DEFAULT_OPTIONS)
         )
@@ -49,7 +52,7 @@ class Requester:
     async def _paginate(
         self, row: Request[Any], params: dict[str, Any], items: str, options: RequestOptions | None
     ) -> AsyncIterator[Any]:
-        """Every item of a list, page after page, until there is no further cursor."""
+        """Yield all items of a list, page by page. Raises RemoteError if a page has its own cursor as the next one."""
         cursor: str | None = None
         while True:
             page: Any = await self._send_request(row, {**params, "cursor": cursor}, options)
@@ -58,37 +61,37 @@ class Requester:
             if page.next_cursor is None:
                 return
             if page.next_cursor == cursor:
-                raise RemoteError(f"{row.method!r}: the cursor {cursor!r} leads to itself")
+                raise RemoteError(f"{row.method!r}: the cursor {cursor!r} has itself as the next cursor")
             cursor = page.next_cursor
 
     def _require_channel(self) -> Channel:
-        """The conversation, or ConnectionClosedError."""
+        """Return the channel of the connection. Raises ConnectionClosedError if there is no connection."""
         raise ConnectionClosedError("there is no connection; use `async with`")
 
     def _build_params(
         self, row: Request[Any] | InputRequest[Any] | Notification, params: Params, options: RequestOptions
     ) -> Any:
-        """The params to send: a property that is None was not given, unless the schema requires it."""
+        """Return the params with the metadata of the request, without optional properties that are None."""
         own = self._request_meta
-        if is_tracing() and isinstance(row, Request):  # Questions inside results are known again by what they say.
+        if is_tracing() and isinstance(row, Request):  # Input requests are matched by their params: no trace ids there.
             own = {**trace_meta(), **own}
         if isinstance(params, BaseModel):
             if not (options.meta or own):
                 return params
             params = params.model_dump()
         required = _required_params(row.params)
-        given = {wire: value for wire, value in params.items() if value is not None or wire in required}
+        fields = {name: value for name, value in params.items() if value is not None or name in required}
         if not (options.meta or own):
-            return given
+            return fields
         meta = {**own, **options.meta} if isinstance(row, Request) else options.meta
         if meta:
-            before = given.get("_meta")
-            given["_meta"] = {**meta, **(before if is_object(before) else {})}
-        return given
+            explicit = fields.get("_meta")
+            fields["_meta"] = {**meta, **(explicit if is_object(explicit) else {})}
+        return fields
 
 
 @cache
-def _required_params(shape: Any) -> frozenset[str]:
-    """The wire names of the properties that a params type requires."""
-    fields = getattr(shape, "model_fields", {})
+def _required_params(params_type: Any) -> frozenset[str]:
+    """Return the wire names of the required properties of a params type."""
+    fields = getattr(params_type, "model_fields", {})
     return frozenset(field.alias or name for name, field in fields.items() if field.is_required())

@@ -1,4 +1,7 @@
-"""Roots of a client go in: whether they may be told, whether a path is inside of one, and what is remembered of them."""
+"""Roots of a client: checks of their URIs, and of paths that should be within a root.
+
+MCP specification, https://modelcontextprotocol.io/specification/draft/client/roots
+"""
 
 from __future__ import annotations
 
@@ -15,12 +18,14 @@ _log: Final = logging.getLogger(__name__)
 
 
 def check_root(uri: str) -> str:
-    """The path of a root. Raises InvalidMessageError for what is no local `file://` URI, and for one that leads elsewhere,
-    such as `..` in any encoding."""
+    """Return the path of a root's URI.
+
+    Raises InvalidMessageError unless it is a local `file://` URI without path traversal, such as an encoded `..`.
+    """
     try:
         parts = urlsplit(uri)
-    except ValueError as fault:
-        raise InvalidMessageError(f"the root {uri!r} is not a URI: {fault}") from None
+    except ValueError as error:
+        raise InvalidMessageError(f"the root {uri!r} is not a URI: {error}") from None
     if parts.scheme != "file" or not uri.lower().startswith("file:///"):
         raise InvalidMessageError(f"the root {uri!r} is not a local file:// URI")
     if parts.query or parts.fragment:
@@ -32,39 +37,44 @@ def check_root(uri: str) -> str:
 
 
 def path_to_root(path: str) -> str:
-    """The URI of a directory or a file, to be told as a root. Raises InvalidMessageError where it cannot be read."""
+    """Return the URI of a folder or a file, for a list of roots. Raises InvalidMessageError if it is not readable."""
     from pathlib import Path
 
     try:
         real = os.path.realpath(path)
-        is_there = os.access(real, os.R_OK | os.X_OK if os.path.isdir(real) else os.R_OK)
-    except (OSError, ValueError) as fault:
-        raise InvalidMessageError(f"{path!r} cannot be a root: {fault}") from None
-    if not is_there:
-        raise InvalidMessageError(f"{path!r} cannot be a root: it is not there, or cannot be read")
+        is_readable = os.access(real, os.R_OK | os.X_OK if os.path.isdir(real) else os.R_OK)
+    except (OSError, ValueError) as error:
+        raise InvalidMessageError(f"{path!r} cannot be a root: {error}") from None
+    if not is_readable:
+        raise InvalidMessageError(f"{path!r} cannot be a root: it does not exist, or is not readable")
     check_root(uri := Path(real).as_uri())
     return uri
 
 
 def readable_roots(paths: Iterable[str]) -> list[str]:
-    """The URIs of those of the paths that are there and can be read now, to be told as roots: for each asking anew."""
-    found: list[str] = []
+    """Return the URIs of those paths that exist and are readable now."""
+    uris: list[str] = []
     for path in paths:
         try:
-            found.append(path_to_root(path))
-        except InvalidMessageError as fault:
-            _log.debug("%s", fault)
-    return found
+            uris.append(path_to_root(path))
+        except InvalidMessageError as error:
+            _log.debug("%s", error)
+    return uris
 
 
 def is_within(path: str, roots: Iterable[Any]) -> bool:
-    """Whether a path, all symbolic links followed, is inside of one of the roots that a client has told."""
+    """Return True if a path is within one of a client's roots. Symbolic links are resolved.
+
+    Args:
+        path: The path to check.
+        roots: The roots, as the client sent them; invalid ones are ignored.
+    """
     real = os.path.realpath(path)
     for root in roots:
         try:
-            top = os.path.realpath(check_root(root.uri))
+            root_path = os.path.realpath(check_root(root.uri))
         except InvalidMessageError:
             continue
-        if os.path.commonpath([real, top]) == top:
+        if os.path.commonpath([real, root_path]) == root_path:
             return True
     return False

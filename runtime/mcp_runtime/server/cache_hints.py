@@ -1,4 +1,7 @@
-"""What a server knows of how long its answers hold goes in; its handlers come out, saying so in each result."""
+"""Cache hints: how long clients may cache the results of a server's handlers.
+
+MCP specification, https://modelcontextprotocol.io/specification/draft/server/utilities/caching
+"""
 
 from __future__ import annotations
 
@@ -12,46 +15,62 @@ from ..endpoint.checks import Handler
 from ..errors import LocalError
 from ..protocol.revision import Request, Sent
 
-_MAX_TTL = 2**53 // 1000  # Seconds; more milliseconds are no whole number in every language.
+_MAX_TTL = 2**53 // 1000  # Seconds; more milliseconds are not an exact integer in every language.
 
 
 @dataclass(frozen=True, slots=True)
 class CacheHint:
-    """For how many seconds clients may keep a result, and for whom: `public` is the same for every user
-    (2026: server/utilities/caching)."""
+    """A cache hint: the time to live and the scope of a result in the caches of clients.
+
+    See https://modelcontextprotocol.io/specification/draft/server/utilities/caching
+
+    Args:
+        ttl: The time to live of the result, in seconds; 0 forbids to cache it.
+        scope: "private" (the default) if the result depends on the user, "public" if it is the same for every user.
+
+    Raises LocalError for a negative or too large `ttl`, and for another `scope`.
+    """
 
     ttl: float
     scope: Literal["private", "public"] = "private"
 
     def __post_init__(self) -> None:
         if not 0 <= self.ttl <= _MAX_TTL:
-            raise LocalError(f"a result is kept for 0 seconds or more, not for {self.ttl!r}")
+            raise LocalError(f"the ttl of a cache hint is 0 seconds or more, not {self.ttl!r}")
         if self.scope not in ("private", "public"):
-            raise LocalError(f"a result is 'private' or 'public', not {self.scope!r}")
+            raise LocalError(f"the scope of a cache hint is 'private' or 'public', not {self.scope!r}")
 
     def fields(self) -> dict[str, Any]:
-        """The hint as a result has it."""
+        """Return the attributes of a result that carry this hint."""
         return {"ttl_ms": round(self.ttl * 1000), "cache_scope": self.scope}
 
 
 def add_cache_hints(handlers: dict[str, Handler], rows: Iterable[Sent], cache_hints: Mapping[str, CacheHint]) -> None:
-    """Let the results of these handlers, by name, have hints; what a handler says itself goes first. Raises LocalError
-    for a name that is none of a result that can be kept."""
-    known = {row.name: row for row in rows if isinstance(row, Request) and row.cacheable}
-    for name, each in cache_hints.items():
-        if name not in known:
-            raise LocalError(f"no result of {name!r} can be kept; those of {', '.join(known) or 'nothing'} can")
-        method = known[name].method
+    """Wrap handlers so that their results carry cache hints. Hints that a handler sets itself take precedence.
+
+    Args:
+        handlers: The handlers by method; wrapped in place.
+        rows: The rows of all messages that the server receives.
+        cache_hints: The hints by handler name, such as "list_tools".
+
+    Raises LocalError for a name whose result cannot be cached.
+    """
+    cacheable = {row.name: row for row in rows if isinstance(row, Request) and row.cacheable}
+    for name, cache_hint in cache_hints.items():
+        if name not in cacheable:
+            names = ", ".join(cacheable) or "none"
+            raise LocalError(f"results of {name!r} cannot be cached; results of these handlers can: {names}")
+        method = cacheable[name].method
         if method in handlers:
-            handlers[method] = _with_cache_hint(handlers[method], known[name].result, each.fields())
+            handlers[method] = _with_cache_hint(handlers[method], cacheable[name].result, cache_hint.fields())
 
 
-def _with_cache_hint(handler: Handler, result: type[BaseModel], fields: Mapping[str, Any]) -> Handler:
-    async def hinted(ctx: Any, params: Any) -> Any:
-        answer = await handler(ctx, params)
-        if not isinstance(answer, result):
-            return answer
-        said = answer.model_fields_set
-        return answer.model_copy(update={name: value for name, value in fields.items() if name not in said})
+def _with_cache_hint(handler: Handler, result_type: type[BaseModel], fields: Mapping[str, Any]) -> Handler:
+    async def handle(ctx: Any, params: Any) -> Any:
+        result = await handler(ctx, params)
+        if not isinstance(result, result_type):
+            return result
+        update = {name: value for name, value in fields.items() if name not in result.model_fields_set}
+        return result.model_copy(update=update)
 
-    return hinted
+    return handle

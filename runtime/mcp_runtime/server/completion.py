@@ -6,20 +6,28 @@ from collections.abc import Iterable
 from difflib import SequenceMatcher
 from typing import Final
 
-_SIMILARITY: Final = 0.6  # Of 1; less is chance.
+_MIN_SIMILARITY: Final = 0.6  # Of 1; lower ratios match by chance.
 
 
 def rank_completions(values: Iterable[str], typed: str, max_values: int = 100) -> list[str]:
-    """The values that fit what was typed, the most fitting first: those that begin with it, those that have it inside,
-    then those that are spelled alike; for a server's handler of completions."""
-    wanted = typed.casefold()
+    """Return the values that match what the user has typed, best match first; for a server's `complete` handler.
 
-    def fit(value: str) -> float:
-        found = value.casefold()
-        if found.startswith(wanted):
+    Values that start with the text come first, then values that contain it, then values that are spelled similarly.
+    Upper and lower case are the same.
+
+    Args:
+        values: All possible values.
+        typed: The text that the user has typed: `params.argument.value`.
+        max_values: The maximum number of values to return; the specification allows 100.
+    """
+    prefix = typed.casefold()
+
+    def score(value: str) -> float:
+        text = value.casefold()
+        if text.startswith(prefix):
             return 3.0
-        return 2.0 if wanted in found else SequenceMatcher(None, wanted, found[: len(wanted) + 1]).ratio()
+        return 2.0 if prefix in text else SequenceMatcher(None, prefix, text[: len(prefix) + 1]).ratio()
 
-    fitting = [(fit(value), value) for value in values]
-    chosen = sorted((each for each in fitting if each[0] >= _SIMILARITY), key=lambda each: -each[0])
-    return [value for _, value in chosen[:max_values]]
+    scored = [(score(value), value) for value in values]
+    matches = sorted((match for match in scored if match[0] >= _MIN_SIMILARITY), key=lambda match: -match[0])
+    return [value for _, value in matches[:max_values]]

@@ -1,4 +1,4 @@
-"""A message and its conversation go in; out comes what the handler of a server knows of them, and may ask and tell."""
+"""The context of a server's handlers: the message, the connection, and requests to the client."""
 
 from __future__ import annotations
 
@@ -35,38 +35,68 @@ Level = Literal["debug", "info", "notice", "warning", "error", "critical", "aler
 
 
 class ConnectionState:
-    """What a server remembers of one client's connection. `state` is what the server's lifespan yielded; `log_level` is
-    the level that the client has set, None if it has set none; `client_info` is the client's `clientInfo`."""
+    """The state of one client's connection to a server.
+
+    Attributes:
+        state: The value that the server's `lifespan` yielded.
+        log_level: The minimum level that the client has set with a request; None if it has set none.
+        client_info: The `clientInfo` of the client's `initialize` request; empty on a stateless server.
+        log_rate: The rate limit of log messages; None before the first one.
+    """
 
     __slots__ = ("state", "log_level", "client_info", "log_rate", "_background_tasks", "__weakref__")
 
     def __init__(self, state: Any, log_level: str | None) -> None:
+        """Create the state of a new connection.
+
+        Args:
+            state: The value that the server's `lifespan` yielded.
+            log_level: The minimum level of log messages before the client sets one; None sends no log messages.
+        """
         self.state = state
         self.log_level = log_level
         self.client_info: dict[str, Any] = {}
-        # Most clients need neither, and there may be very many clients.
+        # Few clients need these, and there may be very many clients: they are created on first use.
         self.log_rate: TokenBucket | None = None
         self._background_tasks: BackgroundTasks | None = None
 
     @property
     def background_tasks(self) -> BackgroundTasks:
-        """The work that goes on after the responses, until the connection ends."""
+        """The asyncio tasks that outlive the request that started them; they end with the connection."""
         if self._background_tasks is None:
             self._background_tasks = BackgroundTasks()
         return self._background_tasks
 
 
 class ServerContext(Context):
-    """What a server's handler knows of the message it handles; `state` is what the server's lifespan gave."""
+    """The context of a server's handler: the message, the connection, and requests to the client.
+
+    Attributes:
+        state: The value that the server's `lifespan` yielded.
+        request_id: The id of the request; None for a notification.
+        meta: The `_meta` of the params.
+        capabilities: The capabilities that the client has declared.
+        client_info: The `clientInfo` of the client.
+        user: The authenticated user; None without authentication.
+        revision: The negotiated protocol version.
+        connection_state: The state of the client's connection.
+    """
 
     _mrtr: MultiRoundTripRequest | None = None
     _deferral: Deferrable | None = None
-    _how = TaskOptions()
+    _task_options = TaskOptions()
 
     def __init__(
         self, connection: ConnectionState, channel: Channel, message: RequestReceived | NotificationReceived
     ) -> None:
-        # Not by way of the base class: this is done for every message.
+        """Create the context of one message. The runtime does this.
+
+        Args:
+            connection: The state of the client's connection.
+            channel: The channel for messages to the client.
+            message: The message that the handler gets.
+        """
+        # `super().__init__` is not called, because this runs for every message.
         self._channel = channel
         self._message = message
         self.state = connection.state
@@ -74,79 +104,117 @@ class ServerContext(Context):
 
     @property
     def connection_state(self) -> ConnectionState:
-        """The state of this client's connection: the same object for all messages of one client, where there are
-        sessions, and for all clients of a stateless server."""
+        """The state of the client's connection: one object per session. A stateless server has one for all clients."""
         return self._connection_state
 
     @property
     def client_info(self) -> dict[str, Any]:
-        """What the client calls itself, as it said: never a proof of anything."""
-        said = self.meta.get(f"{META}clientInfo")
-        return said if is_object(said) else self._connection_state.client_info
+        """The `clientInfo` of the client, as JSON. The client is not authenticated by it."""
+        client_info = self.meta.get(f"{META}clientInfo")
+        return client_info if is_object(client_info) else self._connection_state.client_info
 
     @property
     def user(self) -> AuthenticatedUser | None:
-        """Whose request this is, where the endpoint is protected; None over stdio, and where nobody has to say."""
+        """The user that the access token of the request belongs to; None over stdio, and without authentication."""
         auth = self._channel.auth
         return None if auth is None else auth.user
 
     def require_scopes(self, *scopes: str) -> None:
-        """Raises JSONRPCError unless the user's token has all of these scopes. Over HTTP the client is asked to come back
-        with them (403), if nothing of the answer was sent yet; over stdio whoever started the server may do all."""
+        """Raise JSONRPCError unless the access token has all of these OAuth scopes.
+
+        Over HTTP the response is 403 with an `insufficient_scope` challenge (RFC 6750, section 3.1), if nothing of the
+        response was sent yet. Over stdio and without authentication nothing is required.
+
+        Args:
+            scopes: The required scopes.
+        """
         auth = self._channel.auth
         if auth is not None:
             auth.require_scopes(scopes)
 
     def close_sse_stream(self) -> None:
-        """End the connection that the answer was to come over, so that a long request holds none; the client comes
-        back for the answer. Does nothing where a transport has no such connection, or no way to come back."""
+        """Close the SSE stream of this request without ending the request, to free the connection of a long request.
+
+        The client reconnects with `Last-Event-ID` and gets the response then. Does nothing over transports without
+        SSE streams, and for clients that cannot resume. See
+        https://modelcontextprotocol.io/specification/draft/basic/transports
+        """
         self._require_channel().close_sse_stream()
 
     async def log(self, level: Level, data: Any, logger: str | None = None) -> None:
-        """Send a log message, if the client wants messages of this level; what comes too often (more than 1,000 a
-        second, after the first 5,000) is left out. Raises ProtocolViolationError without the capability."""
-        wanted = self.meta.get(f"{META}logLevel") or self._connection_state.log_level
-        if wanted is not None and LEVELS.index(level) >= LEVELS.index(wanted):
-            said = {"level": level, "data": data, "logger": logger}
-            pace = self._connection_state.log_rate = self._connection_state.log_rate or TokenBucket(_LOG_RATE)
-            if not pace.acquire():
+        """Send a log message to the client, if its minimum level allows it.
+
+        Messages above 1,000 a second (after the first 5,000) are dropped. See
+        https://modelcontextprotocol.io/specification/draft/server/utilities/logging
+
+        Args:
+            level: The severity of the message (RFC 5424).
+            data: The message: any JSON value.
+            logger: The name of the logger.
+
+        Raises ProtocolViolationError if the server does not declare the capability for log messages.
+        """
+        min_level = self.meta.get(f"{META}logLevel") or self._connection_state.log_level
+        if min_level is not None and LEVELS.index(level) >= LEVELS.index(min_level):
+            params = {"level": level, "data": data, "logger": logger}
+            bucket = self._connection_state.log_rate = self._connection_state.log_rate or TokenBucket(_LOG_RATE)
+            if not bucket.acquire():
                 if (row := self.revision.lifecycle.log) is None:
-                    raise ProtocolViolationError(f"there are no log messages of a server in {self.revision.id}")
-                await self._send_notification(row, said, None)
+                    raise ProtocolViolationError(f"servers of {self.revision.id} cannot send log messages")
+                await self._send_notification(row, params, None)
 
     async def as_task(self, options: TaskOptions | None = None) -> bool:
-        """Answer the request with a task now and go on behind it, where the server has tasks and the client knows
-        them; what is asked from here on, is asked by the task. Elsewhere nothing happens, or, where a task is `needed`,
-        JSONRPCError is raised. Without `how`, it is as the tool says. Whether it is a task now."""
-        options = options or self._how
+        """Answer the request with a task, and continue the handler as that task.
+
+        From then on, requests to the client become input requests of the task. Return True if the request is a task
+        now, False if the server or the client does not support tasks.
+
+        Args:
+            options: How the call becomes a task; by default the options of the tool.
+
+        Raises JSONRPCError if tasks are not supported and `options.required` is set.
+        """
+        options = options or self._task_options
         if self._deferral is None:
             if options.required:
-                raise JSONRPCError(INTERNAL_ERROR, "this needs a task, and the server has none")
+                raise JSONRPCError(INTERNAL_ERROR, "this call requires a task, and the server does not support tasks")
             return False
-        if begun := await self._deferral.begin(options):
+        if is_task := await self._deferral.begin(options):
             self._mrtr = None
-        return begun
+        return is_task
 
     async def status(self, message: str) -> None:
-        """What the task is at, in words; nothing happens where the request has not become one."""
+        """Set the status message of the task; do nothing if the request has not become a task.
+
+        Args:
+            message: A short text for the user.
+        """
         if self._deferral is not None:
             await self._deferral.set_status_message(message)
 
     async def once(self, key: str, make: Callable[[], Any]) -> Any:
-        """What `make` gives, as JSON; where the handler runs again because it asked the client something, what it gave
-        the first time. For side effects, awaited before what is asked next."""
+        """Return the result of `make` as JSON, and call it only once for a request.
+
+        A handler of a multi round-trip request runs again for every round. The first result of `make` is stored in
+        `requestState` and returned in later rounds. Use it for side effects; await it before the next request to the
+        client.
+
+        Args:
+            key: A name for the value, unique in the handler.
+            make: A function that returns a JSON value or an awaitable of one.
+        """
         if self._mrtr is not None:
             return await self._mrtr.once(key, make)
-        made = make()
-        return from_json(to_json(await made if isawaitable(made) else made))
+        value = make()
+        return from_json(to_json(await value if isawaitable(value) else value))
 
     async def _send_request(
         self, row: Request[ResultT] | InputRequest[ResultT], params: Params, options: RequestOptions | None
     ) -> ResultT:
         warn_about_secrets(params)
-        answer = await super()._send_request(row, params, options)
+        result = await super()._send_request(row, params, options)
         try:
-            check_form_answer(params, answer)
-        except InvalidMessageError as fault:
-            raise InvalidResponseError(f"{row.method!r}: {fault}") from None
-        return answer
+            check_form_answer(params, result)
+        except InvalidMessageError as error:
+            raise InvalidResponseError(f"{row.method!r}: {error}") from None
+        return result

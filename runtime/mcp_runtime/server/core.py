@@ -1,4 +1,4 @@
-"""Servers: an object with handlers goes in, and serves any number of conversations over any transport."""
+"""The server core: handlers, capabilities and settings, independent of transports."""
 
 from __future__ import annotations
 
@@ -26,19 +26,11 @@ _DEFAULT_RATE_LIMITS: Final[Mapping[str, RateLimit]] = {"complete": RateLimit(pe
 
 
 class ServerCore(Endpoint):
-    """A server: override its methods, then `run` it. One object serves any number of conversations.
-
-    `capabilities` are declared beside those that the overridden methods declare, such as
-    `{"logging": {}, "tools": {"listChanged": True}}`. `rates` say how often each client may call a method, by its name
-    here, such as `{"call_tool": RateLimit(10, burst=50)}`; completions have a rate unless it is None. `keys` seal what
-    clients without a session hand back; without them, another process cannot open it. `extensions` are generated packages:
-    their methods can be overridden as well. `hints` say how long clients may keep results, by the same names, such as
-    `{"list_tools": CacheHint(60, "public")}`, where a handler does not say so itself.
-    """
+    """A server: override its methods, then `run` it. One object serves any number of clients."""
 
     context: ClassVar[type[ServerContext]]
     initialize_extras: Mapping[str, Any] = MappingProxyType({})
-    """What the answer to an opening says besides, by its name on the wire, where a conversation has that."""
+    """Further required properties of the result of `initialize`, by wire name; for extensions that define some."""
     _receives: ClassVar[Direction] = "client_to_server"
 
     def __init__(
@@ -53,56 +45,100 @@ class ServerCore(Endpoint):
         extensions: Sequence[Extension] = (),
         cache_hints: Mapping[str, CacheHint] | None = None,
     ) -> None:
+        """Create a server. It declares the capabilities of the methods that its class overrides.
+
+        Args:
+            name: The name of the server, sent to clients in `serverInfo`.
+            version: The version of the server, sent to clients in `serverInfo`.
+            instructions: How to use the server, for the model of the client; by default none.
+            capabilities: Further capabilities to declare, as JSON, such as
+                `{"logging": {}, "tools": {"listChanged": True}}`.
+            rate_limits: The rate limit of each client by handler name, such as
+                `{"call_tool": RateLimit(per_second=10, burst=50)}`. Requests above the limit get an error with the
+                seconds to wait. A stateless server limits all clients together. `complete` is limited to 100 a second
+                (after the first 500) unless its value here is None.
+            keys: The keys that encrypt `requestState` for clients of stateless protocol versions; by default keys of
+                this process, which no other process can decrypt.
+            extensions: The generated packages of protocol extensions; their methods can be overridden as well.
+            cache_hints: How long clients may cache results, by handler name, such as
+                `{"list_tools": CacheHint(60, "public")}`. Hints that a handler sets in its result take precedence.
+
+        Raises LocalError if `cache_hints` names a handler whose results cannot be cached, and if an extension belongs to
+        another protocol version or contradicts another extension.
+        """
         super().__init__(capabilities, extensions)
+        self.name, self.version, self.instructions = name, version, instructions
         self.cache_hints = cache_hints or {}
+        self.keys = keys
+        self._wrap_handlers({**_DEFAULT_RATE_LIMITS, **(rate_limits or {})})
+        lifecycle = self.revision.lifecycle
+        if isinstance(lifecycle, Handshake):
+            result_type, field = lifecycle.initialize_request.result, lifecycle.fields.server_capabilities
+        else:
+            result_type, field = lifecycle.discover.result, "capabilities"
+        self.capabilities = self._declared_capabilities(result_type, field)
+        self._subscription_bus = SubscriptionBus()
+
+    def _wrap_handlers(self, rate_limits: Mapping[str, RateLimit | None]) -> None:
+        """Wrap the handlers with the checks and additions that the settings of this server require."""
         rows = self.revision.table(self._receives).values()
         warn_on_reordering(self._handlers, rows)
         add_cache_hints(self._handlers, rows, self.cache_hints)
-        together = None if isinstance(self.revision.lifecycle, Handshake) else self
-        limit_rates(self._handlers, rows, {**_DEFAULT_RATE_LIMITS, **(rate_limits or {})}, together)
+        shared_key = None if isinstance(self.revision.lifecycle, Handshake) else self
+        limit_rates(self._handlers, rows, rate_limits, shared_key)
         if type(self).scopes is not ServerCore.scopes:
             require_scopes(self._handlers, rows, self.scopes)
-        self.name, self.version, self.instructions = name, version, instructions
-        lifecycle = self.revision.lifecycle
-        if isinstance(lifecycle, Handshake):
-            self.capabilities = self._declared_capabilities(
-                lifecycle.initialize_request.result, lifecycle.fields.server_capabilities
-            )
-        else:
-            self.capabilities = self._declared_capabilities(lifecycle.discover.result, "capabilities")
-        self.subscription_bus = SubscriptionBus()
-        self.keys = keys
 
     @asynccontextmanager
     async def lifespan(self) -> AsyncGenerator[Any]:
-        """Override to open what the handlers share; what it yields is the `state` of their contexts."""
+        """Open what the handlers share, such as a database, and close it at the end. Override this method.
+
+        The value that it yields is the `state` of the handlers' contexts. All connections of an HTTP endpoint share it.
+        """
         yield None
 
     def principal(self, ctx: ServerContext) -> str:
-        """Whose request this is; what is sealed for one is refused from another. Override it where no token tells."""
+        """Return a stable id of the requesting user. `requestState` and tasks belong to this id.
+
+        Override this method if the authentication does not provide a user.
+
+        Args:
+            ctx: The context of the request.
+        """
         return "" if ctx.user is None else ctx.user.key
 
     def scopes(self, name: str, params: Any) -> Sequence[str]:
-        """Override to say which scopes a request needs beside those of the endpoint, by the name of its handler and its
-        params. Over stdio none are needed."""
+        """Return the OAuth scopes that a request requires besides those of the endpoint; by default none.
+
+        Override this method. Over stdio scopes are not checked.
+
+        Args:
+            name: The name of the handler, such as "call_tool".
+            params: The params of the request.
+        """
         return ()
 
     @property
-    def origin(self) -> ServerCore:
-        """The server whose handlers these are, where it is of another revision; else itself."""
+    def _origin(self) -> ServerCore:
+        """The server object that the user wrote: this one, or the one that this one adapts to another version."""
         return self
 
     @cached_property
     def _feature_handlers(self) -> Mapping[str, Handler]:
-        """The handlers of what is no message of the lifecycle, and of notifications."""
+        """The handlers of requests that do not belong to the lifecycle, and of notifications."""
         lifecycle = self.revision.lifecycle
         if isinstance(lifecycle, Stateless):
-            roles: tuple[Sent | None, ...] = (lifecycle.discover, lifecycle.listen)
+            lifecycle_rows: tuple[Sent | None, ...] = (lifecycle.discover, lifecycle.listen)
         else:
-            roles = (lifecycle.ping_request, lifecycle.set_level, lifecycle.subscribe, lifecycle.unsubscribe)
-        own = {row.method for row in roles if row is not None}
-        return {method: handler for method, handler in self._handlers.items() if method not in own}
+            lifecycle_rows = (
+                lifecycle.ping_request,
+                lifecycle.set_level,
+                lifecycle.subscribe,
+                lifecycle.unsubscribe,
+            )
+        lifecycle_methods = {row.method for row in lifecycle_rows if row is not None}
+        return {method: handler for method, handler in self._handlers.items() if method not in lifecycle_methods}
 
     async def _announce(self, row: Notification, params: Params, options: RequestOptions | None) -> None:
-        """Tell all clients that want to hear it."""
-        await self.subscription_bus.publish(row, self._build_params(row, params, options or DEFAULT_OPTIONS))
+        """Send a change notification to all clients that have subscribed to it."""
+        await self._subscription_bus.publish(row, self._build_params(row, params, options or DEFAULT_OPTIONS))

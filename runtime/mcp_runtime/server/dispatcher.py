@@ -1,4 +1,4 @@
-"""What one client says goes in, and the answers come out: of its server's handlers, or the runtime's own."""
+"""The dispatcher of a server: calls a handler for each message of one client, and handles the lifecycle itself."""
 
 from __future__ import annotations
 
@@ -43,39 +43,52 @@ class ServerDispatcher(ConnectionState):
     __slots__ = ("_candidates", "_server", "_session", "_resource_subscriptions", "_listen_streams")
 
     def __init__(self, candidates: Sequence[Candidate[ServerCore]], server: ServerCore, state: Any) -> None:
+        """Create the dispatcher of a new connection.
+
+        Args:
+            candidates: The servers of all protocol versions that the client may negotiate.
+            server: The server that handles messages until a version is negotiated.
+            state: The value that the server's `lifespan` yielded.
+        """
         super().__init__(state, LEVELS[0] if isinstance(server.revision.lifecycle, Handshake) else None)
         self._candidates = candidates
         self._server = server
-        # Most clients need none of these, and there may be very many clients.
+        # Few clients need these, and there may be very many clients: they are created on first use.
         self._session: Channel | None = None
         self._resource_subscriptions: ResourceSubscriptions | None = None
         self._listen_streams: set[ListenStream] | None = None
 
     def attach(self, channel: Channel) -> None:
-        """The client of this session hears of changes, once the conversation is open."""
+        """Set the session that change notifications are sent over, once the connection is initialized."""
         self._session = channel
 
     def detach(self) -> None:
-        """The client hears of nothing any more; who listens is told that this is the end."""
-        self._server.subscription_bus.unsubscribe(self)
-        for listener in self._listen_streams or ():
-            listener.end()
+        """Stop sending change notifications, and end the open listen streams."""
+        self._server._subscription_bus.unsubscribe(self)  # pyright: ignore[reportPrivateUsage]
+        for stream in self._listen_streams or ():
+            stream.end()
 
     def wants(self, row: Notification, params: Mapping[str, Any]) -> bool:
-        """Whether the client wants to hear of a change: of a resource only if it watches that."""
+        """Return True for every change, except those of resources that the client has not subscribed to."""
         return "uri" not in params or (
             self._resource_subscriptions is not None and params["uri"] in self._resource_subscriptions
         )
 
     async def notify(self, row: Notification, params: Mapping[str, Any]) -> None:
-        """Tell the client."""
+        """Send the notification to the client."""
         if self._session is not None:
             await self._session.send_notification(row, params)
 
     def handle(
         self, channel: Channel, message: RequestReceived | NotificationReceived, traced: bool = False
     ) -> Coroutine[Any, Any, Any]:
-        """The answer to a message, to be awaited: that of its handler, where it is no message of the lifecycle."""
+        """Return an awaitable of the result of a message.
+
+        Args:
+            channel: The channel for messages to the client.
+            message: The request or notification.
+            traced: Whether the message is handled in a tracing span already.
+        """
         if is_tracing() and not traced:
             return handle_in_trace(partial(self.handle, traced=True), channel, message)
         server = self._server
@@ -84,11 +97,11 @@ class ServerDispatcher(ConnectionState):
             return self._handle(channel, message)
         if isinstance(message, RequestReceived) and type(server.revision.lifecycle) is Stateless:
             return self._run_handler(handler, channel, message)
-        answer: Coroutine[Any, Any, Any] = handler(server.context(self, channel, message), message.params)
-        return answer
+        result: Coroutine[Any, Any, Any] = handler(server.context(self, channel, message), message.params)
+        return result
 
     async def _handle(self, channel: Channel, message: RequestReceived | NotificationReceived) -> Any:
-        """The answer to a message of the lifecycle, or to one that has no handler."""
+        """Return the result of a message of the lifecycle, or of one that has no handler."""
         server, row = self._server, message.row
         if isinstance(message, NotificationReceived):
             return None
@@ -106,51 +119,54 @@ class ServerDispatcher(ConnectionState):
             self.log_level = message.params.level
         handler = server._handlers.get(row.method)  # pyright: ignore[reportPrivateUsage]
         if handler is not None:
-            answer = await handler(server.context(self, channel, message), message.params)
-        elif self._is_handled_here(row):
-            check_scopes(server.context(self, channel, message), server.origin.scopes, message)
-            answer = message.row.result()
+            result = await handler(server.context(self, channel, message), message.params)
+        elif self._is_handled_by_runtime(row):
+            check_scopes(server.context(self, channel, message), self.origin.scopes, message)
+            result = message.row.result()
         else:
             raise server._not_handled(row)  # pyright: ignore[reportPrivateUsage]
         if isinstance(lifecycle, Handshake):
             self._track_resource_subscription(lifecycle, message)
-        return answer
+        return result
 
     async def _run_handler(self, handler: Handler, channel: Channel, request: RequestReceived) -> Any:
-        """What a handler answers where nothing is remembered of the client: what it asks becomes a result."""
+        """Return the result of a stateless request; requests of its handler to the client become its input requests.
+
+        See https://modelcontextprotocol.io/specification/draft/basic/patterns/mrtr
+        """
         server = self._server
         if request.params.meta.protocol_version != server.revision.id:
             raise self._reject_version(request)
         if request.row.input_required is None:
-            answer = await handler(server.context(self, channel, request), request.params)
+            result = await handler(server.context(self, channel, request), request.params)
         else:
-            rounds = MultiRoundTripRequest(channel, request, self)
-            ctx = server.context(self, rounds, request)
-            ctx._mrtr = rounds  # pyright: ignore[reportPrivateUsage]
+            mrtr = MultiRoundTripRequest(channel, request, self)
+            ctx = server.context(self, mrtr, request)
+            ctx._mrtr = mrtr  # pyright: ignore[reportPrivateUsage]
             try:
-                answer = await handler(ctx, request.params)
-            except (InputRequired, BaseExceptionGroup) as end:
-                answer = rounds.input_required_result(end)
-        if type(answer) is not request.row.result:
-            check_input_required(server.revision, self.request_context(channel, request).capabilities, answer)
-        return answer
+                result = await handler(ctx, request.params)
+            except (InputRequired, BaseExceptionGroup) as error:
+                result = mrtr.input_required_result(error)
+        if type(result) is not request.row.result:
+            check_input_required(server.revision, self.request_context(channel, request).capabilities, result)
+        return result
 
     @property
     def origin(self) -> ServerCore:
-        """The server whose handlers these are."""
-        return self._server.origin
+        """The server object that the user wrote."""
+        return self._server._origin  # pyright: ignore[reportPrivateUsage]
 
     def request_context(self, channel: Channel, request: RequestReceived) -> ServerContext:
-        """A context of a request itself, where that of its handler is within rounds."""
+        """Return a context that sends requests over `channel` itself, not as input requests of a result."""
         return self._server.context(self, channel, request)
 
-    def _is_handled_here(self, row: Sent) -> bool:
-        """Whether a request needs no handler, because what it is about is known here."""
+    def _is_handled_by_runtime(self, row: Sent) -> bool:
+        """Return True for requests that need no handler, because the dispatcher has the state they are about."""
         lifecycle = self._server.revision.lifecycle
         if not isinstance(lifecycle, Handshake):
             return False
-        roles = (lifecycle.set_level, lifecycle.subscribe, lifecycle.unsubscribe)
-        return row.method in {each.method for each in roles if each is not None}
+        lifecycle_rows = (lifecycle.set_level, lifecycle.subscribe, lifecycle.unsubscribe)
+        return row.method in {lifecycle_row.method for lifecycle_row in lifecycle_rows if lifecycle_row is not None}
 
     def _track_resource_subscription(
         self, lifecycle: Handshake, message: RequestReceived | NotificationReceived
@@ -163,25 +179,23 @@ class ServerDispatcher(ConnectionState):
                 self._resource_subscriptions.discard(message.params.uri)
 
     async def _listen(self, channel: Channel, request: RequestReceived, lifecycle: Stateless) -> BaseModel:
-        """Let a client listen until it or the server ends that, and say that this was the end."""
+        """Send change notifications until the client or the server ends the stream, then return the result."""
         server = self._server
-        check_scopes(server.context(self, channel, request), server.origin.scopes, request)
-        listener = ListenStream(
-            channel, request, await accept_filter(server, server.context(self, channel, request), request)
-        )
-        request.params = None  # A client may listen for days, and all that it chose is known.
-        listeners = self._listen_streams = self._listen_streams or set()
-        listeners.add(listener)
+        ctx = server.context(self, channel, request)
+        check_scopes(ctx, self.origin.scopes, request)
+        stream = ListenStream(channel, request, await accept_filter(server, ctx, request))
+        request.params = None  # A stream may be open for days, and the filter is all it needs of the params.
+        streams = self._listen_streams = self._listen_streams or set()
+        streams.add(stream)
+        bus = server._subscription_bus  # pyright: ignore[reportPrivateUsage]
         try:
-            await listener.run(server.subscription_bus, lifecycle, channel.auth.expires_in if channel.auth else None)
+            await stream.run(bus, lifecycle, channel.auth.expires_in if channel.auth else None)
         finally:
-            listeners.discard(listener)
-        return request.row.read_result(
-            {"resultType": "complete", "_meta": {**self._server_info_meta(), **listener.meta}}
-        )
+            streams.discard(stream)
+        return request.row.read_result({"resultType": "complete", "_meta": {**self._server_info_meta(), **stream.meta}})
 
     def stamp_server_info(self, connection: Connection) -> None:
-        """Let every result say what the server calls itself, where nothing else is remembered of it."""
+        """Add `serverInfo` to the `_meta` of every result of a stateless protocol version."""
         if isinstance(connection.revision.lifecycle, Stateless):
             connection.result_meta = to_json(self._server_info_meta())
 
@@ -189,60 +203,77 @@ class ServerDispatcher(ConnectionState):
         return {f"{META}serverInfo": {"name": self._server.name, "version": self._server.version}}
 
     def _reject_version(self, request: RequestReceived) -> JSONRPCError:
-        """The refusal of a request of another revision, which says what revisions there are."""
+        """Return the error for a request of an unsupported protocol version; its data lists the supported ones."""
         requested = request.params.meta.protocol_version
         data = {"supported": self._stateless_ids(), "requested": requested}
         code = int(self._server.revision.constants["UNSUPPORTED_PROTOCOL_VERSION"])
         return JSONRPCError(code, f"unsupported protocol version {requested!r}", data)
 
     def _stateless_ids(self) -> list[str]:
-        return [each.revision_id for each in self._candidates if not each.stateful]
+        return [candidate.revision_id for candidate in self._candidates if not candidate.stateful]
 
     def _discover_result(self, row: Request[Any]) -> BaseModel:
         server = self._server
-        answer: dict[str, Any] = {
+        fields: dict[str, Any] = {
             **NO_CACHE,
             "supportedVersions": self._stateless_ids(),
             "capabilities": server.capabilities,
             "_meta": self._server_info_meta(),
         }
-        told = row.read_result(answer | ({} if server.instructions is None else {"instructions": server.instructions}))
-        said = server.origin.cache_hints.get(row.name)
-        return told if said is None else told.model_copy(update=said.fields())
+        if server.instructions is not None:
+            fields["instructions"] = server.instructions
+        result = row.read_result(fields)
+        cache_hint = self.origin.cache_hints.get(row.name)
+        return result if cache_hint is None else result.model_copy(update=cache_hint.fields())
 
     def initialize(self, connection: Connection, request: RequestReceived) -> BaseModel:
-        """The answer to the opening request: the revision that was offered, or else the newest, to take or leave."""
-        opening = connection.revision.lifecycle
-        assert isinstance(opening, Handshake), "only a handshake has a request that opens it"
-        offer, terms = request.params.model_dump(), opening.fields
-        offered = [each for each in self._candidates if each.revision_id == offer[terms.version] and each.stateful]
-        server = self._server = offered[0].get() if offered else self._server
-        server.subscription_bus.subscribe(self)
-        self.client_info = offer[terms.client_info]
-        connection.local_capabilities = server.capabilities
-        connection.negotiated(server.revision, offer[terms.client_capabilities])
-        answer: dict[str, Any] = {
-            terms.version: server.revision.id,
-            terms.server_capabilities: server.capabilities,
-            terms.server_info: {"name": server.name, "version": server.version},
-            **{each: server.initialize_extras.get(each, {}) for each in terms.required_objects},
-        }
-        return request.row.read_result(
-            answer | ({} if server.instructions is None else {"instructions": server.instructions})
+        """Return the result of `initialize`, and use the negotiated protocol version from now on.
+
+        It is the version that the client requests, or the newest of this server if it does not support that. See
+        https://modelcontextprotocol.io/specification/draft/basic/lifecycle#version-negotiation
+        """
+        lifecycle = connection.revision.lifecycle
+        assert isinstance(lifecycle, Handshake), "only a handshake lifecycle has an initialize request"
+        params, names = request.params.model_dump(), lifecycle.fields
+        requested = params[names.version]
+        server = next(
+            (
+                candidate.get()
+                for candidate in self._candidates
+                if candidate.revision_id == requested and candidate.stateful
+            ),
+            self._server,
         )
+        self._server = server
+        server._subscription_bus.subscribe(self)  # pyright: ignore[reportPrivateUsage]
+        self.client_info = params[names.client_info]
+        connection.local_capabilities = server.capabilities
+        connection.negotiated(server.revision, params[names.client_capabilities])
+        fields: dict[str, Any] = {
+            names.version: server.revision.id,
+            names.server_capabilities: server.capabilities,
+            names.server_info: {"name": server.name, "version": server.version},
+            **{name: server.initialize_extras.get(name, {}) for name in names.required_objects},
+        }
+        if server.instructions is not None:
+            fields["instructions"] = server.instructions
+        return request.row.read_result(fields)
 
 
 async def accept_filter(server: ServerCore, ctx: ServerContext, request: RequestReceived) -> dict[str, Any]:
-    """What a client will hear of what it asks to hear. Raises JSONRPCError where it has not declared what that needs."""
+    """Return the part of the requested filter that the server accepts.
+
+    Raises JSONRPCError if the filter needs a capability that the client has not declared.
+    """
     rows = [row for row in server.revision.table("server_to_client").values() if isinstance(row, Notification)]
-    chosen = supported_filter(filter_of(request.params), server.capabilities, rows)
+    accepted = supported_filter(filter_of(request.params), server.capabilities, rows)
+    policy = server._origin  # pyright: ignore[reportPrivateUsage]
     for row in rows:
-        if row.listed is not None and (name := row.listed[0]) in chosen:
+        if row.listed is not None and (name := row.listed[0]) in accepted:
             require_client_capabilities(
                 server.revision, ctx.capabilities, [f"client{row.capability.removeprefix('server')}"]
             )
-            if isinstance(server.origin, SubscriptionPolicy):
-                chosen[name] = await server.origin.filter_subscriptions(
-                    ctx, row, chosen[name][:MAX_SUBSCRIBED_RESOURCES]
-                )
-    return chosen
+            if isinstance(policy, SubscriptionPolicy):
+                ids = accepted[name][:MAX_SUBSCRIBED_RESOURCES]
+                accepted[name] = await policy.filter_subscriptions(ctx, row, ids)
+    return accepted

@@ -1,4 +1,7 @@
-"""What a result asks of the client first goes in; nothing comes out, or a refusal where the client cannot be asked that."""
+"""Multi round-trip requests of a server: send the requests of a handler to the client as input requests of its result.
+
+MCP specification, https://modelcontextprotocol.io/specification/draft/basic/patterns/mrtr
+"""
 
 from __future__ import annotations
 
@@ -31,24 +34,37 @@ from ..session.options import RequestOptions
 
 
 def check_input_required(revision: Revision, capabilities: Capabilities, result: object) -> None:
-    """Raise the JSONRPCError that names what is missing, where an answer asks for what these capabilities do not have
-    (2026: basic/patterns/mrtr, Server Requirements). Warns of forms that ask for secrets."""
-    asks: Mapping[str, Any] | None = getattr(result, "input_requests", None)
-    if not asks:
+    """Check the input requests of a result against the capabilities that the client has declared.
+
+    Log a warning for forms that request secrets. See
+    https://modelcontextprotocol.io/specification/draft/basic/patterns/mrtr#server-requirements
+
+    Raises JSONRPCError that names the missing capabilities.
+    """
+    input_requests: Mapping[str, Any] | None = getattr(result, "input_requests", None)
+    if not input_requests:
         return
-    for ask in asks.values():
-        warn_about_secrets(ask.params)
+    for input_request in input_requests.values():
+        warn_about_secrets(input_request.params)
     rows = {row.method: row for row in revision.rows if isinstance(row, InputRequest)}
-    check_input_requests(revision, capabilities, [(rows[ask.method], ask.params) for ask in asks.values()])
+    check_input_requests(
+        revision,
+        capabilities,
+        [(rows[input_request.method], input_request.params) for input_request in input_requests.values()],
+    )
 
 
 def check_input_requests(
     revision: Revision, capabilities: Capabilities, input_requests: Iterable[tuple[InputRequest[Any], object]]
 ) -> None:
-    """The same, for questions that are given with their rows."""
-    _raise_missing_capability(
-        revision, [each for row, params in input_requests for each in _required_capabilities(row, params, capabilities)]
-    )
+    """Check input requests, each with its row and params, against the capabilities that the client has declared.
+
+    Raises JSONRPCError that names the missing capabilities.
+    """
+    missing = [
+        capability for row, params in input_requests for capability in _missing_capabilities(row, params, capabilities)
+    ]
+    _raise_missing_capabilities(revision, missing)
 
 
 def input_request_params(
@@ -66,60 +82,78 @@ def input_request_params(
 
 
 def require_client_capabilities(revision: Revision, capabilities: Capabilities, required: Iterable[str]) -> None:
-    """The same, for capabilities that are needed whatever is asked."""
-    _raise_missing_capability(
-        revision, [each for each in required if not is_declared(capabilities, parse_capability_path(each)[1])]
-    )
+    """Raise JSONRPCError if the client has not declared one of these capabilities."""
+    missing = [
+        capability for capability in required if not is_declared(capabilities, parse_capability_path(capability)[1])
+    ]
+    _raise_missing_capabilities(revision, missing)
 
 
-def _raise_missing_capability(revision: Revision, required: list[str]) -> None:
-    if required:
-        what = ", ".join(dict.fromkeys(repr(each) for each in required))
-        message = f"this needs {what}, which was not declared ({revision.id})"
+def _raise_missing_capabilities(revision: Revision, missing: list[str]) -> None:
+    if missing:
+        names = ", ".join(dict.fromkeys(repr(capability) for capability in missing))
         raise JSONRPCError(
             int(revision.constants[MISSING_CAPABILITY_ERROR]),
-            message,
-            {"requiredCapabilities": capabilities_object(required)},
+            f"the request requires the capability {names}, which the client has not declared ({revision.id})",
+            {"requiredCapabilities": capabilities_object(missing)},
         )
 
 
-def _required_capabilities(row: InputRequest[Any], params: object, capabilities: Capabilities) -> Iterator[str]:
-    """The capabilities that this question needs and the client has not declared."""
+def _missing_capabilities(row: InputRequest[Any], params: object, capabilities: Capabilities) -> Iterator[str]:
+    """Yield the capabilities that an input request requires and the client has not declared."""
     if not is_declared(capabilities, parse_capability_path(row.capability)[1]):
         yield row.capability
     yield from (
-        gate.capability for gate in row.requirements if gate.applies_to(params) and not satisfies(capabilities, gate)
+        requirement.capability
+        for requirement in row.requirements
+        if requirement.applies_to(params) and not satisfies(capabilities, requirement)
     )
 
 
-_LOOP_ITERATIONS: Final = 5  # Of the event loop, in which the tasks of a handler may add questions to the first.
+_LOOP_ITERATIONS: Final = 5  # Iterations of the event loop in which other tasks of a handler can add input requests.
 _RETRY_PARAMS: Final = ("_meta", "inputResponses", "requestState")
 
 
 class StateOwner(Protocol):
-    """Whose handler it is: the keys it seals with, and whose request it takes one for."""
+    """The server of a handler: its keys, and the user of a request."""
 
     @property
-    def keys(self) -> KeyRing | None: ...
+    def keys(self) -> KeyRing | None:
+        """The keys that encrypt `requestState`; None for keys of this process."""
+        ...
 
-    def principal(self, ctx: Any) -> str: ...
+    def principal(self, ctx: Any) -> str:
+        """Return the id of the user that `requestState` belongs to."""
+        ...
 
 
 class RequestOwner(Protocol):
-    """The conversation whose request it is: `source` has the handler, and `outside` is a context of the request itself."""
+    """The dispatcher that a request belongs to."""
 
     @property
-    def origin(self) -> StateOwner: ...
+    def origin(self) -> StateOwner:
+        """The server whose handler runs."""
+        ...
 
-    def request_context(self, channel: Channel, request: RequestReceived) -> Any: ...
+    def request_context(self, channel: Channel, request: RequestReceived) -> Any:
+        """Return the context of a request."""
+        ...
 
 
 class InputRequired(BaseException):
-    """Ends a handler whose questions have no answers yet; no `except Exception` stops it."""
+    """Stops a handler until the client has answered its input requests. A BaseException: `except Exception` does not
+    catch it."""
 
 
 class _Round:
-    """What is known of one round: what it asks, who waits for that, and what was found out before."""
+    """The state of one round.
+
+    Attributes:
+        state: The decrypted `requestState`: responses, values of `once`, and keys of the requested input.
+        input_requests: The input requests of this round, by key.
+        counts: How many input requests of this round have the same key.
+        futures: The futures of the handler's tasks that wait for a response.
+    """
 
     def __init__(self, state: dict[str, dict[str, Any]]) -> None:
         self.state = state
@@ -129,12 +163,23 @@ class _Round:
 
 
 class MultiRoundTripRequest(ChannelProxy):
-    """The conversation as the handler of one request has it: what it asks the client is asked by the answer."""
+    """The channel of a handler whose requests to the client become input requests of its result.
+
+    The first run of the handler stops at its first request to the client. The result carries all input requests, and
+    an encrypted `requestState`. The client sends the request again with its responses, and the handler runs again.
+    """
 
     __slots__ = ("_request", "_owner", "_round")
 
     def __init__(self, channel: Channel, request: RequestReceived, owner: RequestOwner) -> None:
-        # Not by way of the base class, and no more than this: most handlers ask nothing.
+        """Create the channel of one request.
+
+        Args:
+            channel: The channel of the connection.
+            request: The request that the handler serves.
+            owner: The dispatcher, which has the keys and the contexts.
+        """
+        # `super().__init__` is not called, and the round is created on first use, because this runs for every request.
         self._channel = channel
         self._request = request
         self._owner = owner
@@ -146,86 +191,97 @@ class MultiRoundTripRequest(ChannelProxy):
         params: dict[str, Any] | BaseModel,
         options: RequestOptions,
     ) -> BaseModel:
-        """The client's answer, once it has come back with it. Raises JSONRPCError for a capability it has not declared, and
-        for an answer that is none."""
+        """Return the client's response to an input request; stop the handler if there is none yet.
+
+        Raises JSONRPCError if the client has not declared a required capability, or if its response is invalid.
+        """
         if isinstance(row, Request):
             return await self._channel.send_request(row, params, options)
         value = input_request_params(self.connection.revision, self._context().capabilities, row, params)
-        known = self._current_round()
-        key, state = _input_request_key(known, row, value), known.state
-        answer = state["answers"].get(key)
-        if answer is None and key in state["asked"]:
-            answer = self._responses().get(key)
-        if answer is None:
-            known.input_requests[key] = {"method": row.method, "params": value}
-            return cast(BaseModel, await self._suspend(known))
+        current = self._current_round()
+        key, state = _input_request_key(current, row, value), current.state
+        response = state["responses"].get(key)
+        if response is None and key in state["requested"]:
+            response = self._responses().get(key)
+        if response is None:
+            current.input_requests[key] = {"method": row.method, "params": value}
+            return cast(BaseModel, await self._suspend(current))
         try:
-            read: BaseModel = validator(cast(Any, row).result)(answer)
-        except ValidationError as fault:
+            result: BaseModel = validator(cast(Any, row).result)(response)
+        except ValidationError as error:
             raise JSONRPCError(
-                INVALID_PARAMS, f"the answer to {key!r} is not what it may be: {format_validation_error(fault)}"
+                INVALID_PARAMS, f"the input response {key!r} is invalid: {format_validation_error(error)}"
             ) from None
-        state["answers"][key] = answer
-        return read
+        state["responses"][key] = response
+        return result
 
     async def once(self, key: str, make: Callable[[], Any]) -> Any:
-        """What `make` gave, as JSON, when this was first called for the request."""
-        done = self._current_round().state["done"]
-        if key not in done:
-            made = make()
-            done[key] = from_json(to_json(await made if inspect.isawaitable(made) else made))
-        return done[key]
+        """Return the first result of `make` for this request, as JSON; later rounds do not call it again."""
+        values = self._current_round().state["values"]
+        if key not in values:
+            value = make()
+            values[key] = from_json(to_json(await value if inspect.isawaitable(value) else value))
+        return values[key]
 
-    def input_required_result(self, end: InputRequired | BaseExceptionGroup) -> Any:
-        """The questions without which the handler, which has come to this end, cannot go on. Raises the rest of it."""
-        if isinstance(end, BaseExceptionGroup) and end.split(InputRequired)[1] is not None:
-            raise end
-        known, interim = self._current_round(), self._request.row.input_required
-        assert interim is not None, "only what can be answered with questions has rounds"
-        state = {**known.state, "asked": dict.fromkeys(known.input_requests, True)}
-        sealed = self._key_ring().encrypt(to_json(state), self._associated_data())
-        said = {interim.property: interim.value, "inputRequests": known.input_requests, "requestState": sealed}
-        return validator(interim.result)(said)
+    def input_required_result(self, error: InputRequired | BaseExceptionGroup) -> Any:
+        """Return the result that carries the input requests of a handler that was stopped by this error.
 
-    # ---- waiting ------------------------------------------------------------------------------------------------------
+        Raises the error itself if it is a group with other exceptions.
+        """
+        if isinstance(error, BaseExceptionGroup) and error.split(InputRequired)[1] is not None:
+            raise error
+        current, interim = self._current_round(), self._request.row.input_required
+        assert interim is not None, "only methods with an interim result have rounds"
+        state = {**current.state, "requested": dict.fromkeys(current.input_requests, True)}
+        request_state = self._key_ring().encrypt(to_json(state), self._associated_data())
+        result = {
+            interim.property: interim.value,
+            "inputRequests": current.input_requests,
+            "requestState": request_state,
+        }
+        return validator(interim.result)(result)
 
-    async def _suspend(self, round: _Round) -> Any:
+    # ---- input requests -----------------------------------------------------------------------------------------------
+
+    async def _suspend(self, current: _Round) -> Any:
         loop = asyncio.get_running_loop()
-        waiting: asyncio.Future[Any] = loop.create_future()
-        round.futures.append(waiting)
-        if len(round.futures) == 1:
-            self._raise_input_required(round, loop, _LOOP_ITERATIONS)
-        return await waiting
+        future: asyncio.Future[Any] = loop.create_future()
+        current.futures.append(future)
+        if len(current.futures) == 1:
+            self._raise_input_required(current, loop, _LOOP_ITERATIONS)
+        return await future
 
-    def _raise_input_required(self, round: _Round, loop: asyncio.AbstractEventLoop, turns: int) -> None:
-        """End the handler, once its other tasks had their turns to ask as well."""
-        if turns:
-            loop.call_soon(self._raise_input_required, round, loop, turns - 1)
+    def _raise_input_required(self, current: _Round, loop: asyncio.AbstractEventLoop, iterations: int) -> None:
+        """Stop the handler after some iterations of the loop, in which its other tasks can add input requests."""
+        if iterations:
+            loop.call_soon(self._raise_input_required, current, loop, iterations - 1)
             return
-        waiting, round.futures = round.futures, []
-        for each in waiting:
-            if not each.done():
-                each.set_exception(InputRequired())
+        futures, current.futures = current.futures, []
+        for future in futures:
+            if not future.done():
+                future.set_exception(InputRequired())
 
-    # ---- what is handed back ------------------------------------------------------------------------------------------
+    # ---- requestState -------------------------------------------------------------------------------------------------
 
     def _current_round(self) -> _Round:
-        """What is known, with what earlier rounds found out. Raises JSONRPCError for a state that is not that of this request
-        and user."""
+        """Return the current round, with the state of earlier rounds.
+
+        Raises JSONRPCError if `requestState` does not belong to this request and user.
+        """
         if self._round is None:
-            state: dict[str, dict[str, Any]] = {"answers": {}, "done": {}, "asked": {}}
-            sealed: str | None = getattr(self._request.params, "request_state", None)
-            if sealed is not None:
+            state: dict[str, dict[str, Any]] = {"responses": {}, "values": {}, "requested": {}}
+            encrypted: str | None = getattr(self._request.params, "request_state", None)
+            if encrypted is not None:
                 try:
-                    state = from_json(self._key_ring().decrypt(sealed, self._associated_data()))
-                except InvalidTokenError as why:
-                    raise JSONRPCError(INVALID_PARAMS, f"the requestState is refused: {why}") from None
+                    state = from_json(self._key_ring().decrypt(encrypted, self._associated_data()))
+                except InvalidTokenError as error:
+                    raise JSONRPCError(INVALID_PARAMS, f"the requestState is invalid: {error}") from None
             self._round = _Round(state)
         return self._round
 
     def _responses(self) -> dict[str, Any]:
-        found = self._request.params.model_dump().get("inputResponses")
-        return found if is_object(found) else {}
+        responses = self._request.params.model_dump().get("inputResponses")
+        return responses if is_object(responses) else {}
 
     def _context(self) -> Any:
         return self._owner.request_context(self._channel, self._request)
@@ -234,16 +290,17 @@ class MultiRoundTripRequest(ChannelProxy):
         return self._owner.origin.keys or process_key_ring()
 
     def _associated_data(self) -> bytes:
-        """What a state is good for: one user, one method, the same params."""
-        params = {name: each for name, each in self._request.params.model_dump().items() if name not in _RETRY_PARAMS}
+        """Return what a `requestState` is bound to: the user, the protocol version, the method and the params."""
+        fields = self._request.params.model_dump()
+        params = {name: value for name, value in fields.items() if name not in _RETRY_PARAMS}
         user = self._owner.origin.principal(self._context())
         return to_json([user, self.connection.revision.id, self._request.row.method, _digest(params)])
 
 
-def _input_request_key(round: _Round, row: InputRequest[Any], value: dict[str, Any]) -> str:
-    """The key of a question: the same for the same question in each round, whatever the order."""
-    key = f"{row.name.removeprefix('on_')}-{_digest(value)[:12]}"
-    count = round.counts[key] = round.counts.get(key, 0) + 1
+def _input_request_key(current: _Round, row: InputRequest[Any], params: dict[str, Any]) -> str:
+    """Return the key of an input request: a hash of its params, so that it is the same in every round."""
+    key = f"{row.name.removeprefix('on_')}-{_digest(params)[:12]}"
+    count = current.counts[key] = current.counts.get(key, 0) + 1
     return key if count == 1 else f"{key}-{count}"
 
 
@@ -254,4 +311,4 @@ def _digest(value: object) -> str:
 def _sorted(value: Any) -> Any:
     if is_object(value):
         return {name: _sorted(value[name]) for name in sorted(value)}
-    return [_sorted(each) for each in value] if is_list(value) else value
+    return [_sorted(item) for item in value] if is_list(value) else value

@@ -17,51 +17,61 @@ from ..protocol.revision import Sent
 def limit_rates(
     handlers: dict[str, Handler], rows: Iterable[Sent], rates: Mapping[str, RateLimit | None], shared_key: object | None
 ) -> None:
-    """Put a limit on the handlers that have a rate: for each conversation, or for all of `together` where there are no
-    conversations."""
+    """Wrap the handlers that have a rate limit.
+
+    Args:
+        handlers: The handlers by method; wrapped in place.
+        rows: The rows of all messages that the server receives.
+        rates: The rate limits by handler name, such as "call_tool"; None for no limit.
+        shared_key: None to limit each connection; an object to limit all connections together, because a stateless
+            server cannot distinguish them.
+    """
     for row in rows:
         if (rate := rates.get(row.name)) is not None and row.method in handlers:
             handlers[row.method] = _with_rate_limit(row.method, handlers[row.method], rate, shared_key)
 
 
 def _with_rate_limit(method: str, handler: Handler, rate: RateLimit, shared_key: object | None) -> Handler:
-    """The handler, for as many requests as the rate allows to each conversation, or to all together.
+    """Return the handler with a rate limit. Requests above the limit get an error with the seconds to wait."""
+    buckets: WeakKeyDictionary[object, TokenBucket] = WeakKeyDictionary()
 
-    What comes beyond raises JSONRPCError, with the seconds to wait.
-    """
-    left: WeakKeyDictionary[object, TokenBucket] = WeakKeyDictionary()
-
-    async def within(ctx: Any, params: Any) -> Any:
-        allowance = left.get(whose := shared_key or ctx.connection_state)
-        if allowance is None:
-            allowance = left[whose] = TokenBucket(rate)
-        if wait := allowance.acquire():
+    async def handle(ctx: Any, params: Any) -> Any:
+        key = shared_key or ctx.connection_state
+        bucket = buckets.get(key)
+        if bucket is None:
+            bucket = buckets[key] = TokenBucket(rate)
+        if wait := bucket.acquire():
             raise JSONRPCError(INTERNAL_ERROR, f"too many {method!r} requests", {"retryAfter": round(wait, 3)})
         return await handler(ctx, params)
 
-    return within
+    return handle
 
 
 def check_scopes(
     ctx: Any, scopes: Callable[[str, Any], Iterable[str]], message: RequestReceived | NotificationReceived
 ) -> None:
-    """Raise JSONRPCError where the user has not the scopes that a request needs."""
+    """Raise JSONRPCError if the user lacks scopes that `scopes` requires for this message."""
     ctx.require_scopes(*scopes(message.row.name, message.params))
 
 
 def require_scopes(
     handlers: dict[str, Handler], rows: Iterable[Sent], scopes: Callable[[str, Any], Iterable[str]]
 ) -> None:
-    """Let the handlers run only for users whose tokens have the scopes that a request needs, by its name here and its
-    params."""
+    """Wrap handlers so that they run only for users whose token has the required scopes.
+
+    Args:
+        handlers: The handlers by method; wrapped in place.
+        rows: The rows of all messages that the server receives.
+        scopes: A function from the handler's name and the params to the required scopes.
+    """
     for row in rows:
         if row.method in handlers:
             handlers[row.method] = _with_scopes(row.name, handlers[row.method], scopes)
 
 
 def _with_scopes(name: str, handler: Handler, scopes: Callable[[str, Any], Iterable[str]]) -> Handler:
-    def within(ctx: Any, params: Any) -> Awaitable[Any]:
+    def handle(ctx: Any, params: Any) -> Awaitable[Any]:
         ctx.require_scopes(*scopes(name, params))
         return handler(ctx, params)
 
-    return within
+    return handle

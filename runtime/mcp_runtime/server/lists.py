@@ -1,5 +1,4 @@
-"""Handlers of lists go in; they come out noting where the same things come in another order than before (2026:
-server/tools, Capabilities): what clients and models keep of a list would be of no use to them."""
+"""Lists of a server: pagination, and a warning if the order of a list changes between requests."""
 
 from __future__ import annotations
 
@@ -20,62 +19,75 @@ from ..protocol.revision import Request, Sent
 
 _log: Final = logging.getLogger(__name__)
 
-_MAX_NAMES: Final = 100  # Pages of one list that are remembered.
-_KEYS: Final = ("uri", "uri_template", "name")
+_MAX_PAGES: Final = 100  # Pages of one list whose order is remembered.
+_ITEM_KEYS: Final = ("uri", "uri_template", "name")
 _Names = tuple[str, ...]
 
 
 def warn_on_reordering(handlers: dict[str, Handler], rows: Iterable[Sent]) -> None:
-    """Watch the handlers of lists, which are those with pages; a change of order is a warning in the log, once each."""
+    """Wrap the handlers of paginated lists: each logs one warning if the same items come in another order.
+
+    Clients and models cannot cache what they derive from a list whose order changes. See
+    https://modelcontextprotocol.io/specification/draft/server/tools#capabilities
+    """
     for row in rows:
         if isinstance(row, Request) and row.method in handlers and "cursor" in getattr(row.params, "model_fields", ()):
             handlers[row.method] = _with_order_check(row.method, handlers[row.method])
 
 
 def _with_order_check(method: str, handler: Handler) -> Handler:
-    before: OrderedDict[str | None, _Names] = OrderedDict()
-    told = False
+    names_by_cursor: OrderedDict[str | None, _Names] = OrderedDict()
+    has_warned = False
 
-    async def watched(ctx: Any, params: Any) -> Any:
-        nonlocal told
-        answer = await handler(ctx, params)
-        if not told:
-            names, last = _names(answer), before.get(params.cursor)
-            before[params.cursor] = names
-            if len(before) > _MAX_NAMES:
-                before.popitem(last=False)
-            if last is not None and last != names and sorted(last) == sorted(names):
-                told = True
+    async def handle(ctx: Any, params: Any) -> Any:
+        nonlocal has_warned
+        result = await handler(ctx, params)
+        if not has_warned:
+            names, previous = _item_names(result), names_by_cursor.get(params.cursor)
+            names_by_cursor[params.cursor] = names
+            if len(names_by_cursor) > _MAX_PAGES:
+                names_by_cursor.popitem(last=False)
+            if previous is not None and previous != names and sorted(previous) == sorted(names):
+                has_warned = True
                 _log.warning(
-                    "%r: the same list came in another order; clients cannot keep what they make of it", method
+                    "%r: the same list came in another order; return items in a stable order, so that clients can"
+                    " cache the list",
+                    method,
                 )
-        return answer
+        return result
 
-    return watched
+    return handle
 
 
-def _names(result: Any) -> _Names:
-    """What tells the items of the answer's list apart; nothing, where they have neither a URI nor a name."""
+def _item_names(result: Any) -> _Names:
+    """Return the URI or the name of each item of a result's list; empty strings for items that have neither."""
     fields: Iterable[Any] = vars(result).values() if isinstance(result, BaseModel) else ()
     items = next((value for value in fields if is_list(value)), None) or []
-    return tuple(str(next((found for key in _KEYS if (found := getattr(each, key, None))), "")) for each in items)
+    return tuple(str(next((name for key in _ITEM_KEYS if (name := getattr(item, key, None))), "")) for item in items)
 
 
 T = TypeVar("T")
-_MARK: Final = b"from "
+_CURSOR_PREFIX: Final = b"from "
 
 
 def paginate(items: Sequence[T], cursor: str | None, size: int = 50) -> tuple[list[T], str | None]:
-    """The page of at most `size` items that the cursor points to, and the cursor of the one after it.
+    """Return one page of a list, and the cursor of the next page, None after the last page.
 
-    Raises JSONRPCError (invalid params) for a cursor that this function did not make, or that points past the end.
+    See https://modelcontextprotocol.io/specification/draft/server/utilities/pagination
+
+    Args:
+        items: The whole list.
+        cursor: The cursor of the request; None for the first page.
+        size: The maximum number of items on a page.
+
+    Raises JSONRPCError (invalid params) for a cursor that this function did not create, or that is past the end.
     """
     start = 0 if cursor is None else _offset(cursor)
     if cursor is not None and start >= len(items):
-        raise JSONRPCError(INVALID_PARAMS, "the cursor is of a list that is shorter now; start again without one")
+        raise JSONRPCError(INVALID_PARAMS, "the cursor is past the end of the list; request the list without a cursor")
     end = start + size
-    following = base64.urlsafe_b64encode(_MARK + str(end).encode()).decode() if end < len(items) else None
-    return list(items[start:end]), following
+    next_cursor = base64.urlsafe_b64encode(_CURSOR_PREFIX + str(end).encode()).decode() if end < len(items) else None
+    return list(items[start:end]), next_cursor
 
 
 def _offset(cursor: str) -> int:
@@ -83,7 +95,7 @@ def _offset(cursor: str) -> int:
         text = base64.b64decode(cursor, altchars=b"-_", validate=True)
     except (binascii.Error, ValueError):
         text = b""
-    digits = text.removeprefix(_MARK)
-    if not text.startswith(_MARK) or not digits.isdigit() or len(digits) > 12:
-        raise JSONRPCError(INVALID_PARAMS, "the cursor is not one that this server gave")
+    digits = text.removeprefix(_CURSOR_PREFIX)
+    if not text.startswith(_CURSOR_PREFIX) or not digits.isdigit() or len(digits) > 12:
+        raise JSONRPCError(INVALID_PARAMS, "the cursor is not one that this server sent")
     return int(digits)

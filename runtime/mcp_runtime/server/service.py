@@ -16,31 +16,35 @@ from .dispatcher import ServerDispatcher
 
 
 class ServerService:
-    """Make a dispatcher for each connection to a server. `candidates` are the server in each protocol version that a
-    client may negotiate instead."""
+    """A server of one protocol version, which makes a dispatcher for each connection."""
 
     def __init__(self, server: ServerCore, candidates: Sequence[Candidate[ServerCore]]) -> None:
+        """Create the service of a server; `candidates` are the servers of all protocol versions that a client may
+        negotiate."""
         self._server = server
         self._candidates = candidates
 
     @property
     def revision(self) -> Revision:
+        """The protocol version of the server."""
         return self._server.revision
 
     @property
     def capabilities(self) -> Capabilities:
+        """The capabilities that the server declares."""
         return self._server.capabilities
 
     @property
     def origin(self) -> object:
-        return self._server.origin
+        """The server object that the user wrote: the same for the services of all protocol versions."""
+        return self._server._origin  # pyright: ignore[reportPrivateUsage]
 
     def lifespan(self) -> AbstractAsyncContextManager[Any]:
-        """Return the lifespan of the server whose handlers these are."""
+        """Return the lifespan of the server."""
         return self._server.lifespan()
 
     def dispatcher(self, state: Any) -> ServerDispatcher:
-        """Make the dispatcher of a new connection; `state` is what the lifespan yielded."""
+        """Return the dispatcher of a new connection; `state` is the value that the lifespan yielded."""
         return ServerDispatcher(self._candidates, self._server, state)
 
 

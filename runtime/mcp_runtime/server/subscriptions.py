@@ -16,101 +16,132 @@ from .context import ServerContext
 
 _log: Final = logging.getLogger(__name__)
 
-MAX_SUBSCRIBED_RESOURCES: Final = 10_000  # Resources that one client may be told of.
+MAX_SUBSCRIBED_RESOURCES: Final = 10_000  # Resources that one client may subscribe to.
 
 
 class Subscriber(Protocol):
-    """Somebody who is told of changes."""
+    """A receiver of change notifications."""
 
-    def wants(self, row: Notification, params: Mapping[str, Any]) -> bool: ...
+    def wants(self, row: Notification, params: Mapping[str, Any]) -> bool:
+        """Return True if the subscriber has subscribed to this change."""
+        ...
 
-    async def notify(self, row: Notification, params: Mapping[str, Any]) -> None: ...
+    async def notify(self, row: Notification, params: Mapping[str, Any]) -> None:
+        """Send the notification to the subscriber. Raises MCPError."""
+        ...
 
 
 @runtime_checkable
 class SubscriptionPolicy(Protocol):
-    """A server that says itself who may hear of what; the others tell whoever knows its name."""
+    """A server that limits which resources a client may subscribe to. Without it, every subscription is allowed."""
 
     async def filter_subscriptions(self, ctx: ServerContext, row: Notification, ids: list[str]) -> list[str]:
-        """Of what a client wants to hear of by name, that of which it may."""
+        """Return those of the requested ids that the client may subscribe to.
+
+        Args:
+            ctx: The context of the request to listen.
+            row: The notification that the client subscribes to.
+            ids: The ids that the client requests, such as the ids of tasks.
+        """
         ...
 
 
 class SubscriptionBus:
-    """Everybody who is told of changes of one server."""
+    """The subscribers of one server."""
 
     def __init__(self) -> None:
+        """Create a bus without subscribers."""
         self._subscribers: dict[Subscriber, None] = {}
 
     def subscribe(self, subscriber: Subscriber) -> None:
+        """Add a subscriber."""
         self._subscribers[subscriber] = None
 
     def unsubscribe(self, subscriber: Subscriber) -> None:
+        """Remove a subscriber; do nothing if it is not subscribed."""
         self._subscribers.pop(subscriber, None)
 
     def has_subscriber(self, row: Notification, params: Mapping[str, Any]) -> bool:
-        """Whether somebody wants to hear it."""
-        return any(hearer.wants(row, params) for hearer in self._subscribers)
+        """Return True if a subscriber wants this notification."""
+        return any(subscriber.wants(row, params) for subscriber in self._subscribers)
 
     async def publish(self, row: Notification, params: Mapping[str, Any]) -> None:
-        """Tell all who want to hear it; one who cannot be told harms no other."""
-        for hearer in list(self._subscribers):
-            if hearer.wants(row, params):
+        """Send a notification to all subscribers that want it. An error of one is logged and harms no other."""
+        for subscriber in list(self._subscribers):
+            if subscriber.wants(row, params):
                 try:
-                    await hearer.notify(row, params)
-                except MCPError as fault:
-                    _log.debug("%r was not told to a client: %s", row.method, fault)
+                    await subscriber.notify(row, params)
+                except MCPError as error:
+                    _log.debug("%r was not sent to a client: %s", row.method, error)
 
 
 class ResourceSubscriptions:
-    """The resources that the client of one session is told of."""
+    """The URIs of the resources that the client of one session has subscribed to."""
 
     def __init__(self) -> None:
+        """Create an empty set of URIs."""
         self._uris: set[str] = set()
 
     def __contains__(self, uri: object) -> bool:
         return uri in self._uris
 
     def add(self, uri: str) -> None:
+        """Add a URI; do nothing if the client already has 10,000 of them."""
         if len(self._uris) < MAX_SUBSCRIBED_RESOURCES:
             self._uris.add(uri)
 
     def discard(self, uri: str) -> None:
+        """Remove a URI, if it is in the set."""
         self._uris.discard(uri)
 
 
 class ListenStream:
-    """A client that listens to what it has chosen, until it or the server ends that (basic/patterns/subscriptions)."""
+    """The open `listen` request of a client, which streams change notifications.
+
+    MCP specification, https://modelcontextprotocol.io/specification/draft/basic/patterns/subscriptions
+
+    Attributes:
+        meta: The `_meta` of all notifications of the stream: the id of the subscription.
+    """
 
     __slots__ = ("meta", "_channel", "_filter", "_ended")
 
     def __init__(self, channel: Channel, request: RequestReceived, filter: Mapping[str, Any]) -> None:
+        """Create a stream; `filter` is the accepted part of the requested filter."""
         self._channel = channel
         self._filter = filter
         self._ended = asyncio.get_running_loop().create_future()
         self.meta = {f"{META}subscriptionId": request.id}
 
     def wants(self, row: Notification, params: Mapping[str, Any]) -> bool:
+        """Return True if the filter of the stream matches this change."""
         return matches_filter(self._filter, row, params)
 
     async def notify(self, row: Notification, params: Mapping[str, Any]) -> None:
+        """Send the notification with the id of the subscription."""
         await self._channel.send_notification(row, {**params, "_meta": {**params.get("_meta", {}), **self.meta}})
 
     async def run(self, bus: SubscriptionBus, lifecycle: Stateless, max_seconds: float | None) -> None:
-        """Acknowledge what was chosen, then hear of it until `end`, or for so many seconds at the longest."""
+        """Acknowledge the filter, then send notifications until `end` is called.
+
+        Args:
+            bus: The bus to subscribe to.
+            lifecycle: The lifecycle of the protocol version, which has the acknowledgement.
+            max_seconds: The maximum duration of the stream; None for no limit.
+        """
         await self._channel.send_notification(
             lifecycle.acknowledged, {"notifications": self._filter, "_meta": self.meta}
         )
         bus.subscribe(self)
-        end = None if max_seconds is None else self._ended.get_loop().call_later(max_seconds, self.end)
+        timer = None if max_seconds is None else self._ended.get_loop().call_later(max_seconds, self.end)
         try:
             await self._ended
         finally:
             bus.unsubscribe(self)
-            if end is not None:
-                end.cancel()
+            if timer is not None:
+                timer.cancel()
 
     def end(self) -> None:
-        """End it in an orderly way."""
+        """End the stream: the request gets its result."""
         if not self._ended.done():
             self._ended.set_result(None)

@@ -1,4 +1,4 @@
-"""A handler that says how its answer becomes a task goes in; what takes its word comes out of a server that has tasks."""
+"""Task options: when a call becomes a task, and how long its result is stored."""
 
 from __future__ import annotations
 
@@ -7,13 +7,22 @@ from typing import Protocol
 
 from ..errors import LocalError
 
+_MIN_SECONDS = 0.001  # The wire format has whole milliseconds.
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskOptions:
-    """How a call becomes a task: kept for `ttl` seconds from its creation (None: as long as the server runs), to be
-    asked for every `poll` seconds. It does so at once, or, without `at_once`, when the handler says `ctx.as_task()`;
-    clients that do not know tasks are answered without, or, where it is `needed`, refused. Raises LocalError for
-    seconds that are none."""
+    """The options of calls that become tasks, on a server with the tasks extension.
+
+    Args:
+        ttl: The seconds to store the task, counted from its creation; None stores it as long as the server runs.
+        poll_interval: The seconds that a client should wait between two polls.
+        immediately: Whether the call becomes a task before the handler runs. If False, the handler decides with
+            `ctx.as_task()`.
+        required: Whether to reject clients that do not support tasks. If False, they get the result itself.
+
+    Raises LocalError for seconds less than 0.001.
+    """
 
     ttl: float | None = 600.0
     poll_interval: float = 1.0
@@ -21,17 +30,18 @@ class TaskOptions:
     required: bool = False
 
     def __post_init__(self) -> None:
-        if self.poll_interval < 0.001 or (self.ttl is not None and self.ttl < 0.001):
-            raise LocalError("a task is kept, and asked for, after milliseconds at the least")
+        if self.poll_interval < _MIN_SECONDS or (self.ttl is not None and self.ttl < _MIN_SECONDS):
+            raise LocalError("the ttl and the poll_interval of a task are at least 0.001 seconds")
 
 
 class Deferrable(Protocol):
-    """A call whose answer may be a task, which has the answer later."""
+    """A request that can be answered with a task, whose result follows later."""
 
     async def begin(self, options: TaskOptions) -> bool:
-        """Answer with a task now, where the client knows tasks, and whether it does. Raises JSONRPCError where it has to."""
+        """Answer the request with a task, and return True; return False if the client does not support tasks. Raises
+        JSONRPCError if it does not and `options.required` is set."""
         ...
 
     async def set_status_message(self, message: str) -> None:
-        """What the task is at, in words; nothing where it is none."""
+        """Set the status message of the task; do nothing if the request has not become one."""
         ...

@@ -1,5 +1,4 @@
-"""A server or a client of one revision goes in; what serves or speaks the others of its family comes out, each made
-when a conversation first needs it."""
+"""The candidates of a negotiation: a server or a client in each protocol version, created on first use."""
 
 from __future__ import annotations
 
@@ -20,49 +19,63 @@ _HANDSHAKE: Final = Handshake.__name__.lower()
 
 
 def server_candidates(server: ServerCore, revisions: RevisionChoice = "all") -> list[Candidate[ServerCore]]:
-    """The server as one of each of these revisions, oldest first. Raises LocalError for one that there is not."""
+    """Return a server for each of these protocol versions, oldest first.
 
-    def made(revision: Revision) -> ServerCore:
+    Args:
+        server: The server to adapt.
+        revisions: The protocol versions: "all", or their ids.
+
+    Raises LocalError for an unknown id.
+    """
+
+    def adapt(revision: Revision) -> ServerCore:
         from .server_adapter import server_adapter_class
 
         return server_adapter_class(revision)(server)
 
-    return _candidates(server, revisions, made)
+    return _candidates(server, revisions, adapt)
 
 
 def client_candidates(client: ClientCore, revisions: RevisionChoice = "all") -> list[Candidate[ClientCore]]:
-    """The client as one of each of these revisions, oldest first. Raises LocalError for one that there is not."""
+    """Return a client for each of these protocol versions, oldest first.
 
-    def made(revision: Revision) -> ClientCore:
+    Args:
+        client: The client to adapt.
+        revisions: The protocol versions: "all", or their ids.
+
+    Raises LocalError for an unknown id.
+    """
+
+    def adapt(revision: Revision) -> ClientCore:
         from .client_adapter import client_adapter_class
 
         return client_adapter_class(revision)(client)
 
-    return _candidates(client, revisions, made)
+    return _candidates(client, revisions, adapt)
 
 
 def _candidates(
-    endpoint: EndpointT, revisions: RevisionChoice, make: Callable[[Revision], EndpointT]
+    endpoint: EndpointT, revisions: RevisionChoice, adapt: Callable[[Revision], EndpointT]
 ) -> list[Candidate[EndpointT]]:
     own = endpoint.revision
-    family = import_module(own.package)
-    known: dict[str, str] = family.REVISIONS
-    if own.id not in known and revisions == "all":
-        return [ready_candidate(own, endpoint)]  # A conversation of its own, which has no other revisions.
-    joined = {id for older, newer, _ in family.CONVERSIONS for id in (older, newer)} | {own.id}
-    wanted = [id for id in known if id in joined] if revisions == "all" else list(revisions)
-    for id in wanted:
-        if id not in known or id not in joined:
-            raise LocalError(f"there is no revision {id!r} beside {own.id}; there are {', '.join(known)}")
+    package = import_module(own.package)
+    modules: dict[str, str] = package.REVISIONS
+    if own.id not in modules and revisions == "all":
+        return [ready_candidate(own, endpoint)]  # The protocol of an extension, which has no other versions.
+    convertible = {id for older, newer, _ in package.CONVERSIONS for id in (older, newer)} | {own.id}
+    requested = [id for id in modules if id in convertible] if revisions == "all" else list(revisions)
+    for id in requested:
+        if id not in modules or id not in convertible:
+            raise LocalError(f"there is no protocol version {id!r} besides {own.id}; there are {', '.join(modules)}")
 
-    def later(id: str) -> LazyCandidate[EndpointT]:
-        def made() -> EndpointT:
-            return make(import_module(f"{own.package}.{known[id]}.methods").REVISION)
+    def lazy_candidate(id: str) -> LazyCandidate[EndpointT]:
+        def create() -> EndpointT:
+            return adapt(import_module(f"{own.package}.{modules[id]}.methods").REVISION)
 
-        return LazyCandidate(id, family.LIFECYCLES[id] == _HANDSHAKE, made)
+        return LazyCandidate(id, package.LIFECYCLES[id] == _HANDSHAKE, create)
 
-    found: list[Candidate[EndpointT]] = []
-    for id in known:
-        if id in wanted:
-            found.append(ready_candidate(own, endpoint) if id == own.id else later(id))
-    return found
+    candidates: list[Candidate[EndpointT]] = []
+    for id in modules:
+        if id in requested:
+            candidates.append(ready_candidate(own, endpoint) if id == own.id else lazy_candidate(id))
+    return candidates

@@ -1,4 +1,4 @@
-"""A client that was written for one protocol version, as one of another. Loaded when a connection first needs it."""
+"""Adapt a client that was written for one protocol version to another. Imported when a connection first needs it."""
 
 from __future__ import annotations
 
@@ -15,63 +15,67 @@ from ..protocol.revision import META, Handshake, Revision, Stateless
 from ..server.dispatcher import NO_CACHE
 from ..session.options import RequestOptions
 from ..session.session import Session
-from .converter import ConvertingChannel, MessageConverter
+from .channel import ConvertingChannel
+from .converter import MessageConverter
+from .handlers import convert_handlers
 
 
 class ClientAdapter(ClientCore):
-    """A client object as one of another revision; once a conversation has opened, the client goes on with it."""
+    """A client object in another protocol version than its own."""
 
-    def __init__(self, inner: ClientCore) -> None:
-        self._inner = inner
-        self._converter = MessageConverter(inner.revision, self.revision, self._receives)
+    def __init__(self, client: ClientCore) -> None:
+        """Adapt this client to the protocol version of the class."""
+        self._client = client
+        self._converter = MessageConverter(client.revision, self.revision, self._receives)
         super().__init__(
-            inner._connect,  # pyright: ignore[reportPrivateUsage]
-            name=inner.name,
-            version=inner.version,
-            connect_options=inner._connect_options,  # pyright: ignore[reportPrivateUsage]
-            ping_interval=inner._ping_interval,  # pyright: ignore[reportPrivateUsage]
-            cache=inner._cache or False,  # pyright: ignore[reportPrivateUsage]
+            client._connect,  # pyright: ignore[reportPrivateUsage]
+            name=client.name,
+            version=client.version,
+            connect_options=client._connect_options,  # pyright: ignore[reportPrivateUsage]
+            ping_interval=client._ping_interval,  # pyright: ignore[reportPrivateUsage]
+            cache=client._cache or False,  # pyright: ignore[reportPrivateUsage]
         )
-        self._file_roots = inner._file_roots  # pyright: ignore[reportPrivateUsage]
-        self.subscriptions.to_handler = self._converter.convert_incoming
+        self._file_roots = client._file_roots  # pyright: ignore[reportPrivateUsage]
+        self._subscriptions.to_handler = self._converter.convert_incoming
 
     def attach_to_client(self) -> None:
-        """Let the client have the conversation: what it says is converted on the way out."""
-        inner, session = self._inner, self._require_channel()
-        inner._session = cast(
-            Any, AdaptedSession(self._converter, session, self)
-        )  # pyright: ignore[reportPrivateUsage]
-        inner._runner, inner._background = self._runner, self._background  # pyright: ignore[reportPrivateUsage]
-        inner.subscriptions = self.subscriptions
+        """Give the open session to the client, which sends its messages through this adapter from then on."""
+        client, session = self._client, self._require_channel()
+        adapted = AdaptedSession(self._converter, session, self)
+        client._session = cast(Any, adapted)  # pyright: ignore[reportPrivateUsage]
+        client._runner, client._background = self._runner, self._background  # pyright: ignore[reportPrivateUsage]
+        client._subscriptions = self._subscriptions  # pyright: ignore[reportPrivateUsage]
         self._runner, self._background = None, []
-        if isinstance(inner.revision.lifecycle, Stateless):
-            inner._request_meta = {  # pyright: ignore[reportPrivateUsage]
-                f"{META}protocolVersion": inner.revision.id,
-                f"{META}clientCapabilities": inner.capabilities,
+        if isinstance(client.revision.lifecycle, Stateless):
+            client._request_meta = {  # pyright: ignore[reportPrivateUsage]
+                f"{META}protocolVersion": client.revision.id,
+                f"{META}clientCapabilities": client.capabilities,
             }
         assert self.server is not None
-        inner.server = convert_server_info(self._converter, self.server)
+        client.server = convert_server_info(self._converter, self.server)
 
     def _overridden_handlers(self) -> Any:
-        def context(
-            session: ConvertingChannel, message: RequestReceived | NotificationReceived, outer: Any
+        def make_context(
+            channel: ConvertingChannel, message: RequestReceived | NotificationReceived, wire_context: Any
         ) -> ClientContext:
-            return ClientContext(session, message, self._inner)
+            return ClientContext(channel, message, self._client)
 
-        return self._converter.handlers(self._inner._handlers, context)  # pyright: ignore[reportPrivateUsage]
+        handlers = self._client._handlers  # pyright: ignore[reportPrivateUsage]
+        return convert_handlers(self._converter, handlers, make_context)
 
     def _declared_capabilities(self, message: Any, name: str) -> Any:
-        declared = self._converter.wire_capabilities(self._inner.capabilities)
-        if (folders := self._inner._file_roots) is not None:  # pyright: ignore[reportPrivateUsage]
-            merge(declared, folders.capabilities(self.revision))
+        declared = self._converter.wire_capabilities(self._client.capabilities)
+        if (roots := self._client._file_roots) is not None:  # pyright: ignore[reportPrivateUsage]
+            merge(declared, roots.capabilities(self.revision))
         return declared
 
 
 class AdaptedSession(ConvertingChannel):
-    """The session of a conversation, as a client of another revision has it: what it asks is asked by its face, which
-    also answers the questions that come instead of a result."""
+    """The session of a client in another protocol version: requests go through the adapter, which also answers the
+    input requests of their results."""
 
     def __init__(self, converter: MessageConverter, session: Session, adapter: ClientAdapter) -> None:
+        """Create the session of a client from that of its adapter."""
         super().__init__(converter, session)
         self._session = session
         self._adapter = adapter
@@ -80,34 +84,33 @@ class AdaptedSession(ConvertingChannel):
         return await self._adapter._send_request(wire_row, params, options)  # pyright: ignore[reportPrivateUsage]
 
     async def close(self) -> None:
-        """End the conversation."""
+        """Close the session."""
         await self._session.close()
 
 
 def convert_server_info(converter: MessageConverter, server: BaseModel) -> BaseModel:
-    """What a server said of itself when the conversation opened, as a client of the inner revision expects it."""
-    said = server.model_dump()
-    inner, outer = converter.handler_revision.lifecycle, converter.wire_revision.lifecycle
-    if isinstance(inner, Handshake) and isinstance(outer, Handshake):
-        row = inner.initialize_request
-        said = converter.to_handler.result(row.direction, row.method, said)
-        return row.read_result({**said, "protocolVersion": converter.handler_revision.id})
-    told = {
-        "capabilities": converter.handler_capabilities(said["capabilities"]),
-        "instructions": said.get("instructions"),
-    }
-    known = {name: value for name, value in told.items() if value is not None}
-    if isinstance(inner, Handshake):
-        who = said.get("_meta", {}).get(f"{META}serverInfo", {"name": "", "version": ""})
-        return inner.initialize_request.read_result(
-            {**known, "protocolVersion": converter.handler_revision.id, "serverInfo": who}
+    """Return the server's result of `initialize` or of discovery as the client's protocol version has it."""
+    fields = server.model_dump()
+    handler_lifecycle, wire_lifecycle = converter.handler_revision.lifecycle, converter.wire_revision.lifecycle
+    if isinstance(handler_lifecycle, Handshake) and isinstance(wire_lifecycle, Handshake):
+        row = handler_lifecycle.initialize_request
+        fields = converter.to_handler.result(row.direction, row.method, fields)
+        return row.read_result({**fields, "protocolVersion": converter.handler_revision.id})
+    shared: dict[str, Any] = {"capabilities": converter.handler_capabilities(fields["capabilities"])}
+    if fields.get("instructions") is not None:
+        shared["instructions"] = fields["instructions"]
+    if isinstance(handler_lifecycle, Handshake):
+        server_info = fields.get("_meta", {}).get(f"{META}serverInfo", {"name": "", "version": ""})
+        return handler_lifecycle.initialize_request.read_result(
+            {**shared, "protocolVersion": converter.handler_revision.id, "serverInfo": server_info}
         )
-    who = {f"{META}serverInfo": said["serverInfo"]}
-    more = {**NO_CACHE, "supportedVersions": [converter.wire_revision.id], "_meta": who}
-    return inner.discover.read_result({**known, **more})
+    meta = {f"{META}serverInfo": fields["serverInfo"]}
+    return handler_lifecycle.discover.read_result(
+        {**shared, **NO_CACHE, "supportedVersions": [converter.wire_revision.id], "_meta": meta}
+    )
 
 
 @cache
 def client_adapter_class(revision: Revision) -> Callable[[ClientCore], ClientCore]:
-    """What makes a client object one of this revision."""
+    """Return the class that adapts clients to this protocol version."""
     return type("ClientAdapter", (ClientAdapter,), {"revision": revision})

@@ -1,4 +1,4 @@
-"""A server that was written for one protocol version, as one of another."""
+"""Adapt a server that was written for one protocol version to another."""
 
 from __future__ import annotations
 
@@ -10,48 +10,52 @@ from ..protocol.events import NotificationReceived, RequestReceived
 from ..protocol.revision import Notification, Revision
 from ..server.context import ServerContext
 from ..server.core import ServerCore
-from .converter import ConvertingChannel, MessageConverter
+from .channel import ConvertingChannel
+from .converter import MessageConverter
+from .handlers import convert_handlers
 
 
 class ServerAdapter(ServerCore):
-    """A server object as one of another revision."""
+    """A server object in another protocol version than its own."""
 
-    def __init__(self, inner: ServerCore) -> None:
-        self._inner = inner
-        self._converter = MessageConverter(inner.revision, self.revision, self._receives)
-        super().__init__(name=inner.name, version=inner.version, instructions=inner.instructions)
-        self.lifespan = inner.lifespan  # type: ignore[method-assign]
-        inner.subscription_bus.subscribe(self)
+    def __init__(self, server: ServerCore) -> None:
+        """Adapt this server to the protocol version of the class."""
+        self._server = server
+        self._converter = MessageConverter(server.revision, self.revision, self._receives)
+        super().__init__(name=server.name, version=server.version, instructions=server.instructions)
+        self.lifespan = server.lifespan  # type: ignore[method-assign]
+        server._subscription_bus.subscribe(self)  # pyright: ignore[reportPrivateUsage]
 
     @property
-    def origin(self) -> ServerCore:
-        return self._inner
+    def _origin(self) -> ServerCore:
+        return self._server
 
     def wants(self, row: Notification, params: Mapping[str, Any]) -> bool:
-        """All that the handlers announce, if anybody is there to hear it in this revision."""
+        """Return True: the subscribers of this adapter decide for themselves."""
         return True
 
     async def notify(self, row: Notification, params: Mapping[str, Any]) -> None:
-        """Tell the clients of this revision."""
-        said = self._converter.convert_outgoing(row, params)
-        if said is not None:
-            await self.subscription_bus.publish(*said)
+        """Convert a change notification, and send it to the clients of this protocol version."""
+        converted = self._converter.convert_outgoing(row, params)
+        if converted is not None:
+            await self._subscription_bus.publish(*converted)
 
     def _overridden_handlers(self) -> Any:
-        def context(
-            session: ConvertingChannel, message: RequestReceived | NotificationReceived, outer: ServerContext
+        def make_context(
+            channel: ConvertingChannel, message: RequestReceived | NotificationReceived, wire_context: ServerContext
         ) -> ServerContext:
-            made = self._inner.context(outer.connection_state, session, message)  # pyright: ignore[reportPrivateUsage]
-            made._mrtr = outer._mrtr  # pyright: ignore[reportPrivateUsage]
-            return made
+            context = self._server.context(wire_context.connection_state, channel, message)
+            context._mrtr = wire_context._mrtr  # pyright: ignore[reportPrivateUsage]
+            return context
 
-        return self._converter.handlers(self._inner._handlers, context)  # pyright: ignore[reportPrivateUsage]
+        handlers = self._server._handlers  # pyright: ignore[reportPrivateUsage]
+        return convert_handlers(self._converter, handlers, make_context)
 
     def _declared_capabilities(self, message: Any, name: str) -> Any:
-        return self._converter.wire_capabilities(self._inner.capabilities)
+        return self._converter.wire_capabilities(self._server.capabilities)
 
 
 @cache
 def server_adapter_class(revision: Revision) -> Callable[[ServerCore], ServerCore]:
-    """What makes a server object one of this revision."""
+    """Return the class that adapts servers to this protocol version."""
     return type("ServerAdapter", (ServerAdapter,), {"revision": revision, "context": ServerContext})

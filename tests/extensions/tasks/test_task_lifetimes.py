@@ -127,7 +127,7 @@ def record(id: str, owner: str, created: float) -> TaskRecord:
 
 @pytest.mark.parametrize(("ttl", "poll"), [(0, 1), (-1, 1), (None, 0)])
 def test_a_task_that_is_kept_for_no_time_is_refused(ttl: float | None, poll: float) -> None:
-    with pytest.raises(LocalError, match="milliseconds at the least"):
+    with pytest.raises(LocalError, match="at least 0.001 seconds"):
         TaskOptions(ttl=ttl, poll_interval=poll)
 
 

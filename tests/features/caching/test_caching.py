@@ -277,7 +277,7 @@ async def test_an_app_has_hints_as_well_and_wrong_ones_are_refused() -> None:
     async with client_of(app.server) as client:
         result = await client.list_tools()
     assert (result.ttl_ms, result.cache_scope) == (1500, "public")
-    with pytest.raises(LocalError, match="no result of 'call_tool' can be kept"):
+    with pytest.raises(LocalError, match="results of 'call_tool' cannot be cached"):
         App("kept", cache_hints={"call_tool": CacheHint(1)}).server
     for wrong in (-1, float("nan"), float("inf")):
         with pytest.raises(LocalError, match="0 seconds or more"):

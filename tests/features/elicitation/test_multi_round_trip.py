@@ -169,7 +169,7 @@ async def test_a_state_that_was_changed_is_refused() -> None:
     changed = state[:middle] + ("A" if state[middle] != "A" else "B") + state[middle + 1 :]
     assert "was changed" in await refusal(server, {**params, "request_state": changed})
     for more in (f"{state}-more", f"{state}=", f"{state}\n", f"{state[:middle]}*{state[middle:]}"):
-        assert "requestState is refused" in await refusal(server, {**params, "request_state": more})
+        assert "requestState is invalid" in await refusal(server, {**params, "request_state": more})
     assert "not from this server" in await refusal(server, {**params, "request_state": "made up"})
     assert server.paid == 1
 

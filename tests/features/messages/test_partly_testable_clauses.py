@@ -140,7 +140,7 @@ async def test_a_form_that_asks_for_a_secret_is_a_warning(rev: Rev, caplog: pyte
         async with client_of(rev, server_of(rev, call_tool=call_tool), on_elicit=on_elicit) as client:
             await client.call_tool(name="x")
     assert [each for each in caplog.messages if "form" in each] == [
-        f"a form asks for {name!r}; what is secret is never asked for by a form"
+        f"a form requests {name!r}, and forms must not request secrets: use a URL elicitation"
     ]
 
 
@@ -161,7 +161,7 @@ async def test_so_is_one_that_a_handler_puts_into_its_result_itself(rev: Rev, ca
     with caplog.at_level(logging.WARNING, "mcp_runtime"):
         async with client.memory(*server_candidates(server_of(newest, call_tool=call_tool), "all")) as opened:
             assert text_of((await opened.call_tool(name="x")).content) == "done"
-    assert caplog.messages == [f"a form asks for {name!r}; what is secret is never asked for by a form"]
+    assert caplog.messages == [f"a form requests {name!r}, and forms must not request secrets: use a URL elicitation"]
 
 
 @both("roots", (6, 6, 6), (8, 8, 8), (9, 9, 9), (10, 10, 10), (11, 11, 11), (19, 19, 19))

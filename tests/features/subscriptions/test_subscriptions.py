@@ -139,7 +139,7 @@ async def test_listening_needs_a_conversation_and_can_be_done_once(rev: Rev) -> 
         await client.listen().__aenter__()
     with pytest.raises(LocalError, match="async with"):
         await anext(client.listen())
-    with pytest.raises(LocalError, match="a list of URIs is needed"):
+    with pytest.raises(LocalError, match="pass a list of URIs, not"):
         client.listen(resource_updated="test://a")
     async with client:
         stream = client.listen()

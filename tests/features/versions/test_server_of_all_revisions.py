@@ -196,5 +196,5 @@ async def test_a_chosen_list_of_revisions_is_served_over_stdio(rev: Rev, tmp_pat
 
 def test_a_revision_that_is_not_there_cannot_be_served() -> None:
     server = v2025_11_25.Server(name="x", version="1")
-    with pytest.raises(Exception, match="there is no revision '1999' beside 2025-11-25"):
+    with pytest.raises(Exception, match="there is no protocol version '1999' besides 2025-11-25"):
         server_candidates(server, ["1999"])

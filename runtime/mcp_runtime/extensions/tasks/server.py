@@ -172,9 +172,9 @@ class TaskServerMixin(BaseServer):
             _log.exception("the task store failed to update a task")
             self._executions[record.id].is_unsaved = True
         params = record.to_wire()
-        if self.subscription_bus.has_subscriber(self._status_notification, params):
+        if self._subscription_bus.has_subscriber(self._status_notification, params):
             ctx.connection_state.background_tasks.add(
-                asyncio.ensure_future(self.subscription_bus.publish(self._status_notification, params))
+                asyncio.ensure_future(self._subscription_bus.publish(self._status_notification, params))
             )
 
 

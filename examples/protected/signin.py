@@ -105,7 +105,7 @@ async def _read_body(receive: Receive) -> bytes:
 
 async def _send_form(send: Send, problem: str = "", status: int = 200) -> None:
     page = (
-        f'<!doctype html><title>Sign in</title><h1>Sign in</h1>{f"<p>{escape(problem)}.</p>" if problem else ""}'
+        f"<!doctype html><title>Sign in</title><h1>Sign in</h1>{f'<p>{escape(problem)}.</p>' if problem else ''}"
         '<form method="post"><p><label>Name <input name="name" autocomplete="username" autofocus></label></p>'
         '<p><label>Password <input name="password" type="password" autocomplete="current-password"></label></p>'
         '<button id="signin">Sign in</button></form>'

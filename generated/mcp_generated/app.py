@@ -2,10 +2,10 @@
 """`App`: a server of MCP 2026-07-28 that is made of functions with type hints."""
 
 from types import ModuleType
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar, Unpack, cast
 
 from mcp_runtime.app.app import BaseApp
-from mcp_runtime.bindings.client import BaseClient
+from mcp_runtime.bindings.client import BaseClient, RequestKeywords, RequestOptions
 from mcp_runtime.bindings.server import BaseServer
 
 from .v2026_07_28 import types as t
@@ -26,10 +26,12 @@ class App(BaseApp[Server]):
 
     async def complete(
         self,
-        *,
         ref: t.PromptReference | t.ResourceTemplateReference,
         argument: t.CompletionArgument,
+        *,
         context: t.CompletionContext | None = None,
+        options: RequestOptions | None = None,
+        **keywords: Unpack[RequestKeywords],
     ) -> t.CompleteResult:
         """Suggest completions for an argument.
 
@@ -38,20 +40,19 @@ class App(BaseApp[Server]):
         return cast(
             t.CompleteResult,
             await self._call_client(
-                "complete",
-                ref=ref,
-                argument=argument,
-                context=context,
+                "complete", ref=ref, argument=argument, context=context, options=options, **keywords
             ),
         )
 
     async def get_prompt(
         self,
-        *,
         name: str,
+        arguments: dict[str, str] | None = None,
+        *,
         input_responses: t.InputResponses | None = None,
         request_state: str | None = None,
-        arguments: dict[str, str] | None = None,
+        options: RequestOptions | None = None,
+        **keywords: Unpack[RequestKeywords],
     ) -> t.GetPromptResult:
         """Get a prompt, with its arguments filled in.
 
@@ -62,9 +63,11 @@ class App(BaseApp[Server]):
             await self._call_client(
                 "get_prompt",
                 name=name,
+                arguments=arguments,
                 input_responses=input_responses,
                 request_state=request_state,
-                arguments=arguments,
+                options=options,
+                **keywords,
             ),
         )
 
@@ -82,10 +85,12 @@ class App(BaseApp[Server]):
 
     async def read_resource(
         self,
-        *,
         uri: str,
+        *,
         input_responses: t.InputResponses | None = None,
         request_state: str | None = None,
+        options: RequestOptions | None = None,
+        **keywords: Unpack[RequestKeywords],
     ) -> t.ReadResourceResult:
         """Read a resource.
 
@@ -98,16 +103,20 @@ class App(BaseApp[Server]):
                 uri=uri,
                 input_responses=input_responses,
                 request_state=request_state,
+                options=options,
+                **keywords,
             ),
         )
 
     async def call_tool(
         self,
-        *,
         name: str,
+        arguments: dict[str, Any] | None = None,
+        *,
         input_responses: t.InputResponses | None = None,
         request_state: str | None = None,
-        arguments: dict[str, Any] | None = None,
+        options: RequestOptions | None = None,
+        **keywords: Unpack[RequestKeywords],
     ) -> t.CallToolResult:
         """Call a tool.
 
@@ -118,9 +127,11 @@ class App(BaseApp[Server]):
             await self._call_client(
                 "call_tool",
                 name=name,
+                arguments=arguments,
                 input_responses=input_responses,
                 request_state=request_state,
-                arguments=arguments,
+                options=options,
+                **keywords,
             ),
         )
 

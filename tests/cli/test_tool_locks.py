@@ -188,8 +188,9 @@ NESTED_CHANGES: list[tuple[Callable[[Json], Any], list[tuple[str, str]]]] = [
     (lambda s: put(s, "additionalProperties", True), []),
     (lambda s: put(s, "additionalProperties", {"type": "string"}), [("type-narrowed", "breaking")]),
     (
-        lambda s: put(s["$defs"], "d", s["$defs"].pop("a"))
-        or put(s["properties"]["x"]["anyOf"][0], "$ref", "#/$defs/d"),
+        lambda s: (
+            put(s["$defs"], "d", s["$defs"].pop("a")) or put(s["properties"]["x"]["anyOf"][0], "$ref", "#/$defs/d")
+        ),
         [],
     ),
 ]

@@ -31,8 +31,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert result.exit_code == 0, result.output
     for name in ("server.py", "nws.py"):
         text = (ROOT / "examples" / "weather" / name).read_text(encoding="utf-8")
-        for before, after in {"mcp_generated.": "weather_mcp.", "mcp_runtime.": "weather_mcp.runtime."}.items():
-            text = text.replace(before, after)
+        text = text.replace("from mcp_generated", "from weather_mcp")
         (folder / name).write_text(text, encoding="utf-8")
     return folder
 

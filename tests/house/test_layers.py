@@ -57,7 +57,6 @@ def test_a_circle_would_be_found() -> None:
     assert circles(graph_of([("a", "b"), ("a", "c"), ("b", "c")])) == []
 
 
-@pytest.mark.xfail(strict=False, reason="signatures still name classes of other layers")
 def test_revisions_and_extensions_use_the_bindings_of_the_runtime_alone() -> None:
     offenders: dict[str, set[str]] = {}
     for module, path in modules("mcp_generated").items():

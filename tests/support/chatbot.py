@@ -9,15 +9,13 @@ from collections.abc import AsyncIterator, Coroutine, Sequence
 from pathlib import Path
 from typing import Any
 
+from client import run
+from model import Call, Message, Reply, Tool
+from servers import Launch
+
 from support.project import ROOT
 
 EXAMPLE = ROOT / "examples" / "chatbot"
-sys.path.insert(0, str(EXAMPLE))  # The example is a folder of scripts, not a package.
-
-from client import run  # noqa: E402
-from model import Call, Message, Reply, Tool  # noqa: E402
-from servers import Launch  # noqa: E402
-
 CHATBOT = [sys.executable, str(EXAMPLE / "client.py")]
 WEATHER = [sys.executable, str(ROOT / "examples" / "weather" / "server.py"), "stdio"]
 ECHO = [sys.executable, str(ROOT / "examples" / "echo" / "server.py"), "stdio"]

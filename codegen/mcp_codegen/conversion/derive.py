@@ -5,18 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final
 
-from ..model.ir import (
-    Array,
-    Field,
-    Map,
-    Method,
-    Object,
-    Plain,
-    Ref,
-    Revision,
-    Type,
-    Values,
-)
+from ..model.ir import Array, Field, Map, Method, Object, Plain, Ref, Revision, Type, Values
 from .error_codes import converted_error_codes
 from .rules import ConversionRule, Conversions
 from .shapes import Shapes, required_by
@@ -183,7 +172,10 @@ class _StepBuilder:
         objects = [self._source.object(arm) for arm in arms]
         tag = _tag(objects)
         if tag is not None:
-            plans_by_tag = {obj.field(tag).constant: plan for obj, plan in zip(objects, plans, strict=False) if obj is not None}  # type: ignore[union-attr]
+            plans_by_tag: dict[Any, Plan] = {}
+            for obj, plan in zip(objects, plans, strict=True):
+                if obj is not None and (field := obj.field(tag)) is not None:
+                    plans_by_tag[field.constant] = plan
             return ("tag", tag, plans_by_tag)
         order = sorted(range(len(arms)), key=lambda index: -required_by(objects[index]))
         return ("one_of", tuple((self._source.shape(arms[index]), plans[index]) for index in order))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -58,12 +58,13 @@ _JSON: Final = {"t.JSONObject": "dict[str, Any]"}
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """One keyword of a call; `wire` is a Python literal."""
+    """A parameter of a call. `wire` is a Python literal; a `positional` one may also be passed by keyword."""
 
     name: str
     wire: str
     hint: str
     required: bool
+    positional: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +180,8 @@ def _method_view(
     fields = _fields(row, revision)
     address = "" if row.type in own else link(revision, row.type)
     asked = next((interim for interim in row.interim if interim.value is None), None)
-    plain = tuple(_parameter(field) for field in fields if asked is None or field.wire != asked.property)
+    positional = _positional(row, revision)
+    plain = tuple(_parameter(field, positional) for field in fields if asked is None or field.wire != asked.property)
     whole = f"t.{row.params}" if row.params is not None and _is_union(row.params, revision) else ""
     notification = row.kind == "notification"
     answers = [name for name in (row.result, *(interim.type for interim in row.interim)) if name is not None]
@@ -204,7 +206,7 @@ def _method_view(
         listed="" if row.listed is None else f"({', '.join(map(literal, row.listed))})",
         fields=plain,
         whole=whole,
-        task=None if asked is None else _task(row, stem, fields, whole, asked, address),
+        task=None if asked is None else _task(row, revision, whole, asked, address),
         pages=_pages(row, revision),
         doc=docstring(_send(row), "        ", address),
         handler_doc=docstring(_handle(row), "        ", address),
@@ -249,16 +251,32 @@ def _marked(text: str, row: Method) -> str:
 
 
 def _fields(row: Method, revision: Revision) -> list[Field]:
-    """The properties a caller gives, required ones first; metadata is given with the options of a call."""
-    each = revision.types[row.params] if row.params is not None else None
-    fields = [field for field in each.fields if field.wire != "_meta"] if isinstance(each, Object) else []
-    return sorted(fields, key=lambda field: not field.required)
+    """Return the properties that a caller passes, positional ones first. Metadata belongs to the options of a call."""
+    params = revision.types[row.params] if row.params is not None else None
+    fields = [field for field in params.fields if field.wire != "_meta"] if isinstance(params, Object) else []
+    positional = _positional(row, revision)
+    order = {wire: number for number, wire in enumerate(positional)}
+    return sorted(fields, key=lambda field: order.get(field.wire, len(order)))
 
 
-def _task(row: Method, stem: str, fields: list[Field], whole: str, interim: InterimResult, address: str) -> TaskVariant:
+def _positional(row: Method, revision: Revision) -> list[str]:
+    """Return the wire names of the properties that may be passed by position: the required ones, and after a single
+    required one the first optional one that the params do not inherit (`call_tool("add", {"a": 1})`)."""
+    params = revision.types[row.params] if row.params is not None else None
+    if not isinstance(params, Object):
+        return []
+    required = [field.wire for field in params.fields if field.required and field.wire != "_meta"]
+    optional = [field.wire for field in revision.own_fields(params) if not field.required and field.wire != "_meta"]
+    return [*required, *optional[:1]] if len(required) == 1 else required
+
+
+def _task(row: Method, revision: Revision, whole: str, interim: InterimResult, address: str) -> TaskVariant:
     """The variant that asks for the interim result: the property that asks for it is a required keyword there."""
-    required = [replace(field, required=True) if field.wire == interim.property else field for field in fields]
-    parameters = tuple(_parameter(field) for field in sorted(required, key=lambda field: not field.required))
+    stem, positional = callable_name(row.name), _positional(row, revision)
+    required = [
+        replace(field, required=True) if field.wire == interim.property else field for field in _fields(row, revision)
+    ]
+    parameters = tuple(_parameter(field, positional) for field in required)
     name = snake(interim.property)
     doc = docstring(f"{_send(row)} Run it as a {name}, and return its `{interim.type}`.", "        ", address)
     return TaskVariant(f"{stem}_as_{name}", f"t.{interim.type}", parameters, whole, doc)
@@ -277,7 +295,7 @@ def _pages(row: Method, revision: Revision) -> PagingVariant | None:
     nouns = items.name.replace("_", " ")
     doc = docstring(f"Iterate over all {nouns}, with a `{row.method}` request for each page.", "        ")
     list_doc = docstring(f"Return all {nouns}, of all pages, as a list.", "        ")
-    parameters = tuple(_parameter(field) for field in _fields(row, revision) if field.wire != "cursor")
+    parameters = tuple(_parameter(field, ()) for field in _fields(row, revision) if field.wire != "cursor")
     # Not named after the items: two methods may list the same kind of them.
     name = f"iter_{row.name.split('_', 1)[-1]}"
     return PagingVariant(name, items.name, annotation(items.type.items), parameters, doc, list_doc)
@@ -300,9 +318,10 @@ def _requirement(gate: CapabilityRequirement) -> str:
     return f"CapabilityRequirement({', '.join(parts)})"
 
 
-def _parameter(field: Field) -> Parameter:
+def _parameter(field: Field, positional: Collection[str]) -> Parameter:
     hint = annotation(field.type)
-    return Parameter(parameter_name(field.name), literal(field.wire), _JSON.get(hint, hint), field.required)
+    name = parameter_name(field.name)
+    return Parameter(name, literal(field.wire), _JSON.get(hint, hint), field.required, field.wire in positional)
 
 
 def _is_union(name: str, revision: Revision) -> bool:

@@ -23,7 +23,7 @@ from ..model import ir
 from .calls import MethodView, method_views
 
 # Raised whenever anything is renamed, removed or means something else; what is added leaves it.
-IR_VERSION: Final = 1
+IR_VERSION: Final = 2
 
 _TAGGED: Final = (ir.Ref, ir.Plain, ir.Values, ir.Array, ir.Map, ir.Union, ir.Object, ir.Alias)
 _PLAIN: Final[Mapping[object, str]] = {

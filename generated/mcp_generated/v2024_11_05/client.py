@@ -4,14 +4,17 @@
 """A client of MCP 2024-11-05: a method for each message it sends, and a handler for each that it receives."""
 
 from collections.abc import AsyncIterator, Sequence
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar, TypeAlias, Unpack
 
-from mcp_runtime.bindings.client import BaseClient
-from mcp_runtime.client.core import ClientContext
-from mcp_runtime.client.subscriptions import Subscription
-from mcp_runtime.endpoint.base import HandlerResult
+from mcp_runtime.bindings.client import (
+    BaseClient,
+    ClientContext,
+    HandlerResult,
+    RequestKeywords,
+    RequestOptions,
+    Subscription,
+)
 from mcp_runtime.protocol.revision import Revision
-from mcp_runtime.session.options import RequestOptions
 
 from . import types as t
 from .methods import REVISION, FromClient, FromServer
@@ -32,87 +35,134 @@ class Client(BaseClient):
 
     # ---- requests ----
 
-    async def ping(self, *, options: RequestOptions | None = None) -> t.EmptyResult:
+    async def ping(
+        self, *, options: RequestOptions | None = None, **keywords: Unpack[RequestKeywords]
+    ) -> t.EmptyResult:
         """Check that the other side still responds."""
-        return await self._send_request(FromClient.PING, {}, options)
+        return await self._send_request(FromClient.PING, {}, options, keywords)
 
     async def complete(
         self,
-        *,
         ref: t.PromptReference | t.ResourceReference,
         argument: t.CompletionArgument,
+        *,
         options: RequestOptions | None = None,
+        **keywords: Unpack[RequestKeywords],
     ) -> t.CompleteResult:
         """Suggest completions for an argument."""
-        return await self._send_request(FromClient.COMPLETE, {"ref": ref, "argument": argument}, options)
+        return await self._send_request(FromClient.COMPLETE, {"ref": ref, "argument": argument}, options, keywords)
 
-    async def set_level(self, *, level: t.LoggingLevel, options: RequestOptions | None = None) -> t.EmptyResult:
+    async def set_level(
+        self, level: t.LoggingLevel, *, options: RequestOptions | None = None, **keywords: Unpack[RequestKeywords]
+    ) -> t.EmptyResult:
         """Set the minimum level of log messages."""
-        return await self._send_request(FromClient.SET_LEVEL, {"level": level}, options)
+        return await self._send_request(FromClient.SET_LEVEL, {"level": level}, options, keywords)
 
     async def get_prompt(
-        self, *, name: str, arguments: dict[str, str] | None = None, options: RequestOptions | None = None
+        self,
+        name: str,
+        arguments: dict[str, str] | None = None,
+        *,
+        options: RequestOptions | None = None,
+        **keywords: Unpack[RequestKeywords],
     ) -> t.GetPromptResult:
         """Get a prompt, with its arguments filled in."""
-        return await self._send_request(FromClient.GET_PROMPT, {"name": name, "arguments": arguments}, options)
+        return await self._send_request(
+            FromClient.GET_PROMPT, {"name": name, "arguments": arguments}, options, keywords
+        )
 
     async def list_prompts(
-        self, *, cursor: t.Cursor | None = None, options: RequestOptions | None = None
+        self,
+        *,
+        cursor: t.Cursor | None = None,
+        options: RequestOptions | None = None,
+        **keywords: Unpack[RequestKeywords],
     ) -> t.ListPromptsResult:
         """List one page of the prompts."""
-        return await self._send_request(FromClient.LIST_PROMPTS, {"cursor": cursor}, options)
+        return await self._send_request(FromClient.LIST_PROMPTS, {"cursor": cursor}, options, keywords)
 
-    def iter_prompts(self, *, options: RequestOptions | None = None) -> AsyncIterator[t.Prompt]:
+    def iter_prompts(
+        self, *, options: RequestOptions | None = None, **keywords: Unpack[RequestKeywords]
+    ) -> AsyncIterator[t.Prompt]:
         """Iterate over all prompts, with a `prompts/list` request for each page."""
-        return self._paginate(FromClient.LIST_PROMPTS, {}, "prompts", options)
+        return self._paginate(FromClient.LIST_PROMPTS, {}, "prompts", options, keywords)
 
     async def list_resources(
-        self, *, cursor: t.Cursor | None = None, options: RequestOptions | None = None
+        self,
+        *,
+        cursor: t.Cursor | None = None,
+        options: RequestOptions | None = None,
+        **keywords: Unpack[RequestKeywords],
     ) -> t.ListResourcesResult:
         """List one page of the resources."""
-        return await self._send_request(FromClient.LIST_RESOURCES, {"cursor": cursor}, options)
+        return await self._send_request(FromClient.LIST_RESOURCES, {"cursor": cursor}, options, keywords)
 
-    def iter_resources(self, *, options: RequestOptions | None = None) -> AsyncIterator[t.Resource]:
+    def iter_resources(
+        self, *, options: RequestOptions | None = None, **keywords: Unpack[RequestKeywords]
+    ) -> AsyncIterator[t.Resource]:
         """Iterate over all resources, with a `resources/list` request for each page."""
-        return self._paginate(FromClient.LIST_RESOURCES, {}, "resources", options)
+        return self._paginate(FromClient.LIST_RESOURCES, {}, "resources", options, keywords)
 
     async def list_resource_templates(
-        self, *, cursor: t.Cursor | None = None, options: RequestOptions | None = None
+        self,
+        *,
+        cursor: t.Cursor | None = None,
+        options: RequestOptions | None = None,
+        **keywords: Unpack[RequestKeywords],
     ) -> t.ListResourceTemplatesResult:
         """List one page of the resource templates."""
-        return await self._send_request(FromClient.LIST_RESOURCE_TEMPLATES, {"cursor": cursor}, options)
+        return await self._send_request(FromClient.LIST_RESOURCE_TEMPLATES, {"cursor": cursor}, options, keywords)
 
-    def iter_resource_templates(self, *, options: RequestOptions | None = None) -> AsyncIterator[t.ResourceTemplate]:
+    def iter_resource_templates(
+        self, *, options: RequestOptions | None = None, **keywords: Unpack[RequestKeywords]
+    ) -> AsyncIterator[t.ResourceTemplate]:
         """Iterate over all resource templates, with a `resources/templates/list` request for each page."""
-        return self._paginate(FromClient.LIST_RESOURCE_TEMPLATES, {}, "resource_templates", options)
+        return self._paginate(FromClient.LIST_RESOURCE_TEMPLATES, {}, "resource_templates", options, keywords)
 
-    async def read_resource(self, *, uri: str, options: RequestOptions | None = None) -> t.ReadResourceResult:
+    async def read_resource(
+        self, uri: str, *, options: RequestOptions | None = None, **keywords: Unpack[RequestKeywords]
+    ) -> t.ReadResourceResult:
         """Read a resource."""
-        return await self._send_request(FromClient.READ_RESOURCE, {"uri": uri}, options)
+        return await self._send_request(FromClient.READ_RESOURCE, {"uri": uri}, options, keywords)
 
-    async def subscribe(self, *, uri: str, options: RequestOptions | None = None) -> t.EmptyResult:
+    async def subscribe(
+        self, uri: str, *, options: RequestOptions | None = None, **keywords: Unpack[RequestKeywords]
+    ) -> t.EmptyResult:
         """Subscribe to changes of a resource."""
-        return await self._send_request(FromClient.SUBSCRIBE, {"uri": uri}, options)
+        return await self._send_request(FromClient.SUBSCRIBE, {"uri": uri}, options, keywords)
 
-    async def unsubscribe(self, *, uri: str, options: RequestOptions | None = None) -> t.EmptyResult:
+    async def unsubscribe(
+        self, uri: str, *, options: RequestOptions | None = None, **keywords: Unpack[RequestKeywords]
+    ) -> t.EmptyResult:
         """Unsubscribe from changes of a resource."""
-        return await self._send_request(FromClient.UNSUBSCRIBE, {"uri": uri}, options)
+        return await self._send_request(FromClient.UNSUBSCRIBE, {"uri": uri}, options, keywords)
 
     async def call_tool(
-        self, *, name: str, arguments: dict[str, Any] | None = None, options: RequestOptions | None = None
+        self,
+        name: str,
+        arguments: dict[str, Any] | None = None,
+        *,
+        options: RequestOptions | None = None,
+        **keywords: Unpack[RequestKeywords],
     ) -> t.CallToolResult:
         """Call a tool."""
-        return await self._send_request(FromClient.CALL_TOOL, {"name": name, "arguments": arguments}, options)
+        return await self._send_request(FromClient.CALL_TOOL, {"name": name, "arguments": arguments}, options, keywords)
 
     async def list_tools(
-        self, *, cursor: t.Cursor | None = None, options: RequestOptions | None = None
+        self,
+        *,
+        cursor: t.Cursor | None = None,
+        options: RequestOptions | None = None,
+        **keywords: Unpack[RequestKeywords],
     ) -> t.ListToolsResult:
         """List one page of the tools."""
-        return await self._send_request(FromClient.LIST_TOOLS, {"cursor": cursor}, options)
+        return await self._send_request(FromClient.LIST_TOOLS, {"cursor": cursor}, options, keywords)
 
-    def iter_tools(self, *, options: RequestOptions | None = None) -> AsyncIterator[t.Tool]:
+    def iter_tools(
+        self, *, options: RequestOptions | None = None, **keywords: Unpack[RequestKeywords]
+    ) -> AsyncIterator[t.Tool]:
         """Iterate over all tools, with a `tools/list` request for each page."""
-        return self._paginate(FromClient.LIST_TOOLS, {}, "tools", options)
+        return self._paginate(FromClient.LIST_TOOLS, {}, "tools", options, keywords)
 
     # ---- notifications ----
 

@@ -3,13 +3,10 @@
 # Regenerate with: mcp-codegen --revision 2025-06-18
 """A server of MCP 2025-06-18: a handler for each message it receives, and the messages that handlers send."""
 
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Unpack
 
-from mcp_runtime.bindings.server import BaseServer
-from mcp_runtime.endpoint.base import HandlerResult
+from mcp_runtime.bindings.server import BaseServer, HandlerResult, RequestKeywords, RequestOptions, ServerContext
 from mcp_runtime.protocol.revision import Revision
-from mcp_runtime.server.context import ServerContext
-from mcp_runtime.session.options import RequestOptions
 
 from . import types as t
 from .methods import REVISION, FromClient, FromServer
@@ -20,18 +17,20 @@ class Context(ServerContext):
 
     # ---- requests ----
 
-    async def ping(self, *, options: RequestOptions | None = None) -> t.EmptyResult:
+    async def ping(
+        self, *, options: RequestOptions | None = None, **keywords: Unpack[RequestKeywords]
+    ) -> t.EmptyResult:
         """Check that the other side still responds.
 
         https://modelcontextprotocol.io/specification/2025-06-18/schema#pingrequest
         """
-        return await self._send_request(FromServer.PING, {}, options)
+        return await self._send_request(FromServer.PING, {}, options, keywords)
 
     async def create_message(
         self,
-        *,
         messages: list[t.SamplingMessage],
         max_tokens: int,
+        *,
         model_preferences: t.ModelPreferences | None = None,
         system_prompt: str | None = None,
         include_context: Literal["none", "thisServer", "allServers"] | None = None,
@@ -39,6 +38,7 @@ class Context(ServerContext):
         stop_sequences: list[str] | None = None,
         metadata: dict[str, Any] | None = None,
         options: RequestOptions | None = None,
+        **keywords: Unpack[RequestKeywords],
     ) -> t.CreateMessageResult:
         """Sample a message from the client's model.
 
@@ -57,31 +57,39 @@ class Context(ServerContext):
                 "metadata": metadata,
             },
             options,
+            keywords,
         )
 
     sample = create_message
 
-    async def list_roots(self, *, options: RequestOptions | None = None) -> t.ListRootsResult:
+    async def list_roots(
+        self, *, options: RequestOptions | None = None, **keywords: Unpack[RequestKeywords]
+    ) -> t.ListRootsResult:
         """List the roots: the directories and files that the server may work on.
 
         https://modelcontextprotocol.io/specification/2025-06-18/schema#listrootsrequest
         """
-        return await self._send_request(FromServer.LIST_ROOTS, {}, options)
+        return await self._send_request(FromServer.LIST_ROOTS, {}, options, keywords)
 
     async def elicit(
-        self, *, message: str, requested_schema: t.RequestedSchema, options: RequestOptions | None = None
+        self,
+        message: str,
+        requested_schema: t.RequestedSchema,
+        *,
+        options: RequestOptions | None = None,
+        **keywords: Unpack[RequestKeywords],
     ) -> t.ElicitResult:
         """Elicit input from the user, through the client.
 
         https://modelcontextprotocol.io/specification/2025-06-18/schema#elicitrequest
         """
         return await self._send_request(
-            FromServer.ELICIT, {"message": message, "requestedSchema": requested_schema}, options
+            FromServer.ELICIT, {"message": message, "requestedSchema": requested_schema}, options, keywords
         )
 
     # ---- notifications ----
 
-    async def notify_resource_updated(self, *, uri: str, options: RequestOptions | None = None) -> None:
+    async def notify_resource_updated(self, uri: str, *, options: RequestOptions | None = None) -> None:
         """Send a notification that a subscribed resource has changed.
 
         https://modelcontextprotocol.io/specification/2025-06-18/schema#resourceupdatednotification
@@ -204,7 +212,7 @@ class Server(BaseServer):
         """
         raise self._not_handled(FromClient.ROOTS_LIST_CHANGED)
 
-    async def notify_resource_updated(self, *, uri: str, options: RequestOptions | None = None) -> None:
+    async def notify_resource_updated(self, uri: str, *, options: RequestOptions | None = None) -> None:
         """Send a notification that a subscribed resource has changed.
 
         https://modelcontextprotocol.io/specification/2025-06-18/schema#resourceupdatednotification

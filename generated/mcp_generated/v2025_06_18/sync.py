@@ -4,10 +4,9 @@
 """The client of MCP 2025-06-18 for code without an event loop: the same methods, which block."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Unpack
 
-from mcp_runtime.bindings.sync import BaseSyncClient, SyncSubscription
-from mcp_runtime.session.options import RequestOptions
+from mcp_runtime.bindings.sync import BaseSyncClient, RequestKeywords, RequestOptions, SyncSubscription
 
 from . import types as t
 from .client import Client, ServerChange
@@ -18,122 +17,167 @@ class SyncClient(BaseSyncClient[Client]):
 
     client_class: ClassVar[type[Client]] = Client
 
-    def ping(self, *, options: RequestOptions | None = None) -> t.EmptyResult:
+    def ping(self, *, options: RequestOptions | None = None, **keywords: Unpack[RequestKeywords]) -> t.EmptyResult:
         """Check that the other side still responds.
 
         https://modelcontextprotocol.io/specification/2025-06-18/schema#pingrequest
         """
-        return self._run(self.client.ping(options=options))
+        return self._run(self.client.ping(options=options, **keywords))
 
     def complete(
         self,
-        *,
         ref: t.PromptReference | t.ResourceTemplateReference,
         argument: t.CompletionArgument,
+        *,
         context: t.CompletionContext | None = None,
         options: RequestOptions | None = None,
+        **keywords: Unpack[RequestKeywords],
     ) -> t.CompleteResult:
         """Suggest completions for an argument.
 
         https://modelcontextprotocol.io/specification/2025-06-18/schema#completerequest
         """
-        return self._run(self.client.complete(ref=ref, argument=argument, context=context, options=options))
+        return self._run(self.client.complete(ref=ref, argument=argument, context=context, options=options, **keywords))
 
-    def set_level(self, *, level: t.LoggingLevel, options: RequestOptions | None = None) -> t.EmptyResult:
+    def set_level(
+        self, level: t.LoggingLevel, *, options: RequestOptions | None = None, **keywords: Unpack[RequestKeywords]
+    ) -> t.EmptyResult:
         """Set the minimum level of log messages.
 
         https://modelcontextprotocol.io/specification/2025-06-18/schema#setlevelrequest
         """
-        return self._run(self.client.set_level(level=level, options=options))
+        return self._run(self.client.set_level(level=level, options=options, **keywords))
 
     def get_prompt(
-        self, *, name: str, arguments: dict[str, str] | None = None, options: RequestOptions | None = None
+        self,
+        name: str,
+        arguments: dict[str, str] | None = None,
+        *,
+        options: RequestOptions | None = None,
+        **keywords: Unpack[RequestKeywords],
     ) -> t.GetPromptResult:
         """Get a prompt, with its arguments filled in.
 
         https://modelcontextprotocol.io/specification/2025-06-18/schema#getpromptrequest
         """
-        return self._run(self.client.get_prompt(name=name, arguments=arguments, options=options))
+        return self._run(self.client.get_prompt(name=name, arguments=arguments, options=options, **keywords))
 
     def list_prompts(
-        self, *, cursor: t.Cursor | None = None, options: RequestOptions | None = None
+        self,
+        *,
+        cursor: t.Cursor | None = None,
+        options: RequestOptions | None = None,
+        **keywords: Unpack[RequestKeywords],
     ) -> t.ListPromptsResult:
         """List one page of the prompts.
 
         https://modelcontextprotocol.io/specification/2025-06-18/schema#listpromptsrequest
         """
-        return self._run(self.client.list_prompts(cursor=cursor, options=options))
+        return self._run(self.client.list_prompts(cursor=cursor, options=options, **keywords))
 
-    def iter_prompts(self, *, options: RequestOptions | None = None) -> Iterator[t.Prompt]:
+    def iter_prompts(
+        self, *, options: RequestOptions | None = None, **keywords: Unpack[RequestKeywords]
+    ) -> Iterator[t.Prompt]:
         """Iterate over all prompts, with a `prompts/list` request for each page."""
-        return self._iterate(self.client.iter_prompts(options=options))
+        return self._iterate(self.client.iter_prompts(options=options, **keywords))
 
     def list_resources(
-        self, *, cursor: t.Cursor | None = None, options: RequestOptions | None = None
+        self,
+        *,
+        cursor: t.Cursor | None = None,
+        options: RequestOptions | None = None,
+        **keywords: Unpack[RequestKeywords],
     ) -> t.ListResourcesResult:
         """List one page of the resources.
 
         https://modelcontextprotocol.io/specification/2025-06-18/schema#listresourcesrequest
         """
-        return self._run(self.client.list_resources(cursor=cursor, options=options))
+        return self._run(self.client.list_resources(cursor=cursor, options=options, **keywords))
 
-    def iter_resources(self, *, options: RequestOptions | None = None) -> Iterator[t.Resource]:
+    def iter_resources(
+        self, *, options: RequestOptions | None = None, **keywords: Unpack[RequestKeywords]
+    ) -> Iterator[t.Resource]:
         """Iterate over all resources, with a `resources/list` request for each page."""
-        return self._iterate(self.client.iter_resources(options=options))
+        return self._iterate(self.client.iter_resources(options=options, **keywords))
 
     def list_resource_templates(
-        self, *, cursor: t.Cursor | None = None, options: RequestOptions | None = None
+        self,
+        *,
+        cursor: t.Cursor | None = None,
+        options: RequestOptions | None = None,
+        **keywords: Unpack[RequestKeywords],
     ) -> t.ListResourceTemplatesResult:
         """List one page of the resource templates.
 
         https://modelcontextprotocol.io/specification/2025-06-18/schema#listresourcetemplatesrequest
         """
-        return self._run(self.client.list_resource_templates(cursor=cursor, options=options))
+        return self._run(self.client.list_resource_templates(cursor=cursor, options=options, **keywords))
 
-    def iter_resource_templates(self, *, options: RequestOptions | None = None) -> Iterator[t.ResourceTemplate]:
+    def iter_resource_templates(
+        self, *, options: RequestOptions | None = None, **keywords: Unpack[RequestKeywords]
+    ) -> Iterator[t.ResourceTemplate]:
         """Iterate over all resource templates, with a `resources/templates/list` request for each page."""
-        return self._iterate(self.client.iter_resource_templates(options=options))
+        return self._iterate(self.client.iter_resource_templates(options=options, **keywords))
 
-    def read_resource(self, *, uri: str, options: RequestOptions | None = None) -> t.ReadResourceResult:
+    def read_resource(
+        self, uri: str, *, options: RequestOptions | None = None, **keywords: Unpack[RequestKeywords]
+    ) -> t.ReadResourceResult:
         """Read a resource.
 
         https://modelcontextprotocol.io/specification/2025-06-18/schema#readresourcerequest
         """
-        return self._run(self.client.read_resource(uri=uri, options=options))
+        return self._run(self.client.read_resource(uri=uri, options=options, **keywords))
 
-    def subscribe(self, *, uri: str, options: RequestOptions | None = None) -> t.EmptyResult:
+    def subscribe(
+        self, uri: str, *, options: RequestOptions | None = None, **keywords: Unpack[RequestKeywords]
+    ) -> t.EmptyResult:
         """Subscribe to changes of a resource.
 
         https://modelcontextprotocol.io/specification/2025-06-18/schema#subscriberequest
         """
-        return self._run(self.client.subscribe(uri=uri, options=options))
+        return self._run(self.client.subscribe(uri=uri, options=options, **keywords))
 
-    def unsubscribe(self, *, uri: str, options: RequestOptions | None = None) -> t.EmptyResult:
+    def unsubscribe(
+        self, uri: str, *, options: RequestOptions | None = None, **keywords: Unpack[RequestKeywords]
+    ) -> t.EmptyResult:
         """Unsubscribe from changes of a resource.
 
         https://modelcontextprotocol.io/specification/2025-06-18/schema#unsubscriberequest
         """
-        return self._run(self.client.unsubscribe(uri=uri, options=options))
+        return self._run(self.client.unsubscribe(uri=uri, options=options, **keywords))
 
     def call_tool(
-        self, *, name: str, arguments: dict[str, Any] | None = None, options: RequestOptions | None = None
+        self,
+        name: str,
+        arguments: dict[str, Any] | None = None,
+        *,
+        options: RequestOptions | None = None,
+        **keywords: Unpack[RequestKeywords],
     ) -> t.CallToolResult:
         """Call a tool.
 
         https://modelcontextprotocol.io/specification/2025-06-18/schema#calltoolrequest
         """
-        return self._run(self.client.call_tool(name=name, arguments=arguments, options=options))
+        return self._run(self.client.call_tool(name=name, arguments=arguments, options=options, **keywords))
 
-    def list_tools(self, *, cursor: t.Cursor | None = None, options: RequestOptions | None = None) -> t.ListToolsResult:
+    def list_tools(
+        self,
+        *,
+        cursor: t.Cursor | None = None,
+        options: RequestOptions | None = None,
+        **keywords: Unpack[RequestKeywords],
+    ) -> t.ListToolsResult:
         """List one page of the tools.
 
         https://modelcontextprotocol.io/specification/2025-06-18/schema#listtoolsrequest
         """
-        return self._run(self.client.list_tools(cursor=cursor, options=options))
+        return self._run(self.client.list_tools(cursor=cursor, options=options, **keywords))
 
-    def iter_tools(self, *, options: RequestOptions | None = None) -> Iterator[t.Tool]:
+    def iter_tools(
+        self, *, options: RequestOptions | None = None, **keywords: Unpack[RequestKeywords]
+    ) -> Iterator[t.Tool]:
         """Iterate over all tools, with a `tools/list` request for each page."""
-        return self._iterate(self.client.iter_tools(options=options))
+        return self._iterate(self.client.iter_tools(options=options, **keywords))
 
     def notify_roots_list_changed(self, *, options: RequestOptions | None = None) -> None:
         """Send a notification that the client's list of roots has changed.

@@ -4,14 +4,17 @@
 """A client of MCP 2025-11-25: a method for each message it sends, and a handler for each that it receives."""
 
 from collections.abc import AsyncIterator, Sequence
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar, TypeAlias, Unpack
 
-from mcp_runtime.bindings.client import BaseClient
-from mcp_runtime.client.core import ClientContext
-from mcp_runtime.client.subscriptions import Subscription
-from mcp_runtime.endpoint.base import HandlerResult
+from mcp_runtime.bindings.client import (
+    BaseClient,
+    ClientContext,
+    HandlerResult,
+    RequestKeywords,
+    RequestOptions,
+    Subscription,
+)
 from mcp_runtime.protocol.revision import Revision
-from mcp_runtime.session.options import RequestOptions
 
 from . import types as t
 from .methods import REVISION, FromClient, FromServer
@@ -32,176 +35,240 @@ class Client(BaseClient):
 
     # ---- requests ----
 
-    async def ping(self, *, options: RequestOptions | None = None) -> t.EmptyResult:
+    async def ping(
+        self, *, options: RequestOptions | None = None, **keywords: Unpack[RequestKeywords]
+    ) -> t.EmptyResult:
         """Check that the other side still responds.
 
         https://modelcontextprotocol.io/specification/2025-11-25/schema#pingrequest
         """
-        return await self._send_request(FromClient.PING, {}, options)
+        return await self._send_request(FromClient.PING, {}, options, keywords)
 
     async def complete(
         self,
-        *,
         ref: t.PromptReference | t.ResourceTemplateReference,
         argument: t.CompletionArgument,
+        *,
         context: t.CompletionContext | None = None,
         options: RequestOptions | None = None,
+        **keywords: Unpack[RequestKeywords],
     ) -> t.CompleteResult:
         """Suggest completions for an argument.
 
         https://modelcontextprotocol.io/specification/2025-11-25/schema#completerequest
         """
         return await self._send_request(
-            FromClient.COMPLETE, {"ref": ref, "argument": argument, "context": context}, options
+            FromClient.COMPLETE, {"ref": ref, "argument": argument, "context": context}, options, keywords
         )
 
-    async def set_level(self, *, level: t.LoggingLevel, options: RequestOptions | None = None) -> t.EmptyResult:
+    async def set_level(
+        self, level: t.LoggingLevel, *, options: RequestOptions | None = None, **keywords: Unpack[RequestKeywords]
+    ) -> t.EmptyResult:
         """Set the minimum level of log messages.
 
         https://modelcontextprotocol.io/specification/2025-11-25/schema#setlevelrequest
         """
-        return await self._send_request(FromClient.SET_LEVEL, {"level": level}, options)
+        return await self._send_request(FromClient.SET_LEVEL, {"level": level}, options, keywords)
 
     async def get_prompt(
-        self, *, name: str, arguments: dict[str, str] | None = None, options: RequestOptions | None = None
+        self,
+        name: str,
+        arguments: dict[str, str] | None = None,
+        *,
+        options: RequestOptions | None = None,
+        **keywords: Unpack[RequestKeywords],
     ) -> t.GetPromptResult:
         """Get a prompt, with its arguments filled in.
 
         https://modelcontextprotocol.io/specification/2025-11-25/schema#getpromptrequest
         """
-        return await self._send_request(FromClient.GET_PROMPT, {"name": name, "arguments": arguments}, options)
+        return await self._send_request(
+            FromClient.GET_PROMPT, {"name": name, "arguments": arguments}, options, keywords
+        )
 
     async def list_prompts(
-        self, *, cursor: t.Cursor | None = None, options: RequestOptions | None = None
+        self,
+        *,
+        cursor: t.Cursor | None = None,
+        options: RequestOptions | None = None,
+        **keywords: Unpack[RequestKeywords],
     ) -> t.ListPromptsResult:
         """List one page of the prompts.
 
         https://modelcontextprotocol.io/specification/2025-11-25/schema#listpromptsrequest
         """
-        return await self._send_request(FromClient.LIST_PROMPTS, {"cursor": cursor}, options)
+        return await self._send_request(FromClient.LIST_PROMPTS, {"cursor": cursor}, options, keywords)
 
-    def iter_prompts(self, *, options: RequestOptions | None = None) -> AsyncIterator[t.Prompt]:
+    def iter_prompts(
+        self, *, options: RequestOptions | None = None, **keywords: Unpack[RequestKeywords]
+    ) -> AsyncIterator[t.Prompt]:
         """Iterate over all prompts, with a `prompts/list` request for each page."""
-        return self._paginate(FromClient.LIST_PROMPTS, {}, "prompts", options)
+        return self._paginate(FromClient.LIST_PROMPTS, {}, "prompts", options, keywords)
 
     async def list_resources(
-        self, *, cursor: t.Cursor | None = None, options: RequestOptions | None = None
+        self,
+        *,
+        cursor: t.Cursor | None = None,
+        options: RequestOptions | None = None,
+        **keywords: Unpack[RequestKeywords],
     ) -> t.ListResourcesResult:
         """List one page of the resources.
 
         https://modelcontextprotocol.io/specification/2025-11-25/schema#listresourcesrequest
         """
-        return await self._send_request(FromClient.LIST_RESOURCES, {"cursor": cursor}, options)
+        return await self._send_request(FromClient.LIST_RESOURCES, {"cursor": cursor}, options, keywords)
 
-    def iter_resources(self, *, options: RequestOptions | None = None) -> AsyncIterator[t.Resource]:
+    def iter_resources(
+        self, *, options: RequestOptions | None = None, **keywords: Unpack[RequestKeywords]
+    ) -> AsyncIterator[t.Resource]:
         """Iterate over all resources, with a `resources/list` request for each page."""
-        return self._paginate(FromClient.LIST_RESOURCES, {}, "resources", options)
+        return self._paginate(FromClient.LIST_RESOURCES, {}, "resources", options, keywords)
 
     async def list_resource_templates(
-        self, *, cursor: t.Cursor | None = None, options: RequestOptions | None = None
+        self,
+        *,
+        cursor: t.Cursor | None = None,
+        options: RequestOptions | None = None,
+        **keywords: Unpack[RequestKeywords],
     ) -> t.ListResourceTemplatesResult:
         """List one page of the resource templates.
 
         https://modelcontextprotocol.io/specification/2025-11-25/schema#listresourcetemplatesrequest
         """
-        return await self._send_request(FromClient.LIST_RESOURCE_TEMPLATES, {"cursor": cursor}, options)
+        return await self._send_request(FromClient.LIST_RESOURCE_TEMPLATES, {"cursor": cursor}, options, keywords)
 
-    def iter_resource_templates(self, *, options: RequestOptions | None = None) -> AsyncIterator[t.ResourceTemplate]:
+    def iter_resource_templates(
+        self, *, options: RequestOptions | None = None, **keywords: Unpack[RequestKeywords]
+    ) -> AsyncIterator[t.ResourceTemplate]:
         """Iterate over all resource templates, with a `resources/templates/list` request for each page."""
-        return self._paginate(FromClient.LIST_RESOURCE_TEMPLATES, {}, "resource_templates", options)
+        return self._paginate(FromClient.LIST_RESOURCE_TEMPLATES, {}, "resource_templates", options, keywords)
 
-    async def read_resource(self, *, uri: str, options: RequestOptions | None = None) -> t.ReadResourceResult:
+    async def read_resource(
+        self, uri: str, *, options: RequestOptions | None = None, **keywords: Unpack[RequestKeywords]
+    ) -> t.ReadResourceResult:
         """Read a resource.
 
         https://modelcontextprotocol.io/specification/2025-11-25/schema#readresourcerequest
         """
-        return await self._send_request(FromClient.READ_RESOURCE, {"uri": uri}, options)
+        return await self._send_request(FromClient.READ_RESOURCE, {"uri": uri}, options, keywords)
 
-    async def subscribe(self, *, uri: str, options: RequestOptions | None = None) -> t.EmptyResult:
+    async def subscribe(
+        self, uri: str, *, options: RequestOptions | None = None, **keywords: Unpack[RequestKeywords]
+    ) -> t.EmptyResult:
         """Subscribe to changes of a resource.
 
         https://modelcontextprotocol.io/specification/2025-11-25/schema#subscriberequest
         """
-        return await self._send_request(FromClient.SUBSCRIBE, {"uri": uri}, options)
+        return await self._send_request(FromClient.SUBSCRIBE, {"uri": uri}, options, keywords)
 
-    async def unsubscribe(self, *, uri: str, options: RequestOptions | None = None) -> t.EmptyResult:
+    async def unsubscribe(
+        self, uri: str, *, options: RequestOptions | None = None, **keywords: Unpack[RequestKeywords]
+    ) -> t.EmptyResult:
         """Unsubscribe from changes of a resource.
 
         https://modelcontextprotocol.io/specification/2025-11-25/schema#unsubscriberequest
         """
-        return await self._send_request(FromClient.UNSUBSCRIBE, {"uri": uri}, options)
+        return await self._send_request(FromClient.UNSUBSCRIBE, {"uri": uri}, options, keywords)
 
     async def call_tool(
-        self, *, name: str, arguments: dict[str, Any] | None = None, options: RequestOptions | None = None
+        self,
+        name: str,
+        arguments: dict[str, Any] | None = None,
+        *,
+        options: RequestOptions | None = None,
+        **keywords: Unpack[RequestKeywords],
     ) -> t.CallToolResult:
         """Call a tool.
 
         https://modelcontextprotocol.io/specification/2025-11-25/schema#calltoolrequest
         """
-        return await self._send_request(FromClient.CALL_TOOL, {"name": name, "arguments": arguments}, options)
+        return await self._send_request(FromClient.CALL_TOOL, {"name": name, "arguments": arguments}, options, keywords)
 
     async def call_tool_as_task(
         self,
-        *,
         name: str,
-        task: t.TaskMetadata,
         arguments: dict[str, Any] | None = None,
+        *,
+        task: t.TaskMetadata,
         options: RequestOptions | None = None,
+        **keywords: Unpack[RequestKeywords],
     ) -> t.CreateTaskResult:
         """Call a tool. Run it as a task, and return its `CreateTaskResult`.
 
         https://modelcontextprotocol.io/specification/2025-11-25/schema#calltoolrequest
         """
         return await self._send_request_for(
-            t.CreateTaskResult, FromClient.CALL_TOOL, {"name": name, "task": task, "arguments": arguments}, options
+            t.CreateTaskResult,
+            FromClient.CALL_TOOL,
+            {"name": name, "arguments": arguments, "task": task},
+            options,
+            keywords,
         )
 
     async def list_tools(
-        self, *, cursor: t.Cursor | None = None, options: RequestOptions | None = None
+        self,
+        *,
+        cursor: t.Cursor | None = None,
+        options: RequestOptions | None = None,
+        **keywords: Unpack[RequestKeywords],
     ) -> t.ListToolsResult:
         """List one page of the tools.
 
         https://modelcontextprotocol.io/specification/2025-11-25/schema#listtoolsrequest
         """
-        return await self._send_request(FromClient.LIST_TOOLS, {"cursor": cursor}, options)
+        return await self._send_request(FromClient.LIST_TOOLS, {"cursor": cursor}, options, keywords)
 
-    def iter_tools(self, *, options: RequestOptions | None = None) -> AsyncIterator[t.Tool]:
+    def iter_tools(
+        self, *, options: RequestOptions | None = None, **keywords: Unpack[RequestKeywords]
+    ) -> AsyncIterator[t.Tool]:
         """Iterate over all tools, with a `tools/list` request for each page."""
-        return self._paginate(FromClient.LIST_TOOLS, {}, "tools", options)
+        return self._paginate(FromClient.LIST_TOOLS, {}, "tools", options, keywords)
 
-    async def get_task(self, *, task_id: str, options: RequestOptions | None = None) -> t.GetTaskResult:
+    async def get_task(
+        self, task_id: str, *, options: RequestOptions | None = None, **keywords: Unpack[RequestKeywords]
+    ) -> t.GetTaskResult:
         """Get the status of a task.
 
         https://modelcontextprotocol.io/specification/2025-11-25/schema#gettaskrequest
         """
-        return await self._send_request(FromClient.GET_TASK, {"taskId": task_id}, options)
+        return await self._send_request(FromClient.GET_TASK, {"taskId": task_id}, options, keywords)
 
-    async def get_task_payload(self, *, task_id: str, options: RequestOptions | None = None) -> t.GetTaskPayloadResult:
+    async def get_task_payload(
+        self, task_id: str, *, options: RequestOptions | None = None, **keywords: Unpack[RequestKeywords]
+    ) -> t.GetTaskPayloadResult:
         """Get the result of a task; the response comes when the task has ended.
 
         https://modelcontextprotocol.io/specification/2025-11-25/schema#gettaskpayloadrequest
         """
-        return await self._send_request(FromClient.GET_TASK_PAYLOAD, {"taskId": task_id}, options)
+        return await self._send_request(FromClient.GET_TASK_PAYLOAD, {"taskId": task_id}, options, keywords)
 
     async def list_tasks(
-        self, *, cursor: t.Cursor | None = None, options: RequestOptions | None = None
+        self,
+        *,
+        cursor: t.Cursor | None = None,
+        options: RequestOptions | None = None,
+        **keywords: Unpack[RequestKeywords],
     ) -> t.ListTasksResult:
         """List one page of the requestor's tasks.
 
         https://modelcontextprotocol.io/specification/2025-11-25/schema#listtasksrequest
         """
-        return await self._send_request(FromClient.LIST_TASKS, {"cursor": cursor}, options)
+        return await self._send_request(FromClient.LIST_TASKS, {"cursor": cursor}, options, keywords)
 
-    def iter_tasks(self, *, options: RequestOptions | None = None) -> AsyncIterator[t.Task]:
+    def iter_tasks(
+        self, *, options: RequestOptions | None = None, **keywords: Unpack[RequestKeywords]
+    ) -> AsyncIterator[t.Task]:
         """Iterate over all tasks, with a `tasks/list` request for each page."""
-        return self._paginate(FromClient.LIST_TASKS, {}, "tasks", options)
+        return self._paginate(FromClient.LIST_TASKS, {}, "tasks", options, keywords)
 
-    async def cancel_task(self, *, task_id: str, options: RequestOptions | None = None) -> t.CancelTaskResult:
+    async def cancel_task(
+        self, task_id: str, *, options: RequestOptions | None = None, **keywords: Unpack[RequestKeywords]
+    ) -> t.CancelTaskResult:
         """Cancel a task.
 
         https://modelcontextprotocol.io/specification/2025-11-25/schema#canceltaskrequest
         """
-        return await self._send_request(FromClient.CANCEL_TASK, {"taskId": task_id}, options)
+        return await self._send_request(FromClient.CANCEL_TASK, {"taskId": task_id}, options, keywords)
 
     # ---- notifications ----
 
@@ -214,12 +281,12 @@ class Client(BaseClient):
 
     async def notify_task_status(
         self,
-        *,
         task_id: str,
         status: t.TaskStatus,
         created_at: str,
         last_updated_at: str,
         ttl: int | None,
+        *,
         status_message: str | None = None,
         poll_interval: int | None = None,
         options: RequestOptions | None = None,

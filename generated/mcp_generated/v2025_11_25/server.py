@@ -4,13 +4,10 @@
 """A server of MCP 2025-11-25: a handler for each message it receives, and the messages that handlers send."""
 
 from collections.abc import AsyncIterator
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Unpack
 
-from mcp_runtime.bindings.server import BaseServer
-from mcp_runtime.endpoint.base import HandlerResult
+from mcp_runtime.bindings.server import BaseServer, HandlerResult, RequestKeywords, RequestOptions, ServerContext
 from mcp_runtime.protocol.revision import Revision
-from mcp_runtime.server.context import ServerContext
-from mcp_runtime.session.options import RequestOptions
 
 from . import types as t
 from .methods import REVISION, FromClient, FromServer
@@ -21,18 +18,20 @@ class Context(ServerContext):
 
     # ---- requests ----
 
-    async def ping(self, *, options: RequestOptions | None = None) -> t.EmptyResult:
+    async def ping(
+        self, *, options: RequestOptions | None = None, **keywords: Unpack[RequestKeywords]
+    ) -> t.EmptyResult:
         """Check that the other side still responds.
 
         https://modelcontextprotocol.io/specification/2025-11-25/schema#pingrequest
         """
-        return await self._send_request(FromServer.PING, {}, options)
+        return await self._send_request(FromServer.PING, {}, options, keywords)
 
     async def create_message(
         self,
-        *,
         messages: list[t.SamplingMessage],
         max_tokens: int,
+        *,
         model_preferences: t.ModelPreferences | None = None,
         system_prompt: str | None = None,
         include_context: Literal["none", "thisServer", "allServers"] | None = None,
@@ -42,6 +41,7 @@ class Context(ServerContext):
         tools: list[t.Tool] | None = None,
         tool_choice: t.ToolChoice | None = None,
         options: RequestOptions | None = None,
+        **keywords: Unpack[RequestKeywords],
     ) -> t.CreateMessageResult:
         """Sample a message from the client's model.
 
@@ -62,15 +62,16 @@ class Context(ServerContext):
                 "toolChoice": tool_choice,
             },
             options,
+            keywords,
         )
 
     sample = create_message
 
     async def create_message_as_task(
         self,
-        *,
         messages: list[t.SamplingMessage],
         max_tokens: int,
+        *,
         task: t.TaskMetadata,
         model_preferences: t.ModelPreferences | None = None,
         system_prompt: str | None = None,
@@ -81,6 +82,7 @@ class Context(ServerContext):
         tools: list[t.Tool] | None = None,
         tool_choice: t.ToolChoice | None = None,
         options: RequestOptions | None = None,
+        **keywords: Unpack[RequestKeywords],
     ) -> t.CreateTaskResult:
         """Sample a message from the client's model. Run it as a task, and return its `CreateTaskResult`.
 
@@ -103,68 +105,93 @@ class Context(ServerContext):
                 "toolChoice": tool_choice,
             },
             options,
+            keywords,
         )
 
-    async def list_roots(self, *, options: RequestOptions | None = None) -> t.ListRootsResult:
+    async def list_roots(
+        self, *, options: RequestOptions | None = None, **keywords: Unpack[RequestKeywords]
+    ) -> t.ListRootsResult:
         """List the roots: the directories and files that the server may work on.
 
         https://modelcontextprotocol.io/specification/2025-11-25/schema#listrootsrequest
         """
-        return await self._send_request(FromServer.LIST_ROOTS, {}, options)
+        return await self._send_request(FromServer.LIST_ROOTS, {}, options, keywords)
 
-    async def elicit(self, params: t.ElicitRequestParams, *, options: RequestOptions | None = None) -> t.ElicitResult:
+    async def elicit(
+        self,
+        params: t.ElicitRequestParams,
+        *,
+        options: RequestOptions | None = None,
+        **keywords: Unpack[RequestKeywords],
+    ) -> t.ElicitResult:
         """Elicit input from the user, through the client.
 
         https://modelcontextprotocol.io/specification/2025-11-25/schema#elicitrequest
         """
-        return await self._send_request(FromServer.ELICIT, params, options)
+        return await self._send_request(FromServer.ELICIT, params, options, keywords)
 
     async def elicit_as_task(
-        self, params: t.ElicitRequestParams, *, options: RequestOptions | None = None
+        self,
+        params: t.ElicitRequestParams,
+        *,
+        options: RequestOptions | None = None,
+        **keywords: Unpack[RequestKeywords],
     ) -> t.CreateTaskResult:
         """Elicit input from the user, through the client. Run it as a task, and return its `CreateTaskResult`.
 
         https://modelcontextprotocol.io/specification/2025-11-25/schema#elicitrequest
         """
-        return await self._send_request_for(t.CreateTaskResult, FromServer.ELICIT, params, options)
+        return await self._send_request_for(t.CreateTaskResult, FromServer.ELICIT, params, options, keywords)
 
-    async def get_task(self, *, task_id: str, options: RequestOptions | None = None) -> t.GetTaskResult:
+    async def get_task(
+        self, task_id: str, *, options: RequestOptions | None = None, **keywords: Unpack[RequestKeywords]
+    ) -> t.GetTaskResult:
         """Get the status of a task.
 
         https://modelcontextprotocol.io/specification/2025-11-25/schema#gettaskrequest
         """
-        return await self._send_request(FromServer.GET_TASK, {"taskId": task_id}, options)
+        return await self._send_request(FromServer.GET_TASK, {"taskId": task_id}, options, keywords)
 
-    async def get_task_payload(self, *, task_id: str, options: RequestOptions | None = None) -> t.GetTaskPayloadResult:
+    async def get_task_payload(
+        self, task_id: str, *, options: RequestOptions | None = None, **keywords: Unpack[RequestKeywords]
+    ) -> t.GetTaskPayloadResult:
         """Get the result of a task; the response comes when the task has ended.
 
         https://modelcontextprotocol.io/specification/2025-11-25/schema#gettaskpayloadrequest
         """
-        return await self._send_request(FromServer.GET_TASK_PAYLOAD, {"taskId": task_id}, options)
+        return await self._send_request(FromServer.GET_TASK_PAYLOAD, {"taskId": task_id}, options, keywords)
 
     async def list_tasks(
-        self, *, cursor: t.Cursor | None = None, options: RequestOptions | None = None
+        self,
+        *,
+        cursor: t.Cursor | None = None,
+        options: RequestOptions | None = None,
+        **keywords: Unpack[RequestKeywords],
     ) -> t.ListTasksResult:
         """List one page of the requestor's tasks.
 
         https://modelcontextprotocol.io/specification/2025-11-25/schema#listtasksrequest
         """
-        return await self._send_request(FromServer.LIST_TASKS, {"cursor": cursor}, options)
+        return await self._send_request(FromServer.LIST_TASKS, {"cursor": cursor}, options, keywords)
 
-    def iter_tasks(self, *, options: RequestOptions | None = None) -> AsyncIterator[t.Task]:
+    def iter_tasks(
+        self, *, options: RequestOptions | None = None, **keywords: Unpack[RequestKeywords]
+    ) -> AsyncIterator[t.Task]:
         """Iterate over all tasks, with a `tasks/list` request for each page."""
-        return self._paginate(FromServer.LIST_TASKS, {}, "tasks", options)
+        return self._paginate(FromServer.LIST_TASKS, {}, "tasks", options, keywords)
 
-    async def cancel_task(self, *, task_id: str, options: RequestOptions | None = None) -> t.CancelTaskResult:
+    async def cancel_task(
+        self, task_id: str, *, options: RequestOptions | None = None, **keywords: Unpack[RequestKeywords]
+    ) -> t.CancelTaskResult:
         """Cancel a task.
 
         https://modelcontextprotocol.io/specification/2025-11-25/schema#canceltaskrequest
         """
-        return await self._send_request(FromServer.CANCEL_TASK, {"taskId": task_id}, options)
+        return await self._send_request(FromServer.CANCEL_TASK, {"taskId": task_id}, options, keywords)
 
     # ---- notifications ----
 
-    async def notify_resource_updated(self, *, uri: str, options: RequestOptions | None = None) -> None:
+    async def notify_resource_updated(self, uri: str, *, options: RequestOptions | None = None) -> None:
         """Send a notification that a subscribed resource has changed.
 
         https://modelcontextprotocol.io/specification/2025-11-25/schema#resourceupdatednotification
@@ -192,7 +219,7 @@ class Context(ServerContext):
         """
         await self._send_notification(FromServer.PROMPT_LIST_CHANGED, {}, options)
 
-    async def notify_elicitation_complete(self, *, elicitation_id: str, options: RequestOptions | None = None) -> None:
+    async def notify_elicitation_complete(self, elicitation_id: str, *, options: RequestOptions | None = None) -> None:
         """Send a notification that an elicitation at a URL is complete.
 
         https://modelcontextprotocol.io/specification/2025-11-25/schema#elicitationcompletenotification
@@ -201,12 +228,12 @@ class Context(ServerContext):
 
     async def notify_task_status(
         self,
-        *,
         task_id: str,
         status: t.TaskStatus,
         created_at: str,
         last_updated_at: str,
         ttl: int | None,
+        *,
         status_message: str | None = None,
         poll_interval: int | None = None,
         options: RequestOptions | None = None,
@@ -363,7 +390,7 @@ class Server(BaseServer):
         """
         raise self._not_handled(FromClient.TASK_STATUS)
 
-    async def notify_resource_updated(self, *, uri: str, options: RequestOptions | None = None) -> None:
+    async def notify_resource_updated(self, uri: str, *, options: RequestOptions | None = None) -> None:
         """Send a notification that a subscribed resource has changed.
 
         https://modelcontextprotocol.io/specification/2025-11-25/schema#resourceupdatednotification

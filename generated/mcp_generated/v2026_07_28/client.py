@@ -5,14 +5,17 @@
 """A client of MCP 2026-07-28: a method for each message it sends, and a handler for each that it receives."""
 
 from collections.abc import AsyncIterator, Sequence
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar, TypeAlias, Unpack
 
-from mcp_runtime.bindings.client import BaseClient
-from mcp_runtime.client.core import ClientContext
-from mcp_runtime.client.subscriptions import Subscription
-from mcp_runtime.endpoint.base import HandlerResult
+from mcp_runtime.bindings.client import (
+    BaseClient,
+    ClientContext,
+    HandlerResult,
+    RequestKeywords,
+    RequestOptions,
+    Subscription,
+)
 from mcp_runtime.protocol.revision import Revision
-from mcp_runtime.session.options import RequestOptions
 from typing_extensions import deprecated
 
 from . import types as t
@@ -34,37 +37,41 @@ class Client(BaseClient):
 
     # ---- requests ----
 
-    async def discover(self, *, options: RequestOptions | None = None) -> t.DiscoverResult:
+    async def discover(
+        self, *, options: RequestOptions | None = None, **keywords: Unpack[RequestKeywords]
+    ) -> t.DiscoverResult:
         """Discover the protocol versions and capabilities of the server.
 
         https://modelcontextprotocol.io/specification/2026-07-28/schema#discoverrequest
         """
-        return await self._send_request(FromClient.DISCOVER, {}, options)
+        return await self._send_request(FromClient.DISCOVER, {}, options, keywords)
 
     async def complete(
         self,
-        *,
         ref: t.PromptReference | t.ResourceTemplateReference,
         argument: t.CompletionArgument,
+        *,
         context: t.CompletionContext | None = None,
         options: RequestOptions | None = None,
+        **keywords: Unpack[RequestKeywords],
     ) -> t.CompleteResult:
         """Suggest completions for an argument.
 
         https://modelcontextprotocol.io/specification/2026-07-28/schema#completerequest
         """
         return await self._send_request(
-            FromClient.COMPLETE, {"ref": ref, "argument": argument, "context": context}, options
+            FromClient.COMPLETE, {"ref": ref, "argument": argument, "context": context}, options, keywords
         )
 
     async def get_prompt(
         self,
-        *,
         name: str,
+        arguments: dict[str, str] | None = None,
+        *,
         input_responses: t.InputResponses | None = None,
         request_state: str | None = None,
-        arguments: dict[str, str] | None = None,
         options: RequestOptions | None = None,
+        **keywords: Unpack[RequestKeywords],
     ) -> t.GetPromptResult:
         """Get a prompt, with its arguments filled in.
 
@@ -72,56 +79,76 @@ class Client(BaseClient):
         """
         return await self._send_request(
             FromClient.GET_PROMPT,
-            {"name": name, "inputResponses": input_responses, "requestState": request_state, "arguments": arguments},
+            {"name": name, "arguments": arguments, "inputResponses": input_responses, "requestState": request_state},
             options,
+            keywords,
         )
 
     async def list_prompts(
-        self, *, cursor: t.Cursor | None = None, options: RequestOptions | None = None
+        self,
+        *,
+        cursor: t.Cursor | None = None,
+        options: RequestOptions | None = None,
+        **keywords: Unpack[RequestKeywords],
     ) -> t.ListPromptsResult:
         """List one page of the prompts.
 
         https://modelcontextprotocol.io/specification/2026-07-28/schema#listpromptsrequest
         """
-        return await self._send_request(FromClient.LIST_PROMPTS, {"cursor": cursor}, options)
+        return await self._send_request(FromClient.LIST_PROMPTS, {"cursor": cursor}, options, keywords)
 
-    def iter_prompts(self, *, options: RequestOptions | None = None) -> AsyncIterator[t.Prompt]:
+    def iter_prompts(
+        self, *, options: RequestOptions | None = None, **keywords: Unpack[RequestKeywords]
+    ) -> AsyncIterator[t.Prompt]:
         """Iterate over all prompts, with a `prompts/list` request for each page."""
-        return self._paginate(FromClient.LIST_PROMPTS, {}, "prompts", options)
+        return self._paginate(FromClient.LIST_PROMPTS, {}, "prompts", options, keywords)
 
     async def list_resources(
-        self, *, cursor: t.Cursor | None = None, options: RequestOptions | None = None
+        self,
+        *,
+        cursor: t.Cursor | None = None,
+        options: RequestOptions | None = None,
+        **keywords: Unpack[RequestKeywords],
     ) -> t.ListResourcesResult:
         """List one page of the resources.
 
         https://modelcontextprotocol.io/specification/2026-07-28/schema#listresourcesrequest
         """
-        return await self._send_request(FromClient.LIST_RESOURCES, {"cursor": cursor}, options)
+        return await self._send_request(FromClient.LIST_RESOURCES, {"cursor": cursor}, options, keywords)
 
-    def iter_resources(self, *, options: RequestOptions | None = None) -> AsyncIterator[t.Resource]:
+    def iter_resources(
+        self, *, options: RequestOptions | None = None, **keywords: Unpack[RequestKeywords]
+    ) -> AsyncIterator[t.Resource]:
         """Iterate over all resources, with a `resources/list` request for each page."""
-        return self._paginate(FromClient.LIST_RESOURCES, {}, "resources", options)
+        return self._paginate(FromClient.LIST_RESOURCES, {}, "resources", options, keywords)
 
     async def list_resource_templates(
-        self, *, cursor: t.Cursor | None = None, options: RequestOptions | None = None
+        self,
+        *,
+        cursor: t.Cursor | None = None,
+        options: RequestOptions | None = None,
+        **keywords: Unpack[RequestKeywords],
     ) -> t.ListResourceTemplatesResult:
         """List one page of the resource templates.
 
         https://modelcontextprotocol.io/specification/2026-07-28/schema#listresourcetemplatesrequest
         """
-        return await self._send_request(FromClient.LIST_RESOURCE_TEMPLATES, {"cursor": cursor}, options)
+        return await self._send_request(FromClient.LIST_RESOURCE_TEMPLATES, {"cursor": cursor}, options, keywords)
 
-    def iter_resource_templates(self, *, options: RequestOptions | None = None) -> AsyncIterator[t.ResourceTemplate]:
+    def iter_resource_templates(
+        self, *, options: RequestOptions | None = None, **keywords: Unpack[RequestKeywords]
+    ) -> AsyncIterator[t.ResourceTemplate]:
         """Iterate over all resource templates, with a `resources/templates/list` request for each page."""
-        return self._paginate(FromClient.LIST_RESOURCE_TEMPLATES, {}, "resource_templates", options)
+        return self._paginate(FromClient.LIST_RESOURCE_TEMPLATES, {}, "resource_templates", options, keywords)
 
     async def read_resource(
         self,
-        *,
         uri: str,
+        *,
         input_responses: t.InputResponses | None = None,
         request_state: str | None = None,
         options: RequestOptions | None = None,
+        **keywords: Unpack[RequestKeywords],
     ) -> t.ReadResourceResult:
         """Read a resource.
 
@@ -131,16 +158,18 @@ class Client(BaseClient):
             FromClient.READ_RESOURCE,
             {"uri": uri, "inputResponses": input_responses, "requestState": request_state},
             options,
+            keywords,
         )
 
     async def call_tool(
         self,
-        *,
         name: str,
+        arguments: dict[str, Any] | None = None,
+        *,
         input_responses: t.InputResponses | None = None,
         request_state: str | None = None,
-        arguments: dict[str, Any] | None = None,
         options: RequestOptions | None = None,
+        **keywords: Unpack[RequestKeywords],
     ) -> t.CallToolResult:
         """Call a tool.
 
@@ -148,22 +177,29 @@ class Client(BaseClient):
         """
         return await self._send_request(
             FromClient.CALL_TOOL,
-            {"name": name, "inputResponses": input_responses, "requestState": request_state, "arguments": arguments},
+            {"name": name, "arguments": arguments, "inputResponses": input_responses, "requestState": request_state},
             options,
+            keywords,
         )
 
     async def list_tools(
-        self, *, cursor: t.Cursor | None = None, options: RequestOptions | None = None
+        self,
+        *,
+        cursor: t.Cursor | None = None,
+        options: RequestOptions | None = None,
+        **keywords: Unpack[RequestKeywords],
     ) -> t.ListToolsResult:
         """List one page of the tools.
 
         https://modelcontextprotocol.io/specification/2026-07-28/schema#listtoolsrequest
         """
-        return await self._send_request(FromClient.LIST_TOOLS, {"cursor": cursor}, options)
+        return await self._send_request(FromClient.LIST_TOOLS, {"cursor": cursor}, options, keywords)
 
-    def iter_tools(self, *, options: RequestOptions | None = None) -> AsyncIterator[t.Tool]:
+    def iter_tools(
+        self, *, options: RequestOptions | None = None, **keywords: Unpack[RequestKeywords]
+    ) -> AsyncIterator[t.Tool]:
         """Iterate over all tools, with a `tools/list` request for each page."""
-        return self._paginate(FromClient.LIST_TOOLS, {}, "tools", options)
+        return self._paginate(FromClient.LIST_TOOLS, {}, "tools", options, keywords)
 
     def listen(
         self,

@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Self, Unpack
 
+from ..client.context import ClientContext as ClientContext
 from ..client.core import ClientCore
+from ..client.subscriptions import Subscription as Subscription
+from ..endpoint.base import HandlerResult as HandlerResult
 from ..server.core import ServerCore
 from ..session.interfaces import Candidate, RequestTransport, Transport
 from ..session.negotiation import ready_candidate
-from ..session.options import RequestOptions
+from ..session.options import RequestKeywords as RequestKeywords
+from ..session.options import RequestOptions as RequestOptions
 from ..versions.candidates import client_candidates
 from .server import services_of
 from .settings import ClientSettings

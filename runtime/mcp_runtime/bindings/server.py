@@ -5,12 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, Literal, Unpack, overload
 
+from ..endpoint.base import HandlerResult as HandlerResult
 from ..errors import LocalError
+from ..server.context import Level as Level
+from ..server.context import ServerContext as ServerContext
 from ..server.core import ServerCore
 from ..server.service import service_candidates
 from ..session import serving
 from ..session.interfaces import Candidate, RevisionChoice, Service, Transport
 from ..session.negotiation import ready_candidate
+from ..session.options import RequestKeywords as RequestKeywords
+from ..session.options import RequestOptions as RequestOptions
 from .settings import ASGISettings, HTTPServerSettings
 
 if TYPE_CHECKING:

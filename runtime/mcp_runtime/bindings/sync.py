@@ -12,6 +12,8 @@ from ..client.subscriptions import EventT, Subscription
 from ..errors import ConnectionClosedError
 from ..server.core import ServerCore
 from ..session.interfaces import Candidate
+from ..session.options import RequestKeywords as RequestKeywords
+from ..session.options import RequestOptions as RequestOptions
 from .client import BaseClient
 from .settings import ClientSettings, HTTPClientSettings, StdioClientSettings
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar, cast
 
@@ -33,7 +34,7 @@ from ..session.interfaces import (
     RequestTransport,
     RevisionChoice,
 )
-from ..session.options import DEFAULT_OPTIONS, Params, RequestOptions
+from ..session.options import DEFAULT_OPTIONS, Params, RequestKeywords, RequestOptions
 from ..session.session import Session
 from ..session.tracing import with_trace_context
 from .cache import ClientResponseCache
@@ -129,8 +130,14 @@ class ClientCore(Endpoint):
         return self._session or cast(Session, super()._require_channel())
 
     async def _send_request(
-        self, row: Request[ResultT] | InputRequest[ResultT], params: Params, options: RequestOptions | None
+        self,
+        row: Request[ResultT] | InputRequest[ResultT],
+        params: Params,
+        options: RequestOptions | None,
+        keywords: RequestKeywords | None = None,
     ) -> ResultT:
+        if keywords:
+            options = replace(options or DEFAULT_OPTIONS, **keywords)
         if self._cache is not None and isinstance(row, Request) and row.cacheable:
             send = partial(super()._send_request, row, params, options)
             result: Any = await self._cache.request(self.revision.id, row, params, options, send)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
+from dataclasses import replace
 from functools import cache
 from typing import Any, TypeVar, cast
 
@@ -12,7 +13,7 @@ from ..errors import ConnectionClosedError, RemoteError
 from ..protocol.models import is_object
 from ..protocol.revision import InputRequest, Notification, Request
 from ..session.interfaces import Channel
-from ..session.options import DEFAULT_OPTIONS, Params, RequestOptions
+from ..session.options import DEFAULT_OPTIONS, Params, RequestKeywords, RequestOptions
 from ..session.tracing import is_tracing, trace_meta
 
 ResultT = TypeVar("ResultT", bound=BaseModel)
@@ -24,10 +25,16 @@ class Requester:
     _request_meta: Mapping[str, Any] = {}
 
     async def _send_request(
-        self, row: Request[ResultT] | InputRequest[ResultT], params: Params, options: RequestOptions | None
+        self,
+        row: Request[ResultT] | InputRequest[ResultT],
+        params: Params,
+        options: RequestOptions | None,
+        keywords: RequestKeywords | None = None,
     ) -> ResultT:
-        """Send a request and return its result. Raises MCPError."""
+        """Send a request and return its result. Keywords override options. Raises MCPError."""
         options = options or DEFAULT_OPTIONS
+        if keywords:
+            options = replace(options, **keywords)
         channel = self._require_channel()
         result = await channel.send_request(
             cast("Request[Any]", row), self._build_params(row, params, options), options
@@ -35,10 +42,15 @@ class Requester:
         return cast("ResultT", result)
 
     async def _send_request_for(
-        self, interim: type[ResultT], row: Request[Any], params: Params, options: RequestOptions | None
+        self,
+        interim: type[ResultT],
+        row: Request[Any],
+        params: Params,
+        options: RequestOptions | None,
+        keywords: RequestKeywords | None = None,
     ) -> ResultT:
         """Send a request whose params require an interim result, and return that. Raises RemoteError for another result."""
-        result = await self._send_request(row, params, options)
+        result = await self._send_request(row, params, options, keywords)
         if not isinstance(result, interim):
             raise RemoteError(f"{row.method!r}: the result is no {interim.__name__}, which the params require")
         return result
@@ -50,12 +62,17 @@ class Requester:
         )
 
     async def _paginate(
-        self, row: Request[Any], params: dict[str, Any], items: str, options: RequestOptions | None
+        self,
+        row: Request[Any],
+        params: dict[str, Any],
+        items: str,
+        options: RequestOptions | None,
+        keywords: RequestKeywords | None = None,
     ) -> AsyncIterator[Any]:
         """Yield all items of a list, page by page. Raises RemoteError if a page has its own cursor as the next one."""
         cursor: str | None = None
         while True:
-            page: Any = await self._send_request(row, {**params, "cursor": cursor}, options)
+            page: Any = await self._send_request(row, {**params, "cursor": cursor}, options, keywords)
             for item in getattr(page, items):
                 yield item
             if page.next_cursor is None:

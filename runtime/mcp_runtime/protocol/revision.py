@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, ClassVar, Final, Generic, Literal, NamedTuple, TypeVar, dataclass_transform
+from typing import Any, ClassVar, Final, Generic, Literal, NamedTuple, TypeVar, cast, dataclass_transform
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import InitErrorDetails, PydanticCustomError
@@ -171,7 +171,8 @@ class MessageTable:
 
     def __init_subclass__(cls, direction: Direction) -> None:
         """Collect the rows of the class, and give them the direction of the table."""
-        cls.rows = tuple(row for row in vars(cls).values() if isinstance(row, (Request, Notification, InputRequest)))
+        row_types = (Request, Notification, InputRequest)
+        cls.rows = cast("tuple[Sent, ...]", tuple(row for row in vars(cls).values() if isinstance(row, row_types)))
         for row in cls.rows:
             object.__setattr__(row, "direction", direction)
 

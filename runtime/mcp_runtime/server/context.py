@@ -25,7 +25,7 @@ from ..protocol.models import is_object
 from ..protocol.revision import META, InputRequest, Request
 from ..session.identity import AuthenticatedUser
 from ..session.interfaces import Channel
-from ..session.options import Params, RequestOptions
+from ..session.options import Params, RequestKeywords, RequestOptions
 from .input_requests import MultiRoundTripRequest
 from .task_options import Deferrable, TaskOptions
 
@@ -209,10 +209,14 @@ class ServerContext(Context):
         return from_json(to_json(await value if isawaitable(value) else value))
 
     async def _send_request(
-        self, row: Request[ResultT] | InputRequest[ResultT], params: Params, options: RequestOptions | None
+        self,
+        row: Request[ResultT] | InputRequest[ResultT],
+        params: Params,
+        options: RequestOptions | None,
+        keywords: RequestKeywords | None = None,
     ) -> ResultT:
         warn_about_secrets(params)
-        result = await super()._send_request(row, params, options)
+        result = await super()._send_request(row, params, options, keywords)
         try:
             check_form_answer(params, result)
         except InvalidMessageError as error:

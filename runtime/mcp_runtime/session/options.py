@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, TypedDict
 
 from pydantic import BaseModel
 
@@ -40,6 +40,16 @@ class RequestOptions:
     on_progress: OnProgress | None = None
     meta: Mapping[str, Any] = field(default_factory=dict[str, Any])
     bypass_cache: bool = False
+
+
+class RequestKeywords(TypedDict, total=False):
+    """The options of one request as keywords: `client.call_tool("add", {"a": 1}, timeout=5)`."""
+
+    timeout: float | None
+    max_timeout: float | None
+    on_progress: OnProgress | None
+    meta: Mapping[str, Any]
+    bypass_cache: bool
 
 
 DEFAULT_OPTIONS: Final = RequestOptions()

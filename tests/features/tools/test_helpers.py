@@ -183,4 +183,6 @@ async def test_a_ping_that_fails_is_written_down(rev: Rev, caplog: pytest.LogCap
         await client.call_tool(name="never answered")
     await client.close()
     said = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
-    assert len(said) == 1 and said[0].startswith("the server does not answer pings, and the connection is closed: 'ping'")
+    assert len(said) == 1 and said[0].startswith(
+        "the server does not answer pings, and the connection is closed: 'ping'"
+    )

@@ -4,13 +4,10 @@
 """An app of MCP 2026-01-26: a method for each message it sends, and a handler for each that it receives."""
 
 from collections.abc import AsyncIterator
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Unpack
 
-from mcp_runtime.bindings.client import BaseClient
-from mcp_runtime.client.core import ClientContext
-from mcp_runtime.endpoint.base import HandlerResult
+from mcp_runtime.bindings.client import BaseClient, ClientContext, HandlerResult, RequestKeywords, RequestOptions
 from mcp_runtime.protocol.revision import Revision
-from mcp_runtime.session.options import RequestOptions
 
 from . import types as t
 from .methods import REVISION, FromClient, FromServer
@@ -23,21 +20,32 @@ class App(BaseClient):
 
     # ---- requests ----
 
-    async def open_link(self, *, url: str, options: RequestOptions | None = None) -> t.McpUiOpenLinkResult:
+    async def open_link(
+        self, url: str, *, options: RequestOptions | None = None, **keywords: Unpack[RequestKeywords]
+    ) -> t.McpUiOpenLinkResult:
         """Open a URL."""
-        return await self._send_request(FromClient.OPEN_LINK, {"url": url}, options)
+        return await self._send_request(FromClient.OPEN_LINK, {"url": url}, options, keywords)
 
     async def download_file(
-        self, *, contents: list[t.EmbeddedResource | t.ResourceLink], options: RequestOptions | None = None
+        self,
+        contents: list[t.EmbeddedResource | t.ResourceLink],
+        *,
+        options: RequestOptions | None = None,
+        **keywords: Unpack[RequestKeywords],
     ) -> t.McpUiDownloadFileResult:
         """Let the user download files."""
-        return await self._send_request(FromClient.DOWNLOAD_FILE, {"contents": contents}, options)
+        return await self._send_request(FromClient.DOWNLOAD_FILE, {"contents": contents}, options, keywords)
 
     async def message(
-        self, *, role: Literal["user"], content: list[t.ContentBlock], options: RequestOptions | None = None
+        self,
+        role: Literal["user"],
+        content: list[t.ContentBlock],
+        *,
+        options: RequestOptions | None = None,
+        **keywords: Unpack[RequestKeywords],
     ) -> t.McpUiMessageResult:
         """Add a message of the user to the conversation with the model."""
-        return await self._send_request(FromClient.MESSAGE, {"role": role, "content": content}, options)
+        return await self._send_request(FromClient.MESSAGE, {"role": role, "content": content}, options, keywords)
 
     async def update_model_context(
         self,
@@ -45,85 +53,110 @@ class App(BaseClient):
         content: list[t.ContentBlock] | None = None,
         structured_content: dict[str, Any] | None = None,
         options: RequestOptions | None = None,
+        **keywords: Unpack[RequestKeywords],
     ) -> t.EmptyResult:
         """Replace the app's part of the model context."""
         return await self._send_request(
-            FromClient.UPDATE_MODEL_CONTEXT, {"content": content, "structuredContent": structured_content}, options
+            FromClient.UPDATE_MODEL_CONTEXT,
+            {"content": content, "structuredContent": structured_content},
+            options,
+            keywords,
         )
 
     async def request_display_mode(
-        self, *, mode: t.McpUiDisplayMode, options: RequestOptions | None = None
+        self, mode: t.McpUiDisplayMode, *, options: RequestOptions | None = None, **keywords: Unpack[RequestKeywords]
     ) -> t.McpUiRequestDisplayModeResult:
         """Change the display mode."""
-        return await self._send_request(FromClient.REQUEST_DISPLAY_MODE, {"mode": mode}, options)
+        return await self._send_request(FromClient.REQUEST_DISPLAY_MODE, {"mode": mode}, options, keywords)
 
     async def call_tool(
         self,
-        *,
         name: str,
-        task: t.TaskMetadata | None = None,
         arguments: dict[str, Any] | None = None,
+        *,
+        task: t.TaskMetadata | None = None,
         options: RequestOptions | None = None,
+        **keywords: Unpack[RequestKeywords],
     ) -> t.CallToolResult:
         """Call a tool of the server for an app, or a tool of the app for the host.
 
         https://modelcontextprotocol.io/specification/2026-01-26/schema#calltoolrequest
         """
         return await self._send_request(
-            FromClient.CALL_TOOL, {"name": name, "task": task, "arguments": arguments}, options
+            FromClient.CALL_TOOL, {"name": name, "arguments": arguments, "task": task}, options, keywords
         )
 
     async def list_resources(
-        self, *, cursor: t.Cursor | None = None, options: RequestOptions | None = None
+        self,
+        *,
+        cursor: t.Cursor | None = None,
+        options: RequestOptions | None = None,
+        **keywords: Unpack[RequestKeywords],
     ) -> t.ListResourcesResult:
         """List one page of the server's resources.
 
         https://modelcontextprotocol.io/specification/2026-01-26/schema#listresourcesrequest
         """
-        return await self._send_request(FromClient.LIST_RESOURCES, {"cursor": cursor}, options)
+        return await self._send_request(FromClient.LIST_RESOURCES, {"cursor": cursor}, options, keywords)
 
-    def iter_resources(self, *, options: RequestOptions | None = None) -> AsyncIterator[t.Resource]:
+    def iter_resources(
+        self, *, options: RequestOptions | None = None, **keywords: Unpack[RequestKeywords]
+    ) -> AsyncIterator[t.Resource]:
         """Iterate over all resources, with a `resources/list` request for each page."""
-        return self._paginate(FromClient.LIST_RESOURCES, {}, "resources", options)
+        return self._paginate(FromClient.LIST_RESOURCES, {}, "resources", options, keywords)
 
     async def list_resource_templates(
-        self, *, cursor: t.Cursor | None = None, options: RequestOptions | None = None
+        self,
+        *,
+        cursor: t.Cursor | None = None,
+        options: RequestOptions | None = None,
+        **keywords: Unpack[RequestKeywords],
     ) -> t.ListResourceTemplatesResult:
         """List one page of the server's resource templates.
 
         https://modelcontextprotocol.io/specification/2026-01-26/schema#listresourcetemplatesrequest
         """
-        return await self._send_request(FromClient.LIST_RESOURCE_TEMPLATES, {"cursor": cursor}, options)
+        return await self._send_request(FromClient.LIST_RESOURCE_TEMPLATES, {"cursor": cursor}, options, keywords)
 
-    def iter_resource_templates(self, *, options: RequestOptions | None = None) -> AsyncIterator[t.ResourceTemplate]:
+    def iter_resource_templates(
+        self, *, options: RequestOptions | None = None, **keywords: Unpack[RequestKeywords]
+    ) -> AsyncIterator[t.ResourceTemplate]:
         """Iterate over all resource templates, with a `resources/templates/list` request for each page."""
-        return self._paginate(FromClient.LIST_RESOURCE_TEMPLATES, {}, "resource_templates", options)
+        return self._paginate(FromClient.LIST_RESOURCE_TEMPLATES, {}, "resource_templates", options, keywords)
 
-    async def read_resource(self, *, uri: str, options: RequestOptions | None = None) -> t.ReadResourceResult:
+    async def read_resource(
+        self, uri: str, *, options: RequestOptions | None = None, **keywords: Unpack[RequestKeywords]
+    ) -> t.ReadResourceResult:
         """Read a resource.
 
         https://modelcontextprotocol.io/specification/2026-01-26/schema#readresourcerequest
         """
-        return await self._send_request(FromClient.READ_RESOURCE, {"uri": uri}, options)
+        return await self._send_request(FromClient.READ_RESOURCE, {"uri": uri}, options, keywords)
 
     async def list_prompts(
-        self, *, cursor: t.Cursor | None = None, options: RequestOptions | None = None
+        self,
+        *,
+        cursor: t.Cursor | None = None,
+        options: RequestOptions | None = None,
+        **keywords: Unpack[RequestKeywords],
     ) -> t.ListPromptsResult:
         """List one page of the server's prompts.
 
         https://modelcontextprotocol.io/specification/2026-01-26/schema#listpromptsrequest
         """
-        return await self._send_request(FromClient.LIST_PROMPTS, {"cursor": cursor}, options)
+        return await self._send_request(FromClient.LIST_PROMPTS, {"cursor": cursor}, options, keywords)
 
-    def iter_prompts(self, *, options: RequestOptions | None = None) -> AsyncIterator[t.Prompt]:
+    def iter_prompts(
+        self, *, options: RequestOptions | None = None, **keywords: Unpack[RequestKeywords]
+    ) -> AsyncIterator[t.Prompt]:
         """Iterate over all prompts, with a `prompts/list` request for each page."""
-        return self._paginate(FromClient.LIST_PROMPTS, {}, "prompts", options)
+        return self._paginate(FromClient.LIST_PROMPTS, {}, "prompts", options, keywords)
 
     async def create_message(
         self,
-        *,
         messages: list[t.SamplingMessage],
         max_tokens: int,
+        *,
         task: t.TaskMetadata | None = None,
         model_preferences: t.ModelPreferences | None = None,
         system_prompt: str | None = None,
@@ -134,6 +167,7 @@ class App(BaseClient):
         tools: list[t.Tool] | None = None,
         tool_choice: t.ToolChoice | None = None,
         options: RequestOptions | None = None,
+        **keywords: Unpack[RequestKeywords],
     ) -> t.CreateMessageResult:
         """Sample a message from the host's model.
 
@@ -155,16 +189,19 @@ class App(BaseClient):
                 "toolChoice": tool_choice,
             },
             options,
+            keywords,
         )
 
     sample = create_message
 
-    async def ping(self, *, options: RequestOptions | None = None) -> t.EmptyResult:
+    async def ping(
+        self, *, options: RequestOptions | None = None, **keywords: Unpack[RequestKeywords]
+    ) -> t.EmptyResult:
         """Check that the other side still responds.
 
         https://modelcontextprotocol.io/specification/2026-01-26/schema#pingrequest
         """
-        return await self._send_request(FromClient.PING, {}, options)
+        return await self._send_request(FromClient.PING, {}, options, keywords)
 
     # ---- notifications ----
 
@@ -187,7 +224,7 @@ class App(BaseClient):
         await self._send_notification(FromClient.SANDBOX_PROXY_READY, {}, options)
 
     async def notify_logging_message(
-        self, *, level: t.LoggingLevel, data: Any, logger: str | None = None, options: RequestOptions | None = None
+        self, level: t.LoggingLevel, data: Any, *, logger: str | None = None, options: RequestOptions | None = None
     ) -> None:
         """Send a notification with a log message of the app.
 

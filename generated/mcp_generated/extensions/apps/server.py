@@ -4,13 +4,10 @@
 """A host of MCP 2026-01-26: a handler for each message it receives, and the messages that handlers send."""
 
 from collections.abc import AsyncIterator
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Unpack
 
-from mcp_runtime.bindings.server import BaseServer
-from mcp_runtime.endpoint.base import HandlerResult
+from mcp_runtime.bindings.server import BaseServer, HandlerResult, RequestKeywords, RequestOptions, ServerContext
 from mcp_runtime.protocol.revision import Revision
-from mcp_runtime.server.context import ServerContext
-from mcp_runtime.session.options import RequestOptions
 
 from . import types as t
 from .methods import REVISION, FromClient, FromServer
@@ -21,45 +18,56 @@ class Context(ServerContext):
 
     # ---- requests ----
 
-    async def resource_teardown(self, *, options: RequestOptions | None = None) -> t.McpUiResourceTeardownResult:
+    async def resource_teardown(
+        self, *, options: RequestOptions | None = None, **keywords: Unpack[RequestKeywords]
+    ) -> t.McpUiResourceTeardownResult:
         """Clean up before the app is closed."""
-        return await self._send_request(FromServer.RESOURCE_TEARDOWN, {}, options)
+        return await self._send_request(FromServer.RESOURCE_TEARDOWN, {}, options, keywords)
 
     async def call_tool(
         self,
-        *,
         name: str,
-        task: t.TaskMetadata | None = None,
         arguments: dict[str, Any] | None = None,
+        *,
+        task: t.TaskMetadata | None = None,
         options: RequestOptions | None = None,
+        **keywords: Unpack[RequestKeywords],
     ) -> t.CallToolResult:
         """Call a tool of the server for an app, or a tool of the app for the host.
 
         https://modelcontextprotocol.io/specification/2026-01-26/schema#calltoolrequest
         """
         return await self._send_request(
-            FromServer.CALL_TOOL, {"name": name, "task": task, "arguments": arguments}, options
+            FromServer.CALL_TOOL, {"name": name, "arguments": arguments, "task": task}, options, keywords
         )
 
     async def list_tools(
-        self, *, cursor: t.Cursor | None = None, options: RequestOptions | None = None
+        self,
+        *,
+        cursor: t.Cursor | None = None,
+        options: RequestOptions | None = None,
+        **keywords: Unpack[RequestKeywords],
     ) -> t.ListToolsResult:
         """List one page of the app's own tools.
 
         https://modelcontextprotocol.io/specification/2026-01-26/schema#listtoolsrequest
         """
-        return await self._send_request(FromServer.LIST_TOOLS, {"cursor": cursor}, options)
+        return await self._send_request(FromServer.LIST_TOOLS, {"cursor": cursor}, options, keywords)
 
-    def iter_tools(self, *, options: RequestOptions | None = None) -> AsyncIterator[t.Tool]:
+    def iter_tools(
+        self, *, options: RequestOptions | None = None, **keywords: Unpack[RequestKeywords]
+    ) -> AsyncIterator[t.Tool]:
         """Iterate over all tools, with a `tools/list` request for each page."""
-        return self._paginate(FromServer.LIST_TOOLS, {}, "tools", options)
+        return self._paginate(FromServer.LIST_TOOLS, {}, "tools", options, keywords)
 
-    async def ping(self, *, options: RequestOptions | None = None) -> t.EmptyResult:
+    async def ping(
+        self, *, options: RequestOptions | None = None, **keywords: Unpack[RequestKeywords]
+    ) -> t.EmptyResult:
         """Check that the other side still responds.
 
         https://modelcontextprotocol.io/specification/2026-01-26/schema#pingrequest
         """
-        return await self._send_request(FromServer.PING, {}, options)
+        return await self._send_request(FromServer.PING, {}, options, keywords)
 
     # ---- notifications ----
 
@@ -77,9 +85,9 @@ class Context(ServerContext):
 
     async def notify_tool_result(
         self,
-        *,
         content: list[t.ContentBlock],
         structured_content: dict[str, Any] | None = None,
+        *,
         is_error: bool | None = None,
         options: RequestOptions | None = None,
     ) -> None:
@@ -133,9 +141,9 @@ class Context(ServerContext):
 
     async def notify_sandbox_resource_ready(
         self,
-        *,
         html: str,
         sandbox: str | None = None,
+        *,
         csp: t.McpUiResourceCsp | None = None,
         permissions: t.McpUiResourcePermissions | None = None,
         options: RequestOptions | None = None,

@@ -4,10 +4,9 @@
 """The app of MCP 2026-01-26 for code without an event loop: the same methods, which block."""
 
 from collections.abc import Iterator
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Unpack
 
-from mcp_runtime.bindings.sync import BaseSyncClient
-from mcp_runtime.session.options import RequestOptions
+from mcp_runtime.bindings.sync import BaseSyncClient, RequestKeywords, RequestOptions
 
 from . import types as t
 from .client import App
@@ -18,21 +17,32 @@ class SyncApp(BaseSyncClient[App]):
 
     client_class: ClassVar[type[App]] = App
 
-    def open_link(self, *, url: str, options: RequestOptions | None = None) -> t.McpUiOpenLinkResult:
+    def open_link(
+        self, url: str, *, options: RequestOptions | None = None, **keywords: Unpack[RequestKeywords]
+    ) -> t.McpUiOpenLinkResult:
         """Open a URL."""
-        return self._run(self.client.open_link(url=url, options=options))
+        return self._run(self.client.open_link(url=url, options=options, **keywords))
 
     def download_file(
-        self, *, contents: list[t.EmbeddedResource | t.ResourceLink], options: RequestOptions | None = None
+        self,
+        contents: list[t.EmbeddedResource | t.ResourceLink],
+        *,
+        options: RequestOptions | None = None,
+        **keywords: Unpack[RequestKeywords],
     ) -> t.McpUiDownloadFileResult:
         """Let the user download files."""
-        return self._run(self.client.download_file(contents=contents, options=options))
+        return self._run(self.client.download_file(contents=contents, options=options, **keywords))
 
     def message(
-        self, *, role: Literal["user"], content: list[t.ContentBlock], options: RequestOptions | None = None
+        self,
+        role: Literal["user"],
+        content: list[t.ContentBlock],
+        *,
+        options: RequestOptions | None = None,
+        **keywords: Unpack[RequestKeywords],
     ) -> t.McpUiMessageResult:
         """Add a message of the user to the conversation with the model."""
-        return self._run(self.client.message(role=role, content=content, options=options))
+        return self._run(self.client.message(role=role, content=content, options=options, **keywords))
 
     def update_model_context(
         self,
@@ -40,83 +50,107 @@ class SyncApp(BaseSyncClient[App]):
         content: list[t.ContentBlock] | None = None,
         structured_content: dict[str, Any] | None = None,
         options: RequestOptions | None = None,
+        **keywords: Unpack[RequestKeywords],
     ) -> t.EmptyResult:
         """Replace the app's part of the model context."""
         return self._run(
-            self.client.update_model_context(content=content, structured_content=structured_content, options=options)
+            self.client.update_model_context(
+                content=content, structured_content=structured_content, options=options, **keywords
+            )
         )
 
     def request_display_mode(
-        self, *, mode: t.McpUiDisplayMode, options: RequestOptions | None = None
+        self, mode: t.McpUiDisplayMode, *, options: RequestOptions | None = None, **keywords: Unpack[RequestKeywords]
     ) -> t.McpUiRequestDisplayModeResult:
         """Change the display mode."""
-        return self._run(self.client.request_display_mode(mode=mode, options=options))
+        return self._run(self.client.request_display_mode(mode=mode, options=options, **keywords))
 
     def call_tool(
         self,
-        *,
         name: str,
-        task: t.TaskMetadata | None = None,
         arguments: dict[str, Any] | None = None,
+        *,
+        task: t.TaskMetadata | None = None,
         options: RequestOptions | None = None,
+        **keywords: Unpack[RequestKeywords],
     ) -> t.CallToolResult:
         """Call a tool of the server for an app, or a tool of the app for the host.
 
         https://modelcontextprotocol.io/specification/2026-01-26/schema#calltoolrequest
         """
-        return self._run(self.client.call_tool(name=name, task=task, arguments=arguments, options=options))
+        return self._run(self.client.call_tool(name=name, arguments=arguments, task=task, options=options, **keywords))
 
     def list_resources(
-        self, *, cursor: t.Cursor | None = None, options: RequestOptions | None = None
+        self,
+        *,
+        cursor: t.Cursor | None = None,
+        options: RequestOptions | None = None,
+        **keywords: Unpack[RequestKeywords],
     ) -> t.ListResourcesResult:
         """List one page of the server's resources.
 
         https://modelcontextprotocol.io/specification/2026-01-26/schema#listresourcesrequest
         """
-        return self._run(self.client.list_resources(cursor=cursor, options=options))
+        return self._run(self.client.list_resources(cursor=cursor, options=options, **keywords))
 
-    def iter_resources(self, *, options: RequestOptions | None = None) -> Iterator[t.Resource]:
+    def iter_resources(
+        self, *, options: RequestOptions | None = None, **keywords: Unpack[RequestKeywords]
+    ) -> Iterator[t.Resource]:
         """Iterate over all resources, with a `resources/list` request for each page."""
-        return self._iterate(self.client.iter_resources(options=options))
+        return self._iterate(self.client.iter_resources(options=options, **keywords))
 
     def list_resource_templates(
-        self, *, cursor: t.Cursor | None = None, options: RequestOptions | None = None
+        self,
+        *,
+        cursor: t.Cursor | None = None,
+        options: RequestOptions | None = None,
+        **keywords: Unpack[RequestKeywords],
     ) -> t.ListResourceTemplatesResult:
         """List one page of the server's resource templates.
 
         https://modelcontextprotocol.io/specification/2026-01-26/schema#listresourcetemplatesrequest
         """
-        return self._run(self.client.list_resource_templates(cursor=cursor, options=options))
+        return self._run(self.client.list_resource_templates(cursor=cursor, options=options, **keywords))
 
-    def iter_resource_templates(self, *, options: RequestOptions | None = None) -> Iterator[t.ResourceTemplate]:
+    def iter_resource_templates(
+        self, *, options: RequestOptions | None = None, **keywords: Unpack[RequestKeywords]
+    ) -> Iterator[t.ResourceTemplate]:
         """Iterate over all resource templates, with a `resources/templates/list` request for each page."""
-        return self._iterate(self.client.iter_resource_templates(options=options))
+        return self._iterate(self.client.iter_resource_templates(options=options, **keywords))
 
-    def read_resource(self, *, uri: str, options: RequestOptions | None = None) -> t.ReadResourceResult:
+    def read_resource(
+        self, uri: str, *, options: RequestOptions | None = None, **keywords: Unpack[RequestKeywords]
+    ) -> t.ReadResourceResult:
         """Read a resource.
 
         https://modelcontextprotocol.io/specification/2026-01-26/schema#readresourcerequest
         """
-        return self._run(self.client.read_resource(uri=uri, options=options))
+        return self._run(self.client.read_resource(uri=uri, options=options, **keywords))
 
     def list_prompts(
-        self, *, cursor: t.Cursor | None = None, options: RequestOptions | None = None
+        self,
+        *,
+        cursor: t.Cursor | None = None,
+        options: RequestOptions | None = None,
+        **keywords: Unpack[RequestKeywords],
     ) -> t.ListPromptsResult:
         """List one page of the server's prompts.
 
         https://modelcontextprotocol.io/specification/2026-01-26/schema#listpromptsrequest
         """
-        return self._run(self.client.list_prompts(cursor=cursor, options=options))
+        return self._run(self.client.list_prompts(cursor=cursor, options=options, **keywords))
 
-    def iter_prompts(self, *, options: RequestOptions | None = None) -> Iterator[t.Prompt]:
+    def iter_prompts(
+        self, *, options: RequestOptions | None = None, **keywords: Unpack[RequestKeywords]
+    ) -> Iterator[t.Prompt]:
         """Iterate over all prompts, with a `prompts/list` request for each page."""
-        return self._iterate(self.client.iter_prompts(options=options))
+        return self._iterate(self.client.iter_prompts(options=options, **keywords))
 
     def create_message(
         self,
-        *,
         messages: list[t.SamplingMessage],
         max_tokens: int,
+        *,
         task: t.TaskMetadata | None = None,
         model_preferences: t.ModelPreferences | None = None,
         system_prompt: str | None = None,
@@ -127,6 +161,7 @@ class SyncApp(BaseSyncClient[App]):
         tools: list[t.Tool] | None = None,
         tool_choice: t.ToolChoice | None = None,
         options: RequestOptions | None = None,
+        **keywords: Unpack[RequestKeywords],
     ) -> t.CreateMessageResult:
         """Sample a message from the host's model.
 
@@ -146,15 +181,16 @@ class SyncApp(BaseSyncClient[App]):
                 tools=tools,
                 tool_choice=tool_choice,
                 options=options,
+                **keywords,
             )
         )
 
-    def ping(self, *, options: RequestOptions | None = None) -> t.EmptyResult:
+    def ping(self, *, options: RequestOptions | None = None, **keywords: Unpack[RequestKeywords]) -> t.EmptyResult:
         """Check that the other side still responds.
 
         https://modelcontextprotocol.io/specification/2026-01-26/schema#pingrequest
         """
-        return self._run(self.client.ping(options=options))
+        return self._run(self.client.ping(options=options, **keywords))
 
     def notify_size_changed(
         self,
@@ -175,7 +211,7 @@ class SyncApp(BaseSyncClient[App]):
         return self._run(self.client.notify_sandbox_proxy_ready(options=options))
 
     def notify_logging_message(
-        self, *, level: t.LoggingLevel, data: Any, logger: str | None = None, options: RequestOptions | None = None
+        self, level: t.LoggingLevel, data: Any, *, logger: str | None = None, options: RequestOptions | None = None
     ) -> None:
         """Send a notification with a log message of the app.
 

@@ -4,13 +4,10 @@
 # pyright: reportDeprecated=false
 """A server of MCP 2026-07-28: a handler for each message it receives, and the messages that handlers send."""
 
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Unpack
 
-from mcp_runtime.bindings.server import BaseServer
-from mcp_runtime.endpoint.base import HandlerResult
+from mcp_runtime.bindings.server import BaseServer, HandlerResult, Level, RequestKeywords, RequestOptions, ServerContext
 from mcp_runtime.protocol.revision import Revision
-from mcp_runtime.server.context import Level, ServerContext
-from mcp_runtime.session.options import RequestOptions
 from typing_extensions import deprecated
 
 from . import types as t
@@ -23,9 +20,9 @@ class Context(ServerContext):
     @deprecated("CreateMessageRequest is deprecated in MCP 2026-07-28")
     async def create_message(
         self,
-        *,
         messages: list[t.SamplingMessage],
         max_tokens: int,
+        *,
         model_preferences: t.ModelPreferences | None = None,
         system_prompt: str | None = None,
         include_context: Literal["none", "thisServer", "allServers"] | None = None,
@@ -35,6 +32,7 @@ class Context(ServerContext):
         tools: list[t.Tool] | None = None,
         tool_choice: t.ToolChoice | None = None,
         options: RequestOptions | None = None,
+        **keywords: Unpack[RequestKeywords],
     ) -> t.CreateMessageResult:
         """Sample a message from the client's model. Deprecated.
 
@@ -55,26 +53,35 @@ class Context(ServerContext):
                 "toolChoice": tool_choice,
             },
             options,
+            keywords,
         )
 
     sample = create_message
 
     @deprecated("ListRootsRequest is deprecated in MCP 2026-07-28")
-    async def list_roots(self, *, options: RequestOptions | None = None) -> t.ListRootsResult:
+    async def list_roots(
+        self, *, options: RequestOptions | None = None, **keywords: Unpack[RequestKeywords]
+    ) -> t.ListRootsResult:
         """List the roots: the directories and files that the server may work on. Deprecated.
 
         https://modelcontextprotocol.io/specification/2026-07-28/schema#listrootsrequest
         """
-        return await self._send_request(FromServer.LIST_ROOTS, {}, options)
+        return await self._send_request(FromServer.LIST_ROOTS, {}, options, keywords)
 
-    async def elicit(self, params: t.ElicitRequestParams, *, options: RequestOptions | None = None) -> t.ElicitResult:
+    async def elicit(
+        self,
+        params: t.ElicitRequestParams,
+        *,
+        options: RequestOptions | None = None,
+        **keywords: Unpack[RequestKeywords],
+    ) -> t.ElicitResult:
         """Elicit input from the user, through the client.
 
         https://modelcontextprotocol.io/specification/2026-07-28/schema#elicitrequest
         """
-        return await self._send_request(FromServer.ELICIT, params, options)
+        return await self._send_request(FromServer.ELICIT, params, options, keywords)
 
-    async def notify_resource_updated(self, *, uri: str, options: RequestOptions | None = None) -> None:
+    async def notify_resource_updated(self, uri: str, *, options: RequestOptions | None = None) -> None:
         """Send a notification that a subscribed resource has changed.
 
         https://modelcontextprotocol.io/specification/2026-07-28/schema#resourceupdatednotification
@@ -202,7 +209,7 @@ class Server(ServerMixin):
         """
         raise self._not_handled(FromClient.LIST_TOOLS)
 
-    async def notify_resource_updated(self, *, uri: str, options: RequestOptions | None = None) -> None:
+    async def notify_resource_updated(self, uri: str, *, options: RequestOptions | None = None) -> None:
         """Send a notification that a subscribed resource has changed.
 
         https://modelcontextprotocol.io/specification/2026-07-28/schema#resourceupdatednotification

@@ -5,14 +5,17 @@
 """A client of MCP 2026-07-28: a method for each message it sends, and a handler for each that it receives."""
 
 from collections.abc import AsyncIterator, Sequence
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar, TypeAlias, Unpack
 
-from mcp_runtime.bindings.client import BaseClient
-from mcp_runtime.client.core import ClientContext
-from mcp_runtime.client.subscriptions import Subscription
-from mcp_runtime.endpoint.base import HandlerResult
+from mcp_runtime.bindings.client import (
+    BaseClient,
+    ClientContext,
+    HandlerResult,
+    RequestKeywords,
+    RequestOptions,
+    Subscription,
+)
 from mcp_runtime.protocol.revision import Revision
-from mcp_runtime.session.options import RequestOptions
 from typing_extensions import deprecated
 
 from . import types as t
@@ -32,21 +35,30 @@ class ClientMixin(BaseClient):
 
     revision: ClassVar[Revision] = REVISION
 
-    async def get_task(self, *, task_id: str, options: RequestOptions | None = None) -> t.GetTaskResult:
+    async def get_task(
+        self, task_id: str, *, options: RequestOptions | None = None, **keywords: Unpack[RequestKeywords]
+    ) -> t.GetTaskResult:
         """Get the status of a task."""
-        return await self._send_request(FromClient.GET_TASK, {"taskId": task_id}, options)
+        return await self._send_request(FromClient.GET_TASK, {"taskId": task_id}, options, keywords)
 
     async def update_task(
-        self, *, task_id: str, input_responses: dict[str, Any], options: RequestOptions | None = None
+        self,
+        task_id: str,
+        input_responses: dict[str, Any],
+        *,
+        options: RequestOptions | None = None,
+        **keywords: Unpack[RequestKeywords],
     ) -> t.UpdateTaskResult:
         """Send the input that a task requires."""
         return await self._send_request(
-            FromClient.UPDATE_TASK, {"taskId": task_id, "inputResponses": input_responses}, options
+            FromClient.UPDATE_TASK, {"taskId": task_id, "inputResponses": input_responses}, options, keywords
         )
 
-    async def cancel_task(self, *, task_id: str, options: RequestOptions | None = None) -> t.CancelTaskResult:
+    async def cancel_task(
+        self, task_id: str, *, options: RequestOptions | None = None, **keywords: Unpack[RequestKeywords]
+    ) -> t.CancelTaskResult:
         """Cancel a task."""
-        return await self._send_request(FromClient.CANCEL_TASK, {"taskId": task_id}, options)
+        return await self._send_request(FromClient.CANCEL_TASK, {"taskId": task_id}, options, keywords)
 
     def on_task_status(self, ctx: ClientContext, params: t.TaskStatusNotificationParams) -> HandlerResult[None]:
         """Handle a notification that the status of a task has changed."""
@@ -58,37 +70,41 @@ class Client(ClientMixin):
 
     revision: ClassVar[Revision] = REVISION
 
-    async def discover(self, *, options: RequestOptions | None = None) -> t.DiscoverResult:
+    async def discover(
+        self, *, options: RequestOptions | None = None, **keywords: Unpack[RequestKeywords]
+    ) -> t.DiscoverResult:
         """Discover the protocol versions and capabilities of the server.
 
         https://modelcontextprotocol.io/specification/2026-07-28/schema#discoverrequest
         """
-        return await self._send_request(FromClient.DISCOVER, {}, options)
+        return await self._send_request(FromClient.DISCOVER, {}, options, keywords)
 
     async def complete(
         self,
-        *,
         ref: t.PromptReference | t.ResourceTemplateReference,
         argument: t.CompletionArgument,
+        *,
         context: t.CompletionContext | None = None,
         options: RequestOptions | None = None,
+        **keywords: Unpack[RequestKeywords],
     ) -> t.CompleteResult:
         """Suggest completions for an argument.
 
         https://modelcontextprotocol.io/specification/2026-07-28/schema#completerequest
         """
         return await self._send_request(
-            FromClient.COMPLETE, {"ref": ref, "argument": argument, "context": context}, options
+            FromClient.COMPLETE, {"ref": ref, "argument": argument, "context": context}, options, keywords
         )
 
     async def get_prompt(
         self,
-        *,
         name: str,
+        arguments: dict[str, str] | None = None,
+        *,
         input_responses: t.InputResponses | None = None,
         request_state: str | None = None,
-        arguments: dict[str, str] | None = None,
         options: RequestOptions | None = None,
+        **keywords: Unpack[RequestKeywords],
     ) -> t.GetPromptResult:
         """Get a prompt, with its arguments filled in.
 
@@ -96,56 +112,76 @@ class Client(ClientMixin):
         """
         return await self._send_request(
             FromClient.GET_PROMPT,
-            {"name": name, "inputResponses": input_responses, "requestState": request_state, "arguments": arguments},
+            {"name": name, "arguments": arguments, "inputResponses": input_responses, "requestState": request_state},
             options,
+            keywords,
         )
 
     async def list_prompts(
-        self, *, cursor: t.Cursor | None = None, options: RequestOptions | None = None
+        self,
+        *,
+        cursor: t.Cursor | None = None,
+        options: RequestOptions | None = None,
+        **keywords: Unpack[RequestKeywords],
     ) -> t.ListPromptsResult:
         """List one page of the prompts.
 
         https://modelcontextprotocol.io/specification/2026-07-28/schema#listpromptsrequest
         """
-        return await self._send_request(FromClient.LIST_PROMPTS, {"cursor": cursor}, options)
+        return await self._send_request(FromClient.LIST_PROMPTS, {"cursor": cursor}, options, keywords)
 
-    def iter_prompts(self, *, options: RequestOptions | None = None) -> AsyncIterator[t.Prompt]:
+    def iter_prompts(
+        self, *, options: RequestOptions | None = None, **keywords: Unpack[RequestKeywords]
+    ) -> AsyncIterator[t.Prompt]:
         """Iterate over all prompts, with a `prompts/list` request for each page."""
-        return self._paginate(FromClient.LIST_PROMPTS, {}, "prompts", options)
+        return self._paginate(FromClient.LIST_PROMPTS, {}, "prompts", options, keywords)
 
     async def list_resources(
-        self, *, cursor: t.Cursor | None = None, options: RequestOptions | None = None
+        self,
+        *,
+        cursor: t.Cursor | None = None,
+        options: RequestOptions | None = None,
+        **keywords: Unpack[RequestKeywords],
     ) -> t.ListResourcesResult:
         """List one page of the resources.
 
         https://modelcontextprotocol.io/specification/2026-07-28/schema#listresourcesrequest
         """
-        return await self._send_request(FromClient.LIST_RESOURCES, {"cursor": cursor}, options)
+        return await self._send_request(FromClient.LIST_RESOURCES, {"cursor": cursor}, options, keywords)
 
-    def iter_resources(self, *, options: RequestOptions | None = None) -> AsyncIterator[t.Resource]:
+    def iter_resources(
+        self, *, options: RequestOptions | None = None, **keywords: Unpack[RequestKeywords]
+    ) -> AsyncIterator[t.Resource]:
         """Iterate over all resources, with a `resources/list` request for each page."""
-        return self._paginate(FromClient.LIST_RESOURCES, {}, "resources", options)
+        return self._paginate(FromClient.LIST_RESOURCES, {}, "resources", options, keywords)
 
     async def list_resource_templates(
-        self, *, cursor: t.Cursor | None = None, options: RequestOptions | None = None
+        self,
+        *,
+        cursor: t.Cursor | None = None,
+        options: RequestOptions | None = None,
+        **keywords: Unpack[RequestKeywords],
     ) -> t.ListResourceTemplatesResult:
         """List one page of the resource templates.
 
         https://modelcontextprotocol.io/specification/2026-07-28/schema#listresourcetemplatesrequest
         """
-        return await self._send_request(FromClient.LIST_RESOURCE_TEMPLATES, {"cursor": cursor}, options)
+        return await self._send_request(FromClient.LIST_RESOURCE_TEMPLATES, {"cursor": cursor}, options, keywords)
 
-    def iter_resource_templates(self, *, options: RequestOptions | None = None) -> AsyncIterator[t.ResourceTemplate]:
+    def iter_resource_templates(
+        self, *, options: RequestOptions | None = None, **keywords: Unpack[RequestKeywords]
+    ) -> AsyncIterator[t.ResourceTemplate]:
         """Iterate over all resource templates, with a `resources/templates/list` request for each page."""
-        return self._paginate(FromClient.LIST_RESOURCE_TEMPLATES, {}, "resource_templates", options)
+        return self._paginate(FromClient.LIST_RESOURCE_TEMPLATES, {}, "resource_templates", options, keywords)
 
     async def read_resource(
         self,
-        *,
         uri: str,
+        *,
         input_responses: t.InputResponses | None = None,
         request_state: str | None = None,
         options: RequestOptions | None = None,
+        **keywords: Unpack[RequestKeywords],
     ) -> t.ReadResourceResult:
         """Read a resource.
 
@@ -155,16 +191,18 @@ class Client(ClientMixin):
             FromClient.READ_RESOURCE,
             {"uri": uri, "inputResponses": input_responses, "requestState": request_state},
             options,
+            keywords,
         )
 
     async def call_tool(
         self,
-        *,
         name: str,
+        arguments: dict[str, Any] | None = None,
+        *,
         input_responses: t.InputResponses | None = None,
         request_state: str | None = None,
-        arguments: dict[str, Any] | None = None,
         options: RequestOptions | None = None,
+        **keywords: Unpack[RequestKeywords],
     ) -> t.CallToolResult | t.CreateTaskResult:
         """Call a tool.
 
@@ -172,22 +210,29 @@ class Client(ClientMixin):
         """
         return await self._send_request(
             FromClient.CALL_TOOL,
-            {"name": name, "inputResponses": input_responses, "requestState": request_state, "arguments": arguments},
+            {"name": name, "arguments": arguments, "inputResponses": input_responses, "requestState": request_state},
             options,
+            keywords,
         )
 
     async def list_tools(
-        self, *, cursor: t.Cursor | None = None, options: RequestOptions | None = None
+        self,
+        *,
+        cursor: t.Cursor | None = None,
+        options: RequestOptions | None = None,
+        **keywords: Unpack[RequestKeywords],
     ) -> t.ListToolsResult:
         """List one page of the tools.
 
         https://modelcontextprotocol.io/specification/2026-07-28/schema#listtoolsrequest
         """
-        return await self._send_request(FromClient.LIST_TOOLS, {"cursor": cursor}, options)
+        return await self._send_request(FromClient.LIST_TOOLS, {"cursor": cursor}, options, keywords)
 
-    def iter_tools(self, *, options: RequestOptions | None = None) -> AsyncIterator[t.Tool]:
+    def iter_tools(
+        self, *, options: RequestOptions | None = None, **keywords: Unpack[RequestKeywords]
+    ) -> AsyncIterator[t.Tool]:
         """Iterate over all tools, with a `tools/list` request for each page."""
-        return self._paginate(FromClient.LIST_TOOLS, {}, "tools", options)
+        return self._paginate(FromClient.LIST_TOOLS, {}, "tools", options, keywords)
 
     def listen(
         self,

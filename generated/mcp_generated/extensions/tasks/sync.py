@@ -5,10 +5,9 @@
 """The client of MCP 2026-07-28 for code without an event loop: the same methods, which block."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Unpack
 
-from mcp_runtime.bindings.sync import BaseSyncClient, SyncSubscription
-from mcp_runtime.session.options import RequestOptions
+from mcp_runtime.bindings.sync import BaseSyncClient, RequestKeywords, RequestOptions, SyncSubscription
 
 from . import types as t
 from .client import Client, ServerChange
@@ -19,35 +18,39 @@ class SyncClient(BaseSyncClient[Client]):
 
     client_class: ClassVar[type[Client]] = Client
 
-    def discover(self, *, options: RequestOptions | None = None) -> t.DiscoverResult:
+    def discover(
+        self, *, options: RequestOptions | None = None, **keywords: Unpack[RequestKeywords]
+    ) -> t.DiscoverResult:
         """Discover the protocol versions and capabilities of the server.
 
         https://modelcontextprotocol.io/specification/2026-07-28/schema#discoverrequest
         """
-        return self._run(self.client.discover(options=options))
+        return self._run(self.client.discover(options=options, **keywords))
 
     def complete(
         self,
-        *,
         ref: t.PromptReference | t.ResourceTemplateReference,
         argument: t.CompletionArgument,
+        *,
         context: t.CompletionContext | None = None,
         options: RequestOptions | None = None,
+        **keywords: Unpack[RequestKeywords],
     ) -> t.CompleteResult:
         """Suggest completions for an argument.
 
         https://modelcontextprotocol.io/specification/2026-07-28/schema#completerequest
         """
-        return self._run(self.client.complete(ref=ref, argument=argument, context=context, options=options))
+        return self._run(self.client.complete(ref=ref, argument=argument, context=context, options=options, **keywords))
 
     def get_prompt(
         self,
-        *,
         name: str,
+        arguments: dict[str, str] | None = None,
+        *,
         input_responses: t.InputResponses | None = None,
         request_state: str | None = None,
-        arguments: dict[str, str] | None = None,
         options: RequestOptions | None = None,
+        **keywords: Unpack[RequestKeywords],
     ) -> t.GetPromptResult:
         """Get a prompt, with its arguments filled in.
 
@@ -56,59 +59,79 @@ class SyncClient(BaseSyncClient[Client]):
         return self._run(
             self.client.get_prompt(
                 name=name,
+                arguments=arguments,
                 input_responses=input_responses,
                 request_state=request_state,
-                arguments=arguments,
                 options=options,
+                **keywords,
             )
         )
 
     def list_prompts(
-        self, *, cursor: t.Cursor | None = None, options: RequestOptions | None = None
+        self,
+        *,
+        cursor: t.Cursor | None = None,
+        options: RequestOptions | None = None,
+        **keywords: Unpack[RequestKeywords],
     ) -> t.ListPromptsResult:
         """List one page of the prompts.
 
         https://modelcontextprotocol.io/specification/2026-07-28/schema#listpromptsrequest
         """
-        return self._run(self.client.list_prompts(cursor=cursor, options=options))
+        return self._run(self.client.list_prompts(cursor=cursor, options=options, **keywords))
 
-    def iter_prompts(self, *, options: RequestOptions | None = None) -> Iterator[t.Prompt]:
+    def iter_prompts(
+        self, *, options: RequestOptions | None = None, **keywords: Unpack[RequestKeywords]
+    ) -> Iterator[t.Prompt]:
         """Iterate over all prompts, with a `prompts/list` request for each page."""
-        return self._iterate(self.client.iter_prompts(options=options))
+        return self._iterate(self.client.iter_prompts(options=options, **keywords))
 
     def list_resources(
-        self, *, cursor: t.Cursor | None = None, options: RequestOptions | None = None
+        self,
+        *,
+        cursor: t.Cursor | None = None,
+        options: RequestOptions | None = None,
+        **keywords: Unpack[RequestKeywords],
     ) -> t.ListResourcesResult:
         """List one page of the resources.
 
         https://modelcontextprotocol.io/specification/2026-07-28/schema#listresourcesrequest
         """
-        return self._run(self.client.list_resources(cursor=cursor, options=options))
+        return self._run(self.client.list_resources(cursor=cursor, options=options, **keywords))
 
-    def iter_resources(self, *, options: RequestOptions | None = None) -> Iterator[t.Resource]:
+    def iter_resources(
+        self, *, options: RequestOptions | None = None, **keywords: Unpack[RequestKeywords]
+    ) -> Iterator[t.Resource]:
         """Iterate over all resources, with a `resources/list` request for each page."""
-        return self._iterate(self.client.iter_resources(options=options))
+        return self._iterate(self.client.iter_resources(options=options, **keywords))
 
     def list_resource_templates(
-        self, *, cursor: t.Cursor | None = None, options: RequestOptions | None = None
+        self,
+        *,
+        cursor: t.Cursor | None = None,
+        options: RequestOptions | None = None,
+        **keywords: Unpack[RequestKeywords],
     ) -> t.ListResourceTemplatesResult:
         """List one page of the resource templates.
 
         https://modelcontextprotocol.io/specification/2026-07-28/schema#listresourcetemplatesrequest
         """
-        return self._run(self.client.list_resource_templates(cursor=cursor, options=options))
+        return self._run(self.client.list_resource_templates(cursor=cursor, options=options, **keywords))
 
-    def iter_resource_templates(self, *, options: RequestOptions | None = None) -> Iterator[t.ResourceTemplate]:
+    def iter_resource_templates(
+        self, *, options: RequestOptions | None = None, **keywords: Unpack[RequestKeywords]
+    ) -> Iterator[t.ResourceTemplate]:
         """Iterate over all resource templates, with a `resources/templates/list` request for each page."""
-        return self._iterate(self.client.iter_resource_templates(options=options))
+        return self._iterate(self.client.iter_resource_templates(options=options, **keywords))
 
     def read_resource(
         self,
-        *,
         uri: str,
+        *,
         input_responses: t.InputResponses | None = None,
         request_state: str | None = None,
         options: RequestOptions | None = None,
+        **keywords: Unpack[RequestKeywords],
     ) -> t.ReadResourceResult:
         """Read a resource.
 
@@ -116,18 +139,19 @@ class SyncClient(BaseSyncClient[Client]):
         """
         return self._run(
             self.client.read_resource(
-                uri=uri, input_responses=input_responses, request_state=request_state, options=options
+                uri=uri, input_responses=input_responses, request_state=request_state, options=options, **keywords
             )
         )
 
     def call_tool(
         self,
-        *,
         name: str,
+        arguments: dict[str, Any] | None = None,
+        *,
         input_responses: t.InputResponses | None = None,
         request_state: str | None = None,
-        arguments: dict[str, Any] | None = None,
         options: RequestOptions | None = None,
+        **keywords: Unpack[RequestKeywords],
     ) -> t.CallToolResult | t.CreateTaskResult:
         """Call a tool.
 
@@ -136,37 +160,57 @@ class SyncClient(BaseSyncClient[Client]):
         return self._run(
             self.client.call_tool(
                 name=name,
+                arguments=arguments,
                 input_responses=input_responses,
                 request_state=request_state,
-                arguments=arguments,
                 options=options,
+                **keywords,
             )
         )
 
-    def list_tools(self, *, cursor: t.Cursor | None = None, options: RequestOptions | None = None) -> t.ListToolsResult:
+    def list_tools(
+        self,
+        *,
+        cursor: t.Cursor | None = None,
+        options: RequestOptions | None = None,
+        **keywords: Unpack[RequestKeywords],
+    ) -> t.ListToolsResult:
         """List one page of the tools.
 
         https://modelcontextprotocol.io/specification/2026-07-28/schema#listtoolsrequest
         """
-        return self._run(self.client.list_tools(cursor=cursor, options=options))
+        return self._run(self.client.list_tools(cursor=cursor, options=options, **keywords))
 
-    def iter_tools(self, *, options: RequestOptions | None = None) -> Iterator[t.Tool]:
+    def iter_tools(
+        self, *, options: RequestOptions | None = None, **keywords: Unpack[RequestKeywords]
+    ) -> Iterator[t.Tool]:
         """Iterate over all tools, with a `tools/list` request for each page."""
-        return self._iterate(self.client.iter_tools(options=options))
+        return self._iterate(self.client.iter_tools(options=options, **keywords))
 
-    def get_task(self, *, task_id: str, options: RequestOptions | None = None) -> t.GetTaskResult:
+    def get_task(
+        self, task_id: str, *, options: RequestOptions | None = None, **keywords: Unpack[RequestKeywords]
+    ) -> t.GetTaskResult:
         """Get the status of a task."""
-        return self._run(self.client.get_task(task_id=task_id, options=options))
+        return self._run(self.client.get_task(task_id=task_id, options=options, **keywords))
 
     def update_task(
-        self, *, task_id: str, input_responses: dict[str, Any], options: RequestOptions | None = None
+        self,
+        task_id: str,
+        input_responses: dict[str, Any],
+        *,
+        options: RequestOptions | None = None,
+        **keywords: Unpack[RequestKeywords],
     ) -> t.UpdateTaskResult:
         """Send the input that a task requires."""
-        return self._run(self.client.update_task(task_id=task_id, input_responses=input_responses, options=options))
+        return self._run(
+            self.client.update_task(task_id=task_id, input_responses=input_responses, options=options, **keywords)
+        )
 
-    def cancel_task(self, *, task_id: str, options: RequestOptions | None = None) -> t.CancelTaskResult:
+    def cancel_task(
+        self, task_id: str, *, options: RequestOptions | None = None, **keywords: Unpack[RequestKeywords]
+    ) -> t.CancelTaskResult:
         """Cancel a task."""
-        return self._run(self.client.cancel_task(task_id=task_id, options=options))
+        return self._run(self.client.cancel_task(task_id=task_id, options=options, **keywords))
 
     def listen(
         self,

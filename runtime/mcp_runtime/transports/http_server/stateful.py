@@ -10,7 +10,6 @@ from ...aio.eager import TaskStarter, task_starter
 from ...aio.keepalive import KeepAliveTimer
 from ...aio.lifespan import SharedLifespan
 from ...http.asgi import (
-    Raw,
     Receive,
     Send,
     Sending,
@@ -19,7 +18,7 @@ from ...http.asgi import (
     respond,
     send_error,
 )
-from ...http.headers import SESSION_ID, Headers, HTTPError
+from ...http.headers import SESSION_ID, Headers, HTTPError, Raw
 from ...http.server_rules import resume_position, status_of
 from ...protocol.connection import Connection
 from ...protocol.jsonrpc import INTERNAL_ERROR, Message

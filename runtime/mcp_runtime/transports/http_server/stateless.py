@@ -222,8 +222,9 @@ class StatelessHandler:
     async def _list_tools(self, message: RequestMessage, state: Any) -> dict[str, Any]:
         """What the server itself answers; nothing where it refuses."""
         conversation = self._service.dispatcher(state)
-        exchange, asked = StatelessResponder(self._connection, UNAUTHENTICATED), self._connection.receive_message(
-            message
+        exchange, asked = (
+            StatelessResponder(self._connection, UNAUTHENTICATED),
+            self._connection.receive_message(message),
         )
         if isinstance(asked, RequestReceived):
             await exchange.serve(run_request_handler(self._connection, asked, conversation.handle, exchange))

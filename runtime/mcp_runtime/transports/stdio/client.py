@@ -72,7 +72,9 @@ class SubprocessTransport(PipeTransport):
         how = (
             "closed its output"
             if code is None
-            else f"ended with exit code {code}" if code >= 0 else f"was ended by signal {-code}"
+            else f"ended with exit code {code}"
+            if code >= 0
+            else f"was ended by signal {-code}"
         )
         said = "\n  ".join(self._tail)
         return f"the server {how}" + (f"; its standard error ended with:\n  {said}" if said else "")

@@ -22,6 +22,7 @@ SERVER_METHODS = ("run", "asgi", "serve")
 
 ENTRY_POINTS: list[Callable[..., Any]] = [
     mcp_generated.connect,
+    mcp_generated.App.__init__,
     Client.__init__,
     SyncClient.__init__,
     Server.__init__,
@@ -60,7 +61,9 @@ def test_help_documents_every_parameter(function: Callable[..., Any]) -> None:
     assert all(f"{name}: " in text for name in parameters)
 
 
-@pytest.mark.parametrize("public_class", [Client, SyncClient, Server, Server.context], ids=lambda cls: cls.__name__)
+@pytest.mark.parametrize(
+    "public_class", [mcp_generated.App, mcp_generated.Context, Client, SyncClient, Server], ids=lambda cls: cls.__name__
+)
 def test_help_of_a_class_shows_its_constructor(public_class: type[Any]) -> None:
     text = pydoc.plain(pydoc.render_doc(public_class))
     for name in set(inspect.signature(public_class.__init__).parameters) - {"self"}:

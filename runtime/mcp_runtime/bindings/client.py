@@ -34,7 +34,7 @@ class BaseClient(ClientCore):
         stderr: Callable[[str], None] | None = None,
         **settings: Unpack[ClientSettings],
     ) -> Self:
-        """Return a client of a server that is started as a child process and speaks over its standard streams.
+        """Return a client of a server that is started as a child process and connected by its standard streams.
 
         Args:
             command: The words of the command, such as `"python", "server.py"`.

@@ -42,7 +42,7 @@ class BaseSyncClient(Generic[ClientT]):
 
     @classmethod
     def stdio(cls, *command: str, **settings: Unpack[StdioClientSettings]) -> Self:
-        """Return a client of a server that is started as a child process and speaks over its standard streams.
+        """Return a client of a server that is started as a child process and connected by its standard streams.
 
         Args:
             command: The words of the command, such as `"python", "server.py"`.

@@ -262,7 +262,7 @@ class ClientCore(Endpoint):
         candidate = next((candidate for candidate in candidates if candidate.revision_id == version), None)
         if candidate is None:
             ids = ", ".join(candidate.revision_id for candidate in candidates)
-            raise LocalError(f"the server speaks {version!r}, this client {ids}")
+            raise LocalError(f"the server supports {version!r}, this client {ids}")
         negotiated = candidate.get()
         session.connection.local_capabilities = negotiated.capabilities
         session.connection.negotiated(negotiated.revision, fields[names.server_capabilities])
@@ -291,7 +291,7 @@ class ClientCore(Endpoint):
             result = await super()._send_request(lifecycle.discover, {}, self._connect_options)
         if self.revision.id not in result.supported_versions:
             raise LocalError(
-                f"the server speaks {', '.join(result.supported_versions)}, this client {self.revision.id}"
+                f"the server supports {', '.join(result.supported_versions)}, this client {self.revision.id}"
             )
         session.connection.negotiated(self.revision, result.capabilities.model_dump())
         _set_transport_revision(session, self.revision)
@@ -304,7 +304,7 @@ class ClientCore(Endpoint):
         """Initialize the newest candidate that has a handshake lifecycle, over the same transport."""
         legacy = legacy_candidates(self.revision, error, candidates)
         if not legacy:
-            raise LocalError(f"the server does not speak {self.revision.id}: {error}") from error
+            raise LocalError(f"the server does not support {self.revision.id}: {error}") from error
         client = legacy[-1].get()
         self._request_meta = {}
         session.connection = Connection(client.revision, "client", local_capabilities=client.capabilities)

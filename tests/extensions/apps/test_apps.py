@@ -86,7 +86,7 @@ async def test_a_host_of_another_version_is_left() -> None:
     class Older(Window):
         revision = replace(Window.revision, id="2025-11-21")
 
-    with pytest.raises(LocalError, match="the server speaks '2025-11-21'"):
+    with pytest.raises(LocalError, match="the server supports '2025-11-21'"):
         async with View.memory(Older(), name="view", version="1"):
             raise AssertionError("the conversation opened")
 

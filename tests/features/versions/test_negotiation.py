@@ -69,7 +69,7 @@ async def test_a_client_leaves_a_server_whose_revision_it_does_not_speak(rev: Re
     asked = await wire.receive()
     said = {"protocolVersion": "1999-01-01", "capabilities": {}, "serverInfo": {"name": "old", "version": "1"}}
     wire.send({"jsonrpc": "2.0", "id": asked["id"], "result": said})
-    with pytest.raises(LocalError, match=f"the server speaks '1999-01-01', this client {rev}"):
+    with pytest.raises(LocalError, match=f"the server supports '1999-01-01', this client {rev}"):
         await opening
     assert await wire.receive() is None
 
@@ -119,9 +119,9 @@ async def test_the_newest_revision_of_the_client_is_offered() -> None:
 
 
 async def test_sides_that_have_no_revision_in_common_part_with_an_error() -> None:
-    with pytest.raises(LocalError, match="the server speaks '2024-11-05', this client 2025-03-26, 2025-06-18"):
+    with pytest.raises(LocalError, match="the server supports '2024-11-05', this client 2025-03-26, 2025-06-18"):
         await negotiate(*clients(EVERY[1:3], named(EVERY[0])))
-    with pytest.raises(LocalError, match="does not speak 2026-07-28"):
+    with pytest.raises(LocalError, match="does not support 2026-07-28"):
         await negotiate(*clients(EVERY[4:], named(EVERY[0])))
 
 

@@ -258,6 +258,21 @@ def test_with_keep_alive_a_server_that_falls_silent_ends_the_conversation() -> N
     within_deadline(conversation())
 
 
+@pytest.mark.fault("1.5/10")
+def test_a_silent_server_has_ended_when_the_client_is_closed_although_a_ping_began_to_close_it() -> None:
+    steps = ["import signal", "signal.signal(signal.SIGTERM, signal.SIG_IGN)"]
+    steps += ["print(os.getpid(), file=sys.stderr, flush=True)", "time.sleep(120)"]
+    lines: list[str] = []
+
+    async def scenario() -> None:
+        async with Client.stdio(*scripted(*steps), stderr=lines.append, ping_interval=0.2) as client:
+            with pytest.raises(ConnectionClosedError):
+                await client.list_tools(options=RequestOptions(timeout=None))
+        assert not is_running(int(lines[0]))
+
+    within_deadline(scenario())
+
+
 def test_with_keep_alive_a_server_that_answers_is_left_alone() -> None:
     async def conversation() -> None:
         async with Client.stdio(*SERVER, stderr=QUIET.append, ping_interval=0.05) as client:

@@ -14,9 +14,9 @@ Queue = asyncio.Queue[bytes | None]
 
 
 class MemoryTransport:
-    """One end of a pair."""
+    """One of two linked ends: each receives the messages that the other sends."""
 
-    close_reason = "the other side ended the conversation"
+    close_reason = "the peer closed the connection"
 
     def __init__(self, incoming: Queue, outgoing: Queue) -> None:
         self._incoming = incoming
@@ -24,17 +24,20 @@ class MemoryTransport:
         self._closed = False
 
     def send(self, message: bytes, more: bool = False) -> None:
+        """Put a message into the queue of the other end. Raises ConnectionClosedError."""
         if self._closed:
             raise ConnectionClosedError("the connection is closed")
         self._outgoing.put_nowait(message)
 
     async def drain(self) -> None:
-        """Nothing is ever left to be sent."""
+        """Return at once: messages are not buffered."""
 
     async def receive(self) -> bytes | None:
+        """Return the next message, or None at the end of the connection."""
         return None if self._closed else await self._incoming.get()
 
     async def close(self) -> None:
+        """Close both ends."""
         if not self._closed:
             self._closed = True
             self._incoming.put_nowait(None)
@@ -45,13 +48,13 @@ EndpointT = TypeVar("EndpointT", bound=MemoryTransport)
 
 
 def linked_transports(kind: type[EndpointT]) -> tuple[EndpointT, MemoryTransport]:
-    """Both ends, the first of them of this kind."""
-    one, other = Queue(), Queue()
-    return kind(one, other), MemoryTransport(other, one)
+    """Return two linked ends; the first one is of this class."""
+    first, second = Queue(), Queue()
+    return kind(first, second), MemoryTransport(second, first)
 
 
 class _ServedTransport(MemoryTransport):
-    """The client's end, which waits for the server to end when it is closed."""
+    """The client's end, whose `close` waits until the server has ended."""
 
     task: asyncio.Task[None]
 
@@ -61,11 +64,11 @@ class _ServedTransport(MemoryTransport):
 
 
 def connect_in_memory(services: Sequence[Candidate[Service]]) -> Connect:
-    """Each connection is served by a task of its own."""
+    """Return a function that connects a client to services; a task serves each connection."""
 
     async def start() -> Transport:
-        ours, theirs = linked_transports(_ServedTransport)
-        ours.task = asyncio.create_task(serve(services, theirs))
-        return ours
+        client_end, server_end = linked_transports(_ServedTransport)
+        client_end.task = asyncio.create_task(serve(services, server_end))
+        return client_end
 
     return start

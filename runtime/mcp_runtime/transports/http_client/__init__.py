@@ -1,1 +1,1 @@
-"""A URL goes in, a transport comes out that reaches the server there over HTTP, in the way it understands."""
+"""The client side of HTTP: the Streamable HTTP transport, and the HTTP+SSE transport of 2024 as its fallback."""

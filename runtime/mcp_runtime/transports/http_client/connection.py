@@ -1,4 +1,4 @@
-"""An HTTP request goes in; its answer comes out, within limits: redirects, body and event sizes, deadlines."""
+"""HTTP requests to one server, with limits on redirects, on sizes of bodies and events, and on time."""
 
 from __future__ import annotations
 
@@ -27,15 +27,24 @@ except ImportError:
     raise LocalError("a client over HTTP needs httpx2: pip install 'mcp-codegen[http]'") from None
 
 _MAX_REDIRECTS: Final = 5
-_ERROR_LIMIT: Final = 64 * 1024  # Bytes of an error's body that are read.
-_FORWARDED_HEADERS: Final = 20  # Idle connections kept for the next request.
+_ERROR_LIMIT: Final = 64 * 1024  # Bytes of the body of an error response that are read.
+_MAX_IDLE_CONNECTIONS: Final = 20
 
 
 @dataclass(frozen=True, slots=True)
 class HTTPOptions:
-    """How a server is reached. `timeout`: seconds to connect, and to be told that a notification was accepted; the
-    answer to a request is waited for as its call says. `limit`: bytes of one message. `client`: used as it is, instead
-    of one of our own, and not closed."""
+    """The HTTP options of a client.
+
+    Args:
+        headers: Headers of every request. Default: none.
+        auth: httpx2 authentication flow, such as `OAuthClientProvider`. Default None: no authentication.
+        proxy: URL of a proxy. Default None: the proxy of the environment, if there is one.
+        tls: TLS settings. Default None: those of httpx2.
+        timeout: Seconds to connect, and until a notification is accepted. Default 30. How long the client waits for
+            the result of a request is set by `RequestOptions.timeout`.
+        max_bytes: Bytes of one message from the server. Default 8 MiB.
+        client: An httpx2 client to use instead of an own one; it is not closed. Default None.
+    """
 
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
     auth: httpx2.Auth | None = None
@@ -47,7 +56,7 @@ class HTTPOptions:
 
     @property
     def login_timeout(self) -> float:
-        """Seconds that a person may take to log in, before the first request is answered."""
+        """Seconds that the user has to log in before the first request is answered; 0 without a login."""
         return float(getattr(self.auth, "login_timeout", 0.0))
 
 
@@ -60,14 +69,14 @@ class HTTPConnection:
         except ValueError:
             scheme = host = ""
         if scheme not in ("http", "https") or not host:
-            raise LocalError("the URL of a server begins with http:// or https:// and has a host")
+            raise LocalError("the URL of a server has to begin with http:// or https:// and to have a host")
         self.url = url
         self.options = options
         self.negotiated: NegotiatedRevision | None = None
         self._client = options.client or httpx2.AsyncClient(
             verify=options.tls or True,
             proxy=options.proxy,
-            limits=httpx2.Limits(max_connections=None, max_keepalive_connections=_FORWARDED_HEADERS),
+            limits=httpx2.Limits(max_connections=None, max_keepalive_connections=_MAX_IDLE_CONNECTIONS),
         )
 
     async def send(
@@ -78,23 +87,31 @@ class HTTPConnection:
         url: str = "",
         wait_for_response: bool = True,
     ) -> httpx2.Response:
-        """Send a request; its answer has a head, and a body that is still to be read, and is closed by whoever got it.
-        Who is `patient` waits for it without end. Raises ConnectionClosedError, or Rejected for a redirect not followed.
+        """Send a request and return the response, whose body is not read yet; the caller closes it.
+
+        Args:
+            method: HTTP method.
+            headers: Headers in addition to those of the options.
+            body: Body of the request. Default None: no body.
+            url: URL to send to. Default: the URL of the server.
+            wait_for_response: Wait without limit for the response. False fails after `timeout` of the options.
+
+        Raises ConnectionClosedError, or HTTPStatusError for a redirect that is not followed.
         """
         at = url or self.url
         limit = self.options.timeout
         timeout = httpx2.Timeout(limit, read=None if wait_for_response else limit)
-        # Content codings are not asked for, so that no few bytes become many.
-        own = {name.lower(): value for name, value in self.options.headers.items()}
-        every = {"accept-encoding": "identity", **own, **headers}
+        # Content codings are not accepted: a few compressed bytes could expand to very many.
+        configured = {name.lower(): value for name, value in self.options.headers.items()}
+        all_headers = {"accept-encoding": "identity", **configured, **headers}
         for _ in range(_MAX_REDIRECTS):
             try:
-                request = self._client.build_request(method, at, headers=every, content=body, timeout=timeout)
+                request = self._client.build_request(method, at, headers=all_headers, content=body, timeout=timeout)
                 request.extensions[REVISION_EXTENSION] = self.negotiated
                 response = await self._authorize(request)
-            except (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError, RuntimeError) as fault:
+            except (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError, RuntimeError) as error:
                 # RuntimeError: the client was closed.
-                raise ConnectionClosedError(f"{method} {redact_url(at)}: {type(fault).__name__}: {fault}") from None
+                raise ConnectionClosedError(f"{method} {redact_url(at)}: {type(error).__name__}: {error}") from None
             target = response.headers.get("location")
             if not 300 <= response.status_code < 400 or target is None:
                 return response
@@ -110,7 +127,7 @@ class HTTPConnection:
         raise HTTPStatusError(f"{method} {redact_url(at)}: more than {_MAX_REDIRECTS} redirects", 310)
 
     async def _authorize(self, request: httpx2.Request) -> httpx2.Response:
-        """The answer to a request, sent as often as its authorization wants; what is not the last is read in part."""
+        """Send a request through the authentication flow, which may repeat it, and return the last response."""
         if self.options.auth is None:
             return await self._client.send(request, stream=True, follow_redirects=False)
         async with aclosing(self.options.auth.async_auth_flow(request)) as flow:
@@ -127,7 +144,7 @@ class HTTPConnection:
                 await self.read_error(response)
 
     async def read(self, response: httpx2.Response) -> bytes:
-        """The whole body. Raises InvalidResponseError where it is too long, ConnectionClosedError where it breaks off."""
+        """Return the whole body. Raises InvalidResponseError if it is too long, ConnectionClosedError if it is cut off."""
         self._check_coding(response)
         limit = self.options.max_bytes
         parts: list[bytes] = []
@@ -137,17 +154,17 @@ class HTTPConnection:
                 parts.append(part)
                 size += len(part)
                 if size > limit:
-                    raise InvalidResponseError(f"{self.describe(response)}: the answer is longer than {limit} bytes")
-        except (httpx2.HTTPError, httpx2.StreamError) as fault:
+                    raise InvalidResponseError(f"{self.describe(response)}: the response is longer than {limit} bytes")
+        except (httpx2.HTTPError, httpx2.StreamError) as error:
             raise ConnectionClosedError(
-                f"{self.describe(response)}: the answer broke off: {type(fault).__name__}"
+                f"{self.describe(response)}: the response was cut off: {type(error).__name__}"
             ) from None
         finally:
             await response.aclose()
         return b"".join(parts)
 
     async def read_error(self, response: httpx2.Response) -> bytes:
-        """The beginning of the body of an error, as far as it can be read."""
+        """Return the body of an error response; empty if it is too long or has a content coding."""
         body = b""
         try:
             with suppress(httpx2.HTTPError, httpx2.StreamError):
@@ -160,7 +177,7 @@ class HTTPConnection:
         return b"" if response.headers.get("content-encoding", "identity") != "identity" else body
 
     async def events(self, response: httpx2.Response, events: SSEDecoder) -> AsyncGenerator[ServerSentEvent, None]:
-        """The events of a stream until it ends, or breaks off. Raises InvalidResponseError for one that is too long."""
+        """Yield the events of a stream until it ends or is cut off. Raises InvalidResponseError if one is too long."""
         self._check_coding(response)
         try:
             async for part in response.aiter_raw():
@@ -168,43 +185,50 @@ class HTTPConnection:
                     yield event
         except (httpx2.HTTPError, httpx2.StreamError):
             return
-        except OversizedEventError as fault:
-            raise InvalidResponseError(f"{self.describe(response)}: {fault}") from None
+        except OversizedEventError as error:
+            raise InvalidResponseError(f"{self.describe(response)}: {error}") from None
 
     def decoder(self, previous: SSEDecoder | None = None) -> SSEDecoder:
-        """A decoder for a new stream, or for one that goes on where another broke off."""
+        """Return a decoder for a new stream, or for the continuation of the stream of another decoder."""
         events = SSEDecoder(self.options.max_bytes)
         if previous is not None:
             events.last_id, events.retry = previous.last_id, previous.retry
         return events
 
     def check_stream(self, response: httpx2.Response) -> None:
-        """Raise Rejected for an error, and InvalidResponseError for what is no stream of events."""
+        """Raise HTTPStatusError for an error status, and InvalidResponseError if the body is no SSE stream."""
         if response.status_code != 200:
             raise self.status_error(response)
         kind = response.headers.get("content-type", "")
         if media_type(kind) != EVENT_STREAM:
-            raise InvalidResponseError(f"{self.describe(response)}: a stream is {EVENT_STREAM}, not {kind[:100]!r}")
+            raise InvalidResponseError(
+                f"{self.describe(response)}: the content type has to be {EVENT_STREAM}, not {kind[:100]!r}"
+            )
 
     def status_error(self, response: httpx2.Response) -> HTTPStatusError:
-        """The error that a status is which stands for no answer."""
-        said = f"{self.describe(response)}: status {response.status_code}"
+        """Return the error for a response with an error status."""
+        message = f"{self.describe(response)}: status {response.status_code}"
         if response.status_code == 401:
-            tokenless = self.options.auth is None and "authorization" not in map(str.lower, self.options.headers)
-            said += ": it wants to know who asks: give Reach(auth=…)" if tokenless else ": it does not take this login"
-        return HTTPStatusError(said, response.status_code)
+            has_token = self.options.auth is not None or "authorization" in map(str.lower, self.options.headers)
+            message += " Unauthorized: " + (
+                "the server does not accept the token"
+                if has_token
+                else "the server requires a token; pass http=HTTPOptions(auth=…)"
+            )
+        return HTTPStatusError(message, response.status_code)
 
     def describe(self, response: httpx2.Response) -> str:
-        """What was attempted, for errors."""
+        """Return the method and URL of the request, for error messages."""
         return f"{response.request.method} {redact_url(str(response.request.url))}"
 
     def _check_coding(self, response: httpx2.Response) -> None:
         coding = response.headers.get("content-encoding", "identity").lower()
         if coding not in ("identity", ""):
             raise InvalidResponseError(
-                f"{self.describe(response)}: the content coding {coding[:40]!r} was not asked for"
+                f"{self.describe(response)}: the content coding {coding[:40]!r} was not requested"
             )
 
     async def close(self) -> None:
+        """Close all HTTP connections, unless they belong to `HTTPOptions.client`."""
         if self.options.client is None:
             await self._client.aclose()

@@ -1,4 +1,7 @@
-"""A stream of events goes in, and its events come out to its end, also where the connection breaks off meanwhile."""
+"""An SSE stream that is resumed after its connection was cut off.
+
+MCP specification, Transports, Streamable HTTP, "Resumability and Redelivery".
+"""
 
 from __future__ import annotations
 
@@ -15,17 +18,17 @@ from ...http.headers import LAST_EVENT_ID
 from ...protocol.sse import ServerSentEvent, SSEDecoder
 from .connection import HTTPConnection
 
-_TRANSIENT_STATUSES: Final = (408, 425, 429, 500, 502, 503, 504)  # Statuses after which a second try may do.
-_MAX_FAILURES: Final = 6
+_TRANSIENT_STATUSES: Final = (408, 425, 429, 500, 502, 503, 504)  # Statuses after which a retry may succeed.
+_MAX_FAILURES: Final = 6  # Retries in a row without an event.
 
 
 class ResumableEventStream:
-    """One stream. Where its connection ends before the stream is `over`, it is opened again after the last event that
-    arrived, and nothing is lost or doubled; `lasting` streams are opened again also where no event had an id."""
+    """One stream. If its connection ends before `ended` is set, it is opened again with `Last-Event-ID`."""
 
     def __init__(
         self, http: HTTPConnection, headers: Callable[[], dict[str, str]], reconnect_without_ids: bool
     ) -> None:
+        """Create a stream; `reconnect_without_ids` reconnects also if no event had an id."""
         self.ended = False
         self._http = http
         self._headers = headers
@@ -33,7 +36,7 @@ class ResumableEventStream:
         self._failures = 0
 
     async def events(self, response: httpx2.Response | None = None) -> AsyncGenerator[ServerSentEvent, None]:
-        """The events. Raises MCPError where the stream cannot be opened, or not again."""
+        """Yield the events. Raises MCPError if the stream cannot be opened or resumed."""
         events = self._http.decoder()
         try:
             while True:
@@ -55,7 +58,7 @@ class ResumableEventStream:
                 await response.aclose()
 
     async def _open(self, events: SSEDecoder) -> httpx2.Response | None:
-        """The stream, opened by GET; None for a failure that may pass."""
+        """Open the stream by GET; return None after a failure that a retry may solve."""
         last = {LAST_EVENT_ID: events.last_id} if events.last_id else {}
         try:
             response = await self._http.send("GET", {**self._headers(), **last})
@@ -65,10 +68,10 @@ class ResumableEventStream:
             return None
         try:
             self._http.check_stream(response)
-        except BaseException as fault:
+        except BaseException as error:
             await response.aclose()
-            passes = isinstance(fault, HTTPStatusError) and fault.status in _TRANSIENT_STATUSES
-            if passes and (self._reconnect_without_ids or self._failures < _MAX_FAILURES):
+            is_transient = isinstance(error, HTTPStatusError) and error.status in _TRANSIENT_STATUSES
+            if is_transient and (self._reconnect_without_ids or self._failures < _MAX_FAILURES):
                 return None
             raise
         return response

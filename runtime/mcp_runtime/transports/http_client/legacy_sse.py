@@ -1,4 +1,7 @@
-"""Messages go in, each a POST to the address that the server named; all it says comes out of one stream."""
+"""The client side of the HTTP+SSE transport of 2024: one SSE stream to receive on, and a URL to POST messages to.
+
+MCP specification of the first revision, Transports, "HTTP with SSE".
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,7 @@ Receive = Callable[[Message | list[Message]], None]
 
 
 class LegacySSEClient:
-    """The older way: a stream that the client opens, whose first event says where to POST."""
+    """A connection over HTTP+SSE; the first event of the stream names the URL to POST to."""
 
     def __init__(self, http: HTTPConnection, revision: Revision, receive: Receive, gate: PauseGate) -> None:
         self.revision = revision
@@ -33,8 +36,11 @@ class LegacySSEClient:
         self._gate = gate
         self._endpoint = ""
 
-    async def run(self, opened: asyncio.Future[None]) -> None:
-        """Open the stream and hand over what it says until it ends; `opened` is done once messages can be sent."""
+    async def run(self, ready: asyncio.Future[None]) -> None:
+        """Open the stream and deliver its messages until it ends.
+
+        `ready` gets its result when messages can be sent, or the error if the stream fails before.
+        """
         response = None
         try:
             response = await self._http.send("GET", get_headers(self.revision, None))
@@ -43,39 +49,39 @@ class LegacySSEClient:
                 async for event in events:
                     if event.kind == "endpoint":
                         self._endpoint = self._resolve_endpoint(event.data.decode(errors="replace"))
-                        if not opened.done():
-                            opened.set_result(None)
-                    elif not opened.done():
+                        if not ready.done():
+                            ready.set_result(None)
+                    elif not ready.done():
                         raise InvalidResponseError(
-                            f"GET {redact_url(self._http.url)}: the first event has to be 'endpoint'"
+                            f"GET {redact_url(self._http.url)}: the first event of the stream has to be 'endpoint'"
                         )
                     elif event.kind == "message" and event.data:
                         await self._gate.wait()
                         self._receive(jsonrpc.decode(event.data))
-            if not opened.done():
+            if not ready.done():
                 raise ConnectionClosedError(
                     f"GET {redact_url(self._http.url)}: the stream ended before its 'endpoint' event"
                 )
-        except MCPError as fault:
-            _log.debug("%s", fault)
-            if not opened.done():
-                opened.set_exception(fault)
+        except MCPError as error:
+            log.debug("%s", error)
+            if not ready.done():
+                ready.set_exception(error)
         finally:
             if response is not None:
                 await response.aclose()
 
     def _resolve_endpoint(self, reference: str) -> str:
-        """The address to send to. Raises InvalidResponseError for one of another origin."""
+        """Return the URL to POST to. Raises InvalidResponseError if it has another origin than the stream."""
         target = urljoin(self._http.url, reference)
         try:
             if origin(target) == origin(self._http.url):
                 return target
         except ValueError:
             pass
-        raise InvalidResponseError("the 'endpoint' event names an address of another origin than that of the stream")
+        raise InvalidResponseError("the 'endpoint' event names a URL of another origin than that of the stream")
 
     async def send(self, message: Outgoing, data: bytes) -> None:
-        """Send any message; an answer comes by the stream. Raises MCPError where it is not accepted."""
+        """Send a message; a response to it arrives on the stream. Raises MCPError if the server does not accept it."""
         async with asyncio.timeout(self._http.options.timeout):
             headers = post_headers(message, self.revision, None, {})
             response = await self._http.send("POST", headers, data, self._endpoint, wait_for_response=False)

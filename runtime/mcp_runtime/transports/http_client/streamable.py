@@ -1,4 +1,7 @@
-"""Messages go in, each a POST to the one endpoint of a server; what it answers, and says by itself, comes out."""
+"""The client side of the Streamable HTTP transport: each message is a POST to the MCP endpoint of the server.
+
+MCP specification: https://modelcontextprotocol.io/specification/draft/basic/transports#streamable-http
+"""
 
 from __future__ import annotations
 
@@ -48,11 +51,12 @@ _log: Final = logging.getLogger(__name__)
 
 Receive = Callable[[Message | list[Message]], None]
 
-_AFTER: Final = 1.0  # Seconds that a stream gets to end once its answer is there, so that its connection can be kept.
+_END_SECONDS: Final = 1.0  # Seconds to wait for the end of a stream after the response, to reuse its connection.
+_MAX_PAGES: Final = 100  # Pages of a `tools/list` result.
 
 
 class LegacyServerError(Exception):
-    """The opening request was refused as a server of the older pair of endpoints does."""
+    """The server rejected `initialize` as a server of the HTTP+SSE transport does; `error` is the rejection."""
 
     def __init__(self, error: MCPError) -> None:
         super().__init__(str(error))
@@ -60,7 +64,7 @@ class LegacyServerError(Exception):
 
 
 class StreamableHTTPClient:
-    """The conversation with one endpoint: in a session, if the server has them."""
+    """A connection to one MCP endpoint, in a session if the server has opened one."""
 
     def __init__(self, http: HTTPConnection, revision: Revision, receive: Receive, gate: PauseGate) -> None:
         self.revision = revision
@@ -79,23 +83,23 @@ class StreamableHTTPClient:
     # ---- requests -----------------------------------------------------------------------------------------------------
 
     async def send_request(self, request: RequestMessage, data: bytes) -> None:
-        """Send a request, and hand over its answer and all that comes with it. Raises MCPError where there is none."""
+        """Send a request, and deliver its response and the messages that come with it. Raises MCPError."""
         opens = is_initialize(request, self.revision)
         if opens:
             self._initialize_request, self.session = request, None
         response = await self._post(request, data, opens=opens)
         if response.status_code >= 300:
-            fault = await self._error_of(response, request)
+            error = await self._read_error(response, request)
             mismatch = self.revision.constants.get("HEADER_MISMATCH")
             if (
-                not isinstance(fault, RemoteJSONRPCError)
-                or fault.code != mismatch
+                not isinstance(error, RemoteJSONRPCError)
+                or error.code != mismatch
                 or not await self._refresh_tool_headers(request)
             ):
-                raise fault
+                raise error
             response = await self._post(request, data)
             if response.status_code >= 300:
-                raise await self._error_of(response, request)
+                raise await self._read_error(response, request)
         await self._read_response(response, request, self._receive, opens)
 
     async def _post(
@@ -116,26 +120,29 @@ class StreamableHTTPClient:
             await response.aclose()
             if attempt == 1:
                 await self.reopen(session)
-        raise ConnectionClosedError(f"{self._http.describe(response)}: the session ended as soon as it was open")
+        raise ConnectionClosedError(f"{self._http.describe(response)}: the server ended the new session at once")
 
-    async def _error_of(self, response: httpx2.Response, request: Outgoing) -> MCPError:
-        """What a status of an error, and the JSON-RPC error with it, if there is one, mean."""
+    async def _read_error(self, response: httpx2.Response, request: Outgoing) -> MCPError:
+        """Return the error of an error response: its JSON-RPC error, or an HTTPStatusError without one.
+
+        Raises LegacyServerError if the server may be one of the HTTP+SSE transport.
+        """
         status = response.status_code
-        said = jsonrpc.decode(await self._http.read_error(response))
-        fault: MCPError = self._http.status_error(response)
-        if isinstance(said, ErrorMessage):
-            fault = RemoteJSONRPCError(said.code, said.message, said.data, status)
+        message = jsonrpc.decode(await self._http.read_error(response))
+        error: MCPError = self._http.status_error(response)
+        if isinstance(message, ErrorMessage):
+            error = RemoteJSONRPCError(message.code, message.message, message.data, status)
         if is_initialize(request, self.revision) and may_be_legacy_sse(status, self.revision):
-            raise LegacyServerError(fault)
-        return fault
+            raise LegacyServerError(error)
+        return error
 
     async def _read_response(
         self, response: httpx2.Response, request: RequestMessage, receive: Receive, opens: bool
     ) -> None:
-        """Hand over the response to a request, and all messages that come with it."""
+        """Deliver the response to a request, and the messages that come with it."""
         try:
             if opens:
-                self._note_session(response, request)
+                self._store_session_id(response, request)
             kind = response.headers.get("content-type", "")
             match classify_response(response.status_code, kind, True, False):
                 case ResponseKind.JSON:
@@ -144,104 +151,108 @@ class StreamableHTTPClient:
                     if isinstance(message, ErrorMessage) and message.id is None:
                         raise RemoteJSONRPCError(message.code, message.message, message.data)
                     if not self._handle_message(message, request, receive):
-                        raise InvalidResponseError(f"{request.method!r}: the answer is not one to this request")
+                        raise InvalidResponseError(f"{request.method!r}: the response has the id of another request")
                 case ResponseKind.EVENTS:
                     await self._follow(response, request, receive)
                 case _:
-                    what = f"status {response.status_code} and the content type {kind[:100]!r}"
-                    raise InvalidResponseError(f"{request.method!r}: answered with {what}: no message and no stream")
+                    description = f"status {response.status_code} and the content type {kind[:100]!r}"
+                    raise InvalidResponseError(
+                        f"{request.method!r}: the response has {description}: neither JSON nor an SSE stream"
+                    )
         finally:
             await response.aclose()
 
     async def _follow(self, response: httpx2.Response, request: RequestMessage, receive: Receive) -> None:
-        """Hand over what a stream says until its answer is there, and a moment longer."""
+        """Deliver the messages of a stream until the response has arrived, and up to _END_SECONDS longer."""
         stream = ResumableEventStream(self._http, self._headers, reconnect_without_ids=False)
         stream.ended = not isinstance(self.revision.lifecycle, Handshake)
         answered = False
         try:
-            async with asyncio.timeout(None) as patience, aclosing(stream.events(response)) as events:
+            async with asyncio.timeout(None) as timeout, aclosing(stream.events(response)) as events:
                 async for event in events:
                     if not event.data or event.kind != "message":
                         continue
                     await self._gate.wait()
                     if self._handle_message(jsonrpc.decode(event.data), request, receive) and not answered:
                         answered = stream.ended = True
-                        patience.reschedule(asyncio.get_running_loop().time() + _AFTER)
+                        timeout.reschedule(asyncio.get_running_loop().time() + _END_SECONDS)
         except TimeoutError:
-            pass  # The server keeps the stream open for nothing.
-        except MCPError as fault:
+            pass  # The server does not end the stream after the response.
+        except MCPError as error:
             if not answered:
                 raise ConnectionClosedError(
-                    f"{request.method!r}: the stream ended before the answer came: {fault}"
-                ) from fault
+                    f"{request.method!r}: the stream ended before the response: {error}"
+                ) from error
         if not answered:
-            raise ConnectionClosedError(f"{request.method!r}: the stream ended before the answer came")
+            raise ConnectionClosedError(f"{request.method!r}: the stream ended before the response")
 
     def _handle_message(self, received: Message | list[Message], request: RequestMessage, receive: Receive) -> bool:
-        """Hand over what came in the exchange of a request. Whether its answer was among it; answers to others are
-        not taken from here."""
-        ours = False
-        kept: list[Message] = []
+        """Deliver messages that came with the response to a request; return True if they include the response.
+
+        Responses to other requests are dropped.
+        """
+        answered = False
+        accepted: list[Message] = []
         for message in received if isinstance(received, list) else [received]:
             if isinstance(message, MalformedMessage) and (message.is_response and message.id == request.id):
-                ours = True
+                answered = True
             elif isinstance(message, (ResultMessage, ErrorMessage, MalformedMessage)):
                 if not is_response_to(message, request.id):
-                    _log.warning("%r: what is no answer to this request came instead of one", request.method)
+                    log.warning("%r: a response to another request was dropped", request.method)
                     continue
-                ours = True
+                answered = True
                 self._tools.read(request, message, self.revision)
-            kept.append(message)
-        if kept:
-            receive(kept if isinstance(received, list) and self.revision.batches else kept[0])
-        return ours
+            accepted.append(message)
+        if accepted:
+            receive(accepted if isinstance(received, list) and self.revision.batches else accepted[0])
+        return answered
 
     async def _refresh_tool_headers(self, request: RequestMessage) -> bool:
-        """Read the lists of tools again, because a call was refused for its headers. Whether there was one."""
+        """List the tools again after a call failed with HEADER_MISMATCH; return False if there is no `tools/list`."""
         row = self.revision.http.tool_schemas
         if row is None:
             return False
         meta = {key: value for key, value in request.params.get("_meta", {}).items() if key != "progressToken"}
         cursor: str | None = None
-        for page in range(100):
+        for page in range(_MAX_PAGES):
             params = {"_meta": meta} if cursor is None else {"_meta": meta, "cursor": cursor}
             listing = RequestMessage(f"{request.id}-list-{page}", row.method, params)
             result = await self._request_internally(listing)
-            further = result.get("nextCursor")
-            if not isinstance(further, str) or further == cursor:
+            next_cursor = result.get("nextCursor")
+            if not isinstance(next_cursor, str) or next_cursor == cursor:
                 break
-            cursor = further
+            cursor = next_cursor
         return True
 
     async def _request_internally(self, request: RequestMessage, opens: bool = False) -> dict[str, object]:
-        """The result of a request of the transport's own, of which the session knows nothing."""
-        heard: list[Message] = []
+        """Return the result of a request of the transport itself, which the session does not see."""
+        messages: list[Message] = []
 
-        def keep(message: Message | list[Message]) -> None:
-            heard.extend(message if isinstance(message, list) else [message])
+        def collect(message: Message | list[Message]) -> None:
+            messages.extend(message if isinstance(message, list) else [message])
 
         encoded = jsonrpc.request(request.id, request.method, request.params)
         response = await self._post(request, encoded, opens=opens)
         if response.status_code >= 300:
-            raise await self._error_of(response, request)
-        await self._read_response(response, request, keep, opens)
-        for message in heard:
+            raise await self._read_error(response, request)
+        await self._read_response(response, request, collect, opens)
+        for message in messages:
             if isinstance(message, ResultMessage) and is_response_to(message, request.id) and is_object(message.result):
                 return message.result
-        raise ConnectionClosedError(f"{request.method!r}: refused")
+        raise ConnectionClosedError(f"{request.method!r}: the server returned no result")
 
-    # ---- all the rest -------------------------------------------------------------------------------------------------
+    # ---- other messages -----------------------------------------------------------------------------------------------
 
     async def send_message(self, message: Outgoing, data: bytes) -> None:
-        """Send what is not answered. Raises MCPError where it is not accepted."""
+        """Send a notification or a response. Raises MCPError if the server does not accept it."""
         async with asyncio.timeout(self._http.options.timeout):
             response = await self._post(message, data, wait_for_response=False)
             if response.status_code >= 300:
-                raise await self._error_of(response, message)
+                raise await self._read_error(response, message)
             await response.aclose()
 
     async def listen(self) -> None:
-        """Hand over what the server says by itself, as long as it offers a stream for that."""
+        """Deliver the messages of the standalone SSE stream, opened by GET, as long as the server supports it."""
         while True:
             session = self.session
             stream = ResumableEventStream(self._http, self._headers, reconnect_without_ids=True)
@@ -250,64 +261,67 @@ class StreamableHTTPClient:
                     async for event in events:
                         await self._gate.wait()
                         self._receive_unsolicited(event.data)
-            except HTTPStatusError as refused:
-                if refused.status == 404 and session is not None:
+            except HTTPStatusError as error:
+                if error.status == 404 and session is not None:
                     await self._try_to_reopen(session)
                 if self.session == session:
-                    _log.debug("no stream for what the server says by itself: %s", refused)
+                    log.debug("there is no standalone SSE stream: %s", error)
                     return
-            except MCPError as fault:
-                _log.warning("no stream for what the server says by itself: %s", fault)
+            except MCPError as error:
+                log.warning("there is no standalone SSE stream: %s", error)
                 return
 
     async def _try_to_reopen(self, lost_session: str) -> None:
         try:
             await self.reopen(lost_session)
-        except MCPError as fault:
-            _log.warning("%s", fault)
+        except MCPError as error:
+            log.warning("%s", error)
 
     def _receive_unsolicited(self, data: bytes) -> None:
         message = jsonrpc.decode(data) if data else []
-        said = [each for each in (message if isinstance(message, list) else [message]) if not _is_response(each)]
-        if said:
-            self._receive(said if isinstance(message, list) and self.revision.batches else said[0])
+        received = message if isinstance(message, list) else [message]
+        accepted = [item for item in received if not _is_response(item)]
+        if accepted:
+            self._receive(accepted if isinstance(message, list) and self.revision.batches else accepted[0])
 
     # ---- the session --------------------------------------------------------------------------------------------------
 
-    def _note_session(self, response: httpx2.Response, request: RequestMessage) -> None:
-        """Keep the id of the session that was opened. Raises InvalidResponseError for one that cannot be sent."""
+    def _store_session_id(self, response: httpx2.Response, request: RequestMessage) -> None:
+        """Store the id of the new session. Raises InvalidResponseError if the id is invalid."""
         id = response.headers.get(SESSION_ID)
         if id is not None and not is_session_id(id):
-            raise InvalidResponseError(f"{request.method!r}: the id of the session is too long, or not visible ASCII")
+            raise InvalidResponseError(f"{request.method!r}: the session id is too long, or not visible ASCII")
         self.session = id
 
     async def reopen(self, lost_session: str) -> None:
-        """Open a new session as the lost one was opened, once for all who miss it. Raises ConnectionClosedError."""
+        """Open a new session instead of a lost one, once for all requests that fail. Raises ConnectionClosedError."""
         async with self._reopening:
-            opening, lifecycle = self._initialize_request, self.revision.lifecycle
+            initialize, lifecycle = self._initialize_request, self.revision.lifecycle
             if self.session != lost_session:
                 return
-            if opening is None or not isinstance(lifecycle, Handshake):
-                raise ConnectionClosedError("the session is gone")
-            _log.warning("the server has ended the session; a new one is opened")
+            if initialize is None or not isinstance(lifecycle, Handshake):
+                raise ConnectionClosedError("the server has ended the session")
+            log.warning("the server has ended the session; opening a new one")
             self._reopened_session += 1
-            request = RequestMessage(f"reopen-{self._reopened_session}", opening.method, opening.params)
+            request = RequestMessage(f"reopen-{self._reopened_session}", initialize.method, initialize.params)
             try:
                 result = await self._request_internally(request, opens=True)
-            except (MCPError, LegacyServerError) as fault:
-                raise ConnectionClosedError(f"the session is gone, and no new one could be opened: {fault}") from None
+            except (MCPError, LegacyServerError) as error:
+                raise ConnectionClosedError(
+                    f"the server has ended the session, and no new one could be opened: {error}"
+                ) from None
             if result.get("protocolVersion") != self.revision.id:
                 raise ConnectionClosedError(
-                    f"the session is gone, and the server does not speak {self.revision.id} any more"
+                    f"the server has ended the session, and does not support {self.revision.id} any more"
                 )
-            opened = jsonrpc.NotificationMessage(lifecycle.initialized.method)
-            headers = post_headers(opened, self.revision, self.session, {})
-            data = jsonrpc.notification(opened.method, None)
+            initialized = jsonrpc.NotificationMessage(lifecycle.initialized.method)
+            headers = post_headers(initialized, self.revision, self.session, {})
+            data = jsonrpc.notification(initialized.method, None)
             response = await self._http.send("POST", headers, data, wait_for_response=False)
             await response.aclose()
 
     async def end_session(self) -> None:
-        """Tell the server that the session is not needed any more; a server may not want to know."""
+        """Send DELETE to end the session; the server need not support it."""
         if self.session is not None:
             headers, self.session = self._headers(), None
             response = await self._http.send("DELETE", headers, wait_for_response=False)

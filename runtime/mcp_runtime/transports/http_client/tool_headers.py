@@ -1,4 +1,4 @@
-"""Lists of tools go in; which arguments of a call are repeated in headers comes out."""
+"""The tool arguments to repeat in HTTP headers, as the input schemas of the last `tools/list` results declare them."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ LIST: Final = "tools"
 
 
 class ToolHeaderCache:
-    """What the last lists of a server said."""
+    """The header declarations of the tools of one server."""
 
     def __init__(self) -> None:
         self._paths: dict[str, ArgumentPaths] = {}
 
     def paths_for(self, message: Outgoing, revision: Revision) -> ArgumentPaths:
-        """The paths of the arguments to repeat, by header, where the message is a call of a tool."""
+        """Return the paths of the arguments to repeat, by header; empty if the message is not a `tools/call`."""
         row = revision.http.tool_call
         if row is None or not isinstance(message, RequestMessage) or message.method != row.method:
             return _NONE
@@ -34,7 +34,7 @@ class ToolHeaderCache:
         return self._paths.get(str(name), _NONE)
 
     def read(self, request: RequestMessage, response: Message, revision: Revision) -> None:
-        """Note what a list says, and take the tools out of it that may not be used."""
+        """Store the declarations of a `tools/list` result, and remove the tools whose declarations are invalid."""
         row = revision.http.tool_schemas
         if row is None or request.method != row.method or not isinstance(response, ResultMessage):
             return
@@ -44,6 +44,6 @@ class ToolHeaderCache:
         self._paths.update(tools.paths)
         if tools.rejected:
             response.result[LIST] = tools.tools
-        for name, why in tools.rejected.items():
+        for name, reason in tools.rejected.items():
             self._paths.pop(name, None)
-            _log.warning("the tool %r is left out: %s", name[:200], why)
+            log.warning("the tool %r is ignored: %s", name[:200], reason)

@@ -1,4 +1,4 @@
-"""A URL goes in, a transport to the server there comes out; each message is an HTTP request of its own."""
+"""The HTTP transport of a client: sends each message as an HTTP request, over Streamable HTTP or HTTP+SSE."""
 
 from __future__ import annotations
 
@@ -26,15 +26,13 @@ from .connection import HTTPConnection, HTTPOptions
 from .legacy_sse import LegacySSEClient
 from .streamable import LegacyServerError, StreamableHTTPClient
 
-_log: Final = logging.getLogger(__name__)
-
-_CLOSE_SECONDS: Final = 2.0  # Seconds to send what is left, and again to end the session.
-_MAX_CONCURRENT_RESPONSES: Final = 32  # Answers that are on their way at once, each over a connection of its own.
-_MAX_UNSENT: Final = 256  # Answers that wait for their turn before no more is read.
+_CLOSE_SECONDS: Final = 2.0  # Seconds to send unsent messages when closing, and again to end the session.
+_MAX_CONCURRENT_RESPONSES: Final = 32  # Responses that are sent at the same time, each over its own connection.
+_MAX_UNSENT: Final = 256  # Unsent responses above which reading pauses.
 
 
 class HTTPClientTransport:
-    """The way to one server. What it speaks is found out with the opening request."""
+    """A connection to one server; the first request decides between Streamable HTTP and HTTP+SSE."""
 
     def __init__(self, url: str, revision: Revision, options: HTTPOptions) -> None:
         self.close_reason = f"the connection to {redact_url(url)} is closed"
@@ -53,31 +51,33 @@ class HTTPClientTransport:
         self._closing: asyncio.Task[None] | None = None
         self._end = asyncio.Event()
 
-    # ---- what came --------------------------------------------------------------------------------------------------
+    # ---- receiving --------------------------------------------------------------------------------------------------
 
     def set_sink(self, sink: MessageSink) -> None:
-        """Hand over to this one what comes, and which requests fail."""
+        """Deliver received messages and failed requests to this sink."""
         self._sink = sink
 
     def set_revision(self, revision: Revision, alternatives: Callable[[], Iterable[Revision]] = tuple) -> None:
-        """From now on messages are of this revision; the server may be of one of the others."""
+        """Send messages of this revision from now on; the server may negotiate one of the alternatives."""
         self._http.negotiated = NegotiatedRevision(revision, alternatives)
         self._streamable.revision = revision
         if self._legacy is not None:
             self._legacy.revision = revision
 
     def set_receiver(self, deliver: Callable[[bytes | None], None]) -> None:
-        """Tell this one of the end."""
+        """Call `deliver` with None at the end of the connection."""
         self._deliver = deliver
 
     def pause(self) -> None:
+        """Deliver no messages until `resume`."""
         self._gate.pause()
 
     def resume(self) -> None:
+        """Deliver messages again."""
         self._gate.resume()
 
     async def receive(self) -> bytes | None:
-        """The end; messages are handed over as they come."""
+        """Return None at the end of the connection; messages go to the sink."""
         await self._end.wait()
         return None
 
@@ -91,10 +91,10 @@ class HTTPClientTransport:
             deliver, self._deliver = self._deliver, None
             deliver(None)
 
-    # ---- what is sent -----------------------------------------------------------------------------------------------
+    # ---- sending ----------------------------------------------------------------------------------------------------
 
     def send_message(self, message: OutgoingMessage) -> None:
-        """Send a message in a task of its own. Raises ConnectionClosedError."""
+        """Send a message in its own task. Raises ConnectionClosedError."""
         if self._closing is not None or self._end.is_set():
             raise ConnectionClosedError(self.close_reason)
         match message.message:
@@ -115,7 +115,7 @@ class HTTPClientTransport:
             if task is not None:
                 task.cancel()
             if not isinstance(lifecycle, Handshake):
-                return  # To close the stream of a stateless request cancels it.
+                return  # Closing the response stream of a stateless request cancels it.
         self._last_notification = self._start(self._post_message(notification, encoded))
 
     async def _send_response(self, encoded: bytes) -> None:
@@ -128,26 +128,26 @@ class HTTPClientTransport:
             self._gate.resume()
 
     async def drain(self) -> None:
-        """Wait until the last notification was accepted. Raises MCPError where it was not."""
-        told = self._last_notification
-        if told is not None:
-            await asyncio.wait([told])
-            fault = ConnectionClosedError(self.close_reason) if told.cancelled() else told.result()
-            if fault is not None:
-                raise fault
+        """Wait until the server has accepted the last notification. Raises MCPError if it has not."""
+        notification = self._last_notification
+        if notification is not None:
+            await asyncio.wait([notification])
+            error = ConnectionClosedError(self.close_reason) if notification.cancelled() else notification.result()
+            if error is not None:
+                raise error
 
     async def _send_request(self, request: RequestMessage, data: bytes) -> None:
         try:
             await self._exchange_request(request, data)
-        except MCPError as fault:
-            self._fail_request(request.id, fault)
+        except MCPError as error:
+            self._fail_request(request.id, error)
         except TimeoutError:
             self._fail_request(
-                request.id, ConnectionClosedError(f"{request.method!r}: the server did not take it in time")
+                request.id, ConnectionClosedError(f"{request.method!r}: the server did not accept it in time")
             )
-        except Exception as fault:
-            _log.exception("the exchange of %r failed", request.method)
-            self._fail_request(request.id, ConnectionClosedError(f"{request.method!r}: {type(fault).__name__}"))
+        except Exception as error:
+            log.exception("sending %r failed", request.method)
+            self._fail_request(request.id, ConnectionClosedError(f"{request.method!r}: {type(error).__name__}"))
         finally:
             if self._requests.get(request.id) is asyncio.current_task():
                 del self._requests[request.id]
@@ -164,30 +164,30 @@ class HTTPClientTransport:
             return
         try:
             await self._streamable.send_request(request, data)
-        except LegacyServerError as older:
+        except LegacyServerError as rejection:
             try:
-                pair = await self._switch_to_legacy_sse()
-            except MCPError as fault:
-                _log.debug("there is no older pair of endpoints either: %s", fault)
-                raise older.error from None
-            await pair.send(request, data)
+                legacy = await self._switch_to_legacy_sse()
+            except MCPError as error:
+                log.debug("the server does not support HTTP+SSE either: %s", error)
+                raise rejection.error from None
+            await legacy.send(request, data)
 
     async def _switch_to_legacy_sse(self) -> LegacySSEClient:
-        """Open the stream of the older way; it ends the conversation when it ends."""
-        pair = LegacySSEClient(self._http, self._streamable.revision, self._receive_message, self._gate)
-        opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        reading = self._start(pair.run(opened))
+        """Open the stream of HTTP+SSE; the connection ends with the stream."""
+        legacy = LegacySSEClient(self._http, self._streamable.revision, self._receive_message, self._gate)
+        ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        reading = self._start(legacy.run(ready))
         try:
-            await opened
+            await ready
         except BaseException:
             reading.cancel()
             raise
         reading.add_done_callback(lambda task: self._ended())
-        self._legacy = pair
-        return pair
+        self._legacy = legacy
+        return legacy
 
     async def _post_message(self, message: NotificationMessage | None, data: bytes) -> MCPError | None:
-        """Send what is not answered; what went wrong, if something did."""
+        """Send a notification or a response; return the error if the server does not accept it."""
         try:
             if self._legacy is not None:
                 await self._legacy.send(message, data)
@@ -195,29 +195,29 @@ class HTTPClientTransport:
                 await self._streamable.send_message(message, data)
                 self._listen_after(message)
             return None
-        except MCPError as fault:
-            _log.debug("not accepted: %s", fault)
-            return ConnectionClosedError(f"not accepted: {fault}") if isinstance(fault, RemoteJSONRPCError) else fault
+        except MCPError as error:
+            log.debug("not accepted: %s", error)
+            return ConnectionClosedError(f"not accepted: {error}") if isinstance(error, RemoteJSONRPCError) else error
         except (TimeoutError, LegacyServerError):
-            return ConnectionClosedError("the server did not take a message in time")
+            return ConnectionClosedError("the server did not accept a message in time")
 
     def _listen_after(self, message: NotificationMessage | None) -> None:
-        """Once the session is open, the server may have something to say by itself."""
+        """Open the standalone SSE stream once `notifications/initialized` was sent."""
         lifecycle = self._streamable.revision.lifecycle
-        opened = isinstance(lifecycle, Handshake) and lifecycle.initialized.method
-        if isinstance(message, NotificationMessage) and message.method == opened and self._closing is None:
+        initialized = isinstance(lifecycle, Handshake) and lifecycle.initialized.method
+        if isinstance(message, NotificationMessage) and message.method == initialized and self._closing is None:
             self._start(self._streamable.listen())
 
-    def _start(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
-        task = asyncio.get_running_loop().create_task(work)
+    def _start(self, coro: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
+        task = asyncio.get_running_loop().create_task(coro)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return task
 
-    # ---- the end ----------------------------------------------------------------------------------------------------
+    # ---- closing ----------------------------------------------------------------------------------------------------
 
     async def close(self) -> None:
-        """End what is under way and the session; whoever asks again waits for the same end."""
+        """Cancel all requests, end the session and close the connections; all calls wait for the same end."""
         if self._closing is None:
             self._closing = asyncio.get_running_loop().create_task(self._close())
         await asyncio.shield(self._closing)
@@ -234,7 +234,7 @@ class HTTPClientTransport:
         try:
             async with asyncio.timeout(_CLOSE_SECONDS):
                 await self._streamable.end_session()
-        except (MCPError, TimeoutError) as fault:
-            _log.debug("the session was not ended: %s", fault)
+        except (MCPError, TimeoutError) as error:
+            log.debug("the session could not be ended: %s", error)
         await self._http.close()
         self._ended()

@@ -1,1 +1,1 @@
-"""HTTP on the server's side: exchanges, streams and sessions; ASGI is spoken in `faces.asgi`."""
+"""The server side of HTTP: an ASGI application for Streamable HTTP and the HTTP+SSE transport of 2024."""

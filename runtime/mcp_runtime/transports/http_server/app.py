@@ -1,4 +1,8 @@
-"""Servers go in, one for each revision they are to speak, and an ASGI application comes out: one endpoint for all."""
+"""The ASGI application: one MCP endpoint that serves all protocol versions of a server.
+
+MCP specification: https://modelcontextprotocol.io/specification/draft/basic/transports#streamable-http
+ASGI: https://asgi.readthedocs.io/en/latest/specs/www.html
+"""
 
 from __future__ import annotations
 
@@ -54,16 +58,24 @@ _log: Final = logging.getLogger(__name__)
 
 Owner = Callable[[Mapping[str, Any]], object]
 
-# Looked up here, because it takes longer in an enumeration than in a module.
+# Faster to look up in the module than in the enumeration.
 _SESSION: Final = RequestKind.SESSION
 _STATELESS: Final = RequestKind.STATELESS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HTTPLimits:
-    """What a client may ask of an endpoint: the length of a message in bytes, seconds for a request to arrive, open
-    sessions, seconds a session may be idle, messages in a batch; and the seconds of silence on a stream after which a
-    comment is sent, so that no proxy takes it for dead."""
+    """The limits of an HTTP endpoint.
+
+    Args:
+        max_body: Bytes of the body of a request. Default 8 MiB.
+        body_timeout: Seconds for the body of a request to arrive. Default 30.
+        max_sessions: Sessions that are open at the same time. Default 20000.
+        session_idle_timeout: Seconds after its last use at which a session ends. Default 1800.
+        max_batch: Messages of a JSON-RPC batch. Default 100.
+        keep_alive: Seconds without a message on an SSE stream after which a comment is sent, so that proxies do not
+            close the connection. Default 15.
+    """
 
     max_body: int = MAX_MESSAGE_BYTES
     body_timeout: float = 30.0
@@ -74,7 +86,7 @@ class HTTPLimits:
 
 
 def user_of(scope: Mapping[str, Any]) -> object:
-    """Who made a request, as middleware for authentication leaves it in the scope; None for nobody."""
+    """Return the user that Starlette's authentication middleware has put into the ASGI scope; None without one."""
     user = scope.get("user")
     if user is None or not getattr(user, "is_authenticated", False):
         return None
@@ -82,13 +94,7 @@ def user_of(scope: Mapping[str, Any]) -> object:
 
 
 class MCPASGIApp:
-    """The application. It serves `path`, or whatever it is mounted at where `path` is None.
-
-    With `legacy_sse` it also serves the older pair of endpoints, /sse and /messages, to clients that know no other.
-    `hosts` and `origins` are what `http.origins.OriginPolicy` says; `owner` tells who made a request, and a session is
-    found only by whom it was opened for. With `auth` every request needs a token that it takes, and who made it is
-    the token's user; where the resource's metadata is served is said in `ResourceServer`.
-    """
+    """An ASGI 3 application with one MCP endpoint for the servers of several protocol versions."""
 
     def __init__(
         self,
@@ -103,36 +109,47 @@ class MCPASGIApp:
         limits: HTTPLimits = HTTPLimits(),
         legacy_sse: bool = False,
     ) -> None:
+        """Create the application.
+
+        Args:
+            servers: One server for each protocol version, oldest first.
+            path: Path of the endpoint. Default None: any path that the application is mounted at.
+            hosts: Values of `Host` to accept, see `http.origins.OriginPolicy`. Default None: localhost only.
+            origins: Values of `Origin` to accept, see `http.origins.OriginPolicy`. Default None: those of `hosts`.
+            owner: Returns the user of an ASGI scope; only this user can use a session that the user has opened.
+                Default: the user that Starlette's authentication middleware has put into the scope.
+            auth: Resource server that checks the access token of each request. Default None: no token is required.
+            event_store: Stores the messages of SSE streams, to resume them. Default None: in memory.
+            limits: Limits of requests, sessions and streams. Default: see `HTTPLimits`.
+            legacy_sse: Also serve the HTTP+SSE transport of 2024, at /sse and /messages. Default False.
+
+        Raises LocalError without servers.
+        """
         if not servers:
-            raise LocalError("an endpoint needs a server")
+            raise LocalError("an HTTP endpoint needs at least one server")
         self._path = path
         self._owner = owner
         self._limits = limits
-        self._revisions = ServedRevisions.create({each.revision.id: each.revision for each in servers})
-        announced = any(each.revision.http.resource_metadata for each in servers)
-        self._authenticator = None if auth is None else auth.authenticator(path is None, announced)
+        self._revisions = ServedRevisions.create({server.revision.id: server.revision for server in servers})
+        announces_metadata = any(server.revision.http.resource_metadata for server in servers)
+        self._authenticator = None if auth is None else auth.authenticator(path is None, announces_metadata)
         self._head_parser = CachedRequestHeadParser(OriginPolicy.create(hosts, origins), self._revisions)
         self._keep_alive = KeepAliveTimer(limits.keep_alive)
         self._body_reader = BodyReader(limits.max_body, limits.body_timeout)
-        self._lifespans = {id(each.origin): SharedLifespan(each.lifespan) for each in servers}
+        self._lifespans = {id(server.origin): SharedLifespan(server.lifespan) for server in servers}
         self._stateless = {
-            each.revision.id: StatelessHandler(each, self._lifespans[id(each.origin)], self._keep_alive)
-            for each in servers
-            if each.revision.id in self._revisions.stateless
+            server.revision.id: StatelessHandler(server, self._lifespans[id(server.origin)], self._keep_alive)
+            for server in servers
+            if server.revision.id in self._revisions.stateless
         }
         self._sessions = SessionStore(
             event_store or InMemoryEventStore(), limits.max_sessions, limits.session_idle_timeout
         )
-        shaking = [each for each in servers if each.revision.id in self._revisions.stateful]
-        self._stateful = StatefulHandler(shaking, self._lifespans, self._sessions, self._keep_alive)
+        stateful = [server for server in servers if server.revision.id in self._revisions.stateful]
+        self._stateful = StatefulHandler(stateful, self._lifespans, self._sessions, self._keep_alive)
+        candidates = [ready_candidate(server.revision, server) for server in stateful]
         self._legacy_sse = (
-            LegacySSEHandler(
-                [ready_candidate(each.revision, each) for each in shaking],
-                "/sse",
-                "/messages",
-                limits.max_sessions,
-                self._keep_alive,
-            )
+            LegacySSEHandler(candidates, "/sse", "/messages", limits.max_sessions, self._keep_alive)
             if legacy_sse
             else None
         )
@@ -140,14 +157,14 @@ class MCPASGIApp:
         self._closing = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """ASGI 3."""
+        """Serve one ASGI 3 connection: an HTTP request, or the lifespan of the process."""
         if scope["type"] != "http":
             return await self._run_lifespan(scope, receive, send)
         method: str = scope["method"]
         head, length = self._head_parser.read(method, scope["headers"])
         try:
             auth = UNAUTHENTICATED
-            # At an endpoint that is open to all, nothing of what is looked at here is in the way of most requests.
+            # Fast path: an endpoint without authentication skips these checks for most requests.
             if (
                 not self._is_open
                 or head.error is not None
@@ -155,50 +172,50 @@ class MCPASGIApp:
                 or (scope["path"] != self._path and self._path is not None)
                 or scope.get("root_path")
             ):
-                admitted = await self._authenticate(scope, head, length, receive, send)
-                if not isinstance(admitted, RequestAuth):
+                authenticated = await self._authenticate(scope, head, length, receive, send)
+                if not isinstance(authenticated, RequestAuth):
                     del head
-                    return await admitted
-                auth = admitted
+                    return await authenticated
+                auth = authenticated
             if method == "POST":
                 body = await self._body_reader.read(receive, length)
                 if not isinstance(body, bytes):
                     return await send_error(send, body)
-                answer = self._handle_post((decode(body), head, auth, receive, send))
+                response = self._handle_post((decode(body), head, auth, receive, send))
                 del body
             elif method == "GET":
-                answer = self._stateful.listen(head.headers, auth, receive, send)
+                response = self._stateful.listen(head.headers, auth, receive, send)
             else:
-                answer = self._stateful.end(head.headers, auth, send)
-            del head  # What is left to do may last for days, and needs nothing more of what was read.
-            await answer
+                response = self._stateful.end(head.headers, auth, send)
+            del head  # Frees memory: a stream may last for days.
+            await response
         except ClientDisconnectError:
-            _log.debug("a client left before its request was there")
+            log.debug("a client disconnected before its request was complete")
 
     async def close(self) -> None:
         """End every stream and session, then the lifespans of the servers."""
         self._closing = True
-        for single in self._stateless.values():
-            await single.close()
+        for handler in self._stateless.values():
+            await handler.close()
         await self._stateful.close()
         if self._legacy_sse is not None:
             await self._legacy_sse.close()
-        for life in self._lifespans.values():
-            await life.end()
+        for lifespan in self._lifespans.values():
+            await lifespan.end()
 
     async def _run_lifespan(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Begin and end with the process; whatever else is asked for is refused."""
+        """Serve the ASGI lifespan protocol; close any other connection, such as a WebSocket."""
         if scope["type"] != "lifespan":
             return await send({"type": "websocket.close", "code": 1000})
         while True:
             message = await receive()
             if message["type"] == "lifespan.startup":
                 try:
-                    for life in self._lifespans.values():
-                        await life.state()
-                except Exception as fault:
-                    _log.exception("the lifespan of a server failed")
-                    await send({"type": "lifespan.startup.failed", "message": type(fault).__name__})
+                    for lifespan in self._lifespans.values():
+                        await lifespan.state()
+                except Exception as error:
+                    log.exception("the lifespan of a server failed")
+                    await send({"type": "lifespan.startup.failed", "message": type(error).__name__})
                     return
                 await send({"type": "lifespan.startup.complete"})
             else:
@@ -211,27 +228,27 @@ class MCPASGIApp:
     async def _authenticate(
         self, scope: Scope, head: RequestHead, length: bytes, receive: Receive, send: Send
     ) -> RequestAuth | Sending:
-        """Who made a request to the endpoint; else what is left to do for it."""
+        """Return the authentication of a request to the MCP endpoint, or else the coroutine that sends its response."""
         if head.origin_error is not None:
             return send_error(send, head.origin_error)
         path = path_of(scope)
         if self._authenticator is not None and self._authenticator.is_metadata_path(path, self._path):
             return send_metadata(send, scope["method"], self._authenticator.document)
-        pairs = self._legacy_sse if self._legacy_sse is not None and self._legacy_sse.serves(path) else None
-        if pairs is None and self._path not in (None, path):
-            return send_error(send, HTTPError(404, "there is nothing here"))
+        legacy = self._legacy_sse if self._legacy_sse is not None and self._legacy_sse.serves(path) else None
+        if legacy is None and self._path not in (None, path):
+            return send_error(send, HTTPError(404, "there is no endpoint at this path"))
         auth = UNAUTHENTICATED
         if self._authenticator is not None:
-            judged = await self._check_token(self._authenticator, scope, head, pairs is None)
-            if isinstance(judged, AuthChallenge):
-                code = INTERNAL_ERROR if judged.status == 503 else INVALID_REQUEST
-                return send_error(send, HTTPError(judged.status, judged.reason, code), headers=judged.headers)
-            auth = judged
+            checked = await self._check_token(self._authenticator, scope, head, legacy is None)
+            if isinstance(checked, AuthChallenge):
+                code = INTERNAL_ERROR if checked.status == 503 else INVALID_REQUEST
+                return send_error(send, HTTPError(checked.status, checked.reason, code), headers=checked.headers)
+            auth = checked
         elif (owner := self._owner(scope)) is not None:
             auth = RequestAuth(None, owner=owner)
-        if pairs is not None:
-            arriving = partial(self._body_reader.read, receive, length)
-            return pairs.serve(scope, head.headers, auth, arriving, receive, send)
+        if legacy is not None:
+            read_body = partial(self._body_reader.read, receive, length)
+            return legacy.serve(scope, head.headers, auth, read_body, receive, send)
         if head.error is not None:
             allow = [(b"allow", self._revisions.methods.encode())] if head.error.status == 405 else []
             return send_error(send, head.error, headers=allow)
@@ -240,25 +257,25 @@ class MCPASGIApp:
     async def _check_token(
         self, authenticator: Authenticator, scope: Scope, head: RequestHead, at_resource: bool
     ) -> RequestAuth | AuthChallenge:
-        """Who made a request, by its token."""
+        """Return the authentication of a request by its access token, or the challenge to send."""
         path = None if at_resource else scope["path"]
         return await authenticator.authenticate(head.headers, scope["method"], path, scope.get("query_string", b""))
 
     def _handle_post(self, post: IncomingPost) -> Sending:
         message, head, _, _, send = post
-        way = head.kind or classify(head, message, self._revisions)
+        kind = head.kind or classify(head, message, self._revisions)
         if type(message) is list and len(message) > self._limits.max_batch:
-            way = HTTPError(413, f"a batch has at most {self._limits.max_batch} messages")
+            kind = HTTPError(413, f"a batch has at most {self._limits.max_batch} messages")
         if self._closing:
-            way = HTTPError(503, "the server is about to end", INTERNAL_ERROR)
-        if way is _SESSION:
+            kind = HTTPError(503, "the server is shutting down", INTERNAL_ERROR)
+        if kind is _SESSION:
             return self._stateful.serve(post)
-        if way is _STATELESS:
+        if kind is _STATELESS:
             revision = check_stateless(head, message, self._revisions)
             if not isinstance(revision, Revision):
                 return send_error(send, revision, id_of(message))
             return self._stateless[revision.id].serve(post)
-        if isinstance(way, HTTPError):
-            null = next(iter(self._revisions.stateful.values())).null_ids if self._revisions.stateful else False
-            return send_error(send, way, id_of(message), null)
+        if isinstance(kind, HTTPError):
+            null_id = next(iter(self._revisions.stateful.values())).null_ids if self._revisions.stateful else False
+            return send_error(send, kind, id_of(message), null_id)
         return self._stateful.open(post)

@@ -1,40 +1,41 @@
-"""What was sent on a stream goes in, and what came after one of its events comes out, so that it can be resumed."""
+"""Storage for the messages of SSE streams, from which a stream is resumed with `Last-Event-ID`."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Final, Protocol
 
-_MAX_MESSAGES: Final = 1024  # Messages of one stream that are kept.
-_MAX_STREAM_BYTES: Final = 16 * 1024 * 1024  # Bytes of one stream that are kept; the last message is kept in any case.
-_MAX_TOTAL_BYTES: Final = 256 * 1024 * 1024  # Bytes of all streams that are kept.
+_MAX_MESSAGES: Final = 1024
+_MAX_STREAM_BYTES: Final = 16 * 1024 * 1024
+_MAX_TOTAL_BYTES: Final = 256 * 1024 * 1024
 
 NumberedMessage = tuple[int, bytes]
 
 
 class EventStore(Protocol):
-    """Where the messages of streams are kept until they are not needed any more.
-
-    Streams have unguessable names; numbers grow by one from 1. A store of one's own may write elsewhere what it
-    takes, but answers at once.
-    """
+    """Storage for the messages of SSE streams. The methods are called in the event loop, so they must not block."""
 
     def add(self, stream: str, number: int, message: bytes) -> None:
-        """Keep a message of a stream."""
+        """Store a message.
+
+        Args:
+            stream: Id of the stream, which cannot be guessed.
+            number: Number of the message in its stream; numbers begin with 1 and have no gaps.
+            message: The encoded JSON-RPC message.
+        """
         ...
 
     def after(self, stream: str, number: int) -> Sequence[NumberedMessage]:
-        """What is kept of a stream after this number, in order."""
+        """Return numbers and messages of a stream that follow this number, in order; empty for an unknown stream."""
         ...
 
     def drop(self, stream: str) -> None:
-        """Forget a stream, and do nothing where it is unknown."""
+        """Delete all messages of a stream, if there are any."""
         ...
 
 
 class InMemoryEventStore:
-    """Keeps the latest messages of each stream in memory: at most so many, of so many bytes, and of all streams so many
-    bytes as a whole; what is too much is taken from the stream that has been silent for longest."""
+    """An event store in memory. If it is full, it deletes the oldest messages of the least recently used stream."""
 
     __slots__ = ("_max_messages", "_max_stream_bytes", "_max_total_bytes", "_size", "_streams")
 
@@ -44,52 +45,60 @@ class InMemoryEventStore:
         max_stream_bytes: int = _MAX_STREAM_BYTES,
         max_total_bytes: int = _MAX_TOTAL_BYTES,
     ) -> None:
-        self._max_messages, self._max_stream_bytes, self._max_total_bytes = (
-            max_messages,
-            max_stream_bytes,
-            max_total_bytes,
-        )
+        """Create an empty store.
+
+        Args:
+            max_messages: Messages that are stored of one stream. Default 1024.
+            max_stream_bytes: Bytes that are stored of one stream; its last message is stored in any case. Default 16 MiB.
+            max_total_bytes: Bytes that are stored of all streams. Default 256 MiB.
+        """
+        self._max_messages = max_messages
+        self._max_stream_bytes = max_stream_bytes
+        self._max_total_bytes = max_total_bytes
         self._size = 0
-        self._streams: dict[str, _StoredStream] = {}  # In the order in which something was last added.
+        self._streams: dict[str, _StoredStream] = {}  # The least recently used stream is the first.
 
     def add(self, stream: str, number: int, message: bytes) -> None:
-        kept = self._streams.pop(stream, None) or _StoredStream(number)
-        self._streams[stream] = kept
-        kept.messages.append(message)
-        kept.size += len(message)
+        """Store a message, and delete older ones to make room."""
+        stored = self._streams.pop(stream, None) or _StoredStream(number)
+        self._streams[stream] = stored
+        stored.messages.append(message)
+        stored.size += len(message)
         self._size += len(message)
-        while len(kept.messages) > 1 and (
-            len(kept.messages) > self._max_messages or kept.size > self._max_stream_bytes
+        while len(stored.messages) > 1 and (
+            len(stored.messages) > self._max_messages or stored.size > self._max_stream_bytes
         ):
-            self._drop_first(kept)
+            self._drop_first(stored)
         while self._size > self._max_total_bytes and self._size > len(message):
-            silent, oldest = next(iter(self._streams.items()))
+            oldest_id, oldest = next(iter(self._streams.items()))
             self._drop_first(oldest)
             if not oldest.messages:
-                del self._streams[silent]
+                del self._streams[oldest_id]
 
-    def _drop_first(self, kept: _StoredStream) -> None:
-        size = len(kept.messages.pop(0))
-        kept.size -= size
+    def _drop_first(self, stored: _StoredStream) -> None:
+        size = len(stored.messages.pop(0))
+        stored.size -= size
         self._size -= size
-        kept.first += 1
+        stored.first += 1
 
     def after(self, stream: str, number: int) -> Sequence[NumberedMessage]:
-        kept = self._streams.get(stream)
-        if kept is None:
+        """Return the stored messages of a stream that follow this number, in order."""
+        stored = self._streams.get(stream)
+        if stored is None:
             return ()
-        begin = max(kept.first, number + 1)
-        return list(enumerate(kept.messages[begin - kept.first :], begin))
+        begin = max(stored.first, number + 1)
+        return list(enumerate(stored.messages[begin - stored.first :], begin))
 
     def drop(self, stream: str) -> None:
-        kept = self._streams.pop(stream, None)
-        self._size -= 0 if kept is None else kept.size
+        """Delete all messages of a stream."""
+        stored = self._streams.pop(stream, None)
+        self._size -= 0 if stored is None else stored.size
         if not self._streams:
-            self._streams.clear()  # Gives back what it had grown to.
+            self._streams.clear()  # Frees the memory of the table.
 
 
 class _StoredStream:
-    """The messages of one stream, with their size in bytes. Numbers have no gaps, so that of the first tells all."""
+    """The messages of one stream and their size in bytes; `first` is the number of the first one."""
 
     __slots__ = ("first", "messages", "size")
 

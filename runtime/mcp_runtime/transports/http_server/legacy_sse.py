@@ -1,5 +1,7 @@
-"""HTTP with Server-Sent Events as before Streamable HTTP: one endpoint to listen on, another to post to (the first
-revision, basic/transports). A GET opens a conversation; what is posted to the address it is told goes into it."""
+"""The server side of the HTTP+SSE transport of 2024: a GET opens an SSE stream, which names the URL to POST to.
+
+MCP specification of the first revision, Transports, "HTTP with SSE".
+"""
 
 from __future__ import annotations
 
@@ -28,15 +30,15 @@ from .event_store import InMemoryEventStore
 from .stream_response import send_stream
 from .streams import SSEStream
 
-_QUEUE_SIZE: Final = 256  # Messages of one client that may wait to be read before the next POST has to wait.
+_QUEUE_SIZE: Final = 256  # Unread messages of one client; then the next POST waits.
 
 Body = Callable[[], Awaitable[bytes | HTTPError]]
 
 
 class _LegacySSETransport:
-    """The transport of one conversation: posted messages come in, and go out on the stream."""
+    """The transport of one connection: receives posted messages, and sends messages on the SSE stream."""
 
-    close_reason = "the client left its stream"
+    close_reason = "the client closed its SSE stream"
 
     def __init__(self, auth: RequestAuth) -> None:
         self.owner = _owner(auth)
@@ -45,15 +47,19 @@ class _LegacySSETransport:
         self._closed = False
 
     def send(self, message: bytes, more: bool = False) -> None:
+        """Put a message on the SSE stream."""
         self.stream.put(message)
 
     async def drain(self) -> None:
+        """Wait until few messages are unsent."""
         await self.stream.drain()
 
     async def receive(self) -> bytes | None:
+        """Return the next posted message, or None at the end of the connection."""
         return None if self._closed and self.incoming.empty() else await self.incoming.get()
 
     async def close(self) -> None:
+        """End the SSE stream."""
         self.stream.finish()
         self._closed = True
         if not self.incoming.full():
@@ -61,7 +67,7 @@ class _LegacySSETransport:
 
 
 class LegacySSEHandler:
-    """All such conversations of one application, at `listen` and `post` below where it is mounted."""
+    """All HTTP+SSE connections of one application."""
 
     def __init__(
         self,
@@ -79,62 +85,64 @@ class LegacySSEHandler:
         self._connections: dict[str, _LegacySSETransport] = {}
 
     def serves(self, path: str) -> bool:
-        """Whether a path is one of the two."""
+        """Return True if this is the path of one of the two endpoints."""
         return path in (self._sse_path, self._message_path)
 
     async def serve(
         self, scope: Scope, headers: Headers, auth: RequestAuth, body: Body, receive: Receive, send: Send
     ) -> None:
-        """One request to one of the two; `body` waits for what it brings."""
-        wanted = "GET" if path_of(scope) == self._sse_path else "POST"
-        if scope["method"] != wanted:
-            turned = HTTPError(405, f"this endpoint serves {wanted}")
-            await send_error(send, turned, headers=[(b"allow", wanted.encode())])
-        elif wanted == "GET":
+        """Serve a request to one of the two endpoints; `body` reads its body."""
+        method = "GET" if path_of(scope) == self._sse_path else "POST"
+        if scope["method"] != method:
+            error = HTTPError(405, f"this endpoint serves {method}")
+            await send_error(send, error, headers=[(b"allow", method.encode())])
+        elif method == "GET":
             await self._serve_stream(scope, headers, auth, receive, send)
         else:
             await self._accept_message(scope, headers, auth, body, send)
 
     async def close(self) -> None:
-        """End every conversation."""
-        for pair in list(self._connections.values()):
-            await pair.close()
+        """End all connections."""
+        for transport in list(self._connections.values()):
+            await transport.close()
 
     async def _serve_stream(
         self, scope: Scope, headers: Headers, auth: RequestAuth, receive: Receive, send: Send
     ) -> None:
         if not accepts(headers.get("accept"), EVENT_STREAM):
-            return await send_error(send, HTTPError(406, f"a GET is answered by {EVENT_STREAM} alone"))
+            return await send_error(send, HTTPError(406, f"a GET needs {EVENT_STREAM} in its Accept header"))
         if len(self._connections) >= self._max_connections:
             return await send_error(send, HTTPError(503, "there are too many sessions"))
-        id, pair = secrets.token_urlsafe(24), _LegacySSETransport(auth)
-        self._connections[id] = pair
-        serving = asyncio.create_task(serve(self._servers, pair, auth))
-        address = f"{scope.get('root_path', '')}{self._message_path}?session_id={id}"
+        id, transport = secrets.token_urlsafe(24), _LegacySSETransport(auth)
+        self._connections[id] = transport
+        serving = asyncio.create_task(serve(self._servers, transport, auth))
+        url = f"{scope.get('root_path', '')}{self._message_path}?session_id={id}"
         try:
-            left = disconnect_task(receive, auth.expires_in)
-            await send_stream(
-                pair.stream, left, send, self._keep_alive, first=encode(address.encode(), kind="endpoint")
-            )
+            disconnect = disconnect_task(receive, auth.expires_in)
+            endpoint_event = encode(url.encode(), kind="endpoint")
+            await send_stream(transport.stream, disconnect, send, self._keep_alive, first=endpoint_event)
         finally:
             del self._connections[id]
-            await pair.close()
+            await transport.close()
             await asyncio.wait([serving])
 
     async def _accept_message(self, scope: Scope, headers: Headers, auth: RequestAuth, body: Body, send: Send) -> None:
         if media_type(headers.get("content-type", "")) != JSON:
-            return await send_error(send, HTTPError(415, f"a message is {JSON}"))
-        named: Any = parse_qs(scope.get("query_string", b"").decode("latin-1")).get("session_id", [""])
-        pair = self._connections.get(named[0])
-        if pair is None or pair.owner != _owner(auth):
+            return await send_error(send, HTTPError(415, f"the content type of a message has to be {JSON}"))
+        ids: Any = parse_qs(scope.get("query_string", b"").decode("latin-1")).get("session_id", [""])
+        transport = self._connections.get(ids[0])
+        if transport is None or transport.owner != _owner(auth):
             return await send_error(send, HTTPError(404, "there is no such session"))
-        posted = await body()
-        if isinstance(posted, HTTPError):
-            return await send_error(send, posted)
-        await pair.incoming.put(posted)
+        message = await body()
+        if isinstance(message, HTTPError):
+            return await send_error(send, message)
+        await transport.incoming.put(message)
         await respond(send, 202)
 
 
 def _owner(auth: RequestAuth) -> object:
-    """What is posted has to come from the user who listens, with the same scopes: it is served as what that user may."""
+    """Return what a POST and the GET of its stream need to have in common: the user, and the scopes of the token.
+
+    Messages are handled with the authentication of the GET.
+    """
     return auth.owner if auth.user is None else (auth.owner, auth.user.scopes)

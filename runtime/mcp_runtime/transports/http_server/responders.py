@@ -1,4 +1,4 @@
-"""What answers a POST goes in, message by message, and comes out as one JSON body or as a stream."""
+"""The responses to POST requests: one JSON body, or an SSE stream if a handler sends messages before its result."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ...session.session import Session
 from .event_store import InMemoryEventStore
 from .streams import SSEStream
 
-# A POST that has arrived: its message, its head, who sent it, and how its connection goes on.
+# A received POST: message, head of the HTTP request, authentication, and the ASGI functions `receive` and `send`.
 IncomingPost = tuple[Message | list[Message], RequestHead, RequestAuth, Receive, Send]
 
 
@@ -28,8 +28,7 @@ _NO_RESPONSE: Final = (None, 0)
 
 
 class PostResponder:
-    """One POST that is to be answered: what its handlers say goes with the answer. Until something else than that is sent,
-    no stream is opened."""
+    """The response to one POST. It becomes an SSE stream if another message is sent before the response."""
 
     stream: SSEStream | None = None
     response: bytes | None = None
@@ -38,8 +37,7 @@ class PostResponder:
     _waiting: asyncio.Future[None] | None = None
 
     def reply(self, response: bytes | None, code: int) -> None:
-        """The answer, which is the last that comes; None where the request was cancelled. Who has cancelled wants no answer,
-        also not that of a handler which did not care."""
+        """Set the JSON-RPC response, the last message; None if the request was cancelled. Only the first call counts."""
         if self.is_done:
             return
         self.is_done = True
@@ -53,7 +51,7 @@ class PostResponder:
             self._wake(self._waiting)
 
     def open_stream(self) -> SSEStream:
-        """The stream of this exchange, opened if it is not yet."""
+        """Return the SSE stream of this response; open it if needed."""
         if self.stream is None:
             self.stream = self._create_stream()
             if self._waiting is not None:
@@ -61,14 +59,14 @@ class PostResponder:
         return self.stream
 
     async def wait_until_known(self, timeout: float | None) -> None:
-        """Wait until it is known whether the answer is a body or a stream, at most so many seconds."""
+        """Wait until the response is a body or a stream, for at most `timeout` seconds."""
         if self.is_done or self.stream is not None:
             return
         self._waiting = asyncio.get_running_loop().create_future()
         await asyncio.wait([self._waiting], timeout=timeout)
 
     def close_sse_stream(self) -> None:
-        """End the connection of the exchange; its client comes back for the rest of the stream."""
+        """Close the connection of this response; the client resumes its stream with `Last-Event-ID`."""
         if not self.is_done:
             self.open_stream().close_connection()
 
@@ -86,7 +84,7 @@ class PostResponder:
 
 
 class SessionResponder(PostResponder):
-    """One that belongs to a session, and that session as its handlers see it."""
+    """The response to a POST of a session, and the channel of its handlers."""
 
     def __init__(self, session: Session, auth: RequestAuth, open_stream: Callable[[], SSEStream]) -> None:
         self.auth = auth
@@ -103,18 +101,18 @@ class SessionResponder(PostResponder):
         params: dict[str, Any] | BaseModel,
         options: RequestOptions,
     ) -> BaseModel:
-        """Send a request and wait for its answer, as a session does."""
+        """Send a request on the stream of this response, and return its result."""
         return await self._session.send_request(row, params, options, self._send)
 
     async def send_notification(self, row: Notification, params: Any) -> None:
-        """Send a notification, as a session does."""
+        """Send a notification on the stream of this response, or as the session does after the response."""
         if self.is_done:
             await self._session.send_notification(row, params)
         else:
             await self._put(self._session.connection.send_notification(row, params))
 
     def _send(self, message: bytes) -> None:
-        # After its answer nothing can go with an exchange any more.
+        # The stream of this response ends with the response.
         send = self._session.transport.send if self.is_done else self.open_stream().put
         send(message)
 
@@ -123,9 +121,9 @@ class SessionResponder(PostResponder):
 
 
 class StatelessResponder(PostResponder):
-    """One that belongs to no session: its handler runs in the task that brought it."""
+    """The response to a stateless POST, whose handler runs in the task of the HTTP request."""
 
-    _task: asyncio.Task[Any] | None = None  # Where a handler waits.
+    _task: asyncio.Task[Any] | None = None  # The task while the handler runs.
     _cancelled = 0
 
     def __init__(self, connection: Connection, auth: RequestAuth) -> None:
@@ -133,7 +131,7 @@ class StatelessResponder(PostResponder):
         self.auth = auth
 
     async def serve(self, work: Awaitable[tuple[bytes, int] | None]) -> None:
-        """Run a handler, or the rest of it. Raises CancelledError if it is not `cancel` that cancelled the task."""
+        """Run a handler, or the rest of one. Raises CancelledError if the task was cancelled by others than `cancel`."""
         task = self._task = asyncio.current_task()
         assert task is not None, "a handler runs in a task"
         try:
@@ -148,20 +146,24 @@ class StatelessResponder(PostResponder):
                 task.uncancel()
 
     def cancel(self) -> None:
-        """Stop the handler, if it is still at work."""
+        """Cancel the handler, if it still runs."""
         if self._task is not None:
             self._cancelled += 1
             self._task.cancel()
 
-    def client_disconnected(self, leaving: object) -> None:
-        """The client has left, which is how it cancels without a session (2026: basic/transports, Cancellation)."""
+    def client_disconnected(self, disconnect: object) -> None:
+        """Cancel the request: a client cancels a stateless request by closing its connection.
+
+        MCP specification: https://modelcontextprotocol.io/specification/draft/basic/transports#cancellation
+        """
         self.cancel()
-        self.reply(None, 0)  # At once, so that no handler says anything to somebody who is not there.
+        self.reply(None, 0)  # At once, so that the handler sends no further messages.
 
     async def send_request(
         self, row: Request[Any], params: dict[str, Any] | BaseModel, options: RequestOptions
     ) -> BaseModel:
-        """Raises ProtocolViolationError, as the revision has it, or ConnectionClosedError: there is no way for an answer to come back."""
+        """Raise ConnectionClosedError, or ProtocolViolationError if the revision has no such request: without a session
+        the client cannot send a response."""
         id = self.connection.next_id()
         self.connection.send_request(id, row, params)
         self.connection.discard(id)
@@ -170,7 +172,7 @@ class StatelessResponder(PostResponder):
     async def send_notification(self, row: Notification, params: Any) -> None:
         """Send a notification. Raises MCPError."""
         if self.is_done:
-            raise ConnectionClosedError(f"{row.method!r}: the request was answered")
+            raise ConnectionClosedError(f"{row.method!r}: the response was sent already")
         await self._put(self.connection.send_notification(row, params))
 
     def _create_stream(self) -> SSEStream:

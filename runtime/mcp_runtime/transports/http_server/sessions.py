@@ -1,4 +1,4 @@
-"""Sessions of one endpoint: opened with an id nobody can guess, found by it, and ended when told, idle or too old."""
+"""The HTTP sessions of one endpoint, by `Mcp-Session-Id`; a session ends on DELETE or after an idle timeout."""
 
 from __future__ import annotations
 
@@ -13,15 +13,13 @@ from ...session.session import Session
 from .event_store import EventStore
 from .streams import SSEStream
 
-_log: Final = logging.getLogger(__name__)
-
-_MAX_STREAMS: Final = 64  # Streams of one session, while some of them are finished and only kept to be resumed.
-_MAX_BYTES: Final = 16 * 1024 * 1024  # Bytes of those that are finished.
+_MAX_STREAMS: Final = 64  # Streams of one session above which finished ones are dropped.
+_MAX_BYTES: Final = 16 * 1024 * 1024  # Bytes of the finished streams of one session.
 
 
 class HTTPSession:
-    """A session and its streams. For the session it is the transport: what belongs to no exchange goes on the
-    standing stream, which a GET listens to."""
+    """An HTTP session and its streams. It is the transport of its `Session`: messages that belong to no POST are sent on
+    the standalone stream, which the client opens by GET."""
 
     __slots__ = (
         "id",
@@ -48,64 +46,66 @@ class HTTPSession:
 
     @property
     def standalone_stream(self) -> SSEStream:
-        """The stream for what belongs to no exchange."""
+        """The SSE stream for messages that belong to no POST."""
         if self._standalone_stream is None:
             self._standalone_stream = self.open_stream()
         return self._standalone_stream
 
     @property
     def is_busy(self) -> bool:
-        """Whether a stream is open, so that the session is not idle however long nothing was said."""
+        """True if a stream has a connection, so that the session is not idle."""
         return any(stream.is_attached for stream in (self._streams or {}).values())
 
     def open_stream(self) -> SSEStream:
-        """A new stream; finished ones that nobody came back for are forgotten, oldest first, if they are too many or
-        too large."""
+        """Return a new stream; drop the oldest finished streams without a connection if they exceed the limits."""
         if self._streams is None:
             self._streams = {}
         stream = SSEStream(self._events)
         self._streams[stream.id] = stream
-        old = [each for each in self._streams.values() if each.finished and not each.is_attached]
-        size = sum([each.size for each in old])
-        for each in old:
+        finished = [item for item in self._streams.values() if item.finished and not item.is_attached]
+        size = sum([item.size for item in finished])
+        for item in finished:
             if size <= _MAX_BYTES and len(self._streams) <= _MAX_STREAMS:
                 break
-            size -= each.size
-            del self._streams[each.id]
-            each.drop()
+            size -= item.size
+            del self._streams[item.id]
+            item.drop()
         return stream
 
     def stream(self, id: str) -> SSEStream | None:
-        """One of its streams."""
+        """Return the stream of this id, or None."""
         return None if self._streams is None else self._streams.get(id)
 
     # ---- as a transport -----------------------------------------------------------------------------------------------
 
     def send(self, message: bytes, more: bool = False) -> None:
+        """Put a message on the standalone stream."""
         self.standalone_stream.put(message)
 
     async def drain(self) -> None:
+        """Wait until few messages of the standalone stream are unsent."""
         if self._standalone_stream is not None:
             await self._standalone_stream.drain()
 
     async def receive(self) -> bytes | None:
-        """Nothing is received here: what is posted is handed to the session by whoever serves HTTP."""
+        """Return None: posted messages are passed to `Session.handle_event`."""
         return None
 
     async def close(self) -> None:
+        """Drop all streams."""
         for stream in (self._streams or {}).values():
             stream.drop()
         self._streams = self._standalone_stream = None
 
 
 class SessionStore:
-    """All sessions of an endpoint. At most `most` are open at once, and one ends `idle` seconds after its last use."""
+    """All sessions of an endpoint: at most `max_sessions`, each of which ends `idle` seconds after its last use."""
 
     def __init__(self, events: EventStore, max_sessions: int, idle: float) -> None:
         self._events = events
         self._max_sessions = max_sessions
         self._idle = idle
-        self._last_used = idle / 1000  # Seconds after a use in which another is not noted: it would be too much work.
+        self._precision = idle / 1000  # Seconds: a use this soon after the last one is not recorded, to save time.
         self._open: OrderedDict[str, HTTPSession] = OrderedDict()
         self._loop: asyncio.AbstractEventLoop
         self._timer: asyncio.TimerHandle | None = None
@@ -115,25 +115,25 @@ class SessionStore:
         return len(self._open)
 
     def open(self, owner: object) -> HTTPSession | None:
-        """A new session; None where there are too many."""
+        """Return a new session, or None if there are `max_sessions` already."""
         if len(self._open) >= self._max_sessions:
             return None
         self._loop = asyncio.get_running_loop()
-        opened = HTTPSession(owner, self._events)
-        self._open[opened.id] = opened
-        self._touch(opened)
-        return opened
+        session = HTTPSession(owner, self._events)
+        self._open[session.id] = session
+        self._touch(session)
+        return session
 
     def find(self, id: str, owner: object) -> HTTPSession | None:
-        """The session of this id, if it is this owner's."""
-        found = self._open.get(id)
-        if found is None or found.owner != owner:
+        """Return the session of this id if it belongs to this owner, else None."""
+        session = self._open.get(id)
+        if session is None or session.owner != owner:
             return None
-        self._touch(found)
-        return found
+        self._touch(session)
+        return session
 
     async def end(self, session: HTTPSession) -> None:
-        """End a session: its requests end, and its streams."""
+        """End a session with its requests and streams."""
         self._open.pop(session.id, None)
         if session.on_end is not None:
             session.on_end()
@@ -142,15 +142,15 @@ class SessionStore:
         await session.close()
 
     async def close(self) -> None:
-        """End them all."""
+        """End all sessions."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        await asyncio.gather(*(self.end(each) for each in list(self._open.values())), *self._ending)
+        await asyncio.gather(*(self.end(session) for session in list(self._open.values())), *self._ending)
 
     def _touch(self, session: HTTPSession) -> None:
         now = self._loop.time()
-        if now - session.last_used < self._last_used:
+        if now - session.last_used < self._precision:
             return
         session.last_used = now
         self._open.move_to_end(session.id)
@@ -158,21 +158,21 @@ class SessionStore:
             self._timer = self._loop.call_later(self._idle, self._sweep)
 
     def _sweep(self) -> None:
-        """End what is idle. The sessions stand in the order of their last use, so this costs what there is to do."""
+        """End idle sessions. Sessions are in the order of their last use, so that only the first ones are looked at."""
         self._timer = None
         while self._open:
-            eldest = next(iter(self._open.values()))
-            left = eldest.last_used + self._idle - self._loop.time()
-            if left > 0:
+            oldest = next(iter(self._open.values()))
+            remaining = oldest.last_used + self._idle - self._loop.time()
+            if remaining > 0:
                 if self._timer is not None:
                     self._timer.cancel()
-                self._timer = self._loop.call_later(left, self._sweep)
+                self._timer = self._loop.call_later(remaining, self._sweep)
                 return
-            if eldest.is_busy:
-                self._touch(eldest)
+            if oldest.is_busy:
+                self._touch(oldest)
                 continue
-            _log.debug("a session was idle for %g seconds and has ended", self._idle)
-            del self._open[eldest.id]
-            task = self._loop.create_task(self.end(eldest))
+            log.debug("a session was idle for %g seconds and has ended", self._idle)
+            del self._open[oldest.id]
+            task = self._loop.create_task(self.end(oldest))
             self._ending.add(task)
             task.add_done_callback(self._ending.discard)

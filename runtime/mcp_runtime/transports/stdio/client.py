@@ -1,4 +1,7 @@
-"""A command goes in, a server runs as a child process with all that it starts, and a transport to it comes out."""
+"""The client side of the stdio transport: start a server as a child process, and end it with all that it has started.
+
+MCP specification: https://modelcontextprotocol.io/specification/draft/basic/transports#stdio
+"""
 
 from __future__ import annotations
 
@@ -15,10 +18,10 @@ from typing import Final
 from ...errors import ConnectionClosedError
 from .pipes import PipeTransport
 
-_GRACE: Final = 2.0  # Seconds a child gets to end by itself once its input is closed, and again after SIGTERM.
+_GRACE: Final = 2.0  # Seconds a child has to exit after its standard input was closed, and again after SIGTERM.
 _STEP: Final = 0.01
-_TAIL: Final = 12  # Lines of standard error that an error message carries.
-_MAX_LINE: Final = 400  # Characters of each.
+_TAIL: Final = 12  # Last lines of standard error that an error message includes.
+_MAX_LINE: Final = 400  # Characters of such a line.
 _INHERITED: Final = (
     *("APPDATA", "COMSPEC", "HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "PATHEXT", "SHELL", "SYSTEMROOT"),
     *("TEMP", "TERM", "TMPDIR", "USER", "USERPROFILE", "VIRTUAL_ENV"),
@@ -28,7 +31,7 @@ OnLine = Callable[[str], None]
 
 
 class SubprocessTransport(PipeTransport):
-    """Lines to and from a child process. It leads a process group of its own, which ends with it."""
+    """A transport to a child process, which leads its own process group; the whole group ends with the child."""
 
     def __init__(self, child: subprocess.Popen[bytes], stderr: OnLine | None) -> None:
         assert child.stdin is not None and child.stdout is not None and child.stderr is not None
@@ -42,14 +45,24 @@ class SubprocessTransport(PipeTransport):
         self._part = b""
         self._stderr_open = True
         self._code: int | None = None
-        self._loop.add_reader(self._stderr.fileno(), self._stderr_excerpt)
+        self._closing: asyncio.Task[None] | None = None
+        self._loop.add_reader(self._stderr.fileno(), self._read_stderr)
 
     @classmethod
     async def start(
         cls, command: tuple[str, ...], env: Mapping[str, str] | None, cwd: str | None, stderr: OnLine | None
     ) -> SubprocessTransport:
-        """Start the command, without a shell, with a small environment. Raises ConnectionClosedError if it cannot start."""
-        small = {name: os.environ[name] for name in _INHERITED if name in os.environ}
+        """Start the command without a shell, and return the transport to it.
+
+        Args:
+            command: Program and arguments.
+            env: Variables to add to the few that the child inherits (`PATH`, `HOME`, …).
+            cwd: Working directory; None is that of this process.
+            stderr: Called with each line that the child writes to its standard error; None writes it to ours.
+
+        Raises ConnectionClosedError if the command cannot be started.
+        """
+        inherited = {name: os.environ[name] for name in _INHERITED if name in os.environ}
         pipe = subprocess.PIPE
         try:
             child = subprocess.Popen(  # noqa: ASYNC220 - it returns at once
@@ -57,30 +70,30 @@ class SubprocessTransport(PipeTransport):
                 stdin=pipe,
                 stdout=pipe,
                 stderr=pipe,
-                env={**small, **(env or {})},
+                env={**inherited, **(env or {})},
                 cwd=cwd,
                 start_new_session=True,
             )
-        except OSError as fault:
-            raise ConnectionClosedError(f"{command[0]!r} cannot be started: {fault.strerror}") from None
+        except OSError as error:
+            raise ConnectionClosedError(f"{command[0]!r} cannot be started: {error.strerror}") from None
         return cls(child, stderr)
 
     @property
     def close_reason(self) -> str:  # type: ignore[override]
-        """Why there is nothing to talk to any more, with the end of what the server said on standard error."""
+        """The exit code or signal that the server ended with, and the last lines of its standard error."""
         code = self._code
-        how = (
+        state = (
             "closed its output"
             if code is None
             else f"ended with exit code {code}"
             if code >= 0
             else f"was ended by signal {-code}"
         )
-        said = "\n  ".join(self._tail)
-        return f"the server {how}" + (f"; its standard error ended with:\n  {said}" if said else "")
+        lines = "\n  ".join(self._tail)
+        return f"the server {state}" + (f"; its standard error ended with:\n  {lines}" if lines else "")
 
     def _deliver_end(self, deliver: Callable[[bytes | None], None]) -> None:
-        """Wait for a moment, so that errors can say how the server ended."""
+        """Wait up to 0.25 s for the child to exit, so that `close_reason` can include its exit code."""
 
         async def wait() -> None:
             if not self._closed:
@@ -90,62 +103,74 @@ class SubprocessTransport(PipeTransport):
         self._waiting = self._loop.create_task(wait())
 
     async def close(self, timeout: float = 0.3) -> None:
-        """Close its input and wait; then tell it to end; then end it, and all that it has started."""
-        if self._closed:
-            return
-        await super().close(timeout)
-        self._loop.add_reader(self._incoming, self._kill_now)
+        """Close the child's standard input and wait until it has exited; send SIGTERM, then SIGKILL if it does not exit.
+
+        `timeout` is the number of seconds to send buffered messages. All calls wait for the same end, which a
+        cancelled call does not interrupt.
+        """
+        if self._closing is None:
+            self._closing = self._loop.create_task(self._close_and_reap(timeout))
+        await asyncio.shield(self._closing)
+
+    async def _close_and_reap(self, timeout: float) -> None:
         try:
-            await self._end_child()
+            await super().close(timeout)
+            self._loop.add_reader(self._incoming, self._discard_output)
+            try:
+                await self._end_child()
+            finally:
+                self._loop.remove_reader(self._incoming)
+                os.close(self._incoming)
         finally:
-            self._loop.remove_reader(self._incoming)
-            os.close(self._incoming)
+            if self._child.returncode is None:  # The event loop ends, and has cancelled this task.
+                self._signal_group(signal.SIGKILL)
 
     def _release(self) -> None:
-        """Close its input alone: what it says while it ends is read, because writing to nobody would break it."""
+        """Close the child's standard input only: a child that writes while it exits would get SIGPIPE otherwise."""
         os.close(self._outgoing)
 
-    def _kill_now(self) -> None:
+    def _discard_output(self) -> None:
         if not os.read(self._incoming, 1 << 16):
             self._loop.remove_reader(self._incoming)
 
     async def _end_child(self) -> None:
-        for told in (signal.SIGTERM, signal.SIGKILL):
+        for number in (signal.SIGTERM, signal.SIGKILL):
             if await self._ended_within(_GRACE):
                 break
-            self._signal_group(told)
-        # It is not reaped yet, so its group cannot be somebody else's: nothing of it stays.
+            self._signal_group(number)
+        # The child is not reaped yet, so no other process group can have its id.
         self._signal_group(signal.SIGKILL)
         while self._child.poll() is None:  # noqa: ASYNC110 - no event says that a child has ended
             await asyncio.sleep(_STEP)
         self._stop_stderr()
 
     async def _ended_within(self, seconds: float) -> bool:
-        """Whether the child ends in this time; it is not reaped by looking."""
+        """Return True if the child exits within this time; the child is not reaped."""
         deadline = self._loop.time() + seconds
         while not self._has_ended():
             if self._loop.time() >= deadline:
                 return False
             await asyncio.sleep(_STEP)
-        for _ in range(3):  # What it said last may still be in the pipe.
+        for _ in range(3):  # Let the event loop read the last lines of standard error.
             await asyncio.sleep(0)
         return True
 
     def _has_ended(self) -> bool:
-        """Look whether it has ended, and how, without reaping it: its process group stays its own that long."""
+        """Return True if the child has exited, and store its exit code. It is not reaped: its process group id stays
+        in use until then."""
         if self._code is None:
-            found = os.waitid(os.P_PID, self._child.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
-            if found is not None:
-                self._code = found.si_status if found.si_code == os.CLD_EXITED else -found.si_status
+            result = os.waitid(os.P_PID, self._child.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+            if result is not None:
+                self._code = result.si_status if result.si_code == os.CLD_EXITED else -result.si_status
         return self._code is not None
 
     def _signal_group(self, number: int) -> None:
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self._child.pid, number)
 
-    # ---- what it says on standard error ---------------------------------------------------------------------------------
+    # ---- standard error -----------------------------------------------------------------------------------------------
 
-    def _stderr_excerpt(self) -> None:
+    def _read_stderr(self) -> None:
         data = os.read(self._stderr.fileno(), 1 << 16)
         *lines, self._part = (self._part + data).split(b"\n")
         if not data or len(self._part) > 1 << 16:
@@ -153,7 +178,7 @@ class SubprocessTransport(PipeTransport):
         for line in filter(None, lines):
             text = line.decode(errors="replace").rstrip("\r")
             self._tail.append(text[:_MAX_LINE])
-            with suppress(Exception):  # Whoever listens must not break the conversation.
+            with suppress(Exception):  # An error of the callback must not end the connection.
                 self._on_line(text)
         if not data:
             self._stop_stderr()

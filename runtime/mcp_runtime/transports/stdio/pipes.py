@@ -1,7 +1,7 @@
-"""Two file descriptors go in, a transport of lines comes out, driven by the event loop without threads or copies.
+"""A transport of newline-delimited messages over two file descriptors, driven by the event loop.
 
-Neither descriptor is made non-blocking, because whoever shares it would be surprised: a read happens when the loop
-says there is something to read, and a write of at most PIPE_BUF bytes when there is room for that much.
+The descriptors stay blocking, because other processes may share them: they are read when the event loop reports them
+readable, and at most PIPE_BUF bytes are written when poll reports them writable.
 """
 
 from __future__ import annotations
@@ -19,17 +19,15 @@ from ...errors import ConnectionClosedError
 from ...protocol.framing import MAX_MESSAGE_BYTES, LineDecoder
 
 _CHUNK: Final = 1 << 17  # Bytes to read at once.
-_LOW_WATER: Final = (
-    4096  # Bytes that can be written without blocking once a descriptor is writable (PIPE_BUF on Linux).
-)
-_HIGH_WATER: Final = 1 << 20  # Bytes still to be sent above which senders wait.
-_MAX_READY: Final = 4096  # Lines read but not taken above which reading pauses.
+_PIPE_BUF: Final = 4096  # Bytes that a writable pipe takes without blocking (PIPE_BUF on Linux).
+_HIGH_WATER: Final = 1 << 20  # Bytes of unsent messages above which `drain` waits.
+_MAX_READY: Final = 4096  # Messages read but not delivered above which reading pauses.
 
 
 class PipeTransport:
-    """Lines in from one descriptor, lines out to another; both are closed with it."""
+    """Messages from one descriptor and to another, one per line. Closing the transport closes both descriptors."""
 
-    close_reason = "the other side ended the conversation"
+    close_reason = "the peer closed the connection"
 
     def __init__(
         self, incoming: int, outgoing: int, limit: int = MAX_MESSAGE_BYTES, readers: ReaderRegistry | None = None
@@ -43,22 +41,22 @@ class PipeTransport:
         self._wake: asyncio.Future[None] | None = None
         self._ended = self._closed = self._broken = False
         self._remote_closed = False
-        self._paused = False  # Whoever takes the messages wants no more for now.
+        self._paused = False
         self._reading = self._threaded = False
-        self._is_left = bytearray()  # What is still to be sent.
+        self._unsent = bytearray()
         self._scheduled = self._flushing = False
-        self._delivering = (
-            False  # Messages are being handed over; what is said meanwhile goes out with the last of them.
-        )
+        # True while messages are delivered: messages sent meanwhile are written together after the last delivery.
+        self._delivering = False
         self._room = asyncio.Event()
         self._room.set()
         self._poll = select.poll()
         self._poll.register(outgoing, select.POLLOUT)
         self._adjust_reading()
 
-    # ---- in -----------------------------------------------------------------------------------------------------------
+    # ---- receiving ----------------------------------------------------------------------------------------------------
 
     async def receive(self) -> bytes | None:
+        """Return the next message, or None at the end of the input."""
         while not self._ready:
             if self._ended:
                 return None
@@ -69,22 +67,23 @@ class PipeTransport:
         return line
 
     def set_receiver(self, deliver: Callable[[bytes | None], None]) -> None:
-        """Hand over each message as it is read, and None at the end, instead of keeping it for `receive`."""
+        """Call `deliver` with each message as it is read, and with None at the end, instead of queueing for `receive`."""
         self._deliver = deliver
         self._loop.call_soon(self._deliver_ready)
 
     def pause(self) -> None:
-        """Hand over nothing until `resume`."""
+        """Deliver no messages until `resume`."""
         self._paused = True
         self._adjust_reading()
 
     def resume(self) -> None:
+        """Deliver messages again."""
         self._paused = False
         self._deliver_ready()
         self._adjust_reading()
 
     def remote_closed(self) -> None:
-        """The other side says nothing more: read to the end, also while it takes nothing of what is sent."""
+        """Note that the peer has closed its end: the input is read to its end even if the peer reads no output."""
         self._remote_closed = True
         self._adjust_reading()
 
@@ -97,11 +96,11 @@ class PipeTransport:
         try:
             while self._ready and not self._paused and (self._room.is_set() or self._remote_closed or self._ended):
                 self._deliver(self._ready.popleft())
-                if len(self._is_left) > _HIGH_WATER:
+                if len(self._unsent) > _HIGH_WATER:
                     self._flush()
         finally:
             self._delivering = not outermost
-        if outermost and self._is_left and not self._flushing and not self._scheduled:
+        if outermost and self._unsent and not self._flushing and not self._scheduled:
             self._flush()
         if self._ended and not self._ready:
             deliver, self._deliver = self._deliver, _nothing
@@ -111,19 +110,19 @@ class PipeTransport:
         deliver(None)
 
     def _adjust_reading(self) -> None:
-        """Read while somebody takes what is read, and takes what is answered."""
+        """Read from the descriptor unless delivery is paused, or too much is undelivered or unsent."""
         room = (self._room.is_set() or self._remote_closed) and len(self._ready) <= _MAX_READY
-        wanted = not self._ended and not self._paused and room
-        if wanted == self._reading or self._threaded:
+        reading = not self._ended and not self._paused and room
+        if reading == self._reading or self._threaded:
             return
-        self._reading = wanted
-        if not wanted:
+        self._reading = reading
+        if not reading:
             self._readers.remove_reader(self._incoming)
             return
         try:
             self._readers.add_reader(self._incoming, self._on_readable)
         except (PermissionError, NotImplementedError):
-            # A regular file is always readable, so the loop does not watch it; a thread reads it to its end.
+            # The event loop cannot watch a regular file; a thread reads it to its end.
             self._threaded = True
             threading.Thread(target=self._read_in_thread, name="mcp input", daemon=True).start()
 
@@ -152,47 +151,49 @@ class PipeTransport:
         self._adjust_reading()
         self._deliver_ready()
 
-    # ---- out ----------------------------------------------------------------------------------------------------------
+    # ---- sending ------------------------------------------------------------------------------------------------------
 
     def send(self, message: bytes, more: bool = False) -> None:
+        """Buffer a message and write it as soon as possible; never blocks. With `more`, further messages are expected in
+        the same iteration of the event loop, and written together. Raises ConnectionClosedError."""
         if self._broken or self._closed:
             raise ConnectionClosedError(self.close_reason)
-        self._is_left += message
-        self._is_left += b"\n"  # JSON holds no line end, so neither does a message.
+        self._unsent += message
+        self._unsent += b"\n"  # Encoded JSON contains no line break.
         if self._delivering and self._ready:
             return
         if self._delivering or not more or self._flushing:
             self._flush()
         elif not self._scheduled:
-            # More is said in this turn of the loop, so that all of it can go out in one piece.
+            # More messages follow in this iteration of the event loop: write them together.
             self._scheduled = True
             self._loop.call_soon(self._flush)
 
     def _flush(self) -> None:
-        """Write as much as goes without blocking, and the rest when there is room."""
+        """Write as much as possible without blocking, and the rest when the descriptor is writable."""
         self._scheduled = False
         if self._closed:
             return
-        left = self._is_left
+        unsent = self._unsent
         try:
-            while left and self._poll.poll(0):
-                del left[: os.write(self._outgoing, left if len(left) <= _LOW_WATER else left[:_LOW_WATER])]
+            while unsent and self._poll.poll(0):
+                del unsent[: os.write(self._outgoing, unsent if len(unsent) <= _PIPE_BUF else unsent[:_PIPE_BUF])]
         except OSError:
             self._broken = True
-            left.clear()
-        if left or self._flushing or self._broken:
+            unsent.clear()
+        if unsent or self._flushing or self._broken:
             self._wait_for_room()
 
     def _wait_for_room(self) -> None:
-        """Be called again when more can be written, if something is left; and read no further if it is much."""
-        waits = bool(self._is_left)
+        """Flush again when the descriptor is writable; stop reading while more than _HIGH_WATER bytes are unsent."""
+        waits = bool(self._unsent)
         if waits and not self._flushing:
             self._loop.add_writer(self._outgoing, self._flush)
         elif not waits and self._flushing:
             self._loop.remove_writer(self._outgoing)
         self._flushing = waits
-        if (len(self._is_left) < _HIGH_WATER) != self._room.is_set():
-            self._room.set() if len(self._is_left) < _HIGH_WATER else self._room.clear()
+        if (len(self._unsent) < _HIGH_WATER) != self._room.is_set():
+            self._room.set() if len(self._unsent) < _HIGH_WATER else self._room.clear()
             self._adjust_reading()
             if self._room.is_set() and self._ready:
                 self._loop.call_soon(self._deliver_ready)
@@ -200,19 +201,20 @@ class PipeTransport:
             self._end()
 
     async def drain(self) -> None:
+        """Wait until fewer than _HIGH_WATER bytes are unsent. Raises ConnectionClosedError."""
         await self._room.wait()
         if self._broken:
             raise ConnectionClosedError(self.close_reason)
 
-    # ---- end ----------------------------------------------------------------------------------------------------------
+    # ---- closing ------------------------------------------------------------------------------------------------------
 
     async def close(self, timeout: float = 0.3) -> None:
-        """Send what is left, for at most `patience` seconds, then close both descriptors."""
+        """Write unsent messages for at most `timeout` seconds, then close both descriptors."""
         if self._closed:
             return
         self._flush()
         deadline = self._loop.time() + timeout
-        while self._is_left and not self._broken and self._loop.time() < deadline:  # noqa: ASYNC110
+        while self._unsent and not self._broken and self._loop.time() < deadline:
             await asyncio.sleep(0.01)
         self._closed = self._broken = True
         self._end()
@@ -228,4 +230,4 @@ class PipeTransport:
 
 
 def _nothing(message: bytes | None) -> None:
-    """Takes what comes after the end."""
+    """Ignore a message that is delivered after the end."""

@@ -1,4 +1,7 @@
-"""This process as a server on its standard input and output, from the first byte to the exit of the process."""
+"""The server side of the stdio transport: this process serves one client on its standard input and output.
+
+MCP specification: https://modelcontextprotocol.io/specification/draft/basic/transports#stdio
+"""
 
 from __future__ import annotations
 
@@ -21,42 +24,41 @@ from ...aio.selector import ReaderRegistry, inline_selector
 from ...session.interfaces import Transport
 from .pipes import PipeTransport
 
-_log: Final = logging.getLogger(__name__)
-
-_GRACE: Final = 1.5  # Seconds after which a process that was told to end does so, whatever its handlers do.
+_GRACE: Final = 1.5  # Seconds after a signal until the process exits even if handlers still run.
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 
 
 def run_server(serve: Callable[[Transport], Awaitable[None]]) -> None:
-    """Serve one conversation over standard input and output, until its end, SIGINT or SIGTERM.
+    """Serve one connection over standard input and output until it ends, or until SIGINT or SIGTERM.
 
-    Meanwhile nothing else in the process reaches standard output: what is printed, also by children that inherit
-    the descriptors, goes to standard error.
+    Meanwhile all other output of the process and of its children, such as `print`, goes to standard error.
     """
     incoming, outgoing = _take_descriptors()
     if fast_paths.ENABLED:
-        gc.freeze()  # What is loaded stays until the end: no collection has to look at it again.
+        gc.freeze()  # Loaded modules live until the process exits: exclude them from garbage collection.
     readers = inline_selector()
     loop = asyncio.SelectorEventLoop(readers)
-    ending = _SignalHandling(loop)
+    signals = _SignalHandling(loop)
     try:
-        loop.run_until_complete(ending.run_until_signal(_run_session(serve, incoming, outgoing, readers)))
+        loop.run_until_complete(signals.run_until_signal(_run_session(serve, incoming, outgoing, readers)))
     finally:
-        ending.exit()
+        signals.exit()
 
 
 def _watch(loop: asyncio.AbstractEventLoop, incoming: int, remote_closed: Callable[[], None]) -> None:
-    """Wait for the client to go away. From then on the loop has to turn: where a handler blocks it, such as by writing
-    to a standard error that nobody reads any more, nothing else would end the process."""
+    """Wait until the client closes its end; then exit the process if the event loop is blocked.
+
+    A handler can block the event loop for ever by writing to a standard error that nobody reads any more.
+    """
     client = select.poll()
     client.register(incoming, getattr(select, "POLLRDHUP", 0))
     client.poll()
-    with contextlib.suppress(RuntimeError):  # The loop is closed: all is well.
+    with contextlib.suppress(RuntimeError):  # The event loop is closed: the process is about to exit.
         loop.call_soon_threadsafe(remote_closed)
         while True:
-            turned = threading.Event()
-            loop.call_soon_threadsafe(turned.set)
-            if not turned.wait(_GRACE):
+            responsive = threading.Event()
+            loop.call_soon_threadsafe(responsive.set)
+            if not responsive.wait(_GRACE):
                 os._exit(1)
             time.sleep(_GRACE / 10)
 
@@ -65,13 +67,13 @@ async def _run_session(
     serve: Callable[[Transport], Awaitable[None]], incoming: int, outgoing: int, readers: ReaderRegistry | None
 ) -> None:
     transport = PipeTransport(incoming, outgoing, readers=readers)
-    watched = (asyncio.get_running_loop(), incoming, transport.remote_closed)
-    threading.Thread(target=_watch, args=watched, name="mcp client watch", daemon=True).start()
+    arguments = (asyncio.get_running_loop(), incoming, transport.remote_closed)
+    threading.Thread(target=_watch, args=arguments, name="mcp client watch", daemon=True).start()
     await serve(transport)
 
 
 def _take_descriptors() -> tuple[int, int]:
-    """Standard input and output under new numbers; their old ones lead to nothing and to standard error."""
+    """Return duplicates of standard input and output; redirect descriptor 0 to /dev/null and 1 to standard error."""
     sys.stdout.flush()
     incoming, outgoing = os.dup(0), os.dup(1)
     nothing = os.open(os.devnull, os.O_RDONLY)
@@ -82,7 +84,7 @@ def _take_descriptors() -> tuple[int, int]:
 
 
 class _SignalHandling:
-    """How the process ends: by itself, or told by a signal, and in both cases soon."""
+    """End the process on SIGINT and SIGTERM, and soon after the connection has ended."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
@@ -91,13 +93,14 @@ class _SignalHandling:
         self._previous_handlers = {number: signal.signal(number, self._on_signal) for number in _SIGNALS}
 
     async def run_until_signal(self, coro: Coroutine[Any, Any, None]) -> None:
+        """Run a coroutine, which a signal cancels. Raises what the coroutine raises."""
         self._main = asyncio.ensure_future(coro)
         await asyncio.wait([self._main])
-        if not self._main.cancelled() and (fault := self._main.exception()) is not None:
-            raise fault
+        if not self._main.cancelled() and (error := self._main.exception()) is not None:
+            raise error
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
-        """Runs between two instructions of the main thread, even while a handler keeps the loop from running."""
+        """Cancel the main task. Python calls this in the main thread even while a handler blocks the event loop."""
         self._signal = number
         watchdog = threading.Timer(_GRACE, os._exit, [128 + number])
         watchdog.daemon = True
@@ -106,15 +109,15 @@ class _SignalHandling:
             self._loop.call_soon_threadsafe(self._main.cancel)
 
     def exit(self) -> None:
-        """Close the loop; where handlers do not end, end the process without them."""
-        for number, before in self._previous_handlers.items():
-            signal.signal(number, signal.SIG_DFL if self._signal is not None else before)
+        """Close the event loop; exit the process if handlers still run."""
+        for number, previous in self._previous_handlers.items():
+            signal.signal(number, signal.SIG_DFL if self._signal is not None else previous)
         stuck = asyncio.all_tasks(self._loop)
         if self._signal is not None:
             sys.stderr.flush()
             os.kill(os.getpid(), self._signal)
         if stuck:
-            _log.warning("%d handlers did not end and are left behind", len(stuck))
+            log.warning("%d handlers did not end; the process exits without them", len(stuck))
             sys.stderr.flush()
             os._exit(0)
         self._loop.close()

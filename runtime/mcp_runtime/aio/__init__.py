@@ -1,1 +1,1 @@
-"""Building blocks for asyncio that know nothing of MCP."""
+"""Building blocks for asyncio that do not depend on MCP."""

@@ -1,15 +1,15 @@
-"""Work that outlives the request it came of goes in; it ends by itself, or with its conversation."""
+"""Background tasks of a connection, which may run longer than the request that has started them."""
 
 from __future__ import annotations
 
 import asyncio
 from typing import Any, Final
 
-_CANCEL_SECONDS: Final = 0.4  # Seconds to take note of being cancelled.
+_CANCEL_SECONDS: Final = 0.4  # Seconds for cancelled tasks to end.
 
 
 class BackgroundTasks:
-    """All of it, of one conversation."""
+    """The background tasks of one connection."""
 
     def __init__(self) -> None:
         self._tasks: set[asyncio.Future[Any]] = set()
@@ -18,17 +18,17 @@ class BackgroundTasks:
     def __len__(self) -> int:
         return len(self._tasks)
 
-    def add(self, coro: asyncio.Future[Any]) -> None:
-        """Let work go on; it is cancelled when the conversation ends, or at once where that has ended."""
-        self._tasks.add(coro)
-        coro.add_done_callback(self._tasks.discard)
+    def add(self, task: asyncio.Future[Any]) -> None:
+        """Add a task, which is cancelled when the connection ends, or now if it has ended."""
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
         if self._ended:
-            coro.cancel()
+            task.cancel()
 
     async def end(self) -> None:
-        """Cancel what goes on, and wait a moment for it to take note."""
+        """Cancel all tasks, and wait up to 0.4 s for them to end."""
         self._ended = True
-        for work in self._tasks:
-            work.cancel()
+        for task in self._tasks:
+            task.cancel()
         if self._tasks:
             await asyncio.wait(list(self._tasks), timeout=_CANCEL_SECONDS)

@@ -1,4 +1,4 @@
-"""Those who wait for something to say go in; who has waited too long is woken. One timer serves all of them."""
+"""A keep-alive timer for any number of SSE streams."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import asyncio
 from collections import OrderedDict
 from typing import Final
 
-KEEP_ALIVE: Final = 15.0  # Seconds of silence after which a comment is sent, so that no proxy takes it for death.
+KEEP_ALIVE: Final = 15.0  # Seconds without a message after which a comment is sent, so that no proxy closes the stream.
 
 
 class KeepAliveTimer:
-    """How long it may last, in `seconds`."""
+    """Gives futures the result False if they are not done within `seconds`; one timer handle serves all of them."""
 
     def __init__(self, seconds: float = KEEP_ALIVE) -> None:
         self.seconds = seconds
@@ -18,18 +18,18 @@ class KeepAliveTimer:
         self._timer: asyncio.TimerHandle | None = None
 
     def begin(self, waiting: asyncio.Future[bool]) -> None:
-        """Give this future the result False after so many seconds, unless it is done by then, or `end` is called."""
+        """Set the result of a future to False after `seconds`, unless it is done by then or `end` is called."""
         loop = waiting.get_loop()
         self._deadlines[waiting] = loop.time() + self.seconds
         if self._timer is None:
             self._timer = loop.call_later(self.seconds, self._on_timer, loop)
 
     def end(self, waiting: asyncio.Future[bool]) -> None:
-        """Nothing is waited for any more."""
+        """Stop the timer of a future."""
         self._deadlines.pop(waiting, None)
 
     def _on_timer(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Wake who has waited too long. They stand in the order in which they came, so this costs what there is to do."""
+        """Resolve the futures that are due. They are in the order of their deadlines: only the first ones are looked at."""
         self._timer = None
         while self._deadlines:
             waiting, until = next(iter(self._deadlines.items()))

@@ -1,4 +1,4 @@
-"""The lifespans of servers go in; each is begun when it is first needed and ended once, in one task of its own."""
+"""A lifespan that many connections share."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 
 class SharedLifespan:
-    """One lifespan, which many conversations share."""
+    """A lifespan that is started at first use and ended once, both in its own task."""
 
     def __init__(self, lifespan: Callable[[], AbstractAsyncContextManager[Any]]) -> None:
         self._lifespan = lifespan
@@ -18,14 +18,14 @@ class SharedLifespan:
         self._task: asyncio.Task[None] | None = None
 
     async def state(self) -> Any:
-        """What the lifespan yields. Raises what it raises instead."""
+        """Return what the lifespan yields; start it if needed. Raises what the lifespan raises."""
         if self._state is None:
             self._state = asyncio.get_running_loop().create_future()
             self._task = asyncio.create_task(self._run(self._state))
         return self._state.result() if self._state.done() else await asyncio.shield(self._state)
 
     async def end(self) -> None:
-        """End it, if it was begun."""
+        """End the lifespan, if it was started."""
         self._end.set()
         if self._task is not None:
             await asyncio.wait([self._task])
@@ -35,7 +35,7 @@ class SharedLifespan:
             async with self._lifespan() as yielded:
                 state.set_result(yielded)
                 await self._end.wait()
-        except Exception as fault:
+        except Exception as error:
             if state.done():
                 raise
-            state.set_exception(fault)
+            state.set_exception(error)

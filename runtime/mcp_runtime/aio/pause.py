@@ -1,4 +1,4 @@
-"""Reasons to read no further go in, and those who read wait until there is none left."""
+"""A gate that pauses readers while there is at least one reason to."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 
 
 class PauseGate:
-    """Whether more is read."""
+    """Counts calls of `pause` and `resume`; readers wait until both are equal."""
 
     def __init__(self) -> None:
         self._reasons = 0
@@ -14,16 +14,16 @@ class PauseGate:
         self._free.set()
 
     def pause(self) -> None:
-        """There is a reason to read no further."""
+        """Pause readers until `resume` is called as often as `pause`."""
         self._reasons += 1
         self._free.clear()
 
     def resume(self) -> None:
-        """One that there was is gone."""
+        """Undo one call of `pause`."""
         self._reasons -= 1
         if not self._reasons:
             self._free.set()
 
     async def wait(self) -> None:
-        """Wait until there is none."""
+        """Wait while readers are paused."""
         await self._free.wait()

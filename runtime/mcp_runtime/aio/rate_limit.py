@@ -1,4 +1,4 @@
-"""How often something may happen goes in; whether it may happen now comes out."""
+"""A token bucket, which limits a rate."""
 
 from __future__ import annotations
 
@@ -9,14 +9,19 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class RateLimit:
-    """`per_second` times a second for as long as one likes, and `burst` times at once after a pause."""
+    """A rate limit.
+
+    Args:
+        per_second: Uses a second in the long run.
+        burst: Uses at once after a pause.
+    """
 
     per_second: float
     burst: int
 
 
 class TokenBucket:
-    """What is left of a rate; it fills up again as time goes by. `clock` gives seconds."""
+    """A token bucket, which is full at first; `clock` returns the current time in seconds."""
 
     __slots__ = ("_clock", "_tokens", "_rate", "_updated")
 
@@ -27,7 +32,7 @@ class TokenBucket:
         self._updated = clock()
 
     def acquire(self) -> float:
-        """Use it once and give 0.0, or, where nothing is left, the seconds until there is something again."""
+        """Take a token and return 0.0; if there is none, return the seconds until there is one."""
         now, rate = self._clock(), self._rate
         self._tokens = min(float(rate.burst), self._tokens + (now - self._updated) * rate.per_second)
         self._updated = now

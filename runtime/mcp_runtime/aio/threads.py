@@ -1,4 +1,4 @@
-"""Plain functions go in and run in worker threads that never keep the process alive; their results are awaited."""
+"""Worker threads for synchronous functions; they are daemon threads, so they never prevent the process from exiting."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ _Work = tuple[Callable[[], Any], asyncio.Future[Any], asyncio.AbstractEventLoop]
 
 
 class WorkerThreads:
-    """Up to 32 daemon threads, started when they are needed and ended when they are not."""
+    """Up to 32 daemon threads, which are started on demand and end after 10 s without work."""
 
     def __init__(self) -> None:
         self._queue: queue.SimpleQueue[_Work] = queue.SimpleQueue()
         self._lock = threading.Lock()
         self._threads = 0
         self._idle = 0
-        self._queued = 0  # Also what an idle thread was not yet quick enough to take.
+        self._queued = 0  # Functions in the queue, including those that an idle thread is about to take.
 
     async def run(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """The function's result. Cancelling does not stop the function, only the waiting for it."""
+        """Run a function in a thread and return its result. Cancelling stops the waiting, but not the function."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Any] = loop.create_future()
         context = contextvars.copy_context()
@@ -42,13 +42,13 @@ class WorkerThreads:
         while (work := self._next()) is not None:
             function, future, loop = work
             try:
-                outcome, fault = function(), None
-            except BaseException as raised:  # Whatever it is, it belongs to who waits.
-                outcome, fault = None, raised
-            _deliver(loop, future, outcome, fault)
+                result, error = function(), None
+            except BaseException as raised:  # The task that waits for the result handles all exceptions.
+                result, error = None, raised
+            _set_result(loop, future, result, error)
 
     def _next(self) -> _Work | None:
-        """What a thread is to do next; None where it has to end."""
+        """Return the next function to run, or None to end the thread."""
         with self._lock:
             self._idle += 1
         try:
@@ -58,7 +58,7 @@ class WorkerThreads:
         with self._lock:
             self._idle -= 1
             if work is None and self._queued > self._idle:
-                work = self._queue.get_nowait()  # It came when this thread was about to end.
+                work = self._queue.get_nowait()  # Queued while this thread was about to end.
             if work is None:
                 self._threads -= 1
             else:
@@ -66,14 +66,14 @@ class WorkerThreads:
         return work
 
 
-def _deliver(
-    loop: asyncio.AbstractEventLoop, future: asyncio.Future[Any], outcome: Any, error: BaseException | None
+def _set_result(
+    loop: asyncio.AbstractEventLoop, future: asyncio.Future[Any], result: Any, error: BaseException | None
 ) -> None:
     def settle() -> None:
         if future.cancelled():
             return
         if error is None:
-            future.set_result(outcome)
+            future.set_result(result)
         else:
             future.set_exception(RuntimeError(repr(error)) if isinstance(error, StopIteration) else error)
 

@@ -115,7 +115,7 @@ class MCPASGIApp:
             servers: One server for each protocol version, oldest first.
             path: Path of the endpoint. Default None: any path that the application is mounted at.
             hosts: Values of `Host` to accept, see `http.origins.OriginPolicy`. Default None: localhost only.
-            origins: Values of `Origin` to accept, see `http.origins.OriginPolicy`. Default None: those of `hosts`.
+            origins: Values of `Origin` to accept, see `http.origins.OriginPolicy`. Default None: no further ones.
             owner: Returns the user of an ASGI scope; only this user can use a session that the user has opened.
                 Default: the user that Starlette's authentication middleware has put into the scope.
             auth: Resource server that checks the access token of each request. Default None: no token is required.

@@ -58,7 +58,7 @@ class PostResponder:
                 self._wake(self._waiting)
         return self.stream
 
-    async def wait_until_known(self, timeout: float | None) -> None:
+    async def wait_until_decided(self, timeout: float | None) -> None:
         """Wait until the response is a body or a stream, for at most `timeout` seconds."""
         if self.is_done or self.stream is not None:
             return

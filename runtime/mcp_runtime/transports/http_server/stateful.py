@@ -1,4 +1,4 @@
-"""A request that belongs to a session goes in, or opens one, and its answer is sent, as one body or as a stream."""
+"""HTTP requests that open a session or belong to one."""
 
 from __future__ import annotations
 
@@ -35,8 +35,7 @@ _UNKNOWN_SESSION: Final = HTTPError(404, "there is no such session")
 
 
 class StatefulHandler:
-    """The servers of one endpoint whose conversations begin with a handshake, oldest revision first, for any number of
-    clients, each in a session of its own."""
+    """Serve the sessions of one endpoint; `servers` are those of the revisions with a handshake, oldest first."""
 
     def __init__(
         self,
@@ -53,62 +52,62 @@ class StatefulHandler:
         self._template: Connection | None = None
 
     async def open(self, post: IncomingPost) -> None:
-        """Open a session; one whose opening is refused ends at once."""
+        """Open a session with the newest server; end it at once if `initialize` fails."""
         message, _, auth, _, send = post
-        chosen = self._servers[-1]
-        state = await self._lifespans[id(chosen.origin)].state()
-        opened = self._sessions.open(auth.owner)
-        if opened is None:
+        service = self._servers[-1]
+        state = await self._lifespans[id(service.origin)].state()
+        http_session = self._sessions.open(auth.owner)
+        if http_session is None:
             too_many = HTTPError(503, "there are too many sessions", INTERNAL_ERROR)
             return await send_error(send, too_many, id_of(message))
-        conversation = chosen.dispatcher(state)
+        dispatcher = service.dispatcher(state)
         if self._template is None:
-            self._template = Connection(chosen.revision, "server", local_capabilities=chosen.capabilities)
+            self._template = Connection(service.revision, "server", local_capabilities=service.capabilities)
             self._starter = task_starter(asyncio.get_running_loop())
-        peer = self._template.copy_for_new_connection()
-        opened.on_end = conversation.detach
-        session = Session(peer, opened, conversation.handle, conversation.initialize, self._starter, auth)
-        opened.session = session
-        conversation.attach(session)
-        exchange = _dispatch(session, post, opened)
-        named: Raw = ((_SESSION, opened.id.encode()),)
-        if peer.phase is Phase.NEW:
-            await self._sessions.end(opened)
-            named = ()
-        await self._respond(session, exchange, post, named)
+        connection = self._template.copy_for_new_connection()
+        http_session.on_end = dispatcher.detach
+        session = Session(connection, http_session, dispatcher.handle, dispatcher.initialize, self._starter, auth)
+        http_session.session = session
+        dispatcher.attach(session)
+        responder = _dispatch(session, post, http_session)
+        headers: Raw = ((_SESSION, http_session.id.encode()),)
+        if connection.phase is Phase.NEW:
+            await self._sessions.end(http_session)
+            headers = ()
+        await self._respond(session, responder, post, headers)
 
     def serve(self, post: IncomingPost) -> Sending:
-        """Answer what belongs to a session that was opened before."""
+        """Serve a POST that belongs to a session."""
         message, head, auth, _, send = post
-        found = self._sessions.find(head.headers[SESSION_ID], auth.owner)
-        if found is None:
+        http_session = self._sessions.find(head.headers[SESSION_ID], auth.owner)
+        if http_session is None:
             return send_error(send, _UNKNOWN_SESSION, id_of(message))
-        session = found.session
-        assert session is not None, "a session is opened together with its conversation"
-        return self._respond(session, _dispatch(session, post, found), post)
+        session = http_session.session
+        assert session is not None, "an HTTP session gets its session when it is opened"
+        return self._respond(session, _dispatch(session, post, http_session), post)
 
     def listen(self, headers: Headers, auth: RequestAuth, receive: Receive, send: Send) -> Sending:
-        """Send what belongs to no exchange, or go on with the stream that was interrupted."""
-        found, wanted = self._sessions.find(headers[SESSION_ID], auth.owner), resume_position(headers)
-        if found is None:
+        """Serve a GET: send the standalone stream, or resume the stream that `Last-Event-ID` names."""
+        http_session, position = self._sessions.find(headers[SESSION_ID], auth.owner), resume_position(headers)
+        if http_session is None:
             return send_error(send, _UNKNOWN_SESSION)
-        if isinstance(wanted, HTTPError):
-            return send_error(send, wanted)
-        stream = found.standalone_stream if wanted is None else found.stream(wanted[0])
+        if isinstance(position, HTTPError):
+            return send_error(send, position)
+        stream = http_session.standalone_stream if position is None else http_session.stream(position[0])
         if stream is None:
             return send_error(send, HTTPError(400, "there is no such stream any more"))
-        session = found.session
+        session = http_session.session
         primed = session is not None and session.connection.revision.http.priming_event
-        after = wanted[1] if wanted else None
+        after = position[1] if position else None
         client = disconnect_task(receive, auth.expires_in)
         return send_stream(stream, client, send, self._keep_alive, after=after, priming_event=primed)
 
     async def end(self, headers: Headers, auth: RequestAuth, send: Send) -> None:
-        """End a session."""
-        found = self._sessions.find(headers[SESSION_ID], auth.owner)
-        if found is None:
+        """Serve a DELETE: end the session."""
+        http_session = self._sessions.find(headers[SESSION_ID], auth.owner)
+        if http_session is None:
             return await send_error(send, _UNKNOWN_SESSION)
-        await self._sessions.end(found)
+        await self._sessions.end(http_session)
         await respond(send, 204)
 
     async def close(self) -> None:
@@ -124,18 +123,18 @@ class StatefulHandler:
         if responder is None:
             return respond(send, 202)
         if responder.response is None:
-            return self._respond_when_known(session, responder, post, more)
+            return self._respond_when_decided(session, responder, post, more)
         status = 200
         if responder.code:
             more = (*more, *auth.challenge_headers)
             status = 403 if auth.challenge_headers else _status(responder.code, session, message)
         return respond(send, status, responder.response, more)
 
-    async def _respond_when_known(
+    async def _respond_when_decided(
         self, session: Session, responder: PostResponder, post: IncomingPost, more: Raw
     ) -> None:
-        """Answer as soon as it is known how: as one body, as a stream, or not at all."""
-        await responder.wait_until_known(self._keep_alive.seconds)
+        """Wait until the response is a body or a stream, and send it."""
+        await responder.wait_until_decided(self._keep_alive.seconds)
         if responder.response is not None:
             await self._respond(session, responder, post, more)
         elif responder.is_done and responder.stream is None:
@@ -148,27 +147,24 @@ class StatefulHandler:
 
 
 def _dispatch(session: Session, post: IncomingPost, http_session: HTTPSession) -> PostResponder | None:
-    """Let a session have what was posted; None where it is not answered."""
+    """Let a session handle a posted message; return None if the message gets no response."""
     message, head, auth, _, _ = post
-    exchange = SessionResponder(session, auth, http_session.open_stream)
+    responder = SessionResponder(session, auth, http_session.open_stream)
     if not head.accepts_json:
-        exchange.open_stream()
-    return (
-        exchange
-        if session.handle_event(session.connection.receive_message(message), exchange.reply, exchange)
-        else None
-    )
+        responder.open_stream()
+    event = session.connection.receive_message(message)
+    return responder if session.handle_event(event, responder.reply, responder) else None
 
 
 def _status(code: int, session: Session, message: Message | list[Message]) -> int:
-    """What is no message at all is a bad request; other errors have no status of their own in a session."""
+    """Return the HTTP status of an error response: 400 if the body was no JSON-RPC message."""
     revision = session.connection.revision
     readable = revision.batches if isinstance(message, list) else hasattr(message, "method")
     return status_of(code, revision) if readable else 400
 
 
 async def _send_nothing(session: Session, post: IncomingPost) -> None:
-    """End the request of which nothing came: its session was ended, or it was cancelled, and wants no answer."""
+    """End a request without a response: 404 if its session was ended, an empty stream if it was cancelled."""
     message, _, _, _, send = post
     if session.ended:
         return await send_error(send, HTTPError(404, session.transport.close_reason), id_of(message))

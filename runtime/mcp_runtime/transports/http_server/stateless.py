@@ -1,4 +1,4 @@
-"""A request that belongs to no session goes in, and its answer is sent, as one body or as a stream."""
+"""HTTP requests of the stateless lifecycle, which belong to no session."""
 
 from __future__ import annotations
 
@@ -32,12 +32,10 @@ from ...session.replies import run_notification_handler, run_request_handler
 from .responders import IncomingPost, StatelessResponder
 from .stream_response import send_stream
 
-_log: Final = logging.getLogger(__name__)
-
-_HEADERS_FRESH_SECONDS: Final = 5.0  # Seconds for which the arguments that headers repeat are not asked for again.
-_DRAIN_SECONDS: Final = 0.5  # Seconds for answers, once the server is to end.
-_CANCEL_SECONDS: Final = 0.4  # And again for handlers to take note that they are cancelled.
-_MAX_PAGES: Final = 100
+_HEADERS_FRESH_SECONDS: Final = 5.0  # Seconds after which the header declarations of tools are read again.
+_DRAIN_SECONDS: Final = 0.5  # Seconds for requests to complete when the server shuts down.
+_CANCEL_SECONDS: Final = 0.4  # Seconds for cancelled handlers to end.
+_MAX_PAGES: Final = 100  # Pages of a `tools/list` result.
 
 _NO_RESPONSE: Final = (None, 0)
 
@@ -45,43 +43,43 @@ HeaderPaths = Mapping[str, tuple[str, ...]]
 
 
 class StatelessHandler:
-    """A server of one revision without sessions, for any number of clients."""
+    """Serve the stateless requests of one revision, of any number of clients."""
 
     def __init__(self, service: Service, lifespan: SharedLifespan, keep_alive: KeepAliveTimer) -> None:
         self._service = service
         self._lifespan = lifespan
         self._keep_alive = keep_alive
         self._connection = Connection(service.revision, "server", local_capabilities=service.capabilities)
-        self._connection.in_flight = None  # It is that of all clients.
+        self._connection.in_flight = None  # All clients share this connection: request ids may repeat.
         self._dispatcher: Dispatcher | None = None
         self._loop: asyncio.AbstractEventLoop
-        self._running: dict[StatelessResponder, asyncio.Task[None]] = {}  # And who sends what they say.
+        self._running: dict[StatelessResponder, asyncio.Task[None]] = {}  # The tasks that send the responses.
         calls = service.revision.http.tool_call
         self._tool_call = None if calls is None else calls.method
         self._paths: dict[str, HeaderPaths] = {}
         self._headers_expire = float("-inf")
 
     def serve(self, post: IncomingPost) -> Sending:
-        """Answer what was posted. A client that leaves cancels its request."""
+        """Serve a POST. A client that disconnects cancels its request."""
         message, head, auth, receive, send = post
         if self._dispatcher is None:
             return self._serve_after(self._start(), post)
         if isinstance(message, RequestMessage) and message.method == self._tool_call:
             if self._loop.time() > self._headers_expire:
                 return self._serve_after(self._load_tool_headers(), post)
-            if self._paths and (turned := self._check_parameter_headers(head.headers, message.params)) is not None:
-                return send_error(send, turned, message.id)
-        event, exchange = self._connection.receive_message(message), StatelessResponder(self._connection, auth)
+            if self._paths and (error := self._check_parameter_headers(head.headers, message.params)) is not None:
+                return send_error(send, error, message.id)
+        event, responder = self._connection.receive_message(message), StatelessResponder(self._connection, auth)
         if not isinstance(event, RequestReceived):
-            return self._handle_notification(event, exchange, send)
+            return self._handle_notification(event, responder, send)
         if not head.accepts_json:
-            exchange.open_stream()
-        work = run_request_handler(self._connection, event, self._dispatcher.handle, exchange)
+            responder.open_stream()
+        handler = run_request_handler(self._connection, event, self._dispatcher.handle, responder)
         try:
-            rest = first_step(work)
+            rest = first_step(handler)
         except StopIteration as end:
-            return self._send_response(exchange, event.id, end.value or _NO_RESPONSE, receive, send)
-        return self._run_handler(exchange, event.id, rest, receive, send)
+            return self._send_response(responder, event.id, end.value or _NO_RESPONSE, receive, send)
+        return self._run_handler(responder, event.id, rest, receive, send)
 
     def _send_response(
         self,
@@ -106,7 +104,7 @@ class StatelessHandler:
         await serving
 
     async def _start(self) -> Dispatcher:
-        """The conversation that all requests are of."""
+        """Start the lifespan, and return the dispatcher of all requests."""
         state = await self._lifespan.state()
         if self._dispatcher is None:
             self._dispatcher = self._service.dispatcher(state)
@@ -118,10 +116,10 @@ class StatelessHandler:
         """Let a notification be handled, or turn away what cannot be understood."""
         if isinstance(event, MessageRejected) and event.reply is not None:
             return self._respond(event.reply, event.code, responder.auth, send)
-        if isinstance(event, NotificationReceived) and (conversation := self._dispatcher) is not None:
-            responder.reply(None, 0)  # Nothing can be said to its sender.
-            conversation.background_tasks.add(
-                self._loop.create_task(run_notification_handler(event, conversation.handle, responder))
+        if isinstance(event, NotificationReceived) and (dispatcher := self._dispatcher) is not None:
+            responder.reply(None, 0)  # The handler of a notification cannot send messages.
+            dispatcher.background_tasks.add(
+                self._loop.create_task(run_notification_handler(event, dispatcher.handle, responder))
             )
         return respond(send, 202)
 
@@ -134,31 +132,30 @@ class StatelessHandler:
         self,
         responder: StatelessResponder,
         id: Id,
-        work: Awaitable[tuple[bytes, int] | None],
+        rest: Awaitable[tuple[bytes, int] | None],
         receive: Receive,
         send: Send,
     ) -> None:
-        """Serve a request whose handler waits: it goes on in the task in which it began, and what it says is sent meanwhile
-        by another."""
+        """Run the rest of a handler in the current task, while another task sends its messages and its response."""
         sending = self._running[responder] = self._loop.create_task(self._send(responder, id, receive, send))
         try:
-            await responder.serve(work)
+            await responder.serve(rest)
             await sending
         finally:
             sending.cancel()
             del self._running[responder]
 
     async def _send(self, responder: StatelessResponder, id: Id, receive: Receive, send: Send) -> None:
-        """Send the answer once it is there, and what comes before it."""
+        """Send the response as one body, or as a stream with the messages before it."""
         client = disconnect_task(receive)
         client.add_done_callback(responder.client_disconnected)
         try:
-            await responder.wait_until_known(self._keep_alive.seconds)
+            await responder.wait_until_decided(self._keep_alive.seconds)
             if responder.is_done and responder.stream is None:
                 if responder.response is not None:
                     await self._respond(responder.response, responder.code, responder.auth, send)
                 elif not client.done():
-                    await send_error(send, HTTPError(503, "the server has ended", INTERNAL_ERROR), id)
+                    await send_error(send, HTTPError(503, "the server is shutting down", INTERNAL_ERROR), id)
             else:
                 await send_stream(responder.open_stream(), client, send, self._keep_alive)
         finally:
@@ -168,44 +165,43 @@ class StatelessHandler:
                 responder.client_disconnected(client)
 
     async def close(self) -> None:
-        """End what is being served: who listens is told, and the others get a moment to be answered, and another to take
-        note that they are cancelled."""
+        """End subscriptions, wait for running requests, then cancel them and the background tasks."""
         if self._dispatcher is not None:
             self._dispatcher.detach()
         await self._wait_for_handlers(_DRAIN_SECONDS)
-        for exchange in self._running:
-            exchange.cancel()
+        for responder in self._running:
+            responder.cancel()
         await self._wait_for_handlers(_CANCEL_SECONDS)
-        for exchange in self._running:
-            exchange.client_disconnected(self)
+        for responder in self._running:
+            responder.client_disconnected(self)
         if self._dispatcher is not None:
             await self._dispatcher.background_tasks.end()
 
-    async def _wait_for_handlers(self, grace: float) -> None:
+    async def _wait_for_handlers(self, timeout: float) -> None:
         if self._running:
-            await asyncio.wait(list(self._running.values()), timeout=grace)
+            await asyncio.wait(list(self._running.values()), timeout=timeout)
 
     # ---- headers that repeat arguments --------------------------------------------------------------------------------
 
     def _check_parameter_headers(self, headers: Headers, params: Any) -> HTTPError | None:
-        """What is wrong with the headers that repeat arguments of a call, if something is."""
+        """Return the error if the headers that repeat tool arguments do not match them."""
         paths = self._paths.get(str(params.get("name"))) if params else None
         if not paths:
             return None
-        fault = check_parameter_headers(headers, params.get("arguments"), paths)
+        mismatch = check_parameter_headers(headers, params.get("arguments"), paths)
         code = int(self._service.revision.constants.get("HEADER_MISMATCH", INVALID_REQUEST))
-        return None if fault is None else HTTPError(400, fault, code)
+        return None if mismatch is None else HTTPError(400, mismatch, code)
 
     async def _load_tool_headers(self) -> None:
-        """Find out which arguments of which tool are repeated, if it is not known any more."""
+        """Read the header declarations of the server's tools."""
         schemas, now = self._service.revision.http.tool_schemas, self._loop.time()
         if schemas is not None:
-            self._paths = await self._read_page(schemas, await self._lifespan.state())
+            self._paths = await self._read_tool_headers(schemas, await self._lifespan.state())
         self._headers_expire = now + _HEADERS_FRESH_SECONDS
 
-    async def _read_page(self, row: Request[Any], state: Any) -> dict[str, HeaderPaths]:
-        """Which arguments of which tool are repeated, from the server's own list of them, page by page."""
-        found: dict[str, HeaderPaths] = {}
+    async def _read_tool_headers(self, row: Request[Any], state: Any) -> dict[str, HeaderPaths]:
+        """Return the header declarations by tool name, from all pages of the server's own `tools/list`."""
+        paths_by_tool: dict[str, HeaderPaths] = {}
         meta: dict[str, Any] = {f"{META}protocolVersion": self._service.revision.id, f"{META}clientCapabilities": {}}
         params: dict[str, Any] = {"_meta": meta}
         for _ in range(_MAX_PAGES):
@@ -213,29 +209,27 @@ class StatelessHandler:
             for items in page.values():
                 for item in items if is_list(items) else ():
                     if is_object(item) and "inputSchema" in item and (paths := _tool_headers(item)):
-                        found[str(item.get("name"))] = paths
+                        paths_by_tool[str(item.get("name"))] = paths
             if page.get("nextCursor") is None:
                 break
             params = {"_meta": meta, "cursor": page["nextCursor"]}
-        return found
+        return paths_by_tool
 
     async def _list_tools(self, message: RequestMessage, state: Any) -> dict[str, Any]:
-        """What the server itself answers; nothing where it refuses."""
-        conversation = self._service.dispatcher(state)
-        exchange, asked = (
-            StatelessResponder(self._connection, UNAUTHENTICATED),
-            self._connection.receive_message(message),
-        )
-        if isinstance(asked, RequestReceived):
-            await exchange.serve(run_request_handler(self._connection, asked, conversation.handle, exchange))
-        answer = from_json(exchange.response) if exchange.response is not None else None
-        result = answer.get("result") if is_object(answer) else None
+        """Return the result of a `tools/list` that the handler of this server runs; empty if it fails."""
+        dispatcher = self._service.dispatcher(state)
+        responder = StatelessResponder(self._connection, UNAUTHENTICATED)
+        request = self._connection.receive_message(message)
+        if isinstance(request, RequestReceived):
+            await responder.serve(run_request_handler(self._connection, request, dispatcher.handle, responder))
+        response = from_json(responder.response) if responder.response is not None else None
+        result = response.get("result") if is_object(response) else None
         return result if is_object(result) else {}
 
 
 def _tool_headers(tool: dict[str, Any]) -> HeaderPaths:
     try:
         return parameter_headers(tool["inputSchema"])
-    except ValueError as fault:
-        _log.error("the tool %r cannot be called over HTTP: %s", tool.get("name"), fault)
+    except ValueError as error:
+        log.error("the tool %r cannot be called over HTTP: %s", tool.get("name"), error)
         return {}

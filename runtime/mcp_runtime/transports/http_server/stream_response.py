@@ -22,12 +22,12 @@ _STREAM: Final = (
 
 
 async def begin_stream(send: Send, more: Raw = ()) -> None:
-    """Send the head of a stream."""
+    """Send status and headers of an SSE response."""
     await send({"type": "http.response.start", "status": 200, "headers": [*_STREAM, *more]})
 
 
 async def end_stream(send: Send) -> None:
-    """Send the end of a stream."""
+    """Send the end of an SSE response."""
     await send({"type": "http.response.body", "body": b""})
 
 
@@ -42,8 +42,18 @@ async def send_stream(
     after: int | None = None,
     priming_event: bool = False,
 ) -> None:
-    """Send a stream over one connection, until it ends or its client is `leaving`, which is given up then. `first`
-    comes before its events; the rest is what `Stream.pump` says."""
+    """Send a stream over one HTTP connection until the stream ends or the client disconnects.
+
+    Args:
+        stream: The stream; any other connection is detached from it.
+        disconnect: Done when the client disconnects; cancelled afterwards.
+        send: ASGI function.
+        keep_alive: Timer for keep-alive comments.
+        more: Further headers of the response.
+        first: An encoded event to send before those of the stream.
+        after: Number of the message to send from, see `SSEStream.pump`.
+        priming_event: Begin with an empty event, see `SSEStream.pump`.
+    """
     write = partial(_send_part, send)
     stream.attach(disconnect)
     disconnect.add_done_callback(stream.release)
@@ -53,8 +63,8 @@ async def send_stream(
             await write(first)
         await stream.pump(disconnect, write, keep_alive, after, priming_event)
         await end_stream(send)
-    except OSError as fault:
-        _log.debug("a client left its stream: %s", fault)
+    except OSError as error:
+        log.debug("a client disconnected from its stream: %s", error)
     finally:
         stream.release(disconnect)
         disconnect.cancel()

@@ -1,1 +1,1 @@
-"""One connection, run by asyncio: requests both ways, each with its own deadline."""
+"""Sessions: one connection with asyncio, over any transport, with requests in both directions."""

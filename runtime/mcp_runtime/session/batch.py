@@ -1,4 +1,4 @@
-"""The answers to requests that came together go in, one by one; all of them in one message come out with the last."""
+"""The response to a JSON-RPC batch: one message with the responses to all of its requests."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from .interfaces import Reply
 
 
 class BatchResponse:
-    """The answers to the events of one batch; `due` are the numbers of those that are still to be answered."""
+    """Collects the responses to the events of a batch; `pending` are the numbers of events without a response yet."""
 
     __slots__ = ("pending", "_responses", "_reply")
 
@@ -18,17 +18,17 @@ class BatchResponse:
         self._reply = reply
 
     def add_response(self, number: int, response: bytes | None, code: int = 0) -> None:
-        """The answer to one of them, None where it gets none."""
+        """Add the response to an event, None for a cancelled request; reply to the batch with the last one."""
         if number not in self.pending:
             return
         self.pending.discard(number)
         if response is not None:
             self._responses.append(response)
         if not self.pending:
-            # Where all were cancelled, nothing is left to say.
+            # None if all requests were cancelled.
             self._reply(jsonrpc.batch(self._responses) if self._responses else None, 0)
 
 
 def _expects_response(event: Event) -> bool:
-    """Whether an event of a batch will be answered."""
+    """Return True if an event of a batch gets a response."""
     return isinstance(event, RequestReceived) or (isinstance(event, MessageRejected) and event.reply is not None)

@@ -46,7 +46,7 @@ class AuthenticatedUser:
 
     @property
     def key(self) -> str:
-        """A text that identifies the user of one client, the same for all of their tokens; use it to store data."""
+        """A stable id of the user of one client, the same for all tokens of this user; use it as a key for storage."""
         return json.dumps([self.issuer, self.subject, self.client_id])
 
 
@@ -64,7 +64,7 @@ class RequestAuth:
             user: The authenticated user; None if the endpoint is not protected.
             challenge: Returns the headers of an `insufficient_scope` challenge for scopes. Default None: there is no
                 challenge.
-            owner: What a session is bound to if there is no user. Default None.
+            owner: The value that a session is bound to if there is no user. Default None.
         """
         self.user = user
         self.owner = owner if user is None else user.key
@@ -89,5 +89,5 @@ class RequestAuth:
         raise JSONRPCError(INVALID_REQUEST, f"this request needs the scopes: {', '.join(required)}", data)
 
 
-# The authentication of requests to an endpoint without protection: nothing that needs a scope is allowed.
+# The authentication of requests to an endpoint without protection: `require_scopes` always raises.
 UNAUTHENTICATED: Final = RequestAuth(None)

@@ -18,37 +18,37 @@ from ..protocol.revision import Notification, Request, Revision
 from .identity import RequestAuth
 from .options import RequestOptions
 
-# Takes the answer to what came in one go, None where it gets none, and the code of the error if it is one.
+# Takes the encoded response to a message or a batch, None if there is none, and its error code, 0 for a result.
 Reply = Callable[[bytes | None, int], None]
 Send = Callable[[bytes], None]
 
 
 class Transport(Protocol):
-    """Whole messages, in order, both ways. `ending` says why the conversation ended, for error messages."""
+    """Sends and receives whole messages in order. `close_reason` describes the end of the connection in errors."""
 
     @property
     def close_reason(self) -> str: ...
 
     def send(self, message: bytes, more: bool = False) -> None:
-        """Take one message to be sent; never blocks. `more` tells that others may follow at once. Raises ConnectionClosedError."""
+        """Send a message; never blocks. With `more`, further messages follow at once. Raises ConnectionClosedError."""
         ...
 
     async def drain(self) -> None:
-        """Wait until little of what was taken is still to be sent. Raises ConnectionClosedError."""
+        """Wait until few messages are unsent. Raises ConnectionClosedError."""
         ...
 
     async def receive(self) -> bytes | None:
-        """The next message; None at the end of the conversation."""
+        """Return the next message, or None at the end of the connection."""
         ...
 
     async def close(self) -> None:
-        """Send what is left, end the conversation and release all it holds; more than once does no harm."""
+        """Send unsent messages, close the connection and release its resources. It may be called more than once."""
         ...
 
 
 @runtime_checkable
 class PushTransport(Protocol):
-    """A transport that can hand over each message as soon as it is there, which saves a turn of the event loop."""
+    """A transport that calls a receiver with each message, which saves an iteration of the event loop."""
 
     def set_receiver(self, deliver: Callable[[bytes | None], None]) -> None: ...
 
@@ -58,7 +58,7 @@ class PushTransport(Protocol):
 
 
 class MessageSink(Protocol):
-    """Who is told by a transport of exchanges what came, and which request will not be answered."""
+    """Receives the messages of a request transport, and the errors of requests that get no response."""
 
     def receive_message(self, message: Message | list[Message]) -> None: ...
 
@@ -67,15 +67,15 @@ class MessageSink(Protocol):
 
 @runtime_checkable
 class RequestTransport(Protocol):
-    """A transport that sends each request separately, so that one can fail while the others go on. It hands over parsed
-    messages to its sink, and calls the receiver of `set_receiver` only at the end of the connection. How it sends
-    depends on the protocol version; until one is negotiated, the server may have one of the `alternatives`."""
+    """A transport that sends each request separately, so that a single request can fail. It delivers parsed messages to
+    its sink, and calls the receiver of `set_receiver` only at the end of the connection. It sends messages as the
+    protocol version requires; until one is negotiated, the server may have one of the `alternatives`."""
 
     @property
     def close_reason(self) -> str: ...
 
     def send_message(self, message: OutgoingMessage) -> None:
-        """Take one message to be sent; never blocks. Raises ConnectionClosedError."""
+        """Send a message; never blocks. Raises ConnectionClosedError."""
         ...
 
     async def drain(self) -> None: ...
@@ -92,14 +92,14 @@ class RequestTransport(Protocol):
 
 
 class Channel(Protocol):
-    """What a handler may do with its conversation."""
+    """The connection as the handler of one message uses it."""
 
     @property
     def connection(self) -> Connection: ...
 
     @property
     def auth(self) -> RequestAuth | None:
-        """Who sent the message, over a network; None for whoever started this process."""
+        """The authentication of the message; None over stdio and in memory."""
         ...
 
     async def send_request(
@@ -112,12 +112,12 @@ class Channel(Protocol):
     async def send_notification(self, row: Notification, params: Any) -> None: ...
 
     def close_sse_stream(self) -> None:
-        """End the connection that the answer was to come over, where the client can come back for it."""
+        """Close the HTTP connection of the response, if the client can resume its stream."""
         ...
 
 
 class ChannelProxy:
-    """A speaker in front of another: it hands on whatever it does not do itself."""
+    """A channel that forwards to another one; subclasses override some methods."""
 
     __slots__ = ("_channel",)
 
@@ -136,7 +136,7 @@ class ChannelProxy:
         self._channel.close_sse_stream()
 
     async def send_notification(self, row: Notification, params: Any) -> None:
-        """As the session's own."""
+        """Send a notification on the wrapped channel."""
         await self._channel.send_notification(row, params)
 
 

@@ -34,13 +34,15 @@ class LazyCandidate(Generic[T]):
 
 
 def ready_candidate(revision: Revision, item: T) -> LazyCandidate[T]:
-    """Return the candidate of something that is made already."""
+    """Return the candidate of an existing endpoint or service."""
     return LazyCandidate(revision.id, isinstance(revision.lifecycle, Handshake), lambda: item)
 
 
 def select_service(candidates: Sequence[Candidate[Service]], first: bytes) -> Service | None:
-    """Return the service of the protocol version that this first message names, or the newest one; None if the message
-    opens no connection."""
+    """Return the service of the protocol version that the first message of a connection names, or the newest one.
+
+    Returns None if the message does not open a connection.
+    """
     stateful = [candidate for candidate in candidates if candidate.stateful]
     stateless = [candidate for candidate in candidates if not candidate.stateful]
     try:
@@ -65,7 +67,7 @@ def select_service(candidates: Sequence[Candidate[Service]], first: bytes) -> Se
 
 
 def reject_message(candidates: Sequence[Candidate[Service]], transport: Transport, data: bytes) -> None:
-    """Answer a message that opens no connection, as a server that waits for the handshake does."""
+    """Respond to a message that does not open a connection as a server before `initialize` does."""
     service = next(candidate for candidate in reversed(candidates) if candidate.stateful).get()
     connection = Connection(service.revision, "server", local_capabilities=service.capabilities)
     event = connection.oversized() if data is OVERSIZED_MESSAGE else connection.receive(data)

@@ -1,4 +1,4 @@
-"""How one request is made: timeout, progress callback, metadata."""
+"""The options of one request: timeout, progress callback, metadata."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Params: TypeAlias = BaseModel | Mapping[str, object]
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """The progress of a request: `progress` grows, `total` is its value at the end if the other side knows it."""
+    """The progress of a request: `progress` grows, up to `total` if the peer knows it; `message` is for humans."""
 
     progress: float
     total: float | None = None
@@ -25,14 +25,15 @@ OnProgress: TypeAlias = Callable[[Progress], None]
 
 @dataclass(frozen=True, slots=True)
 class RequestOptions:
-    """How one request is made.
+    """The options of one request.
 
     Args:
-        timeout: Seconds to wait for the result; None waits without limit.
+        timeout: Seconds to wait for the result; None waits without limit. Default 60.
         max_timeout: With this, progress restarts the timeout, but the request fails after this many seconds in any case.
-        on_progress: A function that is called with each `Progress` the other side reports.
-        meta: Keys to send in the `_meta` of the params.
-        bypass_cache: Send the request although a cached result is still fresh.
+            Default None: progress does not extend the timeout.
+        on_progress: A function that is called with each `Progress` that the peer reports. Default None.
+        meta: Keys to send in the `_meta` of the params. Default: none.
+        bypass_cache: Send the request although a cached result is still fresh. Default False.
     """
 
     timeout: float | None = 60.0

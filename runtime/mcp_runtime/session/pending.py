@@ -1,4 +1,4 @@
-"""Requests of ours that wait for an answer: each is an object of its own, with its deadline and its progress."""
+"""Requests that wait for their response, with deadlines and progress."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _log: Final = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class PendingRequest:
-    """One of them. `timeout` is in seconds, `latest` and `due` are times of the event loop."""
+    """A request without a response yet. `timeout` is in seconds; the deadlines are times of the event loop."""
 
     id: Id
     row: Request[Any]
@@ -33,14 +33,14 @@ class PendingRequest:
 
 
 class PendingRequests:
-    """All of them, of one conversation."""
+    """The pending requests of one connection."""
 
     __slots__ = ("_loop", "_open", "_timer")
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._open: dict[Id, PendingRequest] = {}
-        self._timer: asyncio.TimerHandle | None = None  # One for all calls: it never rings after the first is due.
+        self._timer: asyncio.TimerHandle | None = None  # One for all requests, due no later than the first deadline.
 
     def __len__(self) -> int:
         return len(self._open)
@@ -53,59 +53,62 @@ class PendingRequests:
     ) -> PendingRequest:
         """Return a pending request that fails with RequestTimeoutError `options.timeout` seconds from now, or from its
         last progress, but at the latest after `options.max_timeout` seconds."""
-        latest = None if options.max_timeout is None else self._loop.time() + options.max_timeout
+        hard_deadline = None if options.max_timeout is None else self._loop.time() + options.max_timeout
         pending = self._open[id] = PendingRequest(
-            id, row, pending_future(self._loop), options.on_progress, options.timeout, latest
+            id, row, pending_future(self._loop), options.on_progress, options.timeout, hard_deadline
         )
         self._set_deadline(pending)
         return pending
 
-    def close(self, call: PendingRequest) -> None:
-        self._open.pop(call.id, None)
+    def close(self, pending: PendingRequest) -> None:
+        """Remove a request."""
+        self._open.pop(pending.id, None)
 
-    def resolve(self, id: Id, outcome: BaseModel | MCPError) -> None:
-        """Give a call its answer, or its error; one that has ended already takes neither."""
-        call = self._open.get(id)
-        if call is None or call.future.done():
+    def resolve(self, id: Id, result: BaseModel | MCPError) -> None:
+        """Set the result or the error of a request, unless it has ended already."""
+        pending = self._open.get(id)
+        if pending is None or pending.future.done():
             return
-        if isinstance(outcome, BaseModel):
-            call.future.set_result_now(outcome)
+        if isinstance(result, BaseModel):
+            pending.future.set_result_now(result)
         else:
-            call.future.set_exception(outcome)
+            pending.future.set_exception(result)
 
     def handle_progress(self, params: Any) -> None:
-        """Progress goes to the call it is about, as long as it grows; it may give the call more time."""
-        call = self._open.get(params.progress_token)
-        if call is None or call.future.done() or call.on_progress is None or params.progress <= call.progress:
+        """Call the progress callback of a request if the progress has grown, and extend its deadline if it may be."""
+        pending = self._open.get(params.progress_token)
+        if pending is None or pending.future.done() or pending.on_progress is None:
             return
-        call.progress = params.progress
-        if call.hard_deadline is not None:
-            self._set_deadline(call)
+        if params.progress <= pending.progress:
+            return
+        pending.progress = params.progress
+        if pending.hard_deadline is not None:
+            self._set_deadline(pending)
         try:
-            call.on_progress(Progress(params.progress, params.total, getattr(params, "message", None)))
+            pending.on_progress(Progress(params.progress, params.total, getattr(params, "message", None)))
         except Exception:
-            _log.exception("the progress callback of %r failed", call.row.method)
+            log.exception("the progress callback of %r failed", pending.row.method)
 
     def fail(self, reason: str) -> None:
-        """Fail all of them with ConnectionClosedError."""
+        """Fail all requests with ConnectionClosedError."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        for call in self._open.values():
-            if not call.future.done():
-                call.future.set_exception(ConnectionClosedError(f"{call.row.method!r}: {reason}"))
+        for pending in self._open.values():
+            if not pending.future.done():
+                pending.future.set_exception(ConnectionClosedError(f"{pending.row.method!r}: {reason}"))
 
-    def _set_deadline(self, call: PendingRequest) -> None:
-        if call.timeout is None:
-            call.deadline = call.hard_deadline
+    def _set_deadline(self, pending: PendingRequest) -> None:
+        if pending.timeout is None:
+            pending.deadline = pending.hard_deadline
         else:
-            due = self._loop.time() + call.timeout
-            call.deadline = due if call.hard_deadline is None else min(due, call.hard_deadline)
-        if call.deadline is not None:
-            self._arm_timer(call.deadline)
+            deadline = self._loop.time() + pending.timeout
+            pending.deadline = deadline if pending.hard_deadline is None else min(deadline, pending.hard_deadline)
+        if pending.deadline is not None:
+            self._arm_timer(pending.deadline)
 
     def _arm_timer(self, deadline: float) -> None:
-        """Ring at this time, or earlier where the timer does so already."""
+        """Set the timer to this time, unless it is due earlier."""
         if self._timer is not None:
             if self._timer.when() <= deadline:
                 return
@@ -113,13 +116,17 @@ class PendingRequests:
         self._timer = self._loop.call_at(deadline, self._on_timer)
 
     def _on_timer(self) -> None:
-        """Fail the calls that are due, and wait for the next one."""
+        """Fail the requests that are due, and set the timer to the next deadline."""
         self._timer = None
         now = self._loop.time()
-        waiting = [call for call in self._open.values() if call.deadline is not None and not call.future.done()]
-        for call in waiting:
-            if call.deadline is not None and call.deadline <= now:
-                within = "its time" if call.timeout is None else f"{call.timeout:g} s"
-                call.future.set_exception(RequestTimeoutError(f"{call.row.method!r}: no answer within {within}"))
-        if later := [call.deadline for call in waiting if call.deadline is not None and call.deadline > now]:
-            self._arm_timer(min(later))
+        deadlines: list[float] = []
+        for pending in self._open.values():
+            if pending.deadline is None or pending.future.done():
+                continue
+            if pending.deadline > now:
+                deadlines.append(pending.deadline)
+                continue
+            limit = "its max_timeout" if pending.timeout is None else f"{pending.timeout:g} s"
+            pending.future.set_exception(RequestTimeoutError(f"{pending.row.method!r}: no response within {limit}"))
+        if deadlines:
+            self._arm_timer(min(deadlines))

@@ -47,8 +47,10 @@ async def run_notification_handler(notification: NotificationReceived, handle: H
 
 
 def _error_response(connection: Connection, request: RequestReceived, error: BaseException) -> tuple[bytes, int]:
-    """Return the error response to a request whose handler failed, and its code. The client learns what a JSONRPCError
-    says, and of other exceptions only that there was one."""
+    """Return the error response to a request whose handler failed, and its code.
+
+    Only a JSONRPCError is sent to the client with its message; other exceptions become "internal error" and are logged.
+    """
     if isinstance(error, JSONRPCError):
         code = connection.revision.error_code_to_send(error.code)
         if code != error.code:

@@ -1,11 +1,10 @@
-"""A peer, a transport and handlers, run together: requests both ways, each an exchange of its own."""
+"""A session: runs a connection with asyncio over a transport, and calls the handlers of its messages."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Coroutine
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
@@ -44,28 +43,18 @@ from .interfaces import Channel, PushTransport, Reply, RequestTransport, Send, T
 from .options import RequestOptions
 from .pending import PendingRequests
 from .replies import run_notification_handler, run_request_handler
+from .running import RunningRequest, finish_tasks
 
-_log: Final = logging.getLogger(__name__)
-
-_DRAIN_SECONDS: Final = 1.0  # Seconds that handlers get to finish once the peer has ended the conversation.
-_CANCEL_SECONDS: Final = 0.4  # And again to take note that they are cancelled.
-_MAX_CONCURRENT_HANDLERS: Final = 1024  # Handlers running at once; what comes beyond waits unread.
-
-
-@dataclass(slots=True)
-class RunningRequest:
-    """A request of the peer's whose handler waits for something."""
-
-    request: RequestReceived
-    reply: Reply
-    task: asyncio.Task[None]
+_DRAIN_SECONDS: Final = 1.0  # Seconds for handlers to finish after the peer has closed the connection.
+_MAX_CONCURRENT_HANDLERS: Final = 1024  # Running handlers above which no more messages are read.
 
 
 class Session:
-    """One conversation. `run` receives until the transport ends; `ask` and `tell` work from any task meanwhile.
+    """One connection over one transport. `run` receives messages; `send_request` and `send_notification` may be called
+    from any task meanwhile.
 
-    `handle` runs the handler of a message and gives its result. `opened` answers the opening request: at once, because
-    what comes after it in the same breath is to be understood as the two sides have agreed.
+    `handle` runs the handler of a message and returns its result. `on_initialize` returns the result of `initialize`
+    synchronously, so that messages which follow immediately are read with the negotiated version.
     """
 
     __slots__ = ("connection", "auth", "transport", "handle", "ended", "_on_initialize", "_pending", "_running", "_tasks", "_loop",
@@ -99,7 +88,7 @@ class Session:
 
     @property
     def closed(self) -> asyncio.Future[None]:
-        """Done when the conversation has ended; not to be cancelled."""
+        """A future that is done when the connection has ended; do not cancel it."""
         if self._closed is None:
             self._closed = self._loop.create_future()
             if self.ended:
@@ -109,9 +98,9 @@ class Session:
     # ---- receiving --------------------------------------------------------------------------------------------------
 
     async def run(self, first: bytes | None = None) -> None:
-        """Receive and serve until the conversation ends; then every call still waiting fails with ConnectionClosedError.
+        """Receive messages until the connection ends; then fail all pending requests with ConnectionClosedError.
 
-        `first` is the first message, where it has been received already.
+        `first` is the first message, if it was received already.
         """
         self._push_transport = self.transport if isinstance(self.transport, PushTransport) else None
         if first is not None:
@@ -125,8 +114,8 @@ class Session:
                 await self._input_ended
             else:
                 await self._receive()
-        except ConnectionClosedError as fault:
-            _log.debug("%s", fault)
+        except ConnectionClosedError as error:
+            log.debug("%s", error)
         except asyncio.CancelledError:
             self._fail_pending()
             await self._finish_handlers(0)
@@ -154,22 +143,21 @@ class Session:
             self.handle_event(event, self._send, self)
 
     def receive_message(self, message: jsonrpc.Message | list[jsonrpc.Message]) -> None:
-        """What a transport of exchanges has read."""
+        """Handle a message of a request transport."""
         self.handle_event(self.connection.receive_message(message), self._send, self)
 
     def fail_request(self, id: Id, error: MCPError) -> None:
-        """A request of ours will not be answered."""
+        """Fail a request that gets no response."""
         self.connection.discard(id)
         self._pending.resolve(id, error)
 
     def handle_event(self, event: Event, reply: Reply, channel: Channel) -> bool:
-        """Do what an event asks for; `speaker` is the conversation as its handlers see it. Whether `reply` will be
-        called, or was already."""
+        """Handle an event; handlers use `channel`. Return True if `reply` was called or will be."""
         match event:
             case RequestReceived():
                 if self._on_initialize is not None and event.row is self.connection.initialize_row:
-                    opened, self._on_initialize = self._on_initialize, None  # It is needed once.
-                    reply(self.connection.send_result(event, opened(self.connection, event)), 0)
+                    initialize, self._on_initialize = self._on_initialize, None  # Frees memory: it is called once.
+                    reply(self.connection.send_result(event, initialize(self.connection, event)), 0)
                 elif (task := self._start(self._run_request_handler(event, reply, channel))) is not None:
                     self._running[event.id] = RunningRequest(event, reply, task)
                 return True
@@ -178,7 +166,7 @@ class Session:
             case ResponseReceived():
                 self._pending.resolve(event.id, event.outcome)
             case MessageRejected():
-                _log.debug("refused: %s", event.reason)
+                log.debug("rejected: %s", event.reason)
                 if event.reply is not None:
                     reply(event.reply, event.code)
                     return True
@@ -187,16 +175,16 @@ class Session:
         return False
 
     def _handle_batch(self, events: list[Event], reply: Reply, channel: Channel) -> bool:
-        """Serve a batch; its answers are sent in one message, once the last of them is there."""
-        together = BatchResponse(events, reply)
-        expected = bool(together.pending)
+        """Handle the events of a batch; all responses are sent in one message."""
+        batch = BatchResponse(events, reply)
+        expects_response = bool(batch.pending)
         for number, event in enumerate(events):
-            self.handle_event(event, partial(together.add_response, number), channel)
-        return expected
+            self.handle_event(event, partial(batch.add_response, number), channel)
+        return expects_response
 
-    def _start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None] | None:
-        """Run a coroutine beside the others, at once up to where it first waits; its task, or None where it ended."""
-        task = self._starter.start(work)
+    def _start(self, coro: Coroutine[Any, Any, None]) -> asyncio.Task[None] | None:
+        """Start a coroutine at once, up to its first wait; return its task, or None if it has ended."""
+        task = self._starter.start(coro)
         if task is None or task.done():
             return None
         self._tasks[task] = None
@@ -205,7 +193,8 @@ class Session:
         return task
 
     def _handler_done(self, task: asyncio.Task[None]) -> None:
-        """A handler has ended. It says so itself, which saves a turn of the loop; one that never began cannot."""
+        """Remove the task of a handler. Handlers of requests call this themselves, which saves a loop iteration; a
+        callback does it for those that were cancelled before they started."""
         if task not in self._tasks:
             return
         del self._tasks[task]
@@ -213,7 +202,7 @@ class Session:
             self._push_transport.resume()
 
     async def _run_request_handler(self, request: RequestReceived, reply: Reply, channel: Channel) -> None:
-        """Run a handler and send its response; what it raises never ends the session."""
+        """Run the handler of a request and send its response; exceptions become error responses."""
         running = None
         try:
             response = await run_request_handler(self.connection, request, self.handle, channel)
@@ -222,42 +211,37 @@ class Session:
                 self._handler_done(running.task)
         if response is None:
             return
-        if running is not None:  # The entry is this request's: the id is in use as long as the request is open.
+        if running is not None:  # The entry belongs to this request: its id is in use while the request is open.
             del self._running[request.id]
             if not self._running:
                 self._running.clear()  # Frees the memory of the entries.
         reply(*response)
 
     def _cancel(self, id: Id) -> None:
-        """Stop the handler of a request; the request is over at once."""
-        # The opening request is never cancelled, and nothing else is served before it is answered.
-        serving = self._running.pop(id, None) if self.connection.phase is Phase.OPEN else None
-        if serving is not None:
-            self.connection.finish(serving.request)
-            serving.task.add_done_callback(self._handler_done)
-            serving.task.cancel()
-            serving.reply(None, 0)
+        """Cancel the handler of a request; the request ends at once."""
+        # `initialize` must not be cancelled, and no other request is handled before its response.
+        running = self._running.pop(id, None) if self.connection.phase is Phase.OPEN else None
+        if running is not None:
+            self.connection.finish(running.request)
+            running.task.add_done_callback(self._handler_done)
+            running.task.cancel()
+            running.reply(None, 0)
 
     def _handle_notification(self, notification: NotificationReceived) -> None:
-        """Notifications that are about an exchange go to it; the others to their handler."""
+        """Apply a cancellation or progress to its request; then run the handler of the notification."""
         lifecycle = self.connection.revision.lifecycle
         if notification.row.method == lifecycle.cancelled.method:
             _log.debug("the peer cancels %r: %r", notification.params.request_id, notification.params.reason)
             self._cancel(notification.params.request_id)
         elif notification.row.method == lifecycle.progress.method:
             self._pending.handle_progress(notification.params)
-        # What is said of it belongs to no exchange: nobody waits for an answer to a notification.
+        # Its messages belong to no request, so the channel of the handler is the session.
         if (task := self._start(run_notification_handler(notification, self.handle, self))) is not None:
             task.add_done_callback(self._handler_done)
 
-    async def _finish_handlers(self, grace: float) -> None:
-        """Let the handlers finish for a moment, then cancel them."""
-        if self._tasks and grace:
-            await asyncio.wait(self._tasks, timeout=grace)
-        for task in self._tasks:
-            task.cancel()
-        if self._tasks:
-            await asyncio.wait(self._tasks, timeout=_CANCEL_SECONDS)
+    async def _finish_handlers(self, timeout: float) -> None:
+        """Wait up to `timeout` seconds for the handlers to end, then cancel them."""
+        await finish_tasks(self._tasks, timeout)
         if not self._shares_starter:
             await self._starter.close()
 
@@ -271,8 +255,8 @@ class Session:
                 self._request_transport.send_message(OutgoingMessage(None, message))
             else:
                 self.transport.send(message, more=bool(self._running))
-        except ConnectionClosedError as fault:
-            _log.debug("not sent: %s", fault)
+        except ConnectionClosedError as error:
+            log.debug("not sent: %s", error)
 
     async def send_request(
         self,
@@ -282,10 +266,9 @@ class Session:
         send: Send | None = None,
         request_id: Id | None = None,
     ) -> BaseModel:
-        """Send a request and return its result.
+        """Send a request and return its result. Raises MCPError.
 
-        `send` sends the message where it does not go over the transport; `request_id` is an id that `next_id` of the
-        connection gave. Raises MCPError.
+        `send` sends the message instead of the transport; `request_id` is an id from `next_id` of the connection.
         """
         if self.ended:
             raise ConnectionClosedError(f"{row.method!r}: the connection is closed")
@@ -314,14 +297,14 @@ class Session:
             self.connection.discard(request_id)
 
     def _send_cancelled(self, request_id: Id, row: Request[Any], send: Send | None) -> None:
-        """Tell the peer that nobody waits for the result any more; the opening request is never cancelled."""
+        """Send `notifications/cancelled`, unless the request is `initialize`, which must not be cancelled."""
         if not self.connection.discard(request_id) or row is self.connection.initialize_row or self.ended:
             return
         cancelled = self.connection.local_row(self.connection.revision.lifecycle.cancelled)
         try:
             self._transmit(cancelled, {"requestId": request_id}, send)
         except ProtocolViolationError:
-            _log.debug("%r has no notification to cancel with", self.connection.revision.id)
+            log.debug("%r has no notification to cancel requests", self.connection.revision.id)
         except ConnectionClosedError as error:
             _log.debug("not sent: %s", error)
 
@@ -343,15 +326,15 @@ class Session:
             self.transport.send(encoded)
 
     def close_sse_stream(self) -> None:
-        """Nothing: a transport that carries everything goes on."""
+        """Do nothing: messages of a session itself belong to no HTTP request."""
 
     async def close(self) -> None:
-        """End the conversation; every call still waiting fails with ConnectionClosedError."""
+        """Close the connection; all pending requests fail with ConnectionClosedError."""
         self._fail_pending()
         await self.transport.close()
 
     async def stop(self) -> None:
-        """End what was fed by `act` instead of `run`: calls fail, handlers are cancelled, and give no answer."""
+        """End a session that `handle_event` drives instead of `run`: fail pending requests, cancel all handlers."""
         self._fail_pending()
         await self._finish_handlers(0)
         while self._running:

@@ -1,7 +1,7 @@
-"""The trace that is current goes into the metadata of what is asked, and comes out of it where the handler runs.
+"""OpenTelemetry trace context in the `_meta` of requests, in the formats of W3C Trace Context and W3C Baggage.
 
-Metadata carries it as W3C Trace Context and Baggage have it (2026: basic, OpenTelemetry trace context). OpenTelemetry is
-never loaded from here: where nothing else has, there is no trace.
+MCP specification, Basic, "OpenTelemetry Trace Context". This module never imports OpenTelemetry first: there is no trace
+unless the application has imported it.
 """
 
 from __future__ import annotations
@@ -19,25 +19,25 @@ Handle = Callable[[Channel, RequestReceived | NotificationReceived], Awaitable[A
 
 _LOADED: Final = "opentelemetry"
 _KEYS: Final = ("traceparent", "tracestate", "baggage")
-_MAX_VALUE_LENGTH: Final = 8192  # Characters of one value, as W3C Baggage has it.
+_MAX_VALUE_LENGTH: Final = 8192  # Characters of one value, the limit of W3C Baggage.
 
 
 def is_tracing() -> bool:
-    """Whether there can be a trace in this process."""
+    """Return True if the application has imported OpenTelemetry."""
     return _LOADED in sys.modules
 
 
 def trace_meta() -> dict[str, str]:
-    """The current trace and baggage, as metadata; nothing where there is none."""
+    """Return the current trace and baggage as keys of `_meta`; empty without a trace."""
     carrier: dict[str, str] = {}
     if is_tracing():
-        for each in _propagators():
-            each.inject(carrier)
+        for propagator in _propagators():
+            propagator.inject(carrier)
     return {key: carrier[key] for key in _KEYS if key in carrier}
 
 
 def with_trace_context(handle: Handle) -> Handle:
-    """What handles messages, each with the trace of its metadata as the current one."""
+    """Return a function that handles each message with the trace of its `_meta` as the current one."""
 
     def handle_with_context(channel: Channel, message: RequestReceived | NotificationReceived) -> Awaitable[Any]:
         return handle_in_trace(handle, channel, message) if is_tracing() else handle(channel, message)
@@ -46,7 +46,7 @@ def with_trace_context(handle: Handle) -> Handle:
 
 
 async def handle_in_trace(handle: Handle, channel: Channel, message: RequestReceived | NotificationReceived) -> Any:
-    """Handle a message with the trace of its metadata as the current one."""
+    """Handle a message with the trace of its `_meta` as the current one."""
     meta = request_meta(message)
     carrier = {
         key: value for key in _KEYS if isinstance(value := meta.get(key), str) and len(value) <= _MAX_VALUE_LENGTH
@@ -56,8 +56,8 @@ async def handle_in_trace(handle: Handle, channel: Channel, message: RequestRece
     from opentelemetry.context import attach, detach, get_current
 
     context = get_current()
-    for each in _propagators():
-        context = each.extract(carrier, context)
+    for propagator in _propagators():
+        context = propagator.extract(carrier, context)
     token = attach(context)
     try:
         return await handle(channel, message)
@@ -67,7 +67,7 @@ async def handle_in_trace(handle: Handle, channel: Channel, message: RequestRece
 
 @cache
 def _propagators() -> tuple[Any, ...]:
-    # Not those that the process has chosen for itself: the specification names these two.
+    # The specification requires these two formats, whatever propagators the application has configured.
     from opentelemetry.baggage.propagation import W3CBaggagePropagator
     from opentelemetry.trace.propagation.tracecontext import (
         TraceContextTextMapPropagator,

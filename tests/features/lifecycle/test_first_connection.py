@@ -161,7 +161,7 @@ def test_the_echo_example_serves_over_standard_input_and_output() -> None:
             quick = await client.call_tool(name="echo", arguments={"text": "héllo\n\u2028"})
             assert quick.content == [t.TextContent(text="héllo\n\u2028")] and not slow.done()
             assert (await slow).content == [t.TextContent(text="waited 0.3 s")]
-            with pytest.raises(RequestTimeoutError, match="no answer within 0.1 s"):
+            with pytest.raises(RequestTimeoutError, match="no response within 0.1 s"):
                 await client.call_tool(name="slow", arguments={"seconds": 60}, options=RequestOptions(timeout=0.1))
 
     within_deadline(conversation())

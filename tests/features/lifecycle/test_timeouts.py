@@ -36,7 +36,7 @@ async def test_a_call_whose_time_is_over_cancels_the_handler_and_the_next_one_wo
         hangs = asyncio.create_task(client.call_tool(name="hangs", options=RequestOptions(timeout=5)))
         await begun.wait()
         clock.forward(5)
-        with pytest.raises(RequestTimeoutError, match="'tools/call': no answer within 5 s"):
+        with pytest.raises(RequestTimeoutError, match="'tools/call': no response within 5 s"):
             await hangs
         await ended.wait()
         assert (await client.call_tool(name="quick")).content[0].text == "quick"
@@ -105,7 +105,7 @@ async def test_a_handler_that_asks_the_client_has_timeouts_too(rev: Rev) -> None
 @among(HANDSHAKE)
 async def test_a_server_that_never_answers_the_opening_is_left(rev: Rev) -> None:
     wire, connect = raw_server()
-    with pytest.raises(RequestTimeoutError, match="'initialize': no answer within 0.05 s"):
+    with pytest.raises(RequestTimeoutError, match="'initialize': no response within 0.05 s"):
         async with client_of(rev, connect, connect_options=RequestOptions(timeout=0.05)):
             pass
     assert (await wire.receive())["method"] == "initialize"
@@ -142,7 +142,7 @@ def test_a_call_without_options_ends_after_a_minute(rev: Rev) -> None:
             await asyncio.wait([task], timeout=0)
             assert not task.done()
             ahead = 61.0
-            with pytest.raises(RequestTimeoutError, match="no answer within 60 s"):
+            with pytest.raises(RequestTimeoutError, match="no response within 60 s"):
                 await task
 
     asyncio.run(asyncio.wait_for(conversation(), 600))

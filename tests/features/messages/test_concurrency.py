@@ -11,7 +11,7 @@ from support.clock import settle
 from support.endpoints import EVERY, Rev, among, client_of, server_of
 
 from mcp_runtime.protocol.events import RequestReceived
-from mcp_runtime.session.session import RunningRequest
+from mcp_runtime.session.running import RunningRequest
 
 
 @among(EVERY)

@@ -67,12 +67,12 @@ def test_an_answer_is_found_in_a_stream(raw: Raw) -> None:
 @pytest.mark.parametrize(
     ("raw", "fault", "why"),
     [
-        (streams(), ConnectionClosedError, "the stream ended before the answer came"),
-        (streams(b"data: {"), ConnectionClosedError, "the stream ended before the answer came"),
+        (streams(), ConnectionClosedError, "the stream ended before the response"),
+        (streams(b"data: {"), ConnectionClosedError, "the stream ended before the response"),
         (streams(b"data: " + b"x" * 70_000), ConnectionClosedError, "longer than 65536 bytes"),
-        (Raw({"tools/call": always(reply(b"{}", kind="text/html"))}), InvalidResponseError, "no message and no stream"),
+        (Raw({"tools/call": always(reply(b"{}", kind="text/html"))}), InvalidResponseError, "neither JSON nor an SSE stream"),
         (Raw({"tools/call": always(reply(b"", 202))}), InvalidResponseError, "status 202"),
-        (Raw({"tools/call": always(reply(b"[]"))}), InvalidResponseError, "not one to this request"),
+        (Raw({"tools/call": always(reply(b"[]"))}), InvalidResponseError, "the response has the id of another request"),
         (
             Raw({"tools/call": always(reply(b'{"jsonrpc":"2.0","id":99,"result":{}}'))}),
             InvalidResponseError,
@@ -84,7 +84,7 @@ def test_an_answer_is_found_in_a_stream(raw: Raw) -> None:
             InvalidResponseError,
             "coding",
         ),
-        (Raw({"tools/call": always(reply(b"{}")[:-1])}), ConnectionClosedError, "broke off"),
+        (Raw({"tools/call": always(reply(b"{}")[:-1])}), ConnectionClosedError, "cut off"),
         (Raw({"tools/call": always(b"nonsense\r\n\r\n")}), ConnectionClosedError, "RemoteProtocolError"),
         (Raw({"tools/call": always(b"")}), ConnectionClosedError, "RemoteProtocolError"),
         (Raw({"tools/call": always(reply(b"oops", 500))}), HTTPStatusError, "status 500"),

@@ -113,5 +113,5 @@ async def test_a_stream_that_is_never_acknowledged_is_no_stream() -> None:
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
     async with client_of(silent) as client:
-        with pytest.raises(ConnectionClosedError, match="ended before the answer came"):
+        with pytest.raises(ConnectionClosedError, match="ended before the response"):
             await client.listen(tool_list_changed=True).__aenter__()

@@ -193,8 +193,8 @@ class Session:
         return task
 
     def _handler_done(self, task: asyncio.Task[None]) -> None:
-        """Remove the task of a handler. Handlers of requests call this themselves, which saves a loop iteration; a
-        callback does it for those that were cancelled before they started."""
+        """Remove the task of a handler. Handlers call this themselves, which saves an iteration of the event loop; tasks
+        that are cancelled before they start need it as a callback."""
         if task not in self._tasks:
             return
         del self._tasks[task]

@@ -70,7 +70,7 @@ def test_a_lost_session_is_opened_again_once_without_the_old_id_and_the_calls_go
 
 def test_a_session_that_never_lasts_fails_the_call() -> None:
     async def test() -> None:
-        with pytest.raises(ConnectionClosedError, match="as soon as it was open"):
+        with pytest.raises(ConnectionClosedError, match="ended the new session at once"):
             await call(Raw({"tools/call": always(reply(b"", 404))}))
 
     run(test())

@@ -136,15 +136,19 @@ class MCPASGIApp:
         self._head_parser = CachedRequestHeadParser(OriginPolicy.create(hosts, origins), self._revisions)
         self._keep_alive = KeepAliveTimer(limits.keep_alive)
         self._body_reader = BodyReader(limits.max_body, limits.body_timeout)
+        self._create_handlers(servers, event_store or InMemoryEventStore(), legacy_sse)
+        self._is_open = auth is None and not legacy_sse and owner is user_of
+        self._closing = False
+
+    def _create_handlers(self, servers: Sequence[Service], event_store: EventStore, legacy_sse: bool) -> None:
+        limits = self._limits
         self._lifespans = {id(server.origin): SharedLifespan(server.lifespan) for server in servers}
         self._stateless = {
             server.revision.id: StatelessHandler(server, self._lifespans[id(server.origin)], self._keep_alive)
             for server in servers
             if server.revision.id in self._revisions.stateless
         }
-        self._sessions = SessionStore(
-            event_store or InMemoryEventStore(), limits.max_sessions, limits.session_idle_timeout
-        )
+        self._sessions = SessionStore(event_store, limits.max_sessions, limits.session_idle_timeout)
         stateful = [server for server in servers if server.revision.id in self._revisions.stateful]
         self._stateful = StatefulHandler(stateful, self._lifespans, self._sessions, self._keep_alive)
         candidates = [ready_candidate(server.revision, server) for server in stateful]
@@ -153,8 +157,6 @@ class MCPASGIApp:
             if legacy_sse
             else None
         )
-        self._is_open = auth is None and not legacy_sse and owner is user_of
-        self._closing = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one ASGI 3 connection: an HTTP request, or the lifespan of the process."""

@@ -13,6 +13,8 @@ from typing import Final, Protocol
 
 from . import fast_paths
 
+_log: Final = logging.getLogger(__name__)
+
 _SPIN_SECONDS: Final = 50e-6  # Seconds to poll for the next message before sleeping, if the last one came that soon.
 
 

@@ -87,7 +87,7 @@ class PendingRequests:
         try:
             pending.on_progress(Progress(params.progress, params.total, getattr(params, "message", None)))
         except Exception:
-            log.exception("the progress callback of %r failed", pending.row.method)
+            _log.exception("the progress callback of %r failed", pending.row.method)
 
     def fail(self, reason: str) -> None:
         """Fail all requests with ConnectionClosedError."""

@@ -45,6 +45,8 @@ from .pending import PendingRequests
 from .replies import run_notification_handler, run_request_handler
 from .running import RunningRequest, finish_tasks
 
+_log: Final = logging.getLogger(__name__)
+
 _DRAIN_SECONDS: Final = 1.0  # Seconds for handlers to finish after the peer has closed the connection.
 _MAX_CONCURRENT_HANDLERS: Final = 1024  # Running handlers above which no more messages are read.
 
@@ -115,7 +117,7 @@ class Session:
             else:
                 await self._receive()
         except ConnectionClosedError as error:
-            log.debug("%s", error)
+            _log.debug("%s", error)
         except asyncio.CancelledError:
             self._fail_pending()
             await self._finish_handlers(0)
@@ -166,7 +168,7 @@ class Session:
             case ResponseReceived():
                 self._pending.resolve(event.id, event.outcome)
             case MessageRejected():
-                log.debug("rejected: %s", event.reason)
+                _log.debug("rejected: %s", event.reason)
                 if event.reply is not None:
                     reply(event.reply, event.code)
                     return True
@@ -256,7 +258,7 @@ class Session:
             else:
                 self.transport.send(message, more=bool(self._running))
         except ConnectionClosedError as error:
-            log.debug("not sent: %s", error)
+            _log.debug("not sent: %s", error)
 
     async def send_request(
         self,
@@ -304,7 +306,7 @@ class Session:
         try:
             self._transmit(cancelled, {"requestId": request_id}, send)
         except ProtocolViolationError:
-            log.debug("%r has no notification to cancel requests", self.connection.revision.id)
+            _log.debug("%r has no notification to cancel requests", self.connection.revision.id)
         except ConnectionClosedError as error:
             _log.debug("not sent: %s", error)
 

@@ -76,7 +76,7 @@ def test_an_answer_is_found_in_a_stream(raw: Raw) -> None:
         (
             Raw({"tools/call": always(reply(b'{"jsonrpc":"2.0","id":99,"result":{}}'))}),
             InvalidResponseError,
-            "not one to",
+            "the response has the id of another request",
         ),
         (Raw({"tools/call": always(reply(b"x" * 70_000))}), InvalidResponseError, "longer than 65536 bytes"),
         (

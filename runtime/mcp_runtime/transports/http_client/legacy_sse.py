@@ -63,7 +63,7 @@ class LegacySSEClient:
                     f"GET {redact_url(self._http.url)}: the stream ended before its 'endpoint' event"
                 )
         except MCPError as error:
-            log.debug("%s", error)
+            _log.debug("%s", error)
             if not ready.done():
                 ready.set_exception(error)
         finally:

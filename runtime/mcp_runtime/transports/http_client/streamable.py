@@ -198,7 +198,7 @@ class StreamableHTTPClient:
                 answered = True
             elif isinstance(message, (ResultMessage, ErrorMessage, MalformedMessage)):
                 if not is_response_to(message, request.id):
-                    log.warning("%r: a response to another request was dropped", request.method)
+                    _log.warning("%r: a response to another request was dropped", request.method)
                     continue
                 answered = True
                 self._tools.read(request, message, self.revision)
@@ -265,17 +265,17 @@ class StreamableHTTPClient:
                 if error.status == 404 and session is not None:
                     await self._try_to_reopen(session)
                 if self.session == session:
-                    log.debug("there is no standalone SSE stream: %s", error)
+                    _log.debug("there is no standalone SSE stream: %s", error)
                     return
             except MCPError as error:
-                log.warning("there is no standalone SSE stream: %s", error)
+                _log.warning("there is no standalone SSE stream: %s", error)
                 return
 
     async def _try_to_reopen(self, lost_session: str) -> None:
         try:
             await self.reopen(lost_session)
         except MCPError as error:
-            log.warning("%s", error)
+            _log.warning("%s", error)
 
     def _receive_unsolicited(self, data: bytes) -> None:
         message = jsonrpc.decode(data) if data else []
@@ -301,7 +301,7 @@ class StreamableHTTPClient:
                 return
             if initialize is None or not isinstance(lifecycle, Handshake):
                 raise ConnectionClosedError("the server has ended the session")
-            log.warning("the server has ended the session; opening a new one")
+            _log.warning("the server has ended the session; opening a new one")
             self._reopened_session += 1
             request = RequestMessage(f"reopen-{self._reopened_session}", initialize.method, initialize.params)
             try:

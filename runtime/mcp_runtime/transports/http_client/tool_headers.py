@@ -46,4 +46,4 @@ class ToolHeaderCache:
             response.result[LIST] = tools.tools
         for name, reason in tools.rejected.items():
             self._paths.pop(name, None)
-            log.warning("the tool %r is ignored: %s", name[:200], reason)
+            _log.warning("the tool %r is ignored: %s", name[:200], reason)

@@ -26,6 +26,8 @@ from .connection import HTTPConnection, HTTPOptions
 from .legacy_sse import LegacySSEClient
 from .streamable import LegacyServerError, StreamableHTTPClient
 
+_log: Final = logging.getLogger(__name__)
+
 _CLOSE_SECONDS: Final = 2.0  # Seconds to send unsent messages when closing, and again to end the session.
 _MAX_CONCURRENT_RESPONSES: Final = 32  # Responses that are sent at the same time, each over its own connection.
 _MAX_UNSENT: Final = 256  # Unsent responses above which reading pauses.
@@ -146,7 +148,7 @@ class HTTPClientTransport:
                 request.id, ConnectionClosedError(f"{request.method!r}: the server did not accept it in time")
             )
         except Exception as error:
-            log.exception("sending %r failed", request.method)
+            _log.exception("sending %r failed", request.method)
             self._fail_request(request.id, ConnectionClosedError(f"{request.method!r}: {type(error).__name__}"))
         finally:
             if self._requests.get(request.id) is asyncio.current_task():
@@ -168,7 +170,7 @@ class HTTPClientTransport:
             try:
                 legacy = await self._switch_to_legacy_sse()
             except MCPError as error:
-                log.debug("the server does not support HTTP+SSE either: %s", error)
+                _log.debug("the server does not support HTTP+SSE either: %s", error)
                 raise rejection.error from None
             await legacy.send(request, data)
 
@@ -196,7 +198,7 @@ class HTTPClientTransport:
                 self._listen_after(message)
             return None
         except MCPError as error:
-            log.debug("not accepted: %s", error)
+            _log.debug("not accepted: %s", error)
             return ConnectionClosedError(f"not accepted: {error}") if isinstance(error, RemoteJSONRPCError) else error
         except (TimeoutError, LegacyServerError):
             return ConnectionClosedError("the server did not accept a message in time")
@@ -235,6 +237,6 @@ class HTTPClientTransport:
             async with asyncio.timeout(_CLOSE_SECONDS):
                 await self._streamable.end_session()
         except (MCPError, TimeoutError) as error:
-            log.debug("the session could not be ended: %s", error)
+            _log.debug("the session could not be ended: %s", error)
         await self._http.close()
         self._ended()

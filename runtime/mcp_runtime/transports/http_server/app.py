@@ -192,7 +192,7 @@ class MCPASGIApp:
             del head  # Frees memory: a stream may last for days.
             await response
         except ClientDisconnectError:
-            log.debug("a client disconnected before its request was complete")
+            _log.debug("a client disconnected before its request was complete")
 
     async def close(self) -> None:
         """End every stream and session, then the lifespans of the servers."""
@@ -216,7 +216,7 @@ class MCPASGIApp:
                     for lifespan in self._lifespans.values():
                         await lifespan.state()
                 except Exception as error:
-                    log.exception("the lifespan of a server failed")
+                    _log.exception("the lifespan of a server failed")
                     await send({"type": "lifespan.startup.failed", "message": type(error).__name__})
                     return
                 await send({"type": "lifespan.startup.complete"})

@@ -11,6 +11,8 @@ from ...errors import LocalError
 from ...session.interfaces import Service
 from .app import MCPASGIApp
 
+_log: Final = logging.getLogger(__name__)
+
 _DRAIN_SECONDS: Final = 1  # Seconds for responses to complete after SIGINT or SIGTERM.
 
 
@@ -48,7 +50,7 @@ def serve_with_uvicorn(
             await super().shutdown(sockets)
 
     if "hosts" not in settings and host not in ("127.0.0.1", "localhost", "::1"):
-        logging.getLogger("mcp_runtime").warning(
+        _log.warning(
             "listening on %s, but requests to other hosts than localhost are rejected; pass hosts=[…] to accept them",
             host,
         )
@@ -61,7 +63,7 @@ def serve_with_uvicorn(
     }
     with listen(host, port) as listener:
         url = f"http://{f'[{host}]' if ':' in host else host}:{listener.getsockname()[1]}{path}"
-        logging.getLogger("mcp_runtime").info("listening at %s", url)
+        _log.info("listening at %s", url)
         UvicornServer(Config(application, **config)).run(sockets=[listener])
 
 

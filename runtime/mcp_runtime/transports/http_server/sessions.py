@@ -13,6 +13,8 @@ from ...session.session import Session
 from .event_store import EventStore
 from .streams import SSEStream
 
+_log: Final = logging.getLogger(__name__)
+
 _MAX_STREAMS: Final = 64  # Streams of one session above which finished ones are dropped.
 _MAX_BYTES: Final = 16 * 1024 * 1024  # Bytes of the finished streams of one session.
 
@@ -171,7 +173,7 @@ class SessionStore:
             if oldest.is_busy:
                 self._touch(oldest)
                 continue
-            log.debug("a session was idle for %g seconds and has ended", self._idle)
+            _log.debug("a session was idle for %g seconds and has ended", self._idle)
             del self._open[oldest.id]
             task = self._loop.create_task(self.end(oldest))
             self._ending.add(task)

@@ -32,6 +32,8 @@ from ...session.replies import run_notification_handler, run_request_handler
 from .responders import IncomingPost, StatelessResponder
 from .stream_response import send_stream
 
+_log: Final = logging.getLogger(__name__)
+
 _HEADERS_FRESH_SECONDS: Final = 5.0  # Seconds after which the header declarations of tools are read again.
 _DRAIN_SECONDS: Final = 0.5  # Seconds for requests to complete when the server shuts down.
 _CANCEL_SECONDS: Final = 0.4  # Seconds for cancelled handlers to end.
@@ -231,5 +233,5 @@ def _tool_headers(tool: dict[str, Any]) -> HeaderPaths:
     try:
         return parameter_headers(tool["inputSchema"])
     except ValueError as error:
-        log.error("the tool %r cannot be called over HTTP: %s", tool.get("name"), error)
+        _log.error("the tool %r cannot be called over HTTP: %s", tool.get("name"), error)
         return {}

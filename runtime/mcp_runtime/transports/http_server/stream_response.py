@@ -64,7 +64,7 @@ async def send_stream(
         await stream.pump(disconnect, write, keep_alive, after, priming_event)
         await end_stream(send)
     except OSError as error:
-        log.debug("a client disconnected from its stream: %s", error)
+        _log.debug("a client disconnected from its stream: %s", error)
     finally:
         stream.release(disconnect)
         disconnect.cancel()

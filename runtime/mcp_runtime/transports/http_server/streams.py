@@ -15,6 +15,8 @@ from ...aio.keepalive import KeepAliveTimer
 from ...protocol.sse import KEEP_ALIVE_COMMENT, encode
 from .event_store import EventStore
 
+_log: Final = logging.getLogger(__name__)
+
 RETRY: Final = 500  # Milliseconds after which a client reconnects to a stream whose connection was closed.
 _FULL: Final = 256  # Undelivered messages above which `drain` waits.
 
@@ -156,7 +158,7 @@ class SSEStream:
         """Send the messages after a number while the connection is attached; return the number of the last one sent."""
         for number, message in self._store.after(self.id, cursor):
             if number > cursor + 1:
-                log.warning("%d messages of a resumed stream are not stored any more", number - cursor - 1)
+                _log.warning("%d messages of a resumed stream are not stored any more", number - cursor - 1)
             await write(encode(message, id=f"{self.id}-{number}" if self._resumable else ""))
             if self._attached is not connection:
                 break

@@ -85,9 +85,7 @@ class SubprocessTransport(PipeTransport):
         state = (
             "closed its output"
             if code is None
-            else f"ended with exit code {code}"
-            if code >= 0
-            else f"was ended by signal {-code}"
+            else f"ended with exit code {code}" if code >= 0 else f"was ended by signal {-code}"
         )
         lines = "\n  ".join(self._tail)
         return f"the server {state}" + (f"; its standard error ended with:\n  {lines}" if lines else "")

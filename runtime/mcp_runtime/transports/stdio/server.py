@@ -24,6 +24,8 @@ from ...aio.selector import ReaderRegistry, inline_selector
 from ...session.interfaces import Transport
 from .pipes import PipeTransport
 
+_log: Final = logging.getLogger(__name__)
+
 _GRACE: Final = 1.5  # Seconds after a signal until the process exits even if handlers still run.
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 
@@ -117,7 +119,7 @@ class _SignalHandling:
             sys.stderr.flush()
             os.kill(os.getpid(), self._signal)
         if stuck:
-            log.warning("%d handlers did not end; the process exits without them", len(stuck))
+            _log.warning("%d handlers did not end; the process exits without them", len(stuck))
             sys.stderr.flush()
             os._exit(0)
         self._loop.close()

@@ -1,9 +1,9 @@
-"""Start coroutines at once, and resume them at once: fast paths of the event loop.
+"""Start and resume coroutines without waiting for an iteration of the event loop: fast paths.
 
-`task_starter`, `pending_future` and `first_step` are the ways in; with `MCP_FAST_PATHS=0` they return what asyncio itself
-does. Python 3.12 starts tasks eagerly by itself. Before, a parked task stands ready: the first step of a coroutine runs in
-its name, so that `asyncio.current_task()`, timeouts and cancel scopes notice no difference, and the rest runs inside it. A
-coroutine that ends in its first step, as most handlers do, costs neither a task nor an iteration of the event loop.
+`task_starter`, `pending_future` and `first_step` are the entry points; with `MCP_FAST_PATHS=0` they use asyncio's own tasks
+and futures. Python 3.12 supports eager tasks itself. On Python 3.11 a parked task runs the coroutine: during its first step,
+`asyncio.current_task()` is the parked task, so that timeouts and cancel scopes work as usual; the rest runs inside the
+parked task. A coroutine that ends in its first step, as most handlers do, needs no task.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Coro = Coroutine[Any, Any, None]
 T = TypeVar("T")
 
 _BUILT_IN: Final = sys.version_info >= (3, 12)
-# Asyncio's own table of current tasks, which is private and used on Python 3.11 alone: docs/adr/0002.
+# The private table of current tasks of asyncio, used on Python 3.11 only: docs/adr/0002.
 _CURRENT: Final[dict[asyncio.AbstractEventLoop, asyncio.Task[Any]]] = getattr(asyncio.tasks, "_current_tasks", {})
 
 
@@ -45,12 +45,12 @@ class ResultFuture(asyncio.Future[T]):
 
 
 def task_starter(loop: asyncio.AbstractEventLoop) -> TaskStarter:
-    """Return what starts coroutines: at once up to their first wait, or as asyncio's tasks do."""
+    """Return a starter that runs coroutines at once up to their first wait, or one that creates ordinary tasks."""
     return EagerTaskStarter(loop) if fast_paths.ENABLED else PlainTaskStarter(loop)
 
 
 def pending_future(loop: asyncio.AbstractEventLoop) -> ResultFuture[Any]:
-    """Return a future for one task to await, which resumes at once when the result is set, or as asyncio's futures do."""
+    """Return a future for one task to await: one that resumes the task at once when its result is set, or a plain one."""
     return InlineFuture(loop=loop) if fast_paths.ENABLED else ResultFuture(loop=loop)
 
 
@@ -85,7 +85,7 @@ class EagerTaskStarter:
 
     def start(self, coro: Coro) -> asyncio.Task[None] | None:
         """Run a coroutine up to its first wait, or start an ordinary task if no parked task is ready. The parked task
-        waits for the rest, or fails as the coroutine did."""
+        runs the rest, or raises what the coroutine has raised."""
         if _BUILT_IN:
             return asyncio.Task(coro, loop=self._loop, eager_start=True)  # type: ignore[call-arg]
         parked = self._parked
@@ -119,7 +119,7 @@ class EagerTaskStarter:
             and getweakrefcount(parked) == weak_references
         ):
             return None
-        if ended:  # Somebody has a reference to this task: it must not run another coroutine.
+        if ended:  # Other code has a reference to this task: it must not run another coroutine.
             parked.end(None)
         self._parked = _ParkedTask(self._loop)
         return None if ended else parked
@@ -132,7 +132,7 @@ class EagerTaskStarter:
 
 
 class _ParkedTask(asyncio.Task[None]):
-    """A task that waits for a coroutine to run. `marked` is set once somebody has added a callback to it or cancelled it."""
+    """A task that waits for a coroutine to run. `marked` is True after a callback was added to it or it was cancelled."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.parked = self.marked = False
@@ -149,7 +149,7 @@ class _ParkedTask(asyncio.Task[None]):
         return super().cancel(msg)
 
     def take_over(self, coro: Coro, context: Context, waits_for: Any) -> None:
-        """Run the rest of a coroutine, in its own context, once what it waits for is there."""
+        """Run the rest of a coroutine in its own context, when the future that it waits for is done."""
         self._rest = coro, context, waits_for
         self.end(None)
 
@@ -197,7 +197,7 @@ def _finish(coro: Coro, context: Context, waits_for: Any, error: BaseException |
 
 
 class ResumedCoroutine(Generator[Any, Any, T]):
-    """A coroutine after its first step, and what it waits for; to be awaited in the same task."""
+    """A coroutine after its first step, and the future that it waits for; await it in the same task."""
 
     def __init__(self, coro: Coroutine[Any, Any, T], waits_for: Any) -> None:
         self._coro = coro
@@ -214,8 +214,8 @@ class ResumedCoroutine(Generator[Any, Any, T]):
 
 
 class InlineFuture(ResultFuture[T]):
-    """A future whose task resumes within `set_result_now`: any other resumes in the next iteration of the event loop, in
-    which the loop looks at all its descriptors. For one task to await."""
+    """A future that resumes its task within `set_result_now`, for one task to await. The task of an ordinary future
+    resumes in the next iteration of the event loop, after the loop has polled all descriptors."""
 
     _wake: tuple[Callable[[Any], object], Context | None] | None = None
 

@@ -24,13 +24,13 @@ class LazyCandidate(Generic[T]):
         self.revision_id = revision_id
         self.stateful = stateful
         self._make = make
-        self._made: T | None = None
+        self._endpoint: T | None = None
 
     def get(self) -> T:
         """Return the candidate, the same one at each call."""
-        if self._made is None:
-            self._made = self._make()
-        return self._made
+        if self._endpoint is None:
+            self._endpoint = self._make()
+        return self._endpoint
 
 
 def ready_candidate(revision: Revision, item: T) -> LazyCandidate[T]:

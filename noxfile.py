@@ -56,6 +56,13 @@ def long(session: nox.Session) -> None:
 
 
 @nox.session
+def plain(session: nox.Session) -> None:
+    """Run the tests of features and transports without the fast paths."""
+    session.env["MCP_FAST_PATHS"] = "0"
+    python(session, "-m", "pytest", "-q", "-n", "auto", "tests/features", "tests/transports", "tests/unit")
+
+
+@nox.session
 def conformance(session: nox.Session) -> None:
     """Run the official conformance suite against the servers and clients of tests/conformance/."""
     python(session, "tests/conformance/run.py")

@@ -37,7 +37,8 @@ def test_one_revision_is_written_as_a_package_of_its_own(tmp_path: Path) -> None
     result = run("--revision", "2025-03-26", "--output", tmp_path / "bindings")
     assert result.exit_code == 0, result.output
     files = {f"v2025_03_26/{name}.py" for name in ("__init__", "client", "methods", "server", "sync", "types")}
-    assert contents(tmp_path / "bindings").keys() == {"__init__.py", "py.typed", *files}
+    areas = {"auth.py", "http.py", "skills.py", "tasks.py", "testing.py"}
+    assert contents(tmp_path / "bindings").keys() == {"__init__.py", "py.typed", *areas, *files}
     code = "from bindings.v2025_03_26 import Client, Server, types, methods; print(methods.REVISION.id, types.Tool.__name__)"
     environment = {"PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}/runtime", "PATH": os.environ["PATH"]}
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)

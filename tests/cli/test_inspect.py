@@ -135,7 +135,7 @@ def test_inspecting_calls_a_tool_and_shows_what_the_server_tells_meanwhile() -> 
     answer = json.loads(done.output)
     assert answer["called"]["content"][0]["type"] == "text"
     [told] = [each["on_logging_message"] for each in answer["notifications"]]
-    assert (told["level"], told["data"]) == ("warning", {"said": "careful"})
+    assert (told["level"], told["data"]) == ("warning", {"text": "careful"})
 
 
 def test_inspecting_reads_a_resource_gets_a_prompt_and_tells_of_failure() -> None:

@@ -14,15 +14,13 @@ import pytest
 from support.source_tree import ROOT, python_files, relative, syntax_tree
 
 # Words that may be no part of an identifier or of the name of a file: `told` in `was_told`, `Told` or `told.py`.
-PRIVATE_WORDS = frozenset(
-    """
+PRIVATE_WORDS = frozenset("""
     alone arrivals ask asked asks atonce become becoming begun behind beside crossing each every face faces fault faults
     found given gone hear heard hearer hearing hears heed hollow honoured how inward kept keep known lacking largest left
     lent lone longest made most offered offers outward pair pairs patience said sealed says shakes shaking shelf silence
     skilled speaks spoken stands stranger taken tasked tell tells there together told turned unsaid unsealable usual
     vouch wanted way ways whom whose why wish worth
-    """.split()
-)
+    """.split())
 
 # Terms of others that contain such a word. They are allowed as a part of an identifier.
 ALLOWED = {

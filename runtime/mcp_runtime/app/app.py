@@ -118,9 +118,9 @@ class BaseApp(Registrations, Generic[ServerT]):
         self._tasks = tasks
         self._mounted: list[BaseApp[Any]] = []
         self._extensions: dict[Any, tuple[str, ...]] = {}  # The handler names of each extension package.
-        self._loops: dict[
-            asyncio.AbstractEventLoop, int
-        ] = {}  # The event loops that serve it, and their open lifespans.
+        self._loops: dict[asyncio.AbstractEventLoop, int] = (
+            {}
+        )  # The event loops that serve it, and their open lifespans.
         self._notifying: set[asyncio.Future[None]] = set()
         rows = (row for row in self.server_class.revision.rows if isinstance(row, Request))
         self._registry = Registry(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import replace
 from functools import cache
@@ -14,7 +15,7 @@ from ..protocol.models import is_object
 from ..protocol.revision import InputRequest, Notification, Request
 from ..session.interfaces import Channel
 from ..session.options import DEFAULT_OPTIONS, Params, RequestKeywords, RequestOptions
-from ..session.tracing import is_tracing, trace_meta
+from ..session.tracing import OPENTELEMETRY, trace_meta
 
 ResultT = TypeVar("ResultT", bound=BaseModel)
 
@@ -90,7 +91,9 @@ class Requester:
     ) -> Any:
         """Return the params with the metadata of the request, without optional properties that are None."""
         own = self._request_meta
-        if is_tracing() and isinstance(row, Request):  # Input requests are matched by their params: no trace ids there.
+        if OPENTELEMETRY in sys.modules and isinstance(
+            row, Request
+        ):  # Input requests are matched by their params: no trace ids there.
             own = {**trace_meta(), **own}
         if isinstance(params, BaseModel):
             if not (options.meta or own):

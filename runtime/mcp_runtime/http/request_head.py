@@ -55,7 +55,21 @@ def parse_request_head(method: str, raw: Raw, policy: OriginPolicy, revisions: S
     )
 
 
-class CachedRequestHeadParser:
+class RequestHeadParser:
+    """A parser of the heads of requests to one endpoint."""
+
+    def __init__(self, policy: OriginPolicy, revisions: ServedRevisions) -> None:
+        """Create a parser; the arguments are those of `parse_request_head`."""
+        self._policy = policy
+        self._revisions = revisions
+
+    def read(self, method: str, raw: Raw) -> tuple[RequestHead, bytes]:
+        """Return the parsed head, and the value of Content-Length, empty if the header is absent."""
+        head = parse_request_head(method, raw, self._policy, self._revisions)
+        return head, next((value for name, value in raw if name == _LENGTH), b"")
+
+
+class CachedRequestHeadParser(RequestHeadParser):
     """A parser with a cache for the requests to one endpoint: clients send the same head in most requests.
 
     Heads with credentials (Authorization, Cookie, Proxy-Authorization, DPoP) are never cached, so that no secret stays
@@ -64,8 +78,7 @@ class CachedRequestHeadParser:
 
     def __init__(self, policy: OriginPolicy, revisions: ServedRevisions) -> None:
         """Create a parser; the arguments are those of `parse_request_head`."""
-        self._policy = policy
-        self._revisions = revisions
+        super().__init__(policy, revisions)
         self._cache: dict[object, RequestHead] = {}
         self._last: tuple[str, list[tuple[bytes, bytes]], RequestHead] | None = (
             None  # The previous head: compared first, because most requests repeat it.
@@ -76,7 +89,11 @@ class CachedRequestHeadParser:
         """Return the parsed head, and the value of Content-Length, empty if the header is absent."""
         fields, at, length = list(raw), self._length_at, b""
         if at >= len(fields) or fields[at][0] != _LENGTH:
-            at = next((at for at, (name, _) in enumerate(fields) if name == _LENGTH), -1)
+            for at, (name, _) in enumerate(fields):  # noqa: B007
+                if name == _LENGTH:
+                    break
+            else:
+                at = -1
             self._length_at = max(at, 0)
         if at >= 0:
             length = fields.pop(at)[1]

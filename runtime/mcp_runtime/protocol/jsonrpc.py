@@ -101,11 +101,10 @@ def read(value: dict[str, Any]) -> Message:
     id, method, params = value.get("id"), value.get("method"), value.get("params")
     valid_id = id if type(id) is int or (type(id) is str and len(id) <= _MAX_ID_LENGTH) else None
     if value.get("jsonrpc") != "2.0":
-        return MalformedMessage(INVALID_REQUEST, 'jsonrpc has to be "2.0"', valid_id, _is_response(value))
+        is_response = "method" not in value and ("result" in value or "error" in value)
+        return MalformedMessage(INVALID_REQUEST, 'jsonrpc has to be "2.0"', valid_id, is_response)
     if not isinstance(method, str):
-        if _is_response(value):
-            return _read_response(value, valid_id)
-        return MalformedMessage(INVALID_REQUEST, "method has to be a string", valid_id)
+        return _read_response(value, valid_id)
     if type(params) is not dict and "params" in value:
         return MalformedMessage(INVALID_REQUEST, "params has to be an object", valid_id)
     if valid_id is not None:
@@ -117,11 +116,9 @@ def read(value: dict[str, Any]) -> Message:
     return NotificationMessage(method, params)
 
 
-def _is_response(value: dict[str, Any]) -> bool:
-    return "method" not in value and ("result" in value or "error" in value)
-
-
 def _read_response(value: dict[str, Any], id: Id | None) -> Message:
+    if "method" in value or ("result" not in value and "error" not in value):
+        return MalformedMessage(INVALID_REQUEST, "method has to be a string", id)
     error = value.get("error")
     if "error" not in value and id is not None:
         return ResultMessage(id, value["result"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Coroutine, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
@@ -17,7 +18,7 @@ from ..protocol.connection import Connection
 from ..protocol.events import NotificationReceived, RequestReceived
 from ..protocol.revision import META, Handshake, Notification, Request, Sent, Stateless
 from ..session.interfaces import Candidate, Channel
-from ..session.tracing import handle_in_trace, is_tracing
+from ..session.tracing import OPENTELEMETRY, handle_in_trace
 from .context import ConnectionState, ServerContext
 from .core import ServerCore
 from .input_requests import (
@@ -89,7 +90,7 @@ class ServerDispatcher(ConnectionState):
             message: The request or notification.
             traced: Whether the message is handled in a tracing span already.
         """
-        if is_tracing() and not traced:
+        if OPENTELEMETRY in sys.modules and not traced:
             return handle_in_trace(partial(self.handle, traced=True), channel, message)
         server = self._server
         handler = server._feature_handlers.get(message.row.method)  # pyright: ignore[reportPrivateUsage]

@@ -17,20 +17,15 @@ from .interfaces import Channel
 
 Handle = Callable[[Channel, RequestReceived | NotificationReceived], Awaitable[Any]]
 
-_LOADED: Final = "opentelemetry"
+OPENTELEMETRY: Final = "opentelemetry"  # Traces are possible if `sys.modules` has it.
 _KEYS: Final = ("traceparent", "tracestate", "baggage")
 _MAX_VALUE_LENGTH: Final = 8192  # Characters of one value, the limit of W3C Baggage.
-
-
-def is_tracing() -> bool:
-    """Return True if the application has imported OpenTelemetry."""
-    return _LOADED in sys.modules
 
 
 def trace_meta() -> dict[str, str]:
     """Return the current trace and baggage as keys of `_meta`; empty without a trace."""
     carrier: dict[str, str] = {}
-    if is_tracing():
+    if OPENTELEMETRY in sys.modules:
         for propagator in _propagators():
             propagator.inject(carrier)
     return {key: carrier[key] for key in _KEYS if key in carrier}
@@ -40,7 +35,7 @@ def with_trace_context(handle: Handle) -> Handle:
     """Return a function that handles each message with the trace of its `_meta` as the current one."""
 
     def handle_with_context(channel: Channel, message: RequestReceived | NotificationReceived) -> Awaitable[Any]:
-        return handle_in_trace(handle, channel, message) if is_tracing() else handle(channel, message)
+        return handle_in_trace(handle, channel, message) if OPENTELEMETRY in sys.modules else handle(channel, message)
 
     return handle_with_context
 

@@ -46,7 +46,9 @@ async def test_who_listens_hears_of_its_tasks_and_of_no_others(over: str) -> Non
         await seen.going.wait()
         listens = tasks.methods.FromClient.SUBSCRIPTIONS_LISTEN
         asked = {"notifications": {"taskIds": [id, "nobody's"]}}
-        stream = asyncio.ensure_future(hearing._send_request(listens, asked, None))  # pyright: ignore[reportPrivateUsage]
+        stream = asyncio.ensure_future(
+            hearing._send_request(listens, asked, None)
+        )  # pyright: ignore[reportPrivateUsage]
         assert await hearing.agreed == {"taskIds": [id]}
         seen.let.set()
         await stands(hearing, id, "completed")

@@ -70,7 +70,11 @@ def test_an_answer_is_found_in_a_stream(raw: Raw) -> None:
         (streams(), ConnectionClosedError, "the stream ended before the response"),
         (streams(b"data: {"), ConnectionClosedError, "the stream ended before the response"),
         (streams(b"data: " + b"x" * 70_000), ConnectionClosedError, "longer than 65536 bytes"),
-        (Raw({"tools/call": always(reply(b"{}", kind="text/html"))}), InvalidResponseError, "neither JSON nor an SSE stream"),
+        (
+            Raw({"tools/call": always(reply(b"{}", kind="text/html"))}),
+            InvalidResponseError,
+            "neither JSON nor an SSE stream",
+        ),
         (Raw({"tools/call": always(reply(b"", 202))}), InvalidResponseError, "status 202"),
         (Raw({"tools/call": always(reply(b"[]"))}), InvalidResponseError, "the response has the id of another request"),
         (

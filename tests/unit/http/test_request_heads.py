@@ -8,7 +8,7 @@ from support.endpoints import HANDSHAKE, STATELESS
 
 from mcp_runtime.http.headers import HTTPError
 from mcp_runtime.http.origins import OriginPolicy
-from mcp_runtime.http.request_head import CachedRequestHeadParser
+from mcp_runtime.http.request_head import CachedRequestHeadParser, RequestHeadParser
 from mcp_runtime.http.server_rules import RequestKind, ServedRevisions, check_stateless
 from mcp_runtime.protocol.jsonrpc import RequestMessage
 from mcp_runtime.protocol.revision import META
@@ -90,3 +90,23 @@ def test_nothing_of_a_secret_is_kept(name: bytes) -> None:
         head, _ = known.read("POST", [HOST, KIND, (name, b"a secret")])
         assert head.headers[name.decode()] == "a secret"
         assert "a secret" not in repr(vars(known))
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        [],
+        [HOST, KIND, *NAMED],
+        [length(b"3"), HOST, KIND],
+        [HOST, KIND, length(b"3"), *NAMED],
+        [HOST, length(b"1"), length(b"2")],
+        [(b"host", b"elsewhere.example"), KIND, length(b"3")],
+        [HOST, (b"authorization", b"Bearer x"), length(b"3")],
+    ],
+)
+def test_the_cache_changes_nothing_about_what_is_read(raw: list[tuple[bytes, bytes]]) -> None:
+    policy, revisions = OriginPolicy.create(None, None), ServedRevisions.create({REV.id: REV.revision})
+    plain, cached = RequestHeadParser(policy, revisions), CachedRequestHeadParser(policy, revisions)
+    expected = plain.read("POST", raw)
+    assert cached.read("POST", raw) == expected
+    assert cached.read("POST", raw) == expected

@@ -102,13 +102,18 @@ class HTTPConnection:
         limit = self.options.timeout
         timeout = httpx2.Timeout(limit, read=None if wait_for_response else limit)
         # Content codings are not accepted: a few compressed bytes could expand to very many.
-        configured = {name.lower(): value for name, value in self.options.headers.items()}
-        all_headers = {"accept-encoding": "identity", **configured, **headers}
+        all_headers = {"accept-encoding": "identity"}
+        for name, value in self.options.headers.items():
+            all_headers[name.lower()] = value
+        all_headers.update(headers)
         for _ in range(_MAX_REDIRECTS):
             try:
                 request = self._client.build_request(method, at, headers=all_headers, content=body, timeout=timeout)
                 request.extensions[REVISION_EXTENSION] = self.negotiated
-                response = await self._authorize(request)
+                if self.options.auth is None:
+                    response = await self._client.send(request, stream=True, follow_redirects=False)
+                else:
+                    response = await self._send_authorized(request, self.options.auth)
             except (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError, RuntimeError) as error:
                 # RuntimeError: the client was closed.
                 raise ConnectionClosedError(f"{method} {redact_url(at)}: {type(error).__name__}: {error}") from None
@@ -126,11 +131,9 @@ class HTTPConnection:
             at = target
         raise HTTPStatusError(f"{method} {redact_url(at)}: more than {_MAX_REDIRECTS} redirects", 310)
 
-    async def _authorize(self, request: httpx2.Request) -> httpx2.Response:
+    async def _send_authorized(self, request: httpx2.Request, auth: httpx2.Auth) -> httpx2.Response:
         """Send a request through the authentication flow, which may repeat it, and return the last response."""
-        if self.options.auth is None:
-            return await self._client.send(request, stream=True, follow_redirects=False)
-        async with aclosing(self.options.auth.async_auth_flow(request)) as flow:
+        async with aclosing(auth.async_auth_flow(request)) as flow:
             request = await anext(flow)
             while True:
                 response = await self._client.send(request, stream=True, auth=None, follow_redirects=False)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
+from ...aio import fast_paths
 from ...aio.keepalive import KEEP_ALIVE, KeepAliveTimer
 from ...aio.lifespan import SharedLifespan
 from ...auth.resource_server.challenges import AuthChallenge
@@ -30,7 +31,7 @@ from ...http.asgi import (
 from ...http.body import BodyReader
 from ...http.headers import HTTPError
 from ...http.origins import OriginPolicy
-from ...http.request_head import CachedRequestHeadParser
+from ...http.request_head import CachedRequestHeadParser, RequestHeadParser
 from ...http.server_rules import (
     RequestHead,
     RequestKind,
@@ -133,7 +134,8 @@ class MCPASGIApp:
         self._revisions = ServedRevisions.create({server.revision.id: server.revision for server in servers})
         announces_metadata = any(server.revision.http.resource_metadata for server in servers)
         self._authenticator = None if auth is None else auth.authenticator(path is None, announces_metadata)
-        self._head_parser = CachedRequestHeadParser(OriginPolicy.create(hosts, origins), self._revisions)
+        parser_class = CachedRequestHeadParser if fast_paths.ENABLED else RequestHeadParser
+        self._head_parser = parser_class(OriginPolicy.create(hosts, origins), self._revisions)
         self._keep_alive = KeepAliveTimer(limits.keep_alive)
         self._body_reader = BodyReader(limits.max_body, limits.body_timeout)
         self._create_handlers(servers, event_store or InMemoryEventStore(), legacy_sse)

@@ -49,6 +49,7 @@ class StatelessHandler:
 
     def __init__(self, service: Service, lifespan: SharedLifespan, keep_alive: KeepAliveTimer) -> None:
         self._service = service
+        self._revision = service.revision
         self._lifespan = lifespan
         self._keep_alive = keep_alive
         self._connection = Connection(service.revision, "server", local_capabilities=service.capabilities)
@@ -80,24 +81,13 @@ class StatelessHandler:
         try:
             rest = first_step(handler)
         except StopIteration as end:
-            return self._send_response(responder, event.id, end.value or _NO_RESPONSE, receive, send)
+            body, code = end.value or _NO_RESPONSE
+            if responder.stream is not None or body is None:
+                responder.reply(body, code)
+                return self._send(responder, event.id, receive, send)
+            responder.is_done = True
+            return self._respond(body, code, responder.auth, send)
         return self._run_handler(responder, event.id, rest, receive, send)
-
-    def _send_response(
-        self,
-        responder: StatelessResponder,
-        id: Id,
-        response: tuple[bytes | None, int],
-        receive: Receive,
-        send: Send,
-    ) -> Sending:
-        """Send the response of a handler that has ended in its first step."""
-        body, code = response
-        if responder.stream is not None or body is None:
-            responder.reply(body, code)
-            return self._send(responder, id, receive, send)
-        responder.is_done = True
-        return self._respond(body, code, responder.auth, send)
 
     async def _serve_after(self, preparation: Awaitable[Any], post: IncomingPost) -> None:
         await preparation
@@ -128,7 +118,7 @@ class StatelessHandler:
     def _respond(self, response: bytes, code: int, auth: RequestAuth, send: Send) -> Sending:
         if code and auth.challenge_headers:
             return respond(send, 403, response, auth.challenge_headers)
-        return respond(send, status_of(code, self._service.revision), response)
+        return respond(send, status_of(code, self._revision), response)
 
     async def _run_handler(
         self,
@@ -191,12 +181,12 @@ class StatelessHandler:
         if not paths:
             return None
         mismatch = check_parameter_headers(headers, params.get("arguments"), paths)
-        code = int(self._service.revision.constants.get("HEADER_MISMATCH", INVALID_REQUEST))
+        code = int(self._revision.constants.get("HEADER_MISMATCH", INVALID_REQUEST))
         return None if mismatch is None else HTTPError(400, mismatch, code)
 
     async def _load_tool_headers(self) -> None:
         """Read the header declarations of the server's tools."""
-        schemas, now = self._service.revision.http.tool_schemas, self._loop.time()
+        schemas, now = self._revision.http.tool_schemas, self._loop.time()
         if schemas is not None:
             self._paths = await self._read_tool_headers(schemas, await self._lifespan.state())
         self._headers_expire = now + _HEADERS_FRESH_SECONDS
@@ -204,7 +194,7 @@ class StatelessHandler:
     async def _read_tool_headers(self, row: Request[Any], state: Any) -> dict[str, HeaderPaths]:
         """Return the header declarations by tool name, from all pages of the server's own `tools/list`."""
         paths_by_tool: dict[str, HeaderPaths] = {}
-        meta: dict[str, Any] = {f"{META}protocolVersion": self._service.revision.id, f"{META}clientCapabilities": {}}
+        meta: dict[str, Any] = {f"{META}protocolVersion": self._revision.id, f"{META}clientCapabilities": {}}
         params: dict[str, Any] = {"_meta": meta}
         for _ in range(_MAX_PAGES):
             page = await self._list_tools(RequestMessage(0, row.method, params), state)

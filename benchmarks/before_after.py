@@ -66,7 +66,7 @@ def stdio(checkout: Checkout, load: Load) -> dict[str, float]:
 
 def styles(checkout: Checkout, load: Load) -> dict[str, float]:
     """Measure the class style and the App style, pipelined."""
-    taken: dict[str, float] = {}
+    measured: dict[str, float] = {}
     for style in ("class", "app"):
         command = checkout.command(*(f"{name}:{style}" for name in STYLES))
         with Child(command, load.seconds, NEWEST, ANSWERING) as child:
@@ -74,26 +74,26 @@ def styles(checkout: Checkout, load: Load) -> dict[str, float]:
             child.pipelined(1, load.warm_up)
             cpu = child.cpu()
             child.pipelined(1 + load.warm_up, load.pipelined)
-            taken[f"stdio, 2026-07-28, {style} style, CPU µs/call"] = (child.cpu() - cpu) / load.pipelined * 1e6
-    return taken
+            measured[f"stdio, 2026-07-28, {style} style, CPU µs/call"] = (child.cpu() - cpu) / load.pipelined * 1e6
+    return measured
 
 
 def http(checkout: Checkout, load: HttpLoad) -> dict[str, float]:
     """Measure a server over HTTP: with a session and stateless, on one connection and on 16."""
-    taken: dict[str, float] = {}
+    measured: dict[str, float] = {}
     for stateless in (False, True):
         with HttpChild(checkout.command("http_ours_server.py"), ANSWERING) as child:
             for connections in (1, 16):
                 asyncio.run(calls(child, load, connections, stateless))
                 figures = asyncio.run(calls(child, load, connections, stateless))
                 kind = "stateless" if stateless else "session"
-                taken[f"HTTP, {kind}, {connections} connections, CPU µs/call"] = figures["cpu"]
-    return taken
+                measured[f"HTTP, {kind}, {connections} connections, CPU µs/call"] = figures["cpu"]
+    return measured
 
 
 def imports(checkout: Checkout) -> dict[str, float]:
     """Measure the import of the types and of the server of one revision."""
-    taken: dict[str, float] = {}
+    measured: dict[str, float] = {}
     for module in ("types", "server"):
         code = (
             "import time, pydantic; pydantic.BaseModel; start = time.process_time(); "
@@ -101,8 +101,8 @@ def imports(checkout: Checkout) -> dict[str, float]:
         )
         command = [*checkout.prefix, checkout.root / ".venv" / "bin" / "python", "-c", code]
         done = subprocess.run(command, capture_output=True, text=True, check=True)
-        taken[f"import of {module}, CPU ms"] = float(done.stdout) * 1e3
-    return taken
+        measured[f"import of {module}, CPU ms"] = float(done.stdout) * 1e3
+    return measured
 
 
 def rounds(checkouts: dict[str, Checkout], runs: int, loads: tuple[Load, HttpLoad]) -> Samples:

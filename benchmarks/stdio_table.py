@@ -103,8 +103,8 @@ def _of_medians(figures: Medians, measure: str, other: str) -> float:
 
 
 def _of_turns(turns: Turns, measure: str, other: str) -> float:
-    pairs = zip(turns[OURS], turns[other], strict=True)
-    return statistics.median(ours[measure] / theirs[measure] for ours, theirs in pairs)
+    times = zip(turns[OURS], turns[other], strict=True)
+    return statistics.median(ours[measure] / theirs[measure] for ours, theirs in times)
 
 
 def shown(title: str, heads: Sequence[str], table: Sequence[Sequence[str]]) -> Table:

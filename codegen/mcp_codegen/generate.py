@@ -52,19 +52,19 @@ def generate(
         for revision in all_revisions
         if revision.id in chosen or (output / revision.module / "__init__.py").is_file()
     ]
-    pairs = _neighbours(all_revisions, indexed)
-    for older, newer in pairs:
+    neighbours = _neighbours(all_revisions, indexed)
+    for older, newer in neighbours:
         steps = [schemas.steps[newer.id, older.id], schemas.steps[older.id, newer.id]]
         files[output / "converters" / f"{converter_module(older, newer)}.py"] = render_converter(
             older, newer, steps, templates
         )
-    if pairs:
+    if neighbours:
         files[output / "converters" / "__init__.py"] = render_converters_package(templates)
     files |= {output / name: text for name, text in render_areas(templates).items()}
     app = render_app(all_revisions[-1], templates) if all_revisions[-1] in indexed else None
     if app is not None:
         files[output / "app.py"] = app
-    index = render_index(indexed, pairs, templates, app is not None)
+    index = render_index(indexed, neighbours, templates, app is not None)
     return files | {output / "__init__.py": index, output / "py.typed": ""}
 
 

@@ -33,7 +33,7 @@ class Chat:
         self._rounds = rounds
         self.messages: list[Message] = []
 
-    async def ask(self, text: str) -> None:
+    async def answer(self, text: str) -> None:
         """Let the model answer, and print its reply. If it fails, remove the question from the messages."""
         before = len(self.messages)
         self.messages.append(Question(text))
@@ -81,7 +81,7 @@ async def run(
             if question.lower() == "quit":
                 break
             if question:
-                await chat.ask(question)
+                await chat.answer(question)
     return 0
 
 

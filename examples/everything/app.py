@@ -58,7 +58,7 @@ class Statistics(TypedDict):
 
     count: int
     sum: float
-    largest: float
+    maximum: float
 
 
 @app.tool(annotations={"readOnlyHint": True})
@@ -74,7 +74,7 @@ async def statistics(numbers: Annotated[list[float], Field(min_length=1)]) -> St
     Args:
         numbers: At least one.
     """
-    return {"count": len(numbers), "sum": sum(numbers), "largest": max(numbers)}
+    return {"count": len(numbers), "sum": sum(numbers), "maximum": max(numbers)}
 
 
 @app.tool()
@@ -165,7 +165,7 @@ async def list_roots(ctx: Context) -> str:
 
 
 @app.tool()
-async def ask_user(ctx: Context) -> str:
+async def elicit_name(ctx: Context) -> str:
     """Ask the user to fill in a form."""
     form: dict[str, Any] = {
         "name": {"type": "string", "title": "Name", "minLength": 1},

@@ -83,7 +83,7 @@ async def list_roots(call: Call) -> str:
     return "\n".join(f"{root.name}: {root.uri}" for root in roots) or "no roots"
 
 
-async def ask_user(call: Call) -> str:
+async def elicit_name(call: Call) -> str:
     """Send a form elicitation."""
     _needs(call, "elicitation")
     has_multi_select = "MultiSelectEnumSchema" in dir(call.t)

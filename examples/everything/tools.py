@@ -104,7 +104,7 @@ async def _links(call: Call) -> list[Any]:
 
 async def _statistics(call: Call) -> dict[str, Any]:
     numbers = call.arguments["numbers"]
-    return {"count": len(numbers), "sum": sum(numbers), "largest": max(numbers)}
+    return {"count": len(numbers), "sum": sum(numbers), "maximum": max(numbers)}
 
 
 async def _fail(call: Call) -> str:
@@ -139,8 +139,8 @@ async def _extra(call: Call) -> str:
 
 _SUMMARY: Final = {
     "type": "object",
-    "properties": {"count": {"type": "integer"}, "sum": _NUMBER, "largest": _NUMBER},
-    "required": ["count", "sum", "largest"],
+    "properties": {"count": {"type": "integer"}, "sum": _NUMBER, "maximum": _NUMBER},
+    "required": ["count", "sum", "maximum"],
 }
 _STEPS: Final = {"type": "integer", "minimum": 1, "maximum": 100}
 _SECONDS: Final = {"type": "number", "minimum": 0, "maximum": 60}
@@ -190,7 +190,7 @@ TOOLS: Final = (
         needs="ToolUseContent",
     ),
     Tool("list_roots", "List the client's roots.", client_requests.list_roots),
-    Tool("ask_user", "Ask the user to fill in a form.", client_requests.ask_user, needs="ElicitRequestParams"),
+    Tool("elicit_name", "Ask the user to fill in a form.", client_requests.elicit_name, needs="ElicitRequestParams"),
     Tool(
         "visit_page",
         "Ask the user to visit a page.",

@@ -31,7 +31,7 @@ READING: Final = frozenset(
     {sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE}
 )
 NAMES: Final = (
-    "Lamp Desk Chair Shelf Rug Vase Clock Mirror Sofa Bench Stool Tray Bowl Mug Plate Fork Knife Spoon Pan Kettle"
+    "Lamp Desk Chair Couch Rug Vase Clock Mirror Sofa Bench Stool Tray Bowl Mug Plate Fork Knife Spoon Pan Kettle"
 ).split()
 
 

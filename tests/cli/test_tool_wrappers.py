@@ -167,7 +167,7 @@ def test_a_client_of_any_revision_drives_the_wrappers(package: Any, folder: Path
     made = module(wrap(probe(target), "everything", template_folders()), "driven", folder)
     with package.SyncClient.stdio(*target.command, stderr=lambda line: None) as client:
         found = made.SyncTools(client).statistics(numbers=[1, 2, 6])
-        assert (found.count, found.sum, found.largest) == (3, 9, 6)
+        assert (found.count, found.sum, found.maximum) == (3, 9, 6)
         with pytest.raises(ToolResultError, match="^tool 'fail': .") as failed:
             made.SyncTools(client).fail()
         assert failed.value.result.is_error is True

@@ -133,7 +133,7 @@ async def the_model_uses_tools(wire: Wire) -> None:
 
 
 async def the_user_fills_in_a_form(wire: Wire) -> None:
-    assert text(await wire.call("ask_user")) == "accept: age=36, name=Ada, news=True, size=m"
+    assert text(await wire.call("elicit_name")) == "accept: age=36, name=Ada, news=True, size=m"
 
 
 async def the_user_visits_a_page(wire: Wire) -> None:
@@ -180,7 +180,7 @@ async def lists_that_change_are_told_of(wire: Wire) -> None:
 
 async def structured_content_fits_its_schema(wire: Wire) -> None:
     result = await wire.call("statistics", numbers=[1, 2.5])
-    assert result["structuredContent"] == {"count": 2, "sum": 3.5, "largest": 2.5}
+    assert result["structuredContent"] == {"count": 2, "sum": 3.5, "maximum": 2.5}
 
 
 async def a_batch_is_answered_as_one_or_refused(wire: Wire) -> None:

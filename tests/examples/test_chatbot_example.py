@@ -153,9 +153,9 @@ def test_a_model_that_never_stops_calling_is_stopped() -> None:
         said: list[str] = []
         model = Scripted(*[calls(("none", {}))] * 3, Reply("Well."))
         conversation = Chat(model, Toolbox([]), said.append, rounds=3)
-        await conversation.ask("go on")
+        await conversation.answer("go on")
         assert said[-1] == "Stopped after 3 rounds of tools."
-        await conversation.ask("and now?")
+        await conversation.answer("and now?")
         assert said[-1] == "Well."
         kinds = [type(message).__name__ for message in conversation.messages]
         assert kinds == ["Question", *["Reply", "Results"] * 3, "Reply", "Question", "Reply"]

@@ -113,8 +113,8 @@ async def content_of_every_kind_arrives(talk: Talk) -> None:
 
 async def structured_results_are_text_before_there_were_any(talk: Talk) -> None:
     result = await talk.call("statistics", numbers=[1, 2.5])
-    assert result.content[0].text == '{"count":2,"sum":3.5,"largest":2.5}'
-    expected = {"count": 2, "sum": 3.5, "largest": 2.5} if talk.has("2025-06-18") else None
+    assert result.content[0].text == '{"count":2,"sum":3.5,"maximum":2.5}'
+    expected = {"count": 2, "sum": 3.5, "maximum": 2.5} if talk.has("2025-06-18") else None
     assert getattr(result, "structured_content", None) == expected
 
 
@@ -192,11 +192,11 @@ async def the_client_is_asked(talk: Talk) -> None:
 
 async def the_user_is_asked_where_that_can_be(talk: Talk) -> None:
     if talk.has("2025-06-18"):
-        assert await talk.text("ask_user") == "accept: name=Ada, size=s"
+        assert await talk.text("elicit_name") == "accept: name=Ada, size=s"
         assert talk.asked[0].message == "Who are you?"
     else:
         try:
-            result = await talk.call("ask_user")
+            result = await talk.call("elicit_name")
         except MCPError:
             return
         assert result.is_error is True

@@ -22,7 +22,7 @@ def check(seen: dict[str, Any], revision: str) -> None:
     calls = seen["calls"]
     assert seen["tools"][:5] == TOOLS[:5]
     assert calls["echo"]["content"][0]["text"] == "héllo\n\u2028"
-    structured = {"count": 2, "sum": 3.5, "largest": 2.5} if revision >= "2025-06-18" else None
+    structured = {"count": 2, "sum": 3.5, "maximum": 2.5} if revision >= "2025-06-18" else None
     assert calls["statistics"].get("structuredContent") == structured
     kinds = [content["type"] for content in calls["mixed"]["content"]]
     assert kinds == ["text", "image", "resource", "resource_link" if revision >= "2025-06-18" else "text"]
@@ -31,7 +31,7 @@ def check(seen: dict[str, Any], revision: str) -> None:
     assert calls["list_roots"]["content"][0]["text"] == "work: file:///work"
     assert calls["sample"]["content"][0]["text"] == "parrot (endTurn): HELLO"
     if revision >= "2025-06-18":
-        assert calls["ask_user"]["content"][0]["text"].startswith("accept: ")
+        assert calls["elicit_name"]["content"][0]["text"].startswith("accept: ")
     assert seen["resource"]["contents"][0]["text"] == "This is number 7."
     assert seen["prompt"]["messages"][0]["content"]["text"] == "Describe Rome in a short text."
     assert seen["completion"] == ["Padua", "Paris", "Pau"]

@@ -24,11 +24,11 @@ HANDSHAKES = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"]
 WAYS = [("stdio", id) for id in HANDSHAKES] + [("/mcp", id) for id in HANDSHAKES[1:]] + [("/sse", HANDSHAKES[0])]
 EVERY_TOOL = [
     *("echo", "add", "long_running", "log_something", "image", "audio", "embedded", "links", "statistics", "fail"),
-    *("write_note", "toggle_extra", "sample", "research", "list_roots", "ask_user", "visit_page", "locked"),
+    *("write_note", "toggle_extra", "sample", "research", "list_roots", "elicit_name", "visit_page", "locked"),
 ]
 NEW_IN = {
     "audio": "2025-03-26",
-    **dict.fromkeys(("links", "statistics", "ask_user"), "2025-06-18"),
+    **dict.fromkeys(("links", "statistics", "elicit_name"), "2025-06-18"),
     **dict.fromkeys(("research", "visit_page", "locked"), "2025-11-25"),
 }
 NOT_FOUND, INVALID_PARAMS = -32002, -32602
@@ -122,7 +122,7 @@ def test_a_revision_is_shown_nothing_that_it_does_not_have(seen: Seen) -> None:
     assert ("title" in tools["echo"]) is (seen.revision >= "2025-06-18")
     assert ("execution" in tools["long_running"]) is (seen.revision >= "2025-11-25")
     if seen.has("statistics"):
-        assert tools["statistics"]["outputSchema"]["required"] == ["count", "sum", "largest"]
+        assert tools["statistics"]["outputSchema"]["required"] == ["count", "sum", "maximum"]
 
 
 def test_tools_give_every_kind_of_content(seen: Seen) -> None:
@@ -139,7 +139,7 @@ def test_tools_give_every_kind_of_content(seen: Seen) -> None:
         assert audio["type"] == "audio" and base64.b64decode(audio["data"]).startswith(b"RIFF")
     if seen.has("links"):
         assert [each["uri"] for each in calls["links"]["content"]] == ["demo://text", "demo://image"]
-        assert calls["statistics"]["structuredContent"] == {"count": 3, "sum": 6.5, "largest": 3}
+        assert calls["statistics"]["structuredContent"] == {"count": 3, "sum": 6.5, "maximum": 3}
 
 
 def test_what_goes_wrong_is_an_error_for_the_model_or_for_the_program(seen: Seen) -> None:
@@ -169,10 +169,10 @@ def test_tools_ask_the_client_for_its_model_and_its_roots(seen: Seen) -> None:
 
 def test_tools_ask_the_user(seen: Seen) -> None:
     asking, asked = seen.asking, [each for each in seen.asking["asked"] if "messages" not in each]
-    if not seen.has("ask_user"):
-        assert code(asking["ask_user"]) == INVALID_PARAMS and not asked
+    if not seen.has("elicit_name"):
+        assert code(asking["elicit_name"]) == INVALID_PARAMS and not asked
         return
-    assert text(asking["ask_user"]) == "accept: age=36, name=Ada, news=True, size=m"
+    assert text(asking["elicit_name"]) == "accept: age=36, name=Ada, news=True, size=m"
     fields = asked[0]["requestedSchema"]["properties"]
     assert ("topics" in fields) is (seen.revision >= "2025-11-25")
     if not seen.has("visit_page"):

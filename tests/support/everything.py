@@ -14,7 +14,7 @@ from support.project import ROOT
 APP: Final = str(ROOT / "examples" / "everything" / "app.py")
 TOOLS: Final = [
     *("echo", "statistics", "image", "audio", "mixed", "fail", "long_running", "log_something", "write_note"),
-    *("toggle_extra", "sample", "list_roots", "ask_user"),
+    *("toggle_extra", "sample", "list_roots", "elicit_name"),
 ]
 
 

@@ -73,9 +73,9 @@ def inspect(
 
     Exit code 1 if a tool fails.
     """
-    named_target = _target(target, config, server, _pairs(variables, "--env"))
+    named_target = _target(target, config, server, _assignments(variables, "--env"))
     server_target = add_credentials(named_target, headers, login, tokens)
-    call = _call(tool, prompt, uri, _pairs(arguments, "--arg"))
+    call = _call(tool, prompt, uri, _assignments(arguments, "--arg"))
     output = probe_json(
         server_target, list(_LISTS), timeout, call.method if call else "", call.arguments if call else None
     )
@@ -115,11 +115,11 @@ def _call(tool: str | None, prompt: str | None, uri: str | None, arguments: Mapp
             raise CodegenError("--tool, --prompt and --read exclude each other; pass one of them")
 
 
-def _pairs(words: Iterable[str], option: str) -> dict[str, str]:
-    pairs = [word.partition("=") for word in words]
-    if not all(name and sign for name, sign, _ in pairs):
+def _assignments(words: Iterable[str], option: str) -> dict[str, str]:
+    assignments = [word.partition("=") for word in words]
+    if not all(name and sign for name, sign, _ in assignments):
         raise CodegenError(f"{option} takes NAME=VALUE")
-    return {name: value for name, _, value in pairs}
+    return {name: value for name, _, value in assignments}
 
 
 def _value(text: str) -> object:

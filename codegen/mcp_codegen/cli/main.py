@@ -20,7 +20,7 @@ from ..catalog import SchemaCatalog
 from ..errors import CodegenError
 from ..output import compare_files, write_files
 from ..paths import Templates, default_output, template_folders
-from ..render.standalone import stand_alone
+from ..render.standalone import with_runtime
 from .clarity import clarity
 from .diff import diff
 from .explore import explore
@@ -89,7 +89,7 @@ def main(
     command = shlex.join([*words, *(["--templates", str(overrides)] if overrides else [])])
     files = _render(schemas, template_folders(overrides), output or default_output(), chosen)
     if standalone and output is not None:
-        files = stand_alone(files, output, command)
+        files = with_runtime(files, output, command)
     command += f"{' --standalone' if standalone else ''}{f' --output {shlex.quote(str(output))}' if output else ''}"
     _write_or_check(files, check, output or default_output(), chosen, command)
 

@@ -256,8 +256,8 @@ def show(written: Type) -> str:
     match written:
         case Ref(name):
             return name
-        case Plain(kind, known=known):
-            return kind + (f" ({', '.join(known)}, …)" if known else "") + _bounds(written)
+        case Plain(kind, open_values=values):
+            return kind + (f" ({', '.join(values)}, …)" if values else "") + _bounds(written)
         case Values(values):
             return " | ".join(f'"{value}"' if isinstance(value, str) else str(value) for value in values)
         case Array(items):

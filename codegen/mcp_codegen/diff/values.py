@@ -96,7 +96,7 @@ class TypeComparison:
                 kinds = (arm.kind, other.kind)
                 return (kinds[0] == kinds[1] or kinds == ("integer", "number")) and _bounded(arm, other)
             case Array(), Array():
-                fits = _at_most(arm.max_items, other.max_items) and _at_least(arm.min_items, other.min_items)
+                fits = _maximum_fits(arm.max_items, other.max_items) and _minimum_fits(arm.min_items, other.min_items)
                 return fits and self._within(arm.items, other.items)
             case Map(), Map():
                 return self._within(arm.values, other.values)
@@ -115,17 +115,17 @@ class TypeComparison:
 
 def _bounded(arm: Plain, other: Plain) -> bool:
     return (
-        _at_most(arm.maximum, other.maximum)
-        and _at_least(arm.minimum, other.minimum)
-        and _at_most(arm.max_length, other.max_length)
-        and _at_least(arm.min_length, other.min_length)
+        _maximum_fits(arm.maximum, other.maximum)
+        and _minimum_fits(arm.minimum, other.minimum)
+        and _maximum_fits(arm.max_length, other.max_length)
+        and _minimum_fits(arm.min_length, other.min_length)
         and other.pattern in (None, arm.pattern)
     )
 
 
-def _at_most(bound: float | None, other: float | None) -> bool:
+def _maximum_fits(bound: float | None, other: float | None) -> bool:
     return other is None or (bound is not None and bound <= other)
 
 
-def _at_least(bound: float | None, other: float | None) -> bool:
+def _minimum_fits(bound: float | None, other: float | None) -> bool:
     return other is None or (bound is not None and bound >= other)

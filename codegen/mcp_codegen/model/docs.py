@@ -1,4 +1,4 @@
-"""schema/docs.toml goes in, the one-sentence description of each type and property comes out.
+"""Read schema/docs.toml: one sentence for each type and property.
 
 [types]
 CallToolResult = "What a tool call gave."
@@ -43,15 +43,15 @@ def read_docs(path: Path) -> Docs:
         return Docs()
     try:
         tables = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as fault:
-        raise CodegenError(f"{path}: cannot be read: {fault}") from fault
+    except (OSError, ValueError) as error:
+        raise CodegenError(f"{path}: cannot be read: {error}") from error
     return Docs(tables.get("types", {}), tables.get("properties", {}), tuple(tables.get("plain", {}).get("names", ())))
 
 
 def undocumented(types: Mapping[str, Object | Alias], docs: Docs) -> list[str]:
     """The types without a sentence, and the properties that have none although their name does not say it all."""
-    missing = [name for name, each in types.items() if not each.doc]
-    for each in types.values():
-        fields = each.fields if isinstance(each, Object) else ()
-        missing += [f"{each.name}.{field.wire}" for field in fields if not field.doc and field.wire not in docs.plain]
+    missing = [name for name, definition in types.items() if not definition.doc]
+    for definition in types.values():
+        fields = definition.fields if isinstance(definition, Object) else ()
+        missing += [f"{definition.name}.{field.wire}" for field in fields if not field.doc and field.wire not in docs.plain]
     return missing

@@ -22,13 +22,13 @@ class Ref:
 
 @dataclass(frozen=True, slots=True)
 class Plain:
-    """A JSON type. `any` is any JSON value; `number` is an integer or a fraction, not converted. `known` are the
+    """A JSON type. `any` is any JSON value; `number` is an integer or a fraction, not converted. `open_values` are the
     values of a string that the specification defines; other values are valid too."""
 
     kind: Literal["string", "integer", "number", "boolean", "null", "any"]
     minimum: int | float | None = None
     maximum: int | float | None = None
-    known: tuple[str, ...] = ()
+    open_values: tuple[str, ...] = ()
     min_length: int | None = None
     max_length: int | None = None
     pattern: str | None = None

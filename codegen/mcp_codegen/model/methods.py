@@ -221,7 +221,7 @@ class MethodRules:
         fields = type.fields if isinstance(type, Object) else ()
         for field in fields:
             holder = self._types[field.type.name] if isinstance(field.type, Ref) else field
-            if isinstance(holder, (Alias, Field)) and value in _known_values(holder.type):
+            if isinstance(holder, (Alias, Field)) and value in _constants(holder.type):
                 return InterimResult(name, field.wire, value)
         raise RuleError(
             (
@@ -286,8 +286,8 @@ class MethodRules:
         return chosen
 
 
-def _known_values(written: Type) -> tuple[Scalar, ...]:
+def _constants(written: Type) -> tuple[Scalar, ...]:
     """Return the values that the specification defines for a type: its only values, or the known ones of a string."""
     if isinstance(written, Values):
         return written.values
-    return written.known if isinstance(written, Plain) else ()
+    return written.open_values if isinstance(written, Plain) else ()

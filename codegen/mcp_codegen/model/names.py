@@ -1,4 +1,4 @@
-"""Names of a schema go in, Python names come out: always ASCII identifiers, never two the same in one scope."""
+"""Derive Python names from the names of a schema: ASCII identifiers, unique in their scope."""
 
 from __future__ import annotations
 
@@ -42,16 +42,16 @@ def field_names(wire_names: Iterable[str]) -> dict[str, str]:
     The namespace of a key (`io.modelcontextprotocol/clientInfo`) is left out; where two properties would get the same
     attribute, one that already is an attribute keeps it and the others get underscores behind.
     """
-    wanted = {wire: _attribute(wire) for wire in wire_names}
+    preferred = {wire: _attribute(wire) for wire in wire_names}
     chosen: dict[str, str] = {}
-    taken: set[str] = set()
-    for wire in sorted(wanted, key=lambda wire: wanted[wire] != wire):
-        attribute = wanted[wire]
-        while attribute in taken:
+    used: set[str] = set()
+    for wire in sorted(preferred, key=lambda wire: preferred[wire] != wire):
+        attribute = preferred[wire]
+        while attribute in used:
             attribute += "_"
-        taken.add(attribute)
+        used.add(attribute)
         chosen[wire] = attribute
-    return {wire: chosen[wire] for wire in wanted}
+    return {wire: chosen[wire] for wire in preferred}
 
 
 def _attribute(wire: str) -> str:
@@ -65,10 +65,10 @@ def _attribute(wire: str) -> str:
 
 def type_name(name: str) -> str:
     """A class name for a definition: the name itself wherever Python allows it."""
-    kept = name if re.fullmatch(r"[A-Za-z][0-9A-Za-z_]*", name) else pascal(name)
-    if not kept or kept[0].isdigit():
-        kept = f"Type{kept}"
-    return kept + "_" if keyword.iskeyword(kept) or kept in _RESERVED_BY_MODULE else kept
+    identifier = name if re.fullmatch(r"[A-Za-z][0-9A-Za-z_]*", name) else pascal(name)
+    if not identifier or identifier[0].isdigit():
+        identifier = f"Type{identifier}"
+    return identifier + "_" if keyword.iskeyword(identifier) or identifier in _RESERVED_BY_MODULE else identifier
 
 
 def callable_name(stem: str) -> str:

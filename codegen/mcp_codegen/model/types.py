@@ -232,7 +232,7 @@ class TypeReader:
 
     def _bounded(self, schema: Schema, kind: Any, place: SchemaPath) -> Plain:
         """Return a plain type with its bounds, or raise SchemaError for a pattern that needs backtracking."""
-        minimum, maximum, known = schema.get("minimum"), schema.get("maximum"), tuple(schema.get("x-known", ()))
+        minimum, maximum, open_values = schema.get("minimum"), schema.get("maximum"), tuple(schema.get("x-known", ()))
         pattern = schema.get("pattern")
         if pattern is not None:
             try:
@@ -241,7 +241,7 @@ class TypeReader:
                 raise self._error(
                     place, f"has the pattern {pattern!r}, which is not a linear-time regular expression: {error}"
                 ) from error
-        return Plain(kind, minimum, maximum, known, schema.get("minLength"), schema.get("maxLength"), pattern)
+        return Plain(kind, minimum, maximum, open_values, schema.get("minLength"), schema.get("maxLength"), pattern)
 
     def _target(self, name: str, place: SchemaPath) -> str:
         if name not in self._definitions:

@@ -1,4 +1,4 @@
-"""A revision goes in, what the templates print of its methods comes out: names and annotations, as Python text."""
+"""Prepare the methods of a revision for the templates: names, parameters and annotations, as Python text."""
 
 from __future__ import annotations
 
@@ -140,15 +140,15 @@ def method_views(revision: Revision, own: frozenset[str] = frozenset()) -> dict[
     `own` are the types of an extension: a caller gets those of them that are interim results.
     """
     roles = {method: role for role, method in revision.lifecycle.roles.items()}
-    found: dict[str, tuple[MethodView, ...]] = {}
+    result: dict[str, tuple[MethodView, ...]] = {}
     for direction, table in TABLES.items():
         rows = [_method_view(row, revision, roles, own) for row in revision.methods if row.direction == direction]
         constants = [row.constant for row in rows]
         for constant in constants:
             if constants.count(constant) > 1:
                 raise RuleError(f"{revision.id}: two messages of one direction would be called {constant}")
-        found[table] = tuple(rows)
-    return found
+        result[table] = tuple(rows)
+    return result
 
 
 def roles(revision: Revision, tables: Mapping[str, tuple[MethodView, ...]]) -> list[dict[str, str]]:
@@ -159,16 +159,16 @@ def roles(revision: Revision, tables: Mapping[str, tuple[MethodView, ...]]) -> l
 
 def http(revision: Revision, tables: Mapping[str, tuple[MethodView, ...]]) -> list[tuple[str, str]]:
     """The keywords of the revision's Http record, with their values."""
-    said = revision.http
+    profile = revision.http
     rows = {call.method: f"FromClient.{call.constant}" for call in tables["FromClient"]}
-    names = ", ".join(f"{literal(method)}: {literal(name)}" for method, name in said.name_params.items())
+    names = ", ".join(f"{literal(method)}: {literal(name)}" for method, name in profile.name_params.items())
     constants = revision.constants
-    statuses = ", ".join(f"{int(constants[name])}: {status}" for name, status in said.statuses.items())
+    statuses = ", ".join(f"{int(constants[name])}: {status}" for name, status in profile.statuses.items())
     features = ("streamable", "version_header", "priming_event", "resource_metadata")
-    found = [(feature, ascii(getattr(said, feature))) for feature in features]
-    found += [("name_params", f"{{{names}}}"), ("statuses", f"{{{statuses}}}")]
-    found += [(key, rows[literal(getattr(said, key))]) for key in ("tool_schemas", "tool_call") if getattr(said, key)]
-    return found
+    result = [(feature, ascii(getattr(profile, feature))) for feature in features]
+    result += [("name_params", f"{{{names}}}"), ("statuses", f"{{{statuses}}}")]
+    result += [(key, rows[literal(getattr(profile, key))]) for key in ("tool_schemas", "tool_call") if getattr(profile, key)]
+    return result
 
 
 def _method_view(
@@ -179,9 +179,9 @@ def _method_view(
     on_client = row.direction == "server_to_client"
     fields = _fields(row, revision)
     address = "" if row.type in own else link(revision, row.type)
-    asked = next((interim for interim in row.interim if interim.value is None), None)
+    optional_interim = next((interim for interim in row.interim if interim.value is None), None)
     positional = _positional(row, revision)
-    plain = tuple(_parameter(field, positional) for field in fields if asked is None or field.wire != asked.property)
+    plain = tuple(_parameter(field, positional) for field in fields if optional_interim is None or field.wire != optional_interim.property)
     whole = f"t.{row.params}" if row.params is not None and _is_union(row.params, revision) else ""
     notification = row.kind == "notification"
     answers = [name for name in (row.result, *(interim.type for interim in row.interim)) if name is not None]
@@ -206,7 +206,7 @@ def _method_view(
         listed="" if row.listed is None else f"({', '.join(map(literal, row.listed))})",
         fields=plain,
         whole=whole,
-        task=None if asked is None else _task(row, revision, whole, asked, address),
+        task=None if optional_interim is None else _task(row, revision, whole, optional_interim, address),
         pages=_pages(row, revision),
         doc=docstring(_send(row), "        ", address),
         handler_doc=docstring(_handle(row), "        ", address),
@@ -325,8 +325,8 @@ def _parameter(field: Field, positional: Collection[str]) -> Parameter:
 
 
 def _is_union(name: str, revision: Revision) -> bool:
-    each = revision.types[name]
-    return isinstance(each, Alias) and isinstance(each.type, Union)
+    alias = revision.types[name]
+    return isinstance(alias, Alias) and isinstance(alias.type, Union)
 
 
 def annotation(written: Type) -> str:

@@ -35,22 +35,22 @@ def _runs(tree: ast.Module) -> Iterator[list[ast.Import | ast.ImportFrom]]:
 def _without_unused(run: Iterable[ast.Import | ast.ImportFrom], used: set[str]) -> list[ast.Import | ast.ImportFrom]:
     """One node for each module or renamed import; what is imported under its own name again is exported."""
     members: dict[tuple[int, str], list[ast.alias]] = {}
-    found: list[ast.Import | ast.ImportFrom] = []
+    statements: list[ast.Import | ast.ImportFrom] = []
     for node in run:
         if isinstance(node, ast.Import):
-            found.append(node)
+            statements.append(node)
             continue
         for alias in node.names:
             if alias.asname is not None and alias.asname == alias.name:
-                found.append(ast.ImportFrom(node.module, [alias], node.level))
+                statements.append(ast.ImportFrom(node.module, [alias], node.level))
             elif (alias.asname or alias.name) in used or alias.name == "*" or node.module == _MAGIC:
                 if alias.asname is None:
                     members.setdefault((node.level, node.module or ""), []).append(alias)
                 else:
-                    found.append(ast.ImportFrom(node.module, [alias], node.level))
+                    statements.append(ast.ImportFrom(node.module, [alias], node.level))
     for (level, module), aliases in members.items():
-        found.append(ast.ImportFrom(module or None, sorted(aliases, key=_member_key), level))
-    return found
+        statements.append(ast.ImportFrom(module or None, sorted(aliases, key=_member_key), level))
+    return statements
 
 
 def _statements(imports: list[ast.Import | ast.ImportFrom]) -> list[str]:

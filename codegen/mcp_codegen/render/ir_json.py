@@ -1,4 +1,4 @@
-"""A revision goes in, what templates see of it comes out as JSON; and the JSON Schema of that, from the same classes.
+"""Dump a revision as JSON for custom templates, and describe that JSON with a JSON Schema from the same classes.
 
 What may be one of several classes says which in `is`: `ref`, `plain`, `values`, `array`, `map`, `union`; `object`, `alias`.
 """
@@ -68,7 +68,7 @@ def _described(hint: Any, definitions: dict[str, Any]) -> dict[str, Any]:
     if origin is Literal:
         return {"enum": list(arguments)}
     if origin in (UnionType, Union):
-        return {"anyOf": [_described(each, definitions) for each in arguments]}
+        return {"anyOf": [_described(argument, definitions) for argument in arguments]}
     if origin is tuple:
         return {"type": "array", "items": _described(arguments[0], definitions)}
     if origin is not None and issubclass(origin, Mapping):

@@ -1,4 +1,4 @@
-"""A revision goes in, the text of every file of its package comes out, formatted and checked against the revision."""
+"""Render all files of a package, format them, and check them against the revision."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _TEMPLATES: Final = {
 _HERE: Final = "__name__"
 # What the module of the app gives to the index, and the calls that an app answers.
 _APP: Final = ("App", "Context")
-_OFFERED: Final = frozenset(
+_APP_METHODS: Final = frozenset(
     {"call_tool", "list_tools", "read_resource", "list_resources", "list_resource_templates", "get_prompt"}
     | {"list_prompts", "complete"}
 )
@@ -96,14 +96,14 @@ def render_revision(
 
 
 def render_index(
-    revisions: list[Revision], pairs: list[tuple[Revision, Revision]], templates: Templates, app: bool
+    revisions: list[Revision], neighbours: list[tuple[Revision, Revision]], templates: Templates, app: bool
 ) -> str:
     """The `__init__.py` of the package that holds the revisions, with or without the names of the app."""
     context: dict[str, Any] = {
-        "revisions": [(literal(each.id), each.module, literal(each.lifecycle.style)) for each in revisions],
+        "revisions": [(literal(revision.id), revision.module, literal(revision.lifecycle.style)) for revision in revisions],
         "newest": revisions[-1].module,
         "conversions": [
-            (literal(older.id), literal(newer.id), converter_module(older, newer)) for older, newer in pairs
+            (literal(older.id), literal(newer.id), converter_module(older, newer)) for older, newer in neighbours
         ],
         "generator": GENERATOR,
         "app": _APP if app else (),
@@ -142,7 +142,7 @@ def render_converters_package(templates: Templates) -> str:
 def render_app(revision: Revision, templates: Templates) -> str | None:
     """The module of the app, which is made for the newest revision; None where it has not all that apps offer."""
     table = method_views(revision)["FromClient"]
-    if not {call.name for call in table} >= _OFFERED:
+    if not {call.name for call in table} >= _APP_METHODS:
         return None
     context = {"revision": revision, "calls": table, "generator": GENERATOR}
     return format_module(print_template("app.py.jinja2", context, templates), "app.py")
@@ -153,8 +153,8 @@ def declared_types(revision: Revision, templates: Templates, unlinked: frozenset
     try:
         sources = split(render_types(revision, templates, unlinked))
         return arrange(revision, sources | second_names(revision, unlinked))
-    except jinja2.TemplateError as fault:
-        raise template_error("types", fault) from fault
+    except jinja2.TemplateError as error:
+        raise template_error("types", error) from error
 
 
 def _handshake_fields(revision: Revision) -> list[tuple[str, str]]:

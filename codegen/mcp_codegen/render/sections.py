@@ -71,11 +71,11 @@ def _sections(revision: Revision) -> dict[str, list[str]]:
 def _categories(revision: Revision) -> dict[str, str]:
     """The category of each type. A type without one has that of the type it stands before, which is built of it."""
     category = _OTHER if any(defined.category for defined in revision.types.values()) else ""
-    found: dict[str, str] = {}
+    categories: dict[str, str] = {}
     for name, defined in reversed(list(revision.types.items())):
         text = "".join(char if char.isprintable() else " " for char in defined.category).strip()
-        category = found[name] = text or category
-    return found
+        category = categories[name] = text or category
+    return categories
 
 
 def _bases(revision: Revision, name: str) -> tuple[str, ...]:

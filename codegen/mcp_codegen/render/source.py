@@ -23,22 +23,22 @@ def format_module(text: str, what: str) -> str:
     """The module without the imports it does not need, formatted by black."""
     try:
         return black.format_str(tidy_imports(text), mode=MODE)
-    except (SyntaxError, ValueError) as fault:
-        raise CodegenError(f"{what}: what the templates give is not Python: {fault}") from fault
+    except (SyntaxError, ValueError) as error:
+        raise CodegenError(f"{what}: what the templates give is not Python: {error}") from error
 
 
 def print_template(template: str, context: Mapping[str, Any], templates: Templates) -> str:
     """What a template gives. Raises CodegenError for a template that is broken, or asks for what is not there."""
     try:
         return _environment(templates).get_template(template).render(context)
-    except jinja2.TemplateError as fault:
-        raise template_error(template, fault) from fault
+    except jinja2.TemplateError as error:
+        raise template_error(template, error) from error
 
 
-def template_error(template: str, fault: jinja2.TemplateError) -> CodegenError:
+def template_error(template: str, error: jinja2.TemplateError) -> CodegenError:
     """Return the error that says where a template is wrong."""
-    name, line = getattr(fault, "name", None) or template, getattr(fault, "lineno", None)
-    return CodegenError(f"the template {name}{f', line {line}' if line else ''}: {fault.message}")
+    name, line = getattr(error, "name", None) or template, getattr(error, "lineno", None)
+    return CodegenError(f"the template {name}{f', line {line}' if line else ''}: {error.message}")
 
 
 @cache

@@ -1,4 +1,4 @@
-"""Types of a revision go in, the text of types.py comes out, through datamodel-code-generator.
+"""Render types.py with datamodel-code-generator.
 
 datamodel-code-generator decides the order of the classes, forward references and how each annotation is written. It
 never sees a string of the schema: property names, values and sentences are handed to it as tokens and put back as
@@ -57,12 +57,12 @@ def render_types(revision: Revision, templates: Templates, unlinked: Collection[
     tokens = _Masker(revision, unlinked)
     schema = {
         "$defs": {
-            name: _definition(each, revision, tokens)
-            for name, each in revision.types.items()
-            if not is_second_name(each)
+            name: _definition(definition, revision, tokens)
+            for name, definition in revision.types.items()
+            if not is_second_name(definition)
         }
     }
-    options = {each.name: _class_options(each, revision, tokens) for each in revision.objects()}
+    options = {definition.name: _class_options(definition, revision, tokens) for definition in revision.objects()}
     source = generate(
         schema,
         input_file_type=InputFileType.JsonSchema,
@@ -99,14 +99,14 @@ def render_types(revision: Revision, templates: Templates, unlinked: Collection[
 
 def second_names(revision: Revision, unlinked: Collection[str] = ()) -> dict[str, str]:
     """Return the declarations that datamodel-code-generator does not write, by name."""
-    found: dict[str, str] = {}
-    for each in revision.types.values():
-        if is_second_name(each):
-            target = each.type.name if isinstance(each.type, Ref) else "dict[str, Any]"
-            address = "" if each.name in unlinked else link(revision, each.name)
-            text = docstring(sentence(each), "", address) if each.doc or address else ""
-            found[each.name] = f"{each.name}: TypeAlias = {target}\n{text}".strip()
-    return found
+    texts: dict[str, str] = {}
+    for definition in revision.types.values():
+        if is_second_name(definition):
+            target = definition.type.name if isinstance(definition.type, Ref) else "dict[str, Any]"
+            address = "" if definition.name in unlinked else link(revision, definition.name)
+            text = docstring(sentence(definition), "", address) if definition.doc or address else ""
+            texts[definition.name] = f"{definition.name}: TypeAlias = {target}\n{text}".strip()
+    return texts
 
 
 class _Masker:
@@ -156,14 +156,14 @@ class _Masker:
         return literal(self._texts[int(match["text"])])
 
 
-def is_second_name(each: Object | Alias) -> TypeGuard[Alias]:
+def is_second_name(definition: Object | Alias) -> TypeGuard[Alias]:
     """Whether a type is another one, or a plain dictionary, under a second name: a plain assignment says that best."""
-    return isinstance(each, Alias) and (isinstance(each.type, Ref) or each.type == Map(Plain("any")))
+    return isinstance(definition, Alias) and (isinstance(definition.type, Ref) or definition.type == Map(Plain("any")))
 
 
-def sentence(each: Object | Alias | Field) -> str:
+def sentence(definition: Object | Alias | Field) -> str:
     """The docstring of a type or property."""
-    return f"{each.doc} Deprecated.".strip() if each.deprecated else each.doc
+    return f"{definition.doc} Deprecated.".strip() if definition.deprecated else definition.doc
 
 
 def deprecation(what: str, revision: str) -> str:
@@ -204,30 +204,30 @@ def docstring(text: str, indent: str, address: str = "") -> str:
     return f'{indent}"""{body}\n{indent}"""'
 
 
-def _class_options(each: Object, revision: Revision, tokens: _Masker) -> Schema:
+def _class_options(definition: Object, revision: Revision, tokens: _Masker) -> Schema:
     def mark(what: str) -> str:
         return repr(tokens.mask(deprecation(what, revision.id)))
 
     return {
-        "deprecated": mark(each.name) if each.deprecated else "",
-        "deprecations": {field.name: mark(f"{each.name}.{field.name}") for field in each.fields if field.deprecated},
-        "closed": each.closed,
-        "defaults": [field.name for field in each.fields if field.default is not None],
-        "optional": [field.name for field in each.fields if not field.required],
+        "deprecated": mark(definition.name) if definition.deprecated else "",
+        "deprecations": {field.name: mark(f"{definition.name}.{field.name}") for field in definition.fields if field.deprecated},
+        "closed": definition.closed,
+        "defaults": [field.name for field in definition.fields if field.default is not None],
+        "optional": [field.name for field in definition.fields if not field.required],
         "constants": {
-            field.name: repr(_value(field.constant, tokens)) for field in each.fields if field.constant is not None
+            field.name: repr(_value(field.constant, tokens)) for field in definition.fields if field.constant is not None
         },
     }
 
 
-def _definition(each: Object | Alias, revision: Revision, tokens: _Masker) -> Schema:
-    marks = tokens.describe(each)
-    if isinstance(each, Alias):
-        return marks | _type(each.type, tokens)
-    own = {tokens.mask_property(field): _property(field, tokens) for field in revision.own_fields(each)}
+def _definition(definition: Object | Alias, revision: Revision, tokens: _Masker) -> Schema:
+    marks = tokens.describe(definition)
+    if isinstance(definition, Alias):
+        return marks | _type(definition.type, tokens)
+    own = {tokens.mask_property(field): _property(field, tokens) for field in revision.own_fields(definition)}
     body: Schema = {"type": "object", "properties": own, "required": list(own)}
-    if each.bases:
-        return marks | {"allOf": [*({"$ref": f"#/$defs/{base}"} for base in each.bases), body]}
+    if definition.bases:
+        return marks | {"allOf": [*({"$ref": f"#/$defs/{base}"} for base in definition.bases), body]}
     return marks | body
 
 
@@ -243,16 +243,16 @@ def _value(value: Scalar, tokens: _Masker) -> Scalar:
 def _type(written: Type, tokens: _Masker) -> Schema:
     match written:
         case Ref(name):
-            each = tokens.types[name]
-            return _type(each.type, tokens) if is_second_name(each) else {"$ref": f"#/$defs/{name}"}
+            definition = tokens.types[name]
+            return _type(definition.type, tokens) if is_second_name(definition) else {"$ref": f"#/$defs/{name}"}
         case Plain():
             return _plain(written, tokens)
         case Values(values):
             return {"enum": [_value(value, tokens) for value in values]}
-        case Array(items, most, least):
+        case Array(items, maximum, minimum):
             # A tag inside a list makes datamodel-code-generator take the list for the type that is told apart.
             inner = replace(items, tag=None) if isinstance(items, Union) else items
-            return {"type": "array", "items": _type(inner, tokens)} | _present(maxItems=most, minItems=least)
+            return {"type": "array", "items": _type(inner, tokens)} | _present(maxItems=maximum, minItems=minimum)
         case Map(values):
             return {"type": "object", "additionalProperties": _type(values, tokens) or True}
         case Union(arms, tag):
@@ -271,12 +271,12 @@ def _present(**bounds: float | str | None) -> Schema:
 
 
 def _discriminator(arms: tuple[Type, ...], tag: str | None, tokens: _Masker) -> Schema:
-    """What tells the arms apart, where it has the same attribute name in each."""
+    """What tells the arms apart, where it has the same attribute name in all of them."""
     if tag is None:
         return {}
-    each = [tokens.types[arm.name] for arm in arms if isinstance(arm, Ref)]
-    found = [field for one in each if isinstance(one, Object) for field in one.fields if field.wire == tag]
-    names = {tokens.mask_property(field) for field in found}
+    objects = [tokens.types[arm.name] for arm in arms if isinstance(arm, Ref)]
+    fields = [field for obj in objects if isinstance(obj, Object) for field in obj.fields if field.wire == tag]
+    names = {tokens.mask_property(field) for field in fields}
     return {"discriminator": {"propertyName": names.pop()}} if len(names) == 1 else {}
 
 

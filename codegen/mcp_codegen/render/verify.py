@@ -1,4 +1,4 @@
-"""The text of a types.py goes in, nothing comes out, unless it holds anything but the types of the revision.
+"""Check that a types.py has exactly the types of the revision.
 
 Schema text is untrusted. The tokens of `types_py` keep it out of the syntax; this looks at the result and makes sure.
 """
@@ -37,18 +37,18 @@ def verify_types_module(source: str, revision: Revision) -> None:
     tree = ast.parse(source)
     for quoted in _forward_references(tree):
         if stray := _names(quoted) - set(revision.types) - _ANNOTATION_NAMES:
-            raise _fault(revision, f"a quoted annotation with {sorted(stray)}")
+            raise _error(revision, f"a quoted annotation with {sorted(stray)}")
     for node in ast.walk(tree):
         if not isinstance(node, _NODES) or (isinstance(node, ast.Call) and not _is_harmless(node)):
-            raise _fault(revision, f"a {type(node).__name__} at line {getattr(node, 'lineno', 0)}")
-    found = {node.name: _fields(node) for node in tree.body if isinstance(node, ast.ClassDef)}
-    wanted = {each.name: {field.name for field in revision.own_fields(each)} for each in revision.objects()}
-    if found != wanted:
-        name = min(name for name in found.keys() | wanted.keys() if found.get(name) != wanted.get(name))
-        raise _fault(revision, f"{name} with {found.get(name)} instead of {wanted.get(name)}")
-    declared = set(found) | {_target(node) for node in tree.body if isinstance(node, (ast.Assign, ast.AnnAssign))}
+            raise _error(revision, f"a {type(node).__name__} at line {getattr(node, 'lineno', 0)}")
+    actual = {node.name: _fields(node) for node in tree.body if isinstance(node, ast.ClassDef)}
+    expected = {definition.name: {field.name for field in revision.own_fields(definition)} for definition in revision.objects()}
+    if actual != expected:
+        name = min(name for name in actual.keys() | expected.keys() if actual.get(name) != expected.get(name))
+        raise _error(revision, f"{name} with {actual.get(name)} instead of {expected.get(name)}")
+    declared = set(actual) | {_target(node) for node in tree.body if isinstance(node, (ast.Assign, ast.AnnAssign))}
     if surplus := declared ^ set(revision.types):
-        raise _fault(revision, f"the names {sorted(surplus)} on one side only")
+        raise _error(revision, f"the names {sorted(surplus)} on one side only")
 
 
 def _forward_references(tree: ast.Module) -> Iterator[str]:
@@ -95,5 +95,5 @@ def _target(node: ast.Assign | ast.AnnAssign) -> str:
     return target.id if isinstance(target, ast.Name) else ast.unparse(target)
 
 
-def _fault(revision: Revision, what: str) -> CodegenError:
+def _error(revision: Revision, what: str) -> CodegenError:
     return CodegenError(f"{revision.id}: types.py would hold what the schema did not ask for: {what}")

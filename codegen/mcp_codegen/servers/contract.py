@@ -46,7 +46,7 @@ def read_contract(document: object, where: str) -> Contract:
     if _depth(document) > _MAX_DEPTH:
         raise SchemaError(f"{where}: is nested more than {_MAX_DEPTH} levels deep")
     if not _is_unicode(document):
-        raise SchemaError(f"{where}: has a lone surrogate, which is not valid Unicode")
+        raise SchemaError(f"{where}: has an unpaired surrogate, which is not valid Unicode")
     if is_list(document):
         document = {"tools": document}
     if not is_object(document):

@@ -88,8 +88,8 @@ class URITemplate:
         return values | self._match_query(query) if position == len(path) else None
 
     def _match_query(self, query: str) -> dict[str, str]:
-        pairs = (parameter.partition("=") for parameter in query.split("&") if parameter)
-        return {name: unquote_plus(value, errors="strict") for name, _, value in pairs if name in self._query}
+        assignments = (parameter.partition("=") for parameter in query.split("&") if parameter)
+        return {name: unquote_plus(value, errors="strict") for name, _, value in assignments if name in self._query}
 
     def _add_variable(self, expression: str, literal: str) -> None:
         match = _VARIABLE.fullmatch(expression)

@@ -30,7 +30,7 @@ _Key = tuple[object, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class _Entry:
+class _CachedResponse:
     """A cached result, as JSON.
 
     Attributes:
@@ -70,7 +70,7 @@ class ResponseCache:
         self._max_entries = max_entries
         self._max_bytes = max_bytes
         self._bytes = 0
-        self._entries: OrderedDict[_Key, _Entry] = OrderedDict()
+        self._entries: OrderedDict[_Key, _CachedResponse] = OrderedDict()
         self.invalidations: dict[str, int] = {}
 
     @property
@@ -99,7 +99,7 @@ class ResponseCache:
         self._entries.move_to_end(key)
         return entry.result
 
-    def put(self, key: _Key, entry: _Entry) -> None:
+    def put(self, key: _Key, entry: _CachedResponse) -> None:
         """Add a result; do nothing if it is larger than the whole cache."""
         self._remove(key)
         if len(entry.result) > self._max_bytes:
@@ -109,7 +109,7 @@ class ResponseCache:
         while len(self._entries) > self._max_entries or self._bytes > self._max_bytes:
             self._remove(next(iter(self._entries)))
 
-    def invalidate(self, server: str, matches: Callable[[_Entry], bool]) -> None:
+    def invalidate(self, server: str, matches: Callable[[_CachedResponse], bool]) -> None:
         """Remove the matching results of a server. Results of requests that are in flight will not be cached."""
         self.invalidations[server] = self.invalidations.get(server, 0) + 1
         for key in [key for key, entry in self._entries.items() if key[0] == server and matches(entry)]:
@@ -180,7 +180,7 @@ class ClientResponseCache:
             ttl = min(getattr(result, "ttl_ms", 0), _MAX_TTL * 1000) / 1000
             if scope is not None and ttl > 0:
                 expires, feature = self._cache.clock() + ttl, _feature(row.capability)
-                entry = _Entry(to_json(result), expires, row.method, feature, arguments.get("uri"))
+                entry = _CachedResponse(to_json(result), expires, row.method, feature, arguments.get("uri"))
                 self._cache.put(key(_SHARED if scope == _PUBLIC else self._user), entry)
         return result
 

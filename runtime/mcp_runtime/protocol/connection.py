@@ -191,7 +191,7 @@ class Connection:
         return checked
 
     def _serialized(self, row: Sent, write: Callable[..., bytes], *parts: Any) -> bytes:
-        """Serialize a message. Raises InvalidMessageError for values that JSON cannot represent (a lone surrogate)."""
+        """Serialize a message. Raises InvalidMessageError for values that JSON cannot represent (an unpaired surrogate)."""
         try:
             return write(*parts)
         except ValueError as error:

@@ -20,7 +20,7 @@ NEWEST = "2026-07-28"
 CALLS: dict[str, dict[str, Any]] = {
     "echo": {"text": "héllo\n\u2028"},
     "statistics": {"numbers": [1, 2.5]},
-    **{name: {} for name in ("image", "audio", "mixed", "fail", "list_roots", "ask_user", "nonsense")},
+    **{name: {} for name in ("image", "audio", "mixed", "fail", "list_roots", "elicit_name", "nonsense")},
     "sample": {"prompt": "hello"},
     "log_something": {"level": "error", "text": "shown"},
 }

@@ -132,7 +132,7 @@ async def calls(session: Any) -> dict[str, Any]:
 async def asking(session: Any, callbacks: Callbacks) -> dict[str, Any]:
     """Tools that ask the client."""
     done: dict[str, Any] = {}
-    for name in ("sample", "list_roots", "ask_user", "locked", "visit_page"):
+    for name in ("sample", "list_roots", "elicit_name", "locked", "visit_page"):
         done[name] = await outcome(session.call_tool(name, {"prompt": "hello"} if name == "sample" else None))
     done["unlocked"] = await outcome(session.call_tool("locked"))
     done["refused"] = await outcome(session.call_tool("sample", {"prompt": "refuse", "max_tokens": 7}))

@@ -47,7 +47,7 @@ const call = (name, given, options) =>
 const calls = {
   echo: { text: "héllo\n\u2028" },
   statistics: { numbers: [1, 2.5] },
-  ...Object.fromEntries(["image", "audio", "mixed", "fail", "list_roots", "ask_user", "nonsense"].map((n) => [n, {}])),
+  ...Object.fromEntries(["image", "audio", "mixed", "fail", "list_roots", "elicit_name", "nonsense"].map((n) => [n, {}])),
   sample: { prompt: "hello" },
   log_something: { level: "error", text: "shown" },
 };

@@ -78,15 +78,15 @@ class AuthorizeEndpoints:
 
         Raises OAuthError for an error that must not be sent to the redirect URI.
         """
-        pairs = parse_form(request.query)
-        ids = [value for name, value in pairs if name == "client_id"]
+        fields = parse_form(request.query)
+        ids = [value for name, value in fields if name == "client_id"]
         client = await self._clients.find(ids[0]) if len(ids) == 1 else None
-        redirect_uri = resolve_redirect_uri(pairs, client)
+        redirect_uri = resolve_redirect_uri(fields, client)
         assert client is not None, "an unknown client has no redirect URI"
         try:
-            authorization = parse_authorization_request(pairs, client, redirect_uri, self._scopes, self._resources)
+            authorization = parse_authorization_request(fields, client, redirect_uri, self._scopes, self._resources)
         except OAuthError as error:
-            states = [value for name, value in pairs if name == "state"]
+            states = [value for name, value in fields if name == "state"]
             url = self._redirect_url(redirect_uri, states[0] if len(states) == 1 else None, error=error)
             # Only configured clients get an automatic redirect: an attacker could register any redirect URI, and use
             # this server as an open redirector (RFC 9700, section 4.11.2).

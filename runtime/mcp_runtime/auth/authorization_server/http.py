@@ -46,8 +46,8 @@ class HTTPRequest:
 
     def cookie(self, name: str) -> str | None:
         """Return the value of a cookie, not decoded; None if there is none. Malformed other cookies are ignored."""
-        pairs = (cookie.strip().partition("=") for cookie in self.headers.get("cookie", "").split(";"))
-        return next((value for cookie_name, _, value in pairs if cookie_name == name), None)
+        cookies = (cookie.strip().partition("=") for cookie in self.headers.get("cookie", "").split(";"))
+        return next((value for cookie_name, _, value in cookies if cookie_name == name), None)
 
     def parameters(self) -> Fields:
         """Return the parameters of the query. Raises OAuthError."""

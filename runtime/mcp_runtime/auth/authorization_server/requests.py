@@ -67,38 +67,38 @@ def parse_form(text: str) -> list[tuple[str, str]]:
         ) from None
 
 
-def unique_params(pairs: Sequence[tuple[str, str]]) -> Fields:
+def unique_params(fields: Sequence[tuple[str, str]]) -> Fields:
     """Return the parameters that have a value. Raises OAuthError if one is repeated
     (https://www.rfc-editor.org/rfc/rfc6749#section-3.1)."""
-    params = dict(pairs)
-    if len(params) != len(pairs):
+    params = dict(fields)
+    if len(params) != len(fields):
         raise OAuthError(OAuthErrorCode.INVALID_REQUEST, "a parameter must not be repeated")
     # A parameter without a value counts as omitted.
     return {name: value for name, value in params.items() if value}
 
 
-def resolve_redirect_uri(pairs: Sequence[tuple[str, str]], client: OAuthClient | None) -> str:
+def resolve_redirect_uri(fields: Sequence[tuple[str, str]], client: OAuthClient | None) -> str:
     """Return the redirect URI of an authorization request.
 
     Raises OAuthError, which must be shown to the user and not sent to the redirect URI: the URI cannot be trusted.
     """
     if client is None or CODE not in client.grant_types:
         raise OAuthError(OAuthErrorCode.INVALID_CLIENT, "no program is registered under this client id")
-    uris = [value for name, value in pairs if name == "redirect_uri"]
+    uris = [value for name, value in fields if name == "redirect_uri"]
     if len(uris) != 1 or not matches_registered(uris[0], client.redirect_uris):
         raise OAuthError(OAuthErrorCode.INVALID_REQUEST, "the redirect URI is not registered for this program")
     return uris[0]
 
 
 def parse_authorization_request(
-    pairs: Sequence[tuple[str, str]],
+    fields: Sequence[tuple[str, str]],
     client: OAuthClient,
     redirect_uri: str,
     supported_scopes: Sequence[str],
     resources: Sequence[str],
 ) -> PendingAuthorization:
     """Return an authorization request, after its redirect URI is resolved. Raises OAuthError if it is not valid."""
-    params = unique_params(pairs)
+    params = unique_params(fields)
     if params.get("response_type") != "code":
         raise OAuthError(OAuthErrorCode.UNSUPPORTED_RESPONSE_TYPE, "response_type must be code")
     if params.get("code_challenge_method") != "S256":

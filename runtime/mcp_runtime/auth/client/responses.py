@@ -109,9 +109,9 @@ def parse_authorization_response(url: str, request: AuthorizationRequest) -> str
     """
     if url.partition("?")[0] != request.redirect_uri.partition("?")[0]:
         raise AuthorizationError("the authorization response was sent to another URL than the redirect URI")
-    pairs = parse_qsl(urlsplit(url).query, keep_blank_values=True, max_num_fields=50)
-    params = dict(pairs)
-    if len(params) != len(pairs):
+    fields = parse_qsl(urlsplit(url).query, keep_blank_values=True, max_num_fields=50)
+    params = dict(fields)
+    if len(params) != len(fields):
         raise AuthorizationError("the authorization response repeats a parameter")
     if not hmac.compare_digest(params.get("state", "").encode(), request.state.encode()):
         raise AuthorizationError("the authorization response has the state of another request")

@@ -132,8 +132,8 @@ def _apply(
 @cache
 def chain_of(package: str, source: str, target: str) -> Chain:
     """Return the chain between two revisions of a generated package."""
-    pairs: Sequence[tuple[str, str, str]] = import_module(package).CONVERSIONS
-    order = [*(older for older, _, _ in pairs[:1]), *(newer for _, newer, _ in pairs)]
+    neighbours: Sequence[tuple[str, str, str]] = import_module(package).CONVERSIONS
+    order = [*(older for older, _, _ in neighbours[:1]), *(newer for _, newer, _ in neighbours)]
     first, last = (order.index(source), order.index(target)) if source != target else (0, 0)
     path = order[first : last + 1] if first <= last else order[last : first + 1][::-1]
     return Chain(source, target, [_operations(package, older_id, newer_id) for older_id, newer_id in pairwise(path)])

@@ -17,13 +17,7 @@ from .json_types import is_object
 from .model.docs import Docs, read_docs
 from .model.error_codes import derive_error_codes
 from .model.ir import Revision
-from .model.lifecycle import (
-    check_http,
-    derive_http,
-    derive_lifecycle,
-    has_batches,
-    has_null_ids,
-)
+from .model.lifecycle import check_http, derive_http, derive_lifecycle, has_batches, has_null_ids
 from .model.methods import derive_methods
 from .model.overlay import Overlay, read_overlay
 from .model.types import NamedTypes, read_types

@@ -12,15 +12,7 @@ from argparse import ArgumentParser
 from types import ModuleType
 from typing import Any
 
-from mcp_generated import (
-    JSONRPCError,
-    run,
-    v2024_11_05,
-    v2025_03_26,
-    v2025_06_18,
-    v2025_11_25,
-    v2026_07_28,
-)
+from mcp_generated import JSONRPCError, run, v2024_11_05, v2025_03_26, v2025_06_18, v2025_11_25, v2026_07_28
 
 INVALID_PARAMS = -32602
 

@@ -14,15 +14,7 @@ from typing import Annotated, Any, Final, Literal, TypedDict
 
 from pydantic import Field
 
-from mcp_generated import (
-    App,
-    AssistantMessage,
-    Audio,
-    Context,
-    Image,
-    ToolError,
-    UserMessage,
-)
+from mcp_generated import App, AssistantMessage, Audio, Context, Image, ToolError, UserMessage
 from mcp_generated.v2026_07_28 import types as t
 
 # One blue pixel, and half a millisecond of silence.

@@ -20,15 +20,7 @@ import tasks
 import tools
 from connection_state import PAGE, Call, State
 
-from mcp_generated import (
-    RateLimit,
-    paginate,
-    run,
-    v2024_11_05,
-    v2025_03_26,
-    v2025_06_18,
-    v2025_11_25,
-)
+from mcp_generated import RateLimit, paginate, run, v2024_11_05, v2025_03_26, v2025_06_18, v2025_11_25
 
 INSTRUCTIONS: Final = "Call `echo` first. Notes that `write_note` writes are resources with subscriptions."
 CAPABILITIES: Final[Mapping[str, Any]] = {

@@ -9,15 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 import client_requests
-from connection_state import (
-    INVALID_PARAMS,
-    PNG,
-    WAV,
-    Call,
-    State,
-    ToolFailedError,
-    make,
-)
+from connection_state import INVALID_PARAMS, PNG, WAV, Call, State, ToolFailedError, make
 from jsonschema import Draft202012Validator
 from resources import contents, link
 

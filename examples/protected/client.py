@@ -11,12 +11,7 @@ import webbrowser
 from collections.abc import Callable
 
 from mcp_generated import HTTPOptions, connect
-from mcp_generated.auth import (
-    AuthorizationCode,
-    FileTokenStorage,
-    LoopbackBrowser,
-    OAuthClientProvider,
-)
+from mcp_generated.auth import AuthorizationCode, FileTokenStorage, LoopbackBrowser, OAuthClientProvider
 
 
 async def main(

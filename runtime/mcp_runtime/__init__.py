@@ -28,9 +28,7 @@ if TYPE_CHECKING:
     from .endpoint.roots import path_to_root as path_to_root
     from .endpoint.roots import readable_roots as readable_roots
     from .errors import AuthorizationError as AuthorizationError
-    from .errors import (
-        AuthorizationServerUnavailableError as AuthorizationServerUnavailableError,
-    )
+    from .errors import AuthorizationServerUnavailableError as AuthorizationServerUnavailableError
     from .errors import ConnectionClosedError as ConnectionClosedError
     from .errors import ConversionError as ConversionError
     from .errors import HTTPStatusError as HTTPStatusError

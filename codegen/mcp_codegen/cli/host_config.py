@@ -14,14 +14,7 @@ from rich.text import Text
 from ..errors import CodegenError
 from ..json_types import is_list, is_object
 from ..output import plain
-from ..servers.host_config import (
-    default_config_path,
-    problems,
-    read_config,
-    servers_of,
-    with_server,
-    write_config,
-)
+from ..servers.host_config import default_config_path, problems, read_config, servers_of, with_server, write_config
 from .options import DIFFERENT, FILE, report_errors
 
 _file: Final = click.option(

@@ -7,13 +7,7 @@ from pathlib import Path
 
 import click
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    TextColumn,
-    TimeElapsedColumn,
-)
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.syntax import Syntax
 
 from ..catalog import SchemaCatalog
@@ -28,13 +22,7 @@ from .extension import extension
 from .host_config import config
 from .inspect import inspect
 from .ir import ir
-from .options import (
-    DIFFERENT,
-    FOLDER,
-    open_schemas,
-    report_errors,
-    schema_option,
-)
+from .options import DIFFERENT, FOLDER, open_schemas, report_errors, schema_option
 from .schemas import import_schema, list_revisions, verify
 from .servers import check, lock, tools
 from .testkit import mock, record, replay, vectors

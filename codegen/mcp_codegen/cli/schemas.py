@@ -17,15 +17,7 @@ from ..model.ir import Object, Revision
 from ..output import write_files
 from ..paths import data_path
 from ..reports.clarity import ClarityReport, as_json, as_text, clarity_report
-from .options import (
-    DIFFERENT,
-    FAILED,
-    FILE,
-    FOLDER,
-    open_schemas,
-    report_errors,
-    schema_option,
-)
+from .options import DIFFERENT, FAILED, FILE, FOLDER, open_schemas, report_errors, schema_option
 
 _from_option: Final = click.option(
     "--from", "source", type=FOLDER, required=True, metavar="DIR", help="A checkout of the specification's repository."

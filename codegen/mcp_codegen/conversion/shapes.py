@@ -4,18 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..model.ir import (
-    Alias,
-    Array,
-    Map,
-    Object,
-    Plain,
-    Ref,
-    Revision,
-    Type,
-    Union,
-    Values,
-)
+from ..model.ir import Alias, Array, Map, Object, Plain, Ref, Revision, Type, Union, Values
 
 # A shape is None for any value, the name of a JSON type, the name of a record in `records`, or a tuple:
 # `("values", …)`, `("list", shape)`, `("map", shape)`, `("one_of", …)`, `("range", kind, minimum, maximum)`.

@@ -5,20 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from ..model.ir import (
-    Alias,
-    Array,
-    Field,
-    Map,
-    Method,
-    Object,
-    Plain,
-    Ref,
-    Revision,
-    Type,
-    Union,
-    Values,
-)
+from ..model.ir import Alias, Array, Field, Map, Method, Object, Plain, Ref, Revision, Type, Union, Values
 from ..model.methods import ROLES
 from .canonical import canonical
 from .changes import DiffChange, removable_from

@@ -6,18 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
-from ..model.ir import (
-    Alias,
-    Array,
-    Map,
-    Method,
-    Object,
-    Ref,
-    Revision,
-    Side,
-    Type,
-    Union,
-)
+from ..model.ir import Alias, Array, Map, Method, Object, Ref, Revision, Side, Type, Union
 from .changes import DIFF_RULES, Severity
 
 _SENDERS: Final[dict[str, tuple[Side, Side]]] = {

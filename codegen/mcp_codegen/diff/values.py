@@ -6,19 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from enum import Enum
 
-from ..model.ir import (
-    Alias,
-    Array,
-    Field,
-    Map,
-    Object,
-    Plain,
-    Ref,
-    Revision,
-    Type,
-    Union,
-    Values,
-)
+from ..model.ir import Alias, Array, Field, Map, Object, Plain, Ref, Revision, Type, Union, Values
 
 
 class Relation(Enum):

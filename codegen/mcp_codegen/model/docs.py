@@ -53,5 +53,7 @@ def undocumented(types: Mapping[str, Object | Alias], docs: Docs) -> list[str]:
     missing = [name for name, definition in types.items() if not definition.doc]
     for definition in types.values():
         fields = definition.fields if isinstance(definition, Object) else ()
-        missing += [f"{definition.name}.{field.wire}" for field in fields if not field.doc and field.wire not in docs.plain]
+        missing += [
+            f"{definition.name}.{field.wire}" for field in fields if not field.doc and field.wire not in docs.plain
+        ]
     return missing

@@ -5,17 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from ..errors import RuleError
-from .ir import (
-    Alias,
-    Array,
-    HTTPProfile,
-    Lifecycle,
-    Method,
-    Object,
-    Ref,
-    Revision,
-    Union,
-)
+from .ir import Alias, Array, HTTPProfile, Lifecycle, Method, Object, Ref, Revision, Union
 from .overlay import Overlay
 from .types import NamedTypes
 

@@ -16,25 +16,8 @@ from collections.abc import Mapping
 from typing import Final, Literal
 
 from ..errors import RuleError, combine
-from .capabilities import (
-    CAPABILITIES,
-    CapabilityRequirements,
-    declared_path,
-    has_capability,
-)
-from .ir import (
-    Alias,
-    Field,
-    InterimResult,
-    Method,
-    Object,
-    Plain,
-    Ref,
-    Scalar,
-    Type,
-    Union,
-    Values,
-)
+from .capabilities import CAPABILITIES, CapabilityRequirements, declared_path, has_capability
+from .ir import Alias, Field, InterimResult, Method, Object, Plain, Ref, Scalar, Type, Union, Values
 from .names import snake
 from .overlay import Overlay, OverlayRows
 from .types import NamedTypes

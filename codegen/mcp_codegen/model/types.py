@@ -16,19 +16,7 @@ from ..errors import SchemaError
 from ..importer.normalize import REF, Schema
 from ..json_types import is_list, is_object
 from .docs import Docs
-from .ir import (
-    Alias,
-    Array,
-    Field,
-    Map,
-    Object,
-    Plain,
-    Ref,
-    Scalar,
-    Type,
-    Union,
-    Values,
-)
+from .ir import Alias, Array, Field, Map, Object, Plain, Ref, Scalar, Type, Union, Values
 from .names import field_names, pascal, type_name
 from .overlay import Overlay
 

@@ -167,7 +167,9 @@ def http(revision: Revision, tables: Mapping[str, tuple[MethodView, ...]]) -> li
     features = ("streamable", "version_header", "priming_event", "resource_metadata")
     result = [(feature, ascii(getattr(profile, feature))) for feature in features]
     result += [("name_params", f"{{{names}}}"), ("statuses", f"{{{statuses}}}")]
-    result += [(key, rows[literal(getattr(profile, key))]) for key in ("tool_schemas", "tool_call") if getattr(profile, key)]
+    result += [
+        (key, rows[literal(getattr(profile, key))]) for key in ("tool_schemas", "tool_call") if getattr(profile, key)
+    ]
     return result
 
 
@@ -181,7 +183,11 @@ def _method_view(
     address = "" if row.type in own else link(revision, row.type)
     optional_interim = next((interim for interim in row.interim if interim.value is None), None)
     positional = _positional(row, revision)
-    plain = tuple(_parameter(field, positional) for field in fields if optional_interim is None or field.wire != optional_interim.property)
+    plain = tuple(
+        _parameter(field, positional)
+        for field in fields
+        if optional_interim is None or field.wire != optional_interim.property
+    )
     whole = f"t.{row.params}" if row.params is not None and _is_union(row.params, revision) else ""
     notification = row.kind == "notification"
     answers = [name for name in (row.result, *(interim.type for interim in row.interim)) if name is not None]

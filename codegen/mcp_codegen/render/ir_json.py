@@ -8,16 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from types import NoneType, UnionType
-from typing import (
-    Any,
-    Final,
-    Literal,
-    Union,
-    cast,
-    get_args,
-    get_origin,
-    get_type_hints,
-)
+from typing import Any, Final, Literal, Union, cast, get_args, get_origin, get_type_hints
 
 from ..model import ir
 from .calls import MethodView, method_views

@@ -100,7 +100,9 @@ def render_index(
 ) -> str:
     """The `__init__.py` of the package that holds the revisions, with or without the names of the app."""
     context: dict[str, Any] = {
-        "revisions": [(literal(revision.id), revision.module, literal(revision.lifecycle.style)) for revision in revisions],
+        "revisions": [
+            (literal(revision.id), revision.module, literal(revision.lifecycle.style)) for revision in revisions
+        ],
         "newest": revisions[-1].module,
         "conversions": [
             (literal(older.id), literal(newer.id), converter_module(older, newer)) for older, newer in neighbours

@@ -14,28 +14,11 @@ from dataclasses import replace
 from typing import Any, Final, TypeGuard, cast
 
 from datamodel_code_generator import InputFileType, LiteralType, generate
-from datamodel_code_generator.enums import (
-    AllOfClassHierarchy,
-    DataModelType,
-    TargetPydanticVersion,
-)
+from datamodel_code_generator.enums import AllOfClassHierarchy, DataModelType, TargetPydanticVersion
 from datamodel_code_generator.format import PythonVersion
 
 from ..errors import CodegenError
-from ..model.ir import (
-    Alias,
-    Array,
-    Field,
-    Map,
-    Object,
-    Plain,
-    Ref,
-    Revision,
-    Scalar,
-    Type,
-    Union,
-    Values,
-)
+from ..model.ir import Alias, Array, Field, Map, Object, Plain, Ref, Revision, Scalar, Type, Union, Values
 from ..paths import Templates
 
 Schema = dict[str, Any]
@@ -210,12 +193,16 @@ def _class_options(definition: Object, revision: Revision, tokens: _Masker) -> S
 
     return {
         "deprecated": mark(definition.name) if definition.deprecated else "",
-        "deprecations": {field.name: mark(f"{definition.name}.{field.name}") for field in definition.fields if field.deprecated},
+        "deprecations": {
+            field.name: mark(f"{definition.name}.{field.name}") for field in definition.fields if field.deprecated
+        },
         "closed": definition.closed,
         "defaults": [field.name for field in definition.fields if field.default is not None],
         "optional": [field.name for field in definition.fields if not field.required],
         "constants": {
-            field.name: repr(_value(field.constant, tokens)) for field in definition.fields if field.constant is not None
+            field.name: repr(_value(field.constant, tokens))
+            for field in definition.fields
+            if field.constant is not None
         },
     }
 

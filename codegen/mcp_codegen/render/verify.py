@@ -42,7 +42,9 @@ def verify_types_module(source: str, revision: Revision) -> None:
         if not isinstance(node, _NODES) or (isinstance(node, ast.Call) and not _is_harmless(node)):
             raise _error(revision, f"a {type(node).__name__} at line {getattr(node, 'lineno', 0)}")
     actual = {node.name: _fields(node) for node in tree.body if isinstance(node, ast.ClassDef)}
-    expected = {definition.name: {field.name for field in revision.own_fields(definition)} for definition in revision.objects()}
+    expected = {
+        definition.name: {field.name for field in revision.own_fields(definition)} for definition in revision.objects()
+    }
     if actual != expected:
         name = min(name for name in actual.keys() | expected.keys() if actual.get(name) != expected.get(name))
         raise _error(revision, f"{name} with {actual.get(name)} instead of {expected.get(name)}")

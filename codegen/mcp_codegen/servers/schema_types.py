@@ -11,18 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
 from ..json_types import JsonObject, is_list, is_object
-from ..model.ir import (
-    Array,
-    Field,
-    Map,
-    Object,
-    Plain,
-    Ref,
-    Scalar,
-    Type,
-    Union,
-    Values,
-)
+from ..model.ir import Array, Field, Map, Object, Plain, Ref, Scalar, Type, Union, Values
 from ..model.names import field_names, pascal, type_name
 from .references import resolve_pointer
 

@@ -15,19 +15,7 @@ from uritemplate import URITemplate
 
 from ..errors import CodegenError
 from ..json_types import JsonObject, is_list, is_object
-from ..model.ir import (
-    Array,
-    Field,
-    HTTPProfile,
-    Lifecycle,
-    Map,
-    Plain,
-    Ref,
-    Revision,
-    Type,
-    Union,
-    Values,
-)
+from ..model.ir import Array, Field, HTTPProfile, Lifecycle, Map, Plain, Ref, Revision, Type, Union, Values
 from ..model.names import callable_name, field_names, parameter_name, snake
 from ..paths import Templates
 from ..render.package import declared_types
@@ -35,14 +23,7 @@ from ..render.source import GENERATOR, format_module, print_template
 from ..render.types import docstring, literal
 from ..render.verify import verify_types_module
 from .contract import Contract
-from .schema_types import (
-    NULL,
-    SHADOWED_BUILTINS,
-    Arguments,
-    SchemaTypeReader,
-    description_of,
-    shorten,
-)
+from .schema_types import NULL, SHADOWED_BUILTINS, Arguments, SchemaTypeReader, description_of, shorten
 from .verify import verify_wrappers_module
 
 _ENDPOINT_CLASSES: Final = ("Tools", "Prompts", "Resources")

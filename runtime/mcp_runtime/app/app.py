@@ -8,18 +8,7 @@ from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Seque
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from functools import cached_property
 from types import ModuleType
-from typing import (
-    TYPE_CHECKING,
-    Any,
-    ClassVar,
-    Final,
-    Generic,
-    Literal,
-    TypeVar,
-    Unpack,
-    cast,
-    overload,
-)
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Literal, TypeVar, Unpack, cast, overload
 
 from ..aio.rate_limit import RateLimit
 from ..bindings.client import BaseClient
@@ -149,11 +138,7 @@ class BaseApp(Registrations, Generic[ServerT]):
         `under` is a path to insert after `skill://` in their URIs. Raises LocalError if the folder has no skills or an
         invalid one, and if the server was created already. This reads files and blocks.
         """
-        from ..extensions.skills.server import (
-            METHOD_NAMES,
-            SkillHandlers,
-            skills_extension,
-        )
+        from ..extensions.skills.server import METHOD_NAMES, SkillHandlers, skills_extension
 
         if "server" in vars(self):
             raise LocalError(

@@ -5,16 +5,7 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable
-from typing import (
-    Any,
-    NamedTuple,
-    NotRequired,
-    Required,
-    get_args,
-    get_origin,
-    get_type_hints,
-    is_typeddict,
-)
+from typing import Any, NamedTuple, NotRequired, Required, get_args, get_origin, get_type_hints, is_typeddict
 
 import typing_extensions
 

@@ -5,24 +5,10 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Mapping
 from types import NoneType, UnionType
-from typing import (
-    Annotated,
-    Any,
-    Final,
-    NamedTuple,
-    Union,
-    cast,
-    get_args,
-    get_origin,
-    is_typeddict,
-)
+from typing import Annotated, Any, Final, NamedTuple, Union, cast, get_args, get_origin, is_typeddict
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
-from pydantic.errors import (
-    PydanticInvalidForJsonSchema,
-    PydanticSchemaGenerationError,
-    PydanticUserError,
-)
+from pydantic.errors import PydanticInvalidForJsonSchema, PydanticSchemaGenerationError, PydanticUserError
 
 from ..errors import InvalidMessageError, LocalError
 from ..json_schema.validator import compile_schema

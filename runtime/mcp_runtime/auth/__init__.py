@@ -10,18 +10,14 @@ from .._lazy import lazy_module
 if TYPE_CHECKING:
     from ..session.identity import AuthenticatedUser as AuthenticatedUser
     from .authorization_server.app import AuthorizationServer as AuthorizationServer
-    from .authorization_server.app import (
-        AuthorizationServerLimits as AuthorizationServerLimits,
-    )
+    from .authorization_server.app import AuthorizationServerLimits as AuthorizationServerLimits
     from .authorization_server.http import HTTPRequest as HTTPRequest
     from .authorization_server.http import HTTPResponse as HTTPResponse
     from .authorization_server.login import Login as Login
     from .authorization_server.models import OAuthClient as OAuthClient
     from .authorization_server.models import OAuthError as OAuthError
     from .authorization_server.models import OAuthErrorCode as OAuthErrorCode
-    from .authorization_server.storage import (
-        AuthorizationStorage as AuthorizationStorage,
-    )
+    from .authorization_server.storage import AuthorizationStorage as AuthorizationStorage
     from .authorization_server.storage import SQLiteStorage as SQLiteStorage
     from .authorization_server.tokens import TokenLifetimes as TokenLifetimes
     from .authorization_server.upstream import UpstreamProvider as UpstreamProvider
@@ -46,9 +42,7 @@ if TYPE_CHECKING:
     from .resource_server.dpop import ReplayCache as ReplayCache
     from .resource_server.protection import ResourceServer as ResourceServer
     from .resource_server.verifiers import AnyVerifier as AnyVerifier
-    from .resource_server.verifiers import (
-        IntrospectionVerifier as IntrospectionVerifier,
-    )
+    from .resource_server.verifiers import IntrospectionVerifier as IntrospectionVerifier
     from .resource_server.verifiers import JWTVerifier as JWTVerifier
     from .resource_server.verifiers import TokenVerifier as TokenVerifier
     from .url_policy import URLPolicy as URLPolicy

@@ -18,22 +18,8 @@ from ..errors import HTTPStatusError, LocalError, RemoteJSONRPCError
 from ..protocol.capabilities import Capabilities, merge, required_extensions
 from ..protocol.connection import Connection
 from ..protocol.events import NotificationReceived, RequestReceived
-from ..protocol.revision import (
-    META,
-    Direction,
-    Handshake,
-    InputRequest,
-    Request,
-    Revision,
-    Stateless,
-)
-from ..session.interfaces import (
-    Candidate,
-    Channel,
-    Connect,
-    RequestTransport,
-    RevisionChoice,
-)
+from ..protocol.revision import META, Direction, Handshake, InputRequest, Request, Revision, Stateless
+from ..session.interfaces import Candidate, Channel, Connect, RequestTransport, RevisionChoice
 from ..session.options import DEFAULT_OPTIONS, Params, RequestKeywords, RequestOptions
 from ..session.session import Session
 from ..session.tracing import with_trace_context

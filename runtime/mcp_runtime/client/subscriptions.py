@@ -14,12 +14,7 @@ from typing import Any, Final, Generic, Protocol, Self, TypeAlias, TypeVar
 
 from pydantic import BaseModel
 
-from ..endpoint.subscription_filter import (
-    filter_key,
-    is_within_resource,
-    param_names,
-    supported_filter,
-)
+from ..endpoint.subscription_filter import filter_key, is_within_resource, param_names, supported_filter
 from ..errors import (
     ConnectionClosedError,
     ConversionError,
@@ -31,12 +26,7 @@ from ..errors import (
 )
 from ..protocol.jsonrpc import Id
 from ..protocol.models import is_list, is_object, validator
-from ..protocol.revision import (
-    META,
-    Handshake,
-    Notification,
-    Stateless,
-)
+from ..protocol.revision import META, Handshake, Notification, Stateless
 from ..session.options import DEFAULT_OPTIONS, RequestOptions
 from ..session.session import Session
 from .subscription_manager import SubscriptionManager

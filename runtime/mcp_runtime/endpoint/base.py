@@ -11,13 +11,7 @@ from ..aio.threads import WORKER_THREADS
 from ..errors import JSONRPCError, LocalError
 from ..protocol.capabilities import Capabilities, declare, merge, parse_capability_path
 from ..protocol.jsonrpc import METHOD_NOT_FOUND
-from ..protocol.revision import (
-    Direction,
-    InputRequest,
-    Notification,
-    Revision,
-    Sent,
-)
+from ..protocol.revision import Direction, InputRequest, Notification, Revision, Sent
 from .checks import with_checks
 from .context import Context
 from .extensions import Extension

@@ -10,10 +10,7 @@ from ..protocol.events import NotificationReceived, RequestReceived
 from ..protocol.jsonrpc import Id
 from ..protocol.meta import request_meta
 from ..protocol.models import is_object
-from ..protocol.revision import (
-    META,
-    Revision,
-)
+from ..protocol.revision import META, Revision
 from ..session.interfaces import Channel
 from .requests import Requester
 

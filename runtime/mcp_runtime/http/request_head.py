@@ -4,17 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from .headers import (
-    JSON,
-    METHOD,
-    NAME,
-    PROTOCOL_VERSION,
-    HTTPError,
-    Raw,
-    accepts,
-    decode_value,
-    read_headers,
-)
+from .headers import JSON, METHOD, NAME, PROTOCOL_VERSION, HTTPError, Raw, accepts, decode_value, read_headers
 from .origins import OriginPolicy
 from .server_rules import RequestHead, ServedRevisions, check_method, request_kind
 

@@ -11,10 +11,7 @@ from typing import Any, Final
 from pydantic import BaseModel, ValidationError
 
 from .models import is_object, validator
-from .revision import (
-    CapabilityRequirement,
-    Revision,
-)
+from .revision import CapabilityRequirement, Revision
 
 Capabilities = dict[str, Any]
 # The rest of a capability path after this text is an extension identifier, optionally with a setting after `#`.

@@ -13,12 +13,7 @@ from ..aio.rate_limit import RateLimit, TokenBucket
 from ..endpoint.checks import check_form_answer, warn_about_secrets
 from ..endpoint.context import LEVELS, Context
 from ..endpoint.requests import ResultT
-from ..errors import (
-    InvalidMessageError,
-    InvalidResponseError,
-    JSONRPCError,
-    ProtocolViolationError,
-)
+from ..errors import InvalidMessageError, InvalidResponseError, JSONRPCError, ProtocolViolationError
 from ..protocol.events import NotificationReceived, RequestReceived
 from ..protocol.jsonrpc import INTERNAL_ERROR
 from ..protocol.models import is_object

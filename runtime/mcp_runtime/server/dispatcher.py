@@ -21,19 +21,9 @@ from ..session.interfaces import Candidate, Channel
 from ..session.tracing import OPENTELEMETRY, handle_in_trace
 from .context import ConnectionState, ServerContext
 from .core import ServerCore
-from .input_requests import (
-    InputRequired,
-    MultiRoundTripRequest,
-    check_input_required,
-    require_client_capabilities,
-)
+from .input_requests import InputRequired, MultiRoundTripRequest, check_input_required, require_client_capabilities
 from .limits import check_scopes
-from .subscriptions import (
-    MAX_SUBSCRIBED_RESOURCES,
-    ListenStream,
-    ResourceSubscriptions,
-    SubscriptionPolicy,
-)
+from .subscriptions import MAX_SUBSCRIBED_RESOURCES, ListenStream, ResourceSubscriptions, SubscriptionPolicy
 
 NO_CACHE: Final = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
 

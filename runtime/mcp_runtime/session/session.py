@@ -11,30 +11,12 @@ from typing import Any, Final
 from pydantic import BaseModel
 
 from ..aio.eager import TaskStarter, task_starter
-from ..errors import (
-    ConnectionClosedError,
-    MCPError,
-    ProtocolViolationError,
-    RequestTimeoutError,
-)
+from ..errors import ConnectionClosedError, MCPError, ProtocolViolationError, RequestTimeoutError
 from ..protocol import jsonrpc
 from ..protocol.connection import Connection
-from ..protocol.events import (
-    Batch,
-    Event,
-    MessageRejected,
-    NotificationReceived,
-    RequestReceived,
-    ResponseReceived,
-)
+from ..protocol.events import Batch, Event, MessageRejected, NotificationReceived, RequestReceived, ResponseReceived
 from ..protocol.framing import OVERSIZED_MESSAGE
-from ..protocol.jsonrpc import (
-    Id,
-    NotificationMessage,
-    OutgoingMessage,
-    RequestMessage,
-    to_plain,
-)
+from ..protocol.jsonrpc import Id, NotificationMessage, OutgoingMessage, RequestMessage, to_plain
 from ..protocol.lifecycle import Phase
 from ..protocol.revision import Notification, Request
 from .batch import BatchResponse

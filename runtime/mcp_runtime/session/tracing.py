@@ -64,8 +64,6 @@ async def handle_in_trace(handle: Handle, channel: Channel, message: RequestRece
 def _propagators() -> tuple[Any, ...]:
     # The specification requires these two formats, whatever propagators the application has configured.
     from opentelemetry.baggage.propagation import W3CBaggagePropagator
-    from opentelemetry.trace.propagation.tracecontext import (
-        TraceContextTextMapPropagator,
-    )
+    from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
     return TraceContextTextMapPropagator(), W3CBaggagePropagator()

@@ -7,12 +7,7 @@ from typing import Any, cast
 from pydantic import BaseModel, ValidationError
 from pydantic_core import from_json
 
-from ..errors import (
-    InvalidMessageError,
-    InvalidResponseError,
-    ProtocolViolationError,
-    RemoteJSONRPCError,
-)
+from ..errors import InvalidMessageError, InvalidResponseError, ProtocolViolationError, RemoteJSONRPCError
 from ..protocol.connection import Connection
 from ..protocol.events import NotificationReceived, RequestReceived
 from ..protocol.jsonrpc import serialize

@@ -13,12 +13,7 @@ from ..errors import ConversionError, InvalidMessageError, JSONRPCError
 from ..protocol.capabilities import Capabilities, parse_capability_path
 from ..protocol.connection import Connection, Side
 from ..protocol.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS, serialize, to_plain
-from ..protocol.models import (
-    PreSerialized,
-    format_validation_error,
-    is_object,
-    validator,
-)
+from ..protocol.models import PreSerialized, format_validation_error, is_object, validator
 from ..protocol.revision import (
     META,
     OPPOSITE,

@@ -6,14 +6,7 @@ from typing import Any
 
 import pytest
 
-from mcp_runtime.http.headers import (
-    HTTPError,
-    accepts,
-    decode_value,
-    encode_value,
-    media_type,
-    read_headers,
-)
+from mcp_runtime.http.headers import HTTPError, accepts, decode_value, encode_value, media_type, read_headers
 from mcp_runtime.http.origins import OriginPolicy
 from mcp_runtime.http.param_headers import check_parameter_headers, parameter_headers
 from mcp_runtime.http.server_rules import resume_position

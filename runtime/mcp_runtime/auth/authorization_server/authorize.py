@@ -18,12 +18,7 @@ from .clients import ClientRegistry
 from .http import HTTPRequest, HTTPResponse
 from .login import Login
 from .models import ClientOrigin, OAuthClient, OAuthError, OAuthErrorCode, new_secret
-from .requests import (
-    PendingAuthorization,
-    parse_authorization_request,
-    parse_form,
-    resolve_redirect_uri,
-)
+from .requests import PendingAuthorization, parse_authorization_request, parse_form, resolve_redirect_uri
 from .tokens import TokenService
 from .upstream import UpstreamClient
 

@@ -8,15 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, cast
 
 from ...protocol.models import is_list, is_object
-from .models import (
-    CODE,
-    REFRESH,
-    ClientOrigin,
-    OAuthClient,
-    OAuthError,
-    OAuthErrorCode,
-    digest,
-)
+from .models import CODE, REFRESH, ClientOrigin, OAuthClient, OAuthError, OAuthErrorCode, digest
 from .redirect_uris import check_registered_redirect_uri
 from .requests import parse_scopes
 

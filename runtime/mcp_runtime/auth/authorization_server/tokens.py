@@ -20,13 +20,7 @@ from .models import (
     digest,
     new_secret,
 )
-from .requests import (
-    Fields,
-    PendingAuthorization,
-    parse_resource,
-    parse_scopes,
-    verify_pkce,
-)
+from .requests import Fields, PendingAuthorization, parse_resource, parse_scopes, verify_pkce
 from .storage import AuthorizationStorage
 
 _log: Final = logging.getLogger(__name__)

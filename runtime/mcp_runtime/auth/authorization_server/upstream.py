@@ -17,11 +17,7 @@ from ...aio.bounded_cache import BoundedCache
 from ...encryption import InvalidTokenError, KeyRing
 from ...errors import AuthorizationError, AuthorizationServerUnavailableError
 from ..client.grants import with_query
-from ..client.responses import (
-    AuthorizationRequest,
-    check_challenge_method,
-    parse_authorization_response,
-)
+from ..client.responses import AuthorizationRequest, check_challenge_method, parse_authorization_response
 from ..client.storage import OAuthClientInformation, OAuthToken
 from ..client.token_endpoint import TokenEndpoint
 from ..http import AuthHTTPClient

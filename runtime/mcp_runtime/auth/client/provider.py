@@ -11,31 +11,17 @@ from urllib.parse import urlsplit
 
 import httpx2
 
-from ...errors import (
-    AuthorizationError,
-    AuthorizationServerUnavailableError,
-    LocalError,
-)
+from ...errors import AuthorizationError, AuthorizationServerUnavailableError, LocalError
 from ...http.client_rules import REVISION_EXTENSION, NegotiatedRevision
 from ...http.urls import base_url, origin
 from ..discovery import AuthorizationServerDiscovery
 from ..http import AuthHTTPClient
-from ..metadata import (
-    AuthorizationServerMetadata,
-    DiscoveryMethod,
-    ProtectedResourceMetadata,
-)
+from ..metadata import AuthorizationServerMetadata, DiscoveryMethod, ProtectedResourceMetadata
 from ..url_policy import URLPolicy, is_loopback
 from .dpop import DPoPProver
 from .grants import Grant, TokenRequest
 from .responses import parse_challenges, select_scopes
-from .storage import (
-    InMemoryTokenStorage,
-    OAuthClientInformation,
-    OAuthToken,
-    StoredCredentials,
-    TokenStorage,
-)
+from .storage import InMemoryTokenStorage, OAuthClientInformation, OAuthToken, StoredCredentials, TokenStorage
 from .token_endpoint import TokenEndpoint
 
 _MAX_TOKENS: Final = 3  # Tokens that are requested for one HTTP request.

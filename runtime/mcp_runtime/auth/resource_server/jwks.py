@@ -13,11 +13,7 @@ from joserfc.errors import JoseError
 from ...errors import AuthorizationError
 from ...protocol.models import is_list, is_object
 from ..http import AuthHTTPClient
-from ..metadata import (
-    DiscoveryMethod,
-    authorization_server_metadata_urls,
-    read_authorization_server_metadata,
-)
+from ..metadata import DiscoveryMethod, authorization_server_metadata_urls, read_authorization_server_metadata
 
 _log: Final = logging.getLogger(__name__)
 

@@ -9,12 +9,7 @@ from dataclasses import dataclass, field
 from typing import Final
 from urllib.parse import urljoin
 
-from ...errors import (
-    ConnectionClosedError,
-    HTTPStatusError,
-    InvalidResponseError,
-    LocalError,
-)
+from ...errors import ConnectionClosedError, HTTPStatusError, InvalidResponseError, LocalError
 from ...http.client_rules import REVISION_EXTENSION, NegotiatedRevision
 from ...http.headers import EVENT_STREAM, media_type
 from ...http.urls import may_follow_redirect, origin, redact_url

@@ -14,13 +14,7 @@ from typing import Final
 import httpx2
 
 from ...aio.pause import PauseGate
-from ...errors import (
-    ConnectionClosedError,
-    HTTPStatusError,
-    InvalidResponseError,
-    MCPError,
-    RemoteJSONRPCError,
-)
+from ...errors import ConnectionClosedError, HTTPStatusError, InvalidResponseError, MCPError, RemoteJSONRPCError
 from ...http.client_rules import (
     Outgoing,
     ResponseKind,
@@ -34,13 +28,7 @@ from ...http.client_rules import (
 )
 from ...http.headers import SESSION_ID
 from ...protocol import jsonrpc
-from ...protocol.jsonrpc import (
-    ErrorMessage,
-    MalformedMessage,
-    Message,
-    RequestMessage,
-    ResultMessage,
-)
+from ...protocol.jsonrpc import ErrorMessage, MalformedMessage, Message, RequestMessage, ResultMessage
 from ...protocol.models import is_object
 from ...protocol.revision import Handshake, Revision
 from .connection import HTTPConnection

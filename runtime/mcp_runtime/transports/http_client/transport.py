@@ -12,13 +12,7 @@ from ...aio.pause import PauseGate
 from ...errors import ConnectionClosedError, MCPError, RemoteJSONRPCError
 from ...http.client_rules import NegotiatedRevision
 from ...http.urls import redact_url
-from ...protocol.jsonrpc import (
-    Id,
-    Message,
-    NotificationMessage,
-    OutgoingMessage,
-    RequestMessage,
-)
+from ...protocol.jsonrpc import Id, Message, NotificationMessage, OutgoingMessage, RequestMessage
 from ...protocol.models import is_object
 from ...protocol.revision import Handshake, Revision
 from ...session.interfaces import MessageSink

@@ -17,28 +17,12 @@ from ...aio.keepalive import KEEP_ALIVE, KeepAliveTimer
 from ...aio.lifespan import SharedLifespan
 from ...auth.resource_server.challenges import AuthChallenge
 from ...errors import LocalError
-from ...http.asgi import (
-    ClientDisconnectError,
-    Receive,
-    Scope,
-    Send,
-    Sending,
-    id_of,
-    path_of,
-    send_error,
-    send_metadata,
-)
+from ...http.asgi import ClientDisconnectError, Receive, Scope, Send, Sending, id_of, path_of, send_error, send_metadata
 from ...http.body import BodyReader
 from ...http.headers import HTTPError
 from ...http.origins import OriginPolicy
 from ...http.request_head import CachedRequestHeadParser, RequestHeadParser
-from ...http.server_rules import (
-    RequestHead,
-    RequestKind,
-    ServedRevisions,
-    check_stateless,
-    classify,
-)
+from ...http.server_rules import RequestHead, RequestKind, ServedRevisions, check_stateless, classify
 from ...protocol.framing import MAX_MESSAGE_BYTES
 from ...protocol.jsonrpc import INTERNAL_ERROR, INVALID_REQUEST, decode
 from ...protocol.revision import Revision

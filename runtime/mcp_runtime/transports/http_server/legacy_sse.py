@@ -12,15 +12,7 @@ from typing import Any, Final
 from urllib.parse import parse_qs
 
 from ...aio.keepalive import KeepAliveTimer
-from ...http.asgi import (
-    Receive,
-    Scope,
-    Send,
-    disconnect_task,
-    path_of,
-    respond,
-    send_error,
-)
+from ...http.asgi import Receive, Scope, Send, disconnect_task, path_of, respond, send_error
 from ...http.headers import EVENT_STREAM, JSON, Headers, HTTPError, accepts, media_type
 from ...protocol.sse import encode
 from ...session.identity import RequestAuth

@@ -9,15 +9,7 @@ from typing import Final
 from ...aio.eager import TaskStarter, task_starter
 from ...aio.keepalive import KeepAliveTimer
 from ...aio.lifespan import SharedLifespan
-from ...http.asgi import (
-    Receive,
-    Send,
-    Sending,
-    disconnect_task,
-    id_of,
-    respond,
-    send_error,
-)
+from ...http.asgi import Receive, Send, Sending, disconnect_task, id_of, respond, send_error
 from ...http.headers import SESSION_ID, Headers, HTTPError, Raw
 from ...http.server_rules import resume_position, status_of
 from ...protocol.connection import Connection

@@ -17,12 +17,7 @@ from ...http.headers import Headers, HTTPError
 from ...http.param_headers import check_parameter_headers, parameter_headers
 from ...http.server_rules import status_of
 from ...protocol.connection import Connection
-from ...protocol.events import (
-    Event,
-    MessageRejected,
-    NotificationReceived,
-    RequestReceived,
-)
+from ...protocol.events import Event, MessageRejected, NotificationReceived, RequestReceived
 from ...protocol.jsonrpc import INTERNAL_ERROR, INVALID_REQUEST, Id, RequestMessage
 from ...protocol.models import is_list, is_object
 from ...protocol.revision import META, Request

@@ -27,7 +27,6 @@ NOT_YET = {
     "runtime/mcp_runtime/client/subscriptions.py",
     "runtime/mcp_runtime/protocol/connection.py",
     "runtime/mcp_runtime/protocol/revision.py",
-    "runtime/mcp_runtime/session/session.py",
     "runtime/mcp_runtime/versions/converter.py",
     "tests/house",
     "tests/support",

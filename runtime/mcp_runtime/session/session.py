@@ -59,8 +59,9 @@ class Session:
     synchronously, so that messages which follow immediately are read with the negotiated version.
     """
 
-    __slots__ = ("connection", "auth", "transport", "handle", "ended", "_on_initialize", "_pending", "_running", "_tasks", "_loop",
-                 "_starter", "_shares_starter", "_input_ended", "_closed", "_push_transport", "_request_transport")  # fmt: skip
+    __slots__ = ("connection", "auth", "transport", "handle", "ended", "_on_initialize", "_pending", "_running",
+                 "_tasks", "_loop", "_starter", "_shares_starter", "_input_ended", "_closed", "_push_transport",
+                 "_request_transport")  # fmt: skip
 
     def __init__(
         self,
@@ -195,8 +196,8 @@ class Session:
         return task
 
     def _handler_done(self, task: asyncio.Task[None]) -> None:
-        """Remove the task of a handler. Handlers call this themselves, which saves an iteration of the event loop; tasks
-        that are cancelled before they start need it as a callback."""
+        """Remove the task of a handler. Handlers call this themselves, which saves an iteration of the event loop; it
+        is a callback of tasks that are cancelled before they start."""
         if task not in self._tasks:
             return
         del self._tasks[task]

@@ -124,8 +124,8 @@ class HTTPConnection:
             target = urljoin(at, target)
             if not may_follow_redirect(response.status_code, method, at, target):
                 raise HTTPStatusError(
-                    f"{method} {redact_url(at)}: status {response.status_code} to {redact_url(target)} is not followed: a redirect"
-                    " has to stay at its origin and keep the method",
+                    f"{method} {redact_url(at)}: status {response.status_code} to {redact_url(target)} is not followed:"
+                    " a redirect has to stay at its origin and keep the method",
                     response.status_code,
                 )
             at = target
@@ -147,7 +147,7 @@ class HTTPConnection:
                 await self.read_error(response)
 
     async def read(self, response: httpx2.Response) -> bytes:
-        """Return the whole body. Raises InvalidResponseError if it is too long, ConnectionClosedError if it is cut off."""
+        """Return the body. Raises InvalidResponseError if it is too long, ConnectionClosedError if it is cut off."""
         self._check_coding(response)
         limit = self.options.max_bytes
         parts: list[bytes] = []

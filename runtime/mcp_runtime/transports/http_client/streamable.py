@@ -80,7 +80,7 @@ class StreamableHTTPClient:
     def _headers(self) -> dict[str, str]:
         return get_headers(self.revision, self.session)
 
-    # ---- requests -----------------------------------------------------------------------------------------------------
+    # ---- requests ----------------------------------------------------------------------------------------------------
 
     async def send_request(self, request: RequestMessage, data: bytes) -> None:
         """Send a request, and deliver its response and the messages that come with it. Raises MCPError."""
@@ -107,7 +107,7 @@ class StreamableHTTPClient:
     ) -> httpx2.Response:
         """Send a POST and return the response; `opens` is True for a request that opens a session.
 
-        If the server no longer knows the session, the message is sent again in a new one: the server has not handled it.
+        If the server has ended the session, the message is sent again in a new one: the server has not handled it.
         """
         for attempt in (1, 2):
             session = None if opens else self.session
@@ -241,7 +241,7 @@ class StreamableHTTPClient:
                 return message.result
         raise ConnectionClosedError(f"{request.method!r}: the server returned no result")
 
-    # ---- other messages -----------------------------------------------------------------------------------------------
+    # ---- other messages ----------------------------------------------------------------------------------------------
 
     async def send_message(self, message: Outgoing, data: bytes) -> None:
         """Send a notification or a response. Raises MCPError if the server does not accept it."""
@@ -284,7 +284,7 @@ class StreamableHTTPClient:
         if accepted:
             self._receive(accepted if isinstance(message, list) and self.revision.batches else accepted[0])
 
-    # ---- the session --------------------------------------------------------------------------------------------------
+    # ---- the session -------------------------------------------------------------------------------------------------
 
     def _store_session_id(self, response: httpx2.Response, request: RequestMessage) -> None:
         """Store the id of the new session. Raises InvalidResponseError if the id is invalid."""

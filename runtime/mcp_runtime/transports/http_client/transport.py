@@ -140,7 +140,7 @@ class HTTPClientTransport:
 
     async def _send_request(self, request: RequestMessage, data: bytes) -> None:
         try:
-            await self._exchange_request(request, data)
+            await self._post_request(request, data)
         except MCPError as error:
             self._fail_request(request.id, error)
         except TimeoutError:
@@ -158,7 +158,7 @@ class HTTPClientTransport:
         if self._sink is not None:
             self._sink.fail_request(id, error)
 
-    async def _exchange_request(self, request: RequestMessage, data: bytes) -> None:
+    async def _post_request(self, request: RequestMessage, data: bytes) -> None:
         if self._legacy is None and not self._streamable.revision.http.streamable:
             await self._switch_to_legacy_sse()
         if self._legacy is not None:

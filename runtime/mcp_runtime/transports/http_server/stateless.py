@@ -173,7 +173,7 @@ class StatelessHandler:
         if self._running:
             await asyncio.wait(list(self._running.values()), timeout=timeout)
 
-    # ---- headers that repeat arguments --------------------------------------------------------------------------------
+    # ---- headers that repeat arguments -------------------------------------------------------------------------------
 
     def _check_parameter_headers(self, headers: Headers, params: Any) -> HTTPError | None:
         """Return the error if the headers that repeat tool arguments do not match them."""

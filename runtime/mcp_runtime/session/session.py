@@ -300,7 +300,7 @@ class Session:
             self.connection.discard(request_id)
 
     def _send_cancelled(self, request_id: Id, row: Request[Any], send: Send | None) -> None:
-        """Send `notifications/cancelled`, unless the request is `initialize`, which must not be cancelled."""
+        """Send a cancellation, unless the request is `initialize`, which must not be cancelled."""
         if not self.connection.discard(request_id) or row is self.connection.initialize_row or self.ended:
             return
         cancelled = self.connection.local_row(self.connection.revision.lifecycle.cancelled)

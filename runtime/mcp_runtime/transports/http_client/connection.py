@@ -93,13 +93,12 @@ class HTTPConnection:
             method: HTTP method.
             headers: Headers in addition to those of the options.
             body: Body of the request. Default None: no body.
-            url: URL to send to. Default: the URL of the server.
+            url: URL to send to. Default: that of the server.
             wait_for_response: Wait without limit for the response. False fails after `timeout` of the options.
 
         Raises ConnectionClosedError, or HTTPStatusError for a redirect that is not followed.
         """
-        at = url or self.url
-        limit = self.options.timeout
+        at, limit = url or self.url, self.options.timeout
         timeout = httpx2.Timeout(limit, read=None if wait_for_response else limit)
         # Content codings are not accepted: a few compressed bytes could expand to very many.
         all_headers = {"accept-encoding": "identity"}

@@ -52,7 +52,7 @@ _log: Final = logging.getLogger(__name__)
 Receive = Callable[[Message | list[Message]], None]
 
 _END_SECONDS: Final = 1.0  # Seconds to wait for the end of a stream after the response, to reuse its connection.
-_MAX_PAGES: Final = 100  # Pages of a `tools/list` result.
+_MAX_PAGES: Final = 100  # Pages of the list of tools.
 
 
 class LegacyServerError(Exception):
@@ -208,7 +208,7 @@ class StreamableHTTPClient:
         return answered
 
     async def _refresh_tool_headers(self, request: RequestMessage) -> bool:
-        """List the tools again after a call failed with HEADER_MISMATCH; return False if there is no `tools/list`."""
+        """List the tools again after a call failed with HEADER_MISMATCH; return False if the revision has no such request."""
         row = self.revision.http.tool_schemas
         if row is None:
             return False

@@ -204,7 +204,7 @@ class HTTPClientTransport:
             return ConnectionClosedError("the server did not accept a message in time")
 
     def _listen_after(self, message: NotificationMessage | None) -> None:
-        """Open the standalone SSE stream once `notifications/initialized` was sent."""
+        """Open the standalone SSE stream once the handshake is complete."""
         lifecycle = self._streamable.revision.lifecycle
         initialized = isinstance(lifecycle, Handshake) and lifecycle.initialized.method
         if isinstance(message, NotificationMessage) and message.method == initialized and self._closing is None:

@@ -214,7 +214,7 @@ class PipeTransport:
             return
         self._flush()
         deadline = self._loop.time() + timeout
-        while self._unsent and not self._broken and self._loop.time() < deadline:  # noqa: ASYNC110 (no event is set when it is empty)
+        while self._unsent and not self._broken and self._loop.time() < deadline:  # noqa: ASYNC110
             await asyncio.sleep(0.01)
         self._closed = self._broken = True
         self._end()

@@ -46,8 +46,9 @@ class Checkout:
         """Return the command of the first of these scripts that there is; words after `:` are its arguments."""
         for name in names:
             script, *arguments = name.split(":")
-            if (path := self.root / "benchmarks" / script).is_file():
-                return [*self.prefix, self.root / ".venv" / "bin" / "python", path, *arguments]
+            for folder in ("benchmarks/servers", "benchmarks"):  # The folder now, and before.
+                if (path := self.root / folder / script).is_file():
+                    return [*self.prefix, self.root / ".venv" / "bin" / "python", path, *arguments]
         raise SystemExit(f"{self.root} has none of {', '.join(names)}")
 
 

@@ -60,8 +60,8 @@ IDLE = (
 def servers() -> tuple[dict[str, Command], list[str]]:
     """Return the command of each server, and the reasons for missing ones."""
     commands: dict[str, Command] = {
-        OURS: [sys.executable, HERE / "http_ours_server.py"],
-        PEER: [environment("mcp-http", SDK, *PYTHON), HERE / "http_sdk_server.py"],
+        OURS: [sys.executable, HERE / "servers" / "http_ours_server.py"],
+        PEER: [environment("mcp-http", SDK, *PYTHON), HERE / "servers" / "http_sdk_server.py"],
     }
     remarks: list[str] = []
     try:
@@ -69,8 +69,8 @@ def servers() -> tuple[dict[str, Command], list[str]]:
     except RuntimeError as error:
         remarks.append(f"{TS} is not measured: {error}")
     else:
-        commands[TS] = ["node", shutil.copy(HERE / "http_typescript1_server.mjs", folder)]
-    commands[BARE] = [sys.executable, HERE / "http_bare_server.py"]
+        commands[TS] = ["node", shutil.copy(HERE / "servers" / "http_typescript1_server.mjs", folder)]
+    commands[BARE] = [sys.executable, HERE / "servers" / "http_bare_server.py"]
     return commands, remarks
 
 

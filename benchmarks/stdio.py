@@ -71,8 +71,8 @@ def in_turns(
 def servers(sdk: Path) -> tuple[dict[str, Command], list[str]]:
     """Return the command of each server, and the reasons for missing ones."""
     commands: dict[str, Command] = {
-        OURS: [ours(), HERE / "stdio_ours_server.py"],
-        PEER: [sdk, HERE / "stdio_sdk_server.py"],
+        OURS: [ours(), HERE / "servers" / "stdio_ours_server.py"],
+        PEER: [sdk, HERE / "servers" / "stdio_sdk_server.py"],
     }
     reasons: list[str] = []
     for number, (name, package) in enumerate(TYPESCRIPT.items(), 1):
@@ -82,16 +82,16 @@ def servers(sdk: Path) -> tuple[dict[str, Command], list[str]]:
             reasons.append(f"{name} is not measured: {error}")
         else:
             # Node searches packages in the folder of the script.
-            script = shutil.copy(HERE / f"stdio_typescript{number}_server.mjs", folder)
+            script = shutil.copy(HERE / "servers" / f"stdio_typescript{number}_server.mjs", folder)
             commands[name] = ["node", script]
-    commands[BARE] = [ours(), HERE / "stdio_bare_server.py"]
+    commands[BARE] = [ours(), HERE / "servers" / "stdio_bare_server.py"]
     return commands, reasons
 
 
 def client_sample(command: Command, load: Load) -> dict[str, float]:
     """Run a client against the bare server."""
     counts = [str(count) for count in (load.warm_up, load.sequential, load.pipelined)]
-    bare = [sys.executable, str(HERE / "stdio_bare_server.py")]
+    bare = [sys.executable, str(HERE / "servers" / "stdio_bare_server.py")]
     done = subprocess.run(
         [*command, *counts, *bare], stdout=subprocess.PIPE, text=True, check=True, timeout=load.seconds, env=environ()
     )
@@ -149,7 +149,7 @@ def _caption(runs: int, load: Load, remarks: Iterable[str]) -> str:
 
 def flat() -> None:
     """Show the resident memory of our server over many calls."""
-    figures = memory_over([ours(), HERE / "stdio_ours_server.py"], FLAT, 1000, seconds=300)
+    figures = memory_over([ours(), HERE / "servers" / "stdio_ours_server.py"], FLAT, 1000, seconds=300)
     for calls, memory in figures:
         print(f"{calls:>8,} calls  RSS {memory:.2f} MiB")
     print(f"from {figures[0][0]:,} to {figures[-1][0]:,} calls it grew by {figures[-1][1] - figures[0][1]:+.2f} MiB")

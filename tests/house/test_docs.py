@@ -11,7 +11,7 @@ from types import ModuleType
 from typing import Final
 
 import pytest
-from support.doc_blocks import PAGES, ROOT, Block, blocks_of, chains, run_chain
+from support.docs.blocks import PAGES, ROOT, Block, blocks_of, chains, run_chain
 
 EXAMPLES: Final = sorted((ROOT / "examples").rglob("*.py"))
 PROSE: Final = [*PAGES, *sorted((ROOT / "examples").rglob("README.md")), ROOT / "benchmarks" / "README.md"]

@@ -55,6 +55,7 @@ class _Call:
 @click.argument("target", nargs=-1)
 @report_errors
 def inspect(
+    *,
     config: Path | None,
     server: str | None,
     tool: str | None,

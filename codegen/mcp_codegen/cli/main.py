@@ -46,6 +46,7 @@ from .testkit import mock, record, replay, vectors
 @report_errors
 def main(
     context: click.Context,
+    *,
     revisions: tuple[str, ...],
     all_revisions: bool,
     output: Path | None,

@@ -152,13 +152,13 @@ def method_views(revision: Revision, own: frozenset[str] = frozenset()) -> dict[
 
 
 def roles(revision: Revision, tables: Mapping[str, tuple[MethodView, ...]]) -> list[dict[str, str]]:
-    """Each role of the lifecycle with the row of whoever sends that message first in the tables."""
+    """Return each role of the lifecycle with its row, the first in the tables that has the method."""
     rows = {call.method: f"{table}.{call.constant}" for table in reversed(list(tables)) for call in tables[table]}
     return [{"name": role, "row": rows[literal(method)]} for role, method in revision.lifecycle.roles.items()]
 
 
 def http(revision: Revision, tables: Mapping[str, tuple[MethodView, ...]]) -> list[tuple[str, str]]:
-    """The keywords of the revision's Http record, with their values."""
+    """Return the keywords of the revision's HTTPProfile, with their values."""
     profile = revision.http
     rows = {call.method: f"FromClient.{call.constant}" for call in tables["FromClient"]}
     names = ", ".join(f"{literal(method)}: {literal(name)}" for method, name in profile.name_params.items())
@@ -167,10 +167,8 @@ def http(revision: Revision, tables: Mapping[str, tuple[MethodView, ...]]) -> li
     features = ("streamable", "version_header", "priming_event", "resource_metadata")
     result = [(feature, ascii(getattr(profile, feature))) for feature in features]
     result += [("name_params", f"{{{names}}}"), ("statuses", f"{{{statuses}}}")]
-    result += [
-        (key, rows[literal(getattr(profile, key))]) for key in ("tool_schemas", "tool_call") if getattr(profile, key)
-    ]
-    return result
+    lists = ("tool_schemas", "tool_call")
+    return result + [(key, rows[literal(getattr(profile, key))]) for key in lists if getattr(profile, key)]
 
 
 def _method_view(

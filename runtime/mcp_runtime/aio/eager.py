@@ -1,9 +1,9 @@
 """Start and resume coroutines without waiting for an iteration of the event loop: fast paths.
 
-`task_starter`, `pending_future` and `first_step` are the entry points; with `MCP_FAST_PATHS=0` they use asyncio's own tasks
-and futures. Python 3.12 supports eager tasks itself. On Python 3.11 a parked task runs the coroutine: during its first step,
-`asyncio.current_task()` is the parked task, so that timeouts and cancel scopes work as usual; the rest runs inside the
-parked task. A coroutine that ends in its first step, as most handlers do, needs no task.
+`task_starter`, `pending_future` and `first_step` are the entry points; with `MCP_FAST_PATHS=0` they use asyncio's own
+tasks and futures. Python 3.12 supports eager tasks itself. On Python 3.11 a parked task runs the coroutine: during its
+first step, `asyncio.current_task()` is the parked task, so that timeouts and cancel scopes work as usual; the rest runs
+inside the parked task. A coroutine that ends in its first step, as most handlers do, needs no task.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def task_starter(loop: asyncio.AbstractEventLoop) -> TaskStarter:
 
 
 def pending_future(loop: asyncio.AbstractEventLoop) -> ResultFuture[Any]:
-    """Return a future for one task to await: one that resumes the task at once when its result is set, or a plain one."""
+    """Return a future for one task to await; it resumes the task at once when its result is set, unless it is plain."""
     return InlineFuture(loop=loop) if fast_paths.ENABLED else ResultFuture(loop=loop)
 
 
@@ -132,7 +132,7 @@ class EagerTaskStarter:
 
 
 class _ParkedTask(asyncio.Task[None]):
-    """A task that waits for a coroutine to run. `marked` is True after a callback was added to it or it was cancelled."""
+    """A task that waits for a coroutine to run. `marked` is True after a callback was added or it was cancelled."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.parked = self.marked = False

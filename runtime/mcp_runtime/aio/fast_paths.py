@@ -1,5 +1,5 @@
-"""The switches of the fast paths. `MCP_FAST_PATHS=0` in the environment selects the plain asyncio code, which behaves the
-same, for debugging and for tests."""
+"""The switches of the fast paths. `MCP_FAST_PATHS=0` in the environment selects the plain asyncio code, which behaves
+the same, for debugging and for tests."""
 
 from __future__ import annotations
 

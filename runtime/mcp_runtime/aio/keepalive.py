@@ -29,7 +29,7 @@ class KeepAliveTimer:
         self._deadlines.pop(waiting, None)
 
     def _on_timer(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Resolve the futures that are due. They are in the order of their deadlines: only the first ones are looked at."""
+        """Resolve the futures that are due. They are in the order of their deadlines: only the first are looked at."""
         self._timer = None
         while self._deadlines:
             waiting, until = next(iter(self._deadlines.items()))

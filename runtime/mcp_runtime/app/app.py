@@ -71,50 +71,31 @@ class BaseApp(Registrations, Generic[ServerT]):
             name: The name of the server (`serverInfo.name`).
             instructions: Instructions for the model on how to use the server.
             version: The version of the server (`serverInfo.version`).
-            lifespan: A function that is called with the app and returns an async context manager. The value that it
-                yields is `ctx.state` of the app's functions. It is entered when serving starts, and exited
-                when it ends.
-            coerce: True converts arguments of tools to the types of the hints, such as "5" to 5. By default they are
-                validated strictly. `app.tool(coerce=…)` overrides it for one tool.
-            tool_errors: Exception classes whose text a tool result shows to the model, in addition to ToolError. Other
-                exceptions are logged, and the result says only that the tool failed.
+            lifespan: Called with the app; the value that its async context manager yields is `ctx.state` of functions.
+            coerce: True converts arguments, such as "5" to 5; by default they are validated strictly.
+            tool_errors: Exceptions whose text a tool result shows to the model, besides ToolError. Others are logged.
             page_size: The maximum number of items in one page of a list result.
-            declare: Kinds of lists to declare as capabilities although they are empty at the start: "tools",
-                "resources" or "prompts" that are added at run time.
-            capabilities: Capabilities to merge into the declared ones, as the JSON object of `ServerCapabilities`.
-            keys: The keys that encrypt `requestState`; pass shared keys if several processes serve the same clients.
-                By default each process creates its own key.
-            rate_limits: The rate limit of each client, by the name of the handler, such as
-                `{"call_tool": RateLimit(10, burst=50)}`; None removes a default limit.
-            cache_hints: How long clients may cache results, by the name of the handler, such as
-                `{"list_tools": CacheHint(60, "public")}` (seconds).
+            declare: The lists to declare although they are empty: "tools", "resources" or "prompts".
+            capabilities: Capabilities to merge into the declared ones: the JSON object of `ServerCapabilities`.
+            keys: The keys that encrypt `requestState`, to be shared by processes; by default each creates its own.
+            rate_limits: Limits of each client by handler: `{"call_tool": RateLimit(10, burst=50)}`; None: no limit.
+            cache_hints: How long clients may cache results: `{"list_tools": CacheHint(60, "public")}` (seconds).
             tasks: The store of the tasks of tools; by default they are stored in memory.
 
         Raises LocalError if an argument is invalid; some arguments are checked when the server is created.
         """
-        self.name = name
-        self.version = version
-        self.instructions = instructions
+        self.name, self.version, self.instructions = name, version, instructions
         self.on_change: list[Callable[[ListKind], None]] = []
         """Callbacks that are called with the kind of a list that has changed at run time."""
-        self._lifespan = lifespan
-        self._coerce = coerce
-        self._declared = declare
-        self._capabilities = capabilities
-        self._keys = keys
-        self._rate_limits = rate_limits
-        self._cache_hints = cache_hints
-        self._tasks = tasks
+        self._lifespan, self._coerce = lifespan, coerce
+        self._declared, self._capabilities, self._tasks = declare, capabilities, tasks
+        self._server_options = {"rate_limits": rate_limits, "cache_hints": cache_hints, "keys": keys}
         self._mounted: list[BaseApp[Any]] = []
         self._extensions: dict[Any, tuple[str, ...]] = {}  # The handler names of each extension package.
-        self._loops: dict[asyncio.AbstractEventLoop, int] = (
-            {}
-        )  # The event loops that serve it, and their open lifespans.
+        self._loops: dict[asyncio.AbstractEventLoop, int] = {}  # The event loops that serve it: their open lifespans.
         self._notifying: set[asyncio.Future[None]] = set()
-        rows = (row for row in self.server_class.revision.rows if isinstance(row, Request))
-        self._registry = Registry(
-            self.types, {row.name: row.result_types for row in rows}, (ToolError, *tool_errors), page_size
-        )
+        results = {row.name: row.result_types for row in self.server_class.revision.rows if isinstance(row, Request)}
+        self._registry = Registry(self.types, results, (ToolError, *tool_errors), page_size)
 
     def mount(self, app: BaseApp[Any], prefix: str) -> None:
         """Add all tools, resources and prompts of another app, including those that it adds later.
@@ -172,8 +153,7 @@ class BaseApp(Registrations, Generic[ServerT]):
             raise LocalError("a mounted app cannot publish skills: add them to the outermost app, with `under`")
         members |= {name: _handler(self._registry, name) for names in self._extensions.values() for name in names}
         options: dict[str, Any] = {
-            "rate_limits": self._rate_limits,
-            "keys": self._keys,
+            **self._server_options,
             "extensions": [*self._extensions],
         }
         kinds: tuple[type[BaseServer], ...] = (self.server_class,)
@@ -185,7 +165,7 @@ class BaseApp(Registrations, Generic[ServerT]):
         declared: dict[str, Any] = {kind: {"listChanged": True} for kind in _LISTS if self._declares(kind)}
         merge(declared, self._capabilities or {})
         identity: dict[str, Any] = {"name": self.name, "version": self.version, "instructions": self.instructions}
-        return server(**identity, capabilities=declared, cache_hints=self._cache_hints, **options)
+        return server(**identity, capabilities=declared, **options)
 
     @overload
     def run(self, transport: Literal["stdio"] = "stdio", *, revisions: RevisionChoice = "all") -> None: ...

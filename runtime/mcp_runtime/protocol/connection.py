@@ -60,11 +60,8 @@ class Connection:
         """Return a connection in the same phase, with the same capabilities and no requests in flight."""
         copy = Connection.__new__(Connection)
         copy.revision, copy.side, copy.phase = self.revision, self.side, self.phase
-        copy.local_capabilities, copy.remote_capabilities, copy.result_meta = (
-            self.local_capabilities,
-            self.remote_capabilities,
-            self.result_meta,
-        )
+        copy.local_capabilities, copy.remote_capabilities = self.local_capabilities, self.remote_capabilities
+        copy.result_meta = self.result_meta
         copy._sendable, copy._receivable, copy.initialize_row = self._sendable, self._receivable, self.initialize_row
         copy.in_flight, copy._pending, copy._next_id = {}, {}, 0
         return copy

@@ -10,11 +10,11 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, ClassVar, Final, Generic, Literal, NamedTuple, TypeVar, cast, dataclass_transform
 
-from pydantic import BaseModel, ValidationError
-from pydantic_core import InitErrorDetails, PydanticCustomError
+from pydantic import BaseModel
 
 from ..errors import LocalError
-from .models import defaults_of, is_object, validator
+from .models import is_object, validator
+from .result_types import read_result
 
 Direction = Literal["client_to_server", "server_to_client"]
 ResultT = TypeVar("ResultT", bound=BaseModel)
@@ -22,10 +22,6 @@ RecordT = TypeVar("RecordT")
 
 # The prefix of the protocol's reserved keys in `_meta`.
 META: Final = "io.modelcontextprotocol/"
-
-_RESULT_TYPE: Final = "resultType"
-_TOO_LOW: Final = "greater_than_equal"
-_WRONG_RESULT_TYPE: Final = "Input should be '{expected}', or another result type of this method"
 
 OPPOSITE: Final[Mapping[Direction, Direction]] = {
     "client_to_server": "server_to_client",
@@ -146,7 +142,7 @@ class Request(_Message, Generic[ResultT]):
                 break
         else:
             shape = self.result
-        result: BaseModel = _read_result(shape, value) if shape is self.result else validator(shape)(value)
+        result: BaseModel = read_result(shape, value) if shape is self.result else validator(shape)(value)
         return result
 
 
@@ -172,7 +168,7 @@ class MessageTable:
     def __init_subclass__(cls, direction: Direction) -> None:
         """Collect the rows of the class, and give them the direction of the table."""
         row_types = (Request, Notification, InputRequest)
-        cls.rows = cast("tuple[Sent, ...]", tuple(row for row in vars(cls).values() if isinstance(row, row_types)))
+        cls.rows = tuple(cast("Sent", row) for row in vars(cls).values() if isinstance(row, row_types))
         for row in cls.rows:
             object.__setattr__(row, "direction", direction)
 
@@ -245,34 +241,6 @@ class HTTPProfile:
     statuses: Mapping[int, int] = field(default_factory=dict[int, int])
     tool_schemas: Request[Any] | None = None
     tool_call: Request[Any] | None = None
-
-
-def _read_result(shape: type[BaseModel], value: object) -> Any:
-    """Validate a final result; absent properties get their defaults, because older servers do not send them.
-
-    Raises ValidationError, also for another `resultType`
-    (https://modelcontextprotocol.io/specification/draft/basic#resulttype).
-    """
-    defaults = defaults_of(shape)
-    if not defaults or not is_object(value):
-        return validator(shape)(value)
-    try:
-        result = validator(shape)(value if defaults.keys() <= value.keys() else {**defaults, **value})
-    except ValidationError as error:
-        low = {item["loc"][0] for item in error.errors() if item["type"] == _TOO_LOW and len(item["loc"]) == 1}
-        if not low & defaults.keys():
-            raise
-        # A number below the minimum is ignored if the property has a default:
-        # https://modelcontextprotocol.io/specification/draft/server/utilities/caching
-        return _read_result(shape, {name: item for name, item in value.items() if name not in low & defaults.keys()})
-    if (kind := defaults.get(_RESULT_TYPE)) is not None and (kind_value := value.get(_RESULT_TYPE, kind)) != kind:
-        wrong = InitErrorDetails(
-            type=PydanticCustomError("kind", _WRONG_RESULT_TYPE, {"expected": kind}),
-            loc=(_RESULT_TYPE,),
-            input=kind_value,
-        )
-        raise ValidationError.from_exception_data(shape.__name__, [wrong])
-    return result
 
 
 class ReservedErrorCodes(NamedTuple):

@@ -29,8 +29,8 @@ class RequestOptions:
 
     Args:
         timeout: Seconds to wait for the result; None waits without limit. Default 60.
-        max_timeout: With this, progress restarts the timeout, but the request fails after this many seconds in any case.
-            Default None: progress does not extend the timeout.
+        max_timeout: With this, progress restarts the timeout, but the request fails after this many seconds in any
+            case. Default None: progress does not extend the timeout.
         on_progress: A function that is called with each `Progress` that the peer reports. Default None.
         meta: Keys to send in the `_meta` of the params. Default: none.
         bypass_cache: Send the request although a cached result is still fresh. Default False.

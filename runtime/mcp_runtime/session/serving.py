@@ -14,7 +14,7 @@ from .session import Session
 async def serve(
     candidates: Sequence[Candidate[Service]], transport: Transport, auth: RequestAuth | None = None
 ) -> None:
-    """Serve one connection with the candidate whose protocol version the client names; close the transport afterwards."""
+    """Serve one connection with the candidate of the version that the client names; then close the transport."""
     try:
         while (first := await transport.receive()) is not None:
             service = select_service(candidates, first)

@@ -41,8 +41,9 @@ class Session:
     synchronously, so that messages which follow immediately are read with the negotiated version.
     """
 
-    __slots__ = ("connection", "auth", "transport", "handle", "ended", "_on_initialize", "_pending", "_running", "_tasks", "_loop",
-                 "_starter", "_shares_starter", "_input_ended", "_closed", "_push_transport", "_request_transport")  # fmt: skip
+    __slots__ = ("connection", "auth", "transport", "handle", "ended", "_on_initialize", "_pending", "_running",
+                 "_tasks", "_loop", "_starter", "_shares_starter", "_input_ended", "_closed", "_push_transport",
+                 "_request_transport")  # fmt: skip
 
     def __init__(
         self,
@@ -177,8 +178,8 @@ class Session:
         return task
 
     def _handler_done(self, task: asyncio.Task[None]) -> None:
-        """Remove the task of a handler. Handlers call this themselves, which saves an iteration of the event loop; tasks
-        that are cancelled before they start need it as a callback."""
+        """Remove the task of a handler. Handlers call this themselves, which saves an iteration of the event loop; it
+        is a callback of tasks that are cancelled before they start."""
         if task not in self._tasks:
             return
         del self._tasks[task]
@@ -281,7 +282,7 @@ class Session:
             self.connection.discard(request_id)
 
     def _send_cancelled(self, request_id: Id, row: Request[Any], send: Send | None) -> None:
-        """Send `notifications/cancelled`, unless the request is `initialize`, which must not be cancelled."""
+        """Send a cancellation, unless the request is `initialize`, which must not be cancelled."""
         if not self.connection.discard(request_id) or row is self.connection.initialize_row or self.ended:
             return
         cancelled = self.connection.local_row(self.connection.revision.lifecycle.cancelled)

@@ -1,7 +1,7 @@
 """OpenTelemetry trace context in the `_meta` of requests, in the formats of W3C Trace Context and W3C Baggage.
 
-MCP specification, Basic, "OpenTelemetry Trace Context". This module never imports OpenTelemetry first: there is no trace
-unless the application has imported it.
+MCP specification, Basic, "OpenTelemetry Trace Context". This module never imports OpenTelemetry first: there is no
+trace unless the application has imported it.
 """
 
 from __future__ import annotations

@@ -88,13 +88,12 @@ class HTTPConnection:
             method: HTTP method.
             headers: Headers in addition to those of the options.
             body: Body of the request. Default None: no body.
-            url: URL to send to. Default: the URL of the server.
+            url: URL to send to. Default: that of the server.
             wait_for_response: Wait without limit for the response. False fails after `timeout` of the options.
 
         Raises ConnectionClosedError, or HTTPStatusError for a redirect that is not followed.
         """
-        at = url or self.url
-        limit = self.options.timeout
+        at, limit = url or self.url, self.options.timeout
         timeout = httpx2.Timeout(limit, read=None if wait_for_response else limit)
         # Content codings are not accepted: a few compressed bytes could expand to very many.
         all_headers = {"accept-encoding": "identity"}
@@ -119,8 +118,8 @@ class HTTPConnection:
             target = urljoin(at, target)
             if not may_follow_redirect(response.status_code, method, at, target):
                 raise HTTPStatusError(
-                    f"{method} {redact_url(at)}: status {response.status_code} to {redact_url(target)} is not followed: a redirect"
-                    " has to stay at its origin and keep the method",
+                    f"{method} {redact_url(at)}: status {response.status_code} to {redact_url(target)} is not followed:"
+                    " a redirect has to stay at its origin and keep the method",
                     response.status_code,
                 )
             at = target
@@ -142,7 +141,7 @@ class HTTPConnection:
                 await self.read_error(response)
 
     async def read(self, response: httpx2.Response) -> bytes:
-        """Return the whole body. Raises InvalidResponseError if it is too long, ConnectionClosedError if it is cut off."""
+        """Return the body. Raises InvalidResponseError if it is too long, ConnectionClosedError if it is cut off."""
         self._check_coding(response)
         limit = self.options.max_bytes
         parts: list[bytes] = []

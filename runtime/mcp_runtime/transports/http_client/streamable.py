@@ -40,7 +40,7 @@ _log: Final = logging.getLogger(__name__)
 Receive = Callable[[Message | list[Message]], None]
 
 _END_SECONDS: Final = 1.0  # Seconds to wait for the end of a stream after the response, to reuse its connection.
-_MAX_PAGES: Final = 100  # Pages of a `tools/list` result.
+_MAX_PAGES: Final = 100  # Pages of the list of tools.
 
 
 class LegacyServerError(Exception):
@@ -68,7 +68,7 @@ class StreamableHTTPClient:
     def _headers(self) -> dict[str, str]:
         return get_headers(self.revision, self.session)
 
-    # ---- requests -----------------------------------------------------------------------------------------------------
+    # ---- requests ----------------------------------------------------------------------------------------------------
 
     async def send_request(self, request: RequestMessage, data: bytes) -> None:
         """Send a request, and deliver its response and the messages that come with it. Raises MCPError."""
@@ -95,7 +95,7 @@ class StreamableHTTPClient:
     ) -> httpx2.Response:
         """Send a POST and return the response; `opens` is True for a request that opens a session.
 
-        If the server no longer knows the session, the message is sent again in a new one: the server has not handled it.
+        If the server has ended the session, the message is sent again in a new one: the server has not handled it.
         """
         for attempt in (1, 2):
             session = None if opens else self.session
@@ -196,7 +196,7 @@ class StreamableHTTPClient:
         return answered
 
     async def _refresh_tool_headers(self, request: RequestMessage) -> bool:
-        """List the tools again after a call failed with HEADER_MISMATCH; return False if there is no `tools/list`."""
+        """List the tools again after a call failed with HEADER_MISMATCH; return False if the revision has no such request."""
         row = self.revision.http.tool_schemas
         if row is None:
             return False
@@ -229,7 +229,7 @@ class StreamableHTTPClient:
                 return message.result
         raise ConnectionClosedError(f"{request.method!r}: the server returned no result")
 
-    # ---- other messages -----------------------------------------------------------------------------------------------
+    # ---- other messages ----------------------------------------------------------------------------------------------
 
     async def send_message(self, message: Outgoing, data: bytes) -> None:
         """Send a notification or a response. Raises MCPError if the server does not accept it."""
@@ -272,7 +272,7 @@ class StreamableHTTPClient:
         if accepted:
             self._receive(accepted if isinstance(message, list) and self.revision.batches else accepted[0])
 
-    # ---- the session --------------------------------------------------------------------------------------------------
+    # ---- the session -------------------------------------------------------------------------------------------------
 
     def _store_session_id(self, response: httpx2.Response, request: RequestMessage) -> None:
         """Store the id of the new session. Raises InvalidResponseError if the id is invalid."""

@@ -1,4 +1,4 @@
-"""The tool arguments to repeat in HTTP headers, as the input schemas of the last `tools/list` results declare them."""
+"""The tool arguments to repeat in HTTP headers, as the input schemas of the last list of tools declare them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class ToolHeaderCache:
         self._paths: dict[str, ArgumentPaths] = {}
 
     def paths_for(self, message: Outgoing, revision: Revision) -> ArgumentPaths:
-        """Return the paths of the arguments to repeat, by header; empty if the message is not a `tools/call`."""
+        """Return the paths of the arguments to repeat, by header; empty if the message is not a call of a tool."""
         row = revision.http.tool_call
         if row is None or not isinstance(message, RequestMessage) or message.method != row.method:
             return _NONE
@@ -34,7 +34,7 @@ class ToolHeaderCache:
         return self._paths.get(str(name), _NONE)
 
     def read(self, request: RequestMessage, response: Message, revision: Revision) -> None:
-        """Store the declarations of a `tools/list` result, and remove the tools whose declarations are invalid."""
+        """Store the declarations of a list of tools, and remove the tools whose declarations are invalid."""
         row = revision.http.tool_schemas
         if row is None or request.method != row.method or not isinstance(response, ResultMessage):
             return

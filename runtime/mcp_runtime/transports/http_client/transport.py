@@ -134,7 +134,7 @@ class HTTPClientTransport:
 
     async def _send_request(self, request: RequestMessage, data: bytes) -> None:
         try:
-            await self._exchange_request(request, data)
+            await self._post_request(request, data)
         except MCPError as error:
             self._fail_request(request.id, error)
         except TimeoutError:
@@ -152,7 +152,7 @@ class HTTPClientTransport:
         if self._sink is not None:
             self._sink.fail_request(id, error)
 
-    async def _exchange_request(self, request: RequestMessage, data: bytes) -> None:
+    async def _post_request(self, request: RequestMessage, data: bytes) -> None:
         if self._legacy is None and not self._streamable.revision.http.streamable:
             await self._switch_to_legacy_sse()
         if self._legacy is not None:
@@ -198,7 +198,7 @@ class HTTPClientTransport:
             return ConnectionClosedError("the server did not accept a message in time")
 
     def _listen_after(self, message: NotificationMessage | None) -> None:
-        """Open the standalone SSE stream once `notifications/initialized` was sent."""
+        """Open the standalone SSE stream once the handshake is complete."""
         lifecycle = self._streamable.revision.lifecycle
         initialized = isinstance(lifecycle, Handshake) and lifecycle.initialized.method
         if isinstance(message, NotificationMessage) and message.method == initialized and self._closing is None:

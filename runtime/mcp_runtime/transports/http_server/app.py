@@ -211,7 +211,7 @@ class MCPASGIApp:
                 await send({"type": "lifespan.shutdown.complete"})
                 return
 
-    # ---- one request --------------------------------------------------------------------------------------------------
+    # ---- one request -------------------------------------------------------------------------------------------------
 
     async def _authenticate(
         self, scope: Scope, head: RequestHead, length: bytes, receive: Receive, send: Send

@@ -49,7 +49,7 @@ class InMemoryEventStore:
 
         Args:
             max_messages: Messages that are stored of one stream. Default 1024.
-            max_stream_bytes: Bytes that are stored of one stream; its last message is stored in any case. Default 16 MiB.
+            max_stream_bytes: Bytes that are stored of one stream; its last message is always stored. Default 16 MiB.
             max_total_bytes: Bytes that are stored of all streams. Default 256 MiB.
         """
         self._max_messages = max_messages

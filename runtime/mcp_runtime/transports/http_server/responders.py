@@ -37,7 +37,7 @@ class PostResponder:
     _waiting: asyncio.Future[None] | None = None
 
     def reply(self, response: bytes | None, code: int) -> None:
-        """Set the JSON-RPC response, the last message; None if the request was cancelled. Only the first call counts."""
+        """Set the JSON-RPC response, the last message; None for a cancelled request. Only the first call counts."""
         if self.is_done:
             return
         self.is_done = True
@@ -131,7 +131,7 @@ class StatelessResponder(PostResponder):
         self.auth = auth
 
     async def serve(self, work: Awaitable[tuple[bytes, int] | None]) -> None:
-        """Run a handler, or the rest of one. Raises CancelledError if the task was cancelled by others than `cancel`."""
+        """Run a handler, or the rest of one. Raises CancelledError if the task was not cancelled by `cancel` alone."""
         task = self._task = asyncio.current_task()
         assert task is not None, "a handler runs in a task"
         try:

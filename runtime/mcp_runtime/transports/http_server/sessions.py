@@ -20,8 +20,8 @@ _MAX_BYTES: Final = 16 * 1024 * 1024  # Bytes of the finished streams of one ses
 
 
 class HTTPSession:
-    """An HTTP session and its streams. It is the transport of its `Session`: messages that belong to no POST are sent on
-    the standalone stream, which the client opens by GET."""
+    """An HTTP session and its streams. It is the transport of its `Session`: messages that belong to no POST are sent
+    on the standalone stream, which the client opens by GET."""
 
     __slots__ = (
         "id",
@@ -78,7 +78,7 @@ class HTTPSession:
         """Return the stream of this id, or None."""
         return None if self._streams is None else self._streams.get(id)
 
-    # ---- as a transport -----------------------------------------------------------------------------------------------
+    # ---- as a transport ----------------------------------------------------------------------------------------------
 
     def send(self, message: bytes, more: bool = False) -> None:
         """Put a message on the standalone stream."""

@@ -32,7 +32,7 @@ _log: Final = logging.getLogger(__name__)
 _HEADERS_FRESH_SECONDS: Final = 5.0  # Seconds after which the header declarations of tools are read again.
 _DRAIN_SECONDS: Final = 0.5  # Seconds for requests to complete when the server shuts down.
 _CANCEL_SECONDS: Final = 0.4  # Seconds for cancelled handlers to end.
-_MAX_PAGES: Final = 100  # Pages of a `tools/list` result.
+_MAX_PAGES: Final = 100  # Pages of the list of tools.
 
 _NO_RESPONSE: Final = (None, 0)
 
@@ -168,7 +168,7 @@ class StatelessHandler:
         if self._running:
             await asyncio.wait(list(self._running.values()), timeout=timeout)
 
-    # ---- headers that repeat arguments --------------------------------------------------------------------------------
+    # ---- headers that repeat arguments -------------------------------------------------------------------------------
 
     def _check_parameter_headers(self, headers: Headers, params: Any) -> HTTPError | None:
         """Return the error if the headers that repeat tool arguments do not match them."""
@@ -187,7 +187,7 @@ class StatelessHandler:
         self._headers_expire = now + _HEADERS_FRESH_SECONDS
 
     async def _read_tool_headers(self, row: Request[Any], state: Any) -> dict[str, HeaderPaths]:
-        """Return the header declarations by tool name, from all pages of the server's own `tools/list`."""
+        """Return the header declarations by tool name, from all pages of the server's own list of tools."""
         paths_by_tool: dict[str, HeaderPaths] = {}
         meta: dict[str, Any] = {f"{META}protocolVersion": self._revision.id, f"{META}clientCapabilities": {}}
         params: dict[str, Any] = {"_meta": meta}
@@ -203,7 +203,7 @@ class StatelessHandler:
         return paths_by_tool
 
     async def _list_tools(self, message: RequestMessage, state: Any) -> dict[str, Any]:
-        """Return the result of a `tools/list` that the handler of this server runs; empty if it fails."""
+        """Return the list of tools that the handler of this server returns; empty if it fails."""
         dispatcher = self._service.dispatcher(state)
         responder = StatelessResponder(self._connection, UNAUTHENTICATED)
         request = self._connection.receive_message(message)

@@ -70,7 +70,7 @@ class SSEStream:
         self._notify()
 
     def close_connection(self) -> None:
-        """Close the connection, but not the stream: the client resumes it. Before the first connection, close that one."""
+        """Close the connection, but not the stream, which the client resumes. Without one yet, close the first one."""
         self._closed_connection = self._attached is not None or not self._was_attached
         self._notify()
 

@@ -101,7 +101,7 @@ class SubprocessTransport(PipeTransport):
         self._waiting = self._loop.create_task(wait())
 
     async def close(self, timeout: float = 0.3) -> None:
-        """Close the child's standard input and wait until it has exited; send SIGTERM, then SIGKILL if it does not exit.
+        """Close the child's standard input and wait until it has exited; if it does not, send SIGTERM, then SIGKILL.
 
         `timeout` is the number of seconds to send buffered messages. All calls wait for the same end, which a
         cancelled call does not interrupt.
@@ -166,7 +166,7 @@ class SubprocessTransport(PipeTransport):
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self._child.pid, number)
 
-    # ---- standard error -----------------------------------------------------------------------------------------------
+    # ---- standard error ----------------------------------------------------------------------------------------------
 
     def _read_stderr(self) -> None:
         data = os.read(self._stderr.fileno(), 1 << 16)

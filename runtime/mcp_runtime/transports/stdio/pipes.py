@@ -53,7 +53,7 @@ class PipeTransport:
         self._poll.register(outgoing, select.POLLOUT)
         self._adjust_reading()
 
-    # ---- receiving ----------------------------------------------------------------------------------------------------
+    # ---- receiving ---------------------------------------------------------------------------------------------------
 
     async def receive(self) -> bytes | None:
         """Return the next message, or None at the end of the input."""
@@ -67,7 +67,7 @@ class PipeTransport:
         return line
 
     def set_receiver(self, deliver: Callable[[bytes | None], None]) -> None:
-        """Call `deliver` with each message as it is read, and with None at the end, instead of queueing for `receive`."""
+        """Call `deliver` with each message as it is read, and with None at the end, instead of using `receive`."""
         self._deliver = deliver
         self._loop.call_soon(self._deliver_ready)
 
@@ -151,11 +151,11 @@ class PipeTransport:
         self._adjust_reading()
         self._deliver_ready()
 
-    # ---- sending ------------------------------------------------------------------------------------------------------
+    # ---- sending -----------------------------------------------------------------------------------------------------
 
     def send(self, message: bytes, more: bool = False) -> None:
-        """Buffer a message and write it as soon as possible; never blocks. With `more`, further messages are expected in
-        the same iteration of the event loop, and written together. Raises ConnectionClosedError."""
+        """Buffer a message and write it as soon as possible; never blocks. With `more`, further messages are expected
+        in the same iteration of the event loop, and written together. Raises ConnectionClosedError."""
         if self._broken or self._closed:
             raise ConnectionClosedError(self.close_reason)
         self._unsent += message
@@ -206,7 +206,7 @@ class PipeTransport:
         if self._broken:
             raise ConnectionClosedError(self.close_reason)
 
-    # ---- closing ------------------------------------------------------------------------------------------------------
+    # ---- closing -----------------------------------------------------------------------------------------------------
 
     async def close(self, timeout: float = 0.3) -> None:
         """Write unsent messages for at most `timeout` seconds, then close both descriptors."""
@@ -214,9 +214,7 @@ class PipeTransport:
             return
         self._flush()
         deadline = self._loop.time() + timeout
-        while (
-            self._unsent and not self._broken and self._loop.time() < deadline
-        ):  # noqa: ASYNC110 - the selector tells no one when it is empty
+        while self._unsent and not self._broken and self._loop.time() < deadline:  # noqa: ASYNC110
             await asyncio.sleep(0.01)
         self._closed = self._broken = True
         self._end()

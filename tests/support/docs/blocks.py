@@ -6,7 +6,7 @@ An HTML comment directly above a Python block controls how it runs:
 * `<!-- test: file=server.py stop=listening -->` runs a server over HTTP until it accepts connections, then sends SIGTERM.
 * `<!-- test: continues -->` runs the block after the one above it, in the same folder and the same namespace;
   `continues=server.py` does so after the block that wrote that file.
-* `<!-- test: context=client -->` provides the names of `doc_contexts.client` to the block.
+* `<!-- test: context=client -->` provides the names of `contexts.client` to the block.
 
 Every block without a comment has to run by itself. A ```text block below a Python block is its expected output, in
 which `…` matches any text.
@@ -31,9 +31,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from support import doc_contexts
+from support.docs import contexts
 
-ROOT: Final = Path(__file__).resolve().parents[2]
+ROOT: Final = Path(__file__).resolve().parents[3]
 PAGES: Final = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 _BLOCK: Final = re.compile(r"^(?:<!-- test: (?P<options>.*?) -->\n)?```(?P<kind>\w*)\n(?P<text>.*?)^```$", re.M | re.S)
 _SECONDS: Final = 30.0  # The time limit of a child process and of a block.
@@ -107,7 +107,7 @@ def _run_file(block: Block, folder: Path) -> str:
     if block.options.get("stop") == "listening":
         return _run_until_listening(block, path)
     if context := block.options.get("context"):
-        doc_contexts.FILES[context](folder)
+        contexts.FILES[context](folder)
     ended = subprocess.run(
         [sys.executable, str(path)],
         stdin=subprocess.DEVNULL,
@@ -158,7 +158,7 @@ def _run_here(block: Block, namespace: dict[str, Any], folder: Path) -> str:
     async def run() -> None:
         async with AsyncExitStack() as stack:
             if context := block.options.get("context"):
-                await stack.enter_async_context(doc_contexts.CONTEXTS[context](namespace, folder))
+                await stack.enter_async_context(contexts.CONTEXTS[context](namespace, folder))
             with redirect_stdout(output):
                 result = eval(code, namespace)
                 if inspect.isawaitable(result):

@@ -28,7 +28,7 @@ from mcp_generated.http import listen
 from mcp_generated.v2026_07_28 import Client, Server
 from mcp_generated.v2026_07_28 import types as t
 
-ROOT: Final = Path(__file__).resolve().parents[2]
+ROOT: Final = Path(__file__).resolve().parents[3]
 Namespace = dict[str, Any]
 
 

@@ -1,0 +1,42 @@
+"""Read results: their defaults, and their `resultType`."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import InitErrorDetails, PydanticCustomError
+
+from .models import defaults_of, is_object, validator
+
+_RESULT_TYPE: Final = "resultType"
+_TOO_LOW: Final = "greater_than_equal"
+_WRONG_RESULT_TYPE: Final = "Input should be '{expected}', or another result type of this method"
+
+
+def read_result(shape: type[BaseModel], value: object) -> Any:
+    """Validate a final result; absent properties get their defaults, because older servers do not send them.
+
+    Raises ValidationError, also for another `resultType`
+    (https://modelcontextprotocol.io/specification/draft/basic#resulttype).
+    """
+    defaults = defaults_of(shape)
+    if not defaults or not is_object(value):
+        return validator(shape)(value)
+    try:
+        result = validator(shape)(value if defaults.keys() <= value.keys() else {**defaults, **value})
+    except ValidationError as error:
+        low = {item["loc"][0] for item in error.errors() if item["type"] == _TOO_LOW and len(item["loc"]) == 1}
+        if not low & defaults.keys():
+            raise
+        # A number below the minimum is ignored if the property has a default:
+        # https://modelcontextprotocol.io/specification/draft/server/utilities/caching
+        return read_result(shape, {name: item for name, item in value.items() if name not in low & defaults.keys()})
+    if (kind := defaults.get(_RESULT_TYPE)) is not None and (kind_value := value.get(_RESULT_TYPE, kind)) != kind:
+        wrong = InitErrorDetails(
+            type=PydanticCustomError("kind", _WRONG_RESULT_TYPE, {"expected": kind}),
+            loc=(_RESULT_TYPE,),
+            input=kind_value,
+        )
+        raise ValidationError.from_exception_data(shape.__name__, [wrong])
+    return result

@@ -87,7 +87,7 @@ async def progress_and_log_come_before_the_result(wire: Wire) -> None:
     assert await wire.ask("logging/setLevel", {"level": "warning"}) == {}
     await wire.call("log_something", level="info", text="hidden")
     await wire.call("log_something", level="error", text="shown")
-    assert (await wire.until("notifications/message"))["data"] == {"said": "shown"}
+    assert (await wire.until("notifications/message"))["data"] == {"text": "shown"}
     meta = {"progressToken": "p"}
     asked = {"name": "long_running", "arguments": {"seconds": 0, "steps": 2}, "_meta": meta}
     await wire.ask("tools/call", asked)

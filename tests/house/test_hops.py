@@ -44,6 +44,12 @@ META = {
 }
 
 
+@pytest.fixture(autouse=True)
+def no_opentelemetry(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Measure without OpenTelemetry, which other tests of this process may have imported: trace context costs calls."""
+    monkeypatch.delitem(sys.modules, "opentelemetry", raising=False)
+
+
 class Trace:
     """The calls of our functions while it is open."""
 

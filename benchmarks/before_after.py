@@ -1,9 +1,10 @@
-"""Compare this checkout with an earlier one, and the fast paths with their plain twins: time and processor time of a call.
+"""Compare this checkout with an earlier one, and the fast paths with their plain twins: time and processor time of a
+call.
 
     python benchmarks/before_after.py --before DIR [--runs 5] [--quick]
 
-DIR is a checkout with a virtual environment in .venv. The candidates take turns, each time in fresh processes; a ratio is
-the median of the ratios of the rounds, and the first round does not count. The table is also written to
+DIR is a checkout with a virtual environment in .venv. The candidates take turns, each time in fresh processes; a ratio
+is the median of the ratios of the rounds, and the first round does not count. The table is also written to
 benchmarks/results/before_after.md, except with --quick.
 """
 

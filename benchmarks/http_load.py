@@ -1,6 +1,7 @@
 """The cost of responses over HTTP: the same raw requests for every server.
 
-Requests are serialized before the clock starts. Each connection stays open, and sends the next request after each response.
+Requests are serialized before the clock starts. Each connection stays open, and sends the next request after each
+response.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ START_SECONDS = 30.0  # For a server to start, and to end.
 
 @dataclass(frozen=True)
 class HttpLoad:
-    """The numbers of: first calls that do not count, turns, warm-up calls and calls of a turn, idle sessions, open streams."""
+    """The numbers of: first calls that do not count, turns, warm-up calls and calls of a turn, idle sessions, open
+    streams."""
 
     begin: int
     turns: int

@@ -2,10 +2,10 @@
 
     python benchmarks/imports.py [--runs 15]
 
-Each value comes from a fresh interpreter with compiled bytecode. Candidates alternate, so that a slow phase of the machine
-affects all of them. A ratio is ours to the SDK's after subtraction of bare pydantic (`import pydantic` with `BaseModel`), and
-in the columns «over a model» after subtraction of pydantic with one model, because what pydantic loads for its first model
-is the same on both sides. The table is also written to benchmarks/results/imports.md.
+Each value comes from a fresh interpreter with compiled bytecode. Candidates alternate, so that a slow phase of the
+machine affects all of them. A ratio is ours to the SDK's after subtraction of bare pydantic (`import pydantic` with
+`BaseModel`), and in the columns «over a model» after subtraction of pydantic with one model, because what pydantic
+loads for its first model is the same on both sides. The table is also written to benchmarks/results/imports.md.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
     python benchmarks/over_http.py [--runs 3] [--quick]
 
 Every server has the same `echo` tool and gets the same raw requests, on persistent connections. Python servers run
-on the same uvicorn, with httptools and uvloop. In a run all servers are up and get requests in turn, a few calls each, so
-that the varying speed of a machine affects all of them. The tables are also written to
+on the same uvicorn, with httptools and uvloop. In a run all servers are up and get requests in turn, a few calls each,
+so that the varying speed of a machine affects all of them. The tables are also written to
 benchmarks/results/http.md, except with --quick.
 """
 
@@ -157,8 +157,8 @@ def compare(runs: int, load: HttpLoad, save: bool) -> None:
     remarks.insert(0, f"Medians of {runs * load.turns} turns of {load.calls:,} calls after {load.warm_up:,}, in {runs} "
                       f"runs of fresh processes; a ratio is the median of those of the turns. Python "
                       f"{platform.python_version()}. The client has a CPU of its own. Bare is an ASGI "
-                      "application that parses and responds. A ✗ marks where ours is slower or larger than TS, or takes "
-                      "more than twice the CPU time of bare.")  # fmt: skip
+                      "application that parses and responds. A ✗ marks where ours is slower or larger than TS, or "
+                      "takes more than twice the CPU time of bare.")  # fmt: skip
     caption = "\n".join(remarks)
     text = f"# Cost of a call over HTTP\n\n{caption}\n"
     for title, heads, table in tables:

@@ -34,7 +34,8 @@ _STATELESS = {
 _CHUNK = 1 << 17
 _GRACE = 5.0  # Seconds for a server to end after its input is closed.
 
-# The client has a CPU of its own. Otherwise it would be woken on that of the server, during a response, and more often for
+# The client has a CPU of its own. Otherwise it would be woken on that of the server, during a response, and more often
+# for
 # a slow server than for a fast one.
 PROCESSORS = sorted(os.sched_getaffinity(0))
 CLIENT_CPUS, SERVER_CPUS = PROCESSORS[:1], PROCESSORS[1:] or PROCESSORS

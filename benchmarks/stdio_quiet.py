@@ -1,7 +1,7 @@
 """Repeat measurements that other processes disturb.
 
-This is important for sequential calls: on an idle machine each call wakes a sleeping CPU, on a busy one it does not, and the
-values differ by a factor of two.
+This is important for sequential calls: on an idle machine each call wakes a sleeping CPU, on a busy one it does not,
+and the values differ by a factor of two.
 """
 
 from __future__ import annotations

@@ -22,8 +22,8 @@ OURS: Final = "ours"
 class Measure:
     """One row of a table.
 
-    `target` limits the ratio of ours to the Python SDK, or our own value if `absolute`: a minimum if `more` is better, else a
-    maximum. `limits` are the same for other candidates, by name.
+    `target` limits the ratio of ours to the Python SDK, or our own value if `absolute`: a minimum if `more` is better,
+    else a maximum. `limits` are the same for other candidates, by name.
     """
 
     name: str
@@ -74,7 +74,8 @@ def medians(turns: Turns) -> dict[str, dict[str, float]]:
 
 
 def rows(measures: Sequence[Measure], figures: Medians, peer: str, not_slower: Sequence[str]) -> list[list[str]]:
-    """Return one row for each measure. A ✗ after a ratio marks a candidate that is faster than we are and must not be."""
+    """Return one row for each measure. A ✗ after a ratio marks a candidate that is faster than we are and must not
+    be."""
     return [_row(row, figures, peer, not_slower, partial(_of_medians, figures, row.name)) for row in measures]
 
 

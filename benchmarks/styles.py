@@ -1,11 +1,11 @@
-"""Cost of a call over stdio for each style of server: a class or functions, with a client of the newest version or with an
-older one (converted messages), compared with MCPServer of the official SDK and FastMCP.
+"""Cost of a call over stdio for each style of server: a class or functions, with a client of the newest version or
+with an older one (converted messages), compared with MCPServer of the official SDK and FastMCP.
 
     python benchmarks/styles.py [--runs 5] [--quick]
 
-Each candidate has the same `echo` tool and gets the same calls, pipelined, in a fresh process. Candidates alternate, and
-the first round does not count. Values are medians, ratios are medians of the ratios of the rounds. The table is also written
-to benchmarks/results/styles.md, except with --quick.
+Each candidate has the same `echo` tool and gets the same calls, pipelined, in a fresh process. Candidates alternate,
+and the first round does not count. Values are medians, ratios are medians of the ratios of the rounds. The table is
+also written to benchmarks/results/styles.md, except with --quick.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ WAIT_SECONDS = 300  # In total: to wait for an idle machine, and to repeat measu
 
 @dataclass(frozen=True)
 class Candidate:
-    """A style of server, and the version of its client. `baseline` is the candidate that it is compared with. `target` is the
-    maximum ratio of CPU time, or for another implementation the minimum ratio of calls per second."""
+    """A style of server, and the version of its client. `baseline` is the candidate that it is compared with. `target`
+    is the maximum ratio of CPU time, or for another implementation the minimum ratio of calls per second."""
 
     title: str
     client: str

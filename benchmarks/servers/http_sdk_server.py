@@ -1,4 +1,5 @@
-"""The echo server of the benchmark over HTTP, with the low-level server of the official Python SDK; the port is the argument."""
+"""The echo server of the benchmark over HTTP, with the low-level server of the official Python SDK; the port is the
+argument."""
 
 from __future__ import annotations
 

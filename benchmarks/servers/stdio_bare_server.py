@@ -1,6 +1,7 @@
 """The lower limit of the benchmark: parse lines with the json module and respond, without protocol and validation.
 
-Lines that arrive in one read get their responses in one write, so that no Python server that parses each message needs less.
+Lines that arrive in one read get their responses in one write, so that no Python server that parses each message needs
+less.
 """
 
 from __future__ import annotations

@@ -31,8 +31,8 @@ class LocalError(MCPError):
 
 
 class ProtocolViolationError(LocalError):
-    """Raised if a message may not be sent: wrong direction, wrong phase, or a missing capability. Declare the capability,
-    or check the peer's capabilities before sending."""
+    """Raised if a message may not be sent: wrong direction, wrong phase, or a missing capability. Declare the
+    capability, or check the peer's capabilities before sending."""
 
 
 class InvalidMessageError(LocalError):
@@ -68,8 +68,8 @@ class RemoteError(MCPError):
 
 
 class RemoteJSONRPCError(RemoteError):
-    """Raised if the peer responded with a JSON-RPC error. `code`, `message` and `data` are those of the error; `status` is
-    the HTTP status of the response if it was an error status."""
+    """Raised if the peer responded with a JSON-RPC error. `code`, `message` and `data` are those of the error;
+    `status` is the HTTP status of the response if it was an error status."""
 
     def __init__(self, code: int, message: str, data: object = None, status: int | None = None) -> None:
         super().__init__(f"{message} (code {code})")

@@ -32,8 +32,8 @@ _MAX_ITEMS: Final = 10_000  # The limit of one list: a list without an end would
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print one JSON object, and return 0; return 1 if the server cannot be reached.
 
-    The object has `revision`, `server`, and one list for each `--list`. With `--call`, it has the result as `called`, and
-    the notifications and progress that arrived before the result as `notifications`.
+    The object has `revision`, `server`, and one list for each `--list`. With `--call`, it has the result as `called`,
+    and the notifications and progress that arrived before the result as `notifications`.
     """
     parser = argparse.ArgumentParser(prog="python -m mcp_runtime.introspect", description=__doc__)
     parser.add_argument("--bindings", required=True, help="the generated package with the revisions")

@@ -45,7 +45,8 @@ class ScriptedPeer:
         self._peer_transport.send(data)
 
     async def expect(self, expected: Mapping[str, Any], timeout: float = _TIMEOUT) -> dict[str, Any]:
-        """Return the next message. Raises AssertionError if it does not contain `expected`, or after `timeout` seconds."""
+        """Return the next message. Raises AssertionError if it does not contain `expected`, or after `timeout`
+        seconds."""
         try:
             async with asyncio.timeout(timeout):
                 data = await self._peer_transport.receive()
@@ -84,7 +85,8 @@ class ScriptedPeer:
 
 
 def _contains(value: Any, expected: Any) -> bool:
-    """Return True if a value contains the expected one: objects may have more properties, other values must be equal."""
+    """Return True if a value contains the expected one: objects may have more properties, other values must be
+    equal."""
     if is_object(expected):
         return is_object(value) and all(key in value and _contains(value[key], item) for key, item in expected.items())
     if is_list(expected):

@@ -49,7 +49,8 @@ def read_docs(path: Path) -> Docs:
 
 
 def undocumented(types: Mapping[str, Object | Alias], docs: Docs) -> list[str]:
-    """The types without a sentence, and the properties that have none although their name does not say it all."""
+    """Return the types without a sentence, and the properties that have none although their name does not say it
+    all."""
     missing = [name for name, definition in types.items() if not definition.doc]
     for definition in types.values():
         fields = definition.fields if isinstance(definition, Object) else ()

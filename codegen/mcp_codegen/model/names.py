@@ -17,7 +17,10 @@ _HUMP: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _RESERVED_BY_MODELS: Final = frozenset(dir(BaseModel))
 # Names a generated method cannot have, because the hand-written base classes have them; a test keeps this complete.
 RESERVED_BY_ENDPOINTS: Final = frozenset("""
-    as_task asgi cache_hints capabilities client client_class client_info close close_sse_stream connection_state context http initialize_extras instructions keys lifespan listen log memory meta name once options params principal progress request_id require_scopes revision run scopes self serve server state status stdio user version
+    as_task asgi cache_hints capabilities client client_class client_info close close_sse_stream connection_state
+    context http initialize_extras instructions keys lifespan listen log memory meta name once options params
+    principal progress request_id require_scopes revision run scopes self serve server state status stdio user
+    version
     """.split())
 # Names a type cannot have, because the generated module uses them with their usual meaning.
 _RESERVED_BY_MODULE: Final = frozenset(dir(builtins)) - {"ConnectionError"} | {
@@ -37,7 +40,7 @@ def pascal(name: str) -> str:
 
 
 def field_names(wire_names: Iterable[str]) -> dict[str, str]:
-    """A Python attribute for each property of one object, in snake case, by wire name.
+    """Return a Python attribute for each property of one object, in snake case, by wire name.
 
     The namespace of a key (`io.modelcontextprotocol/clientInfo`) is left out; where two properties would get the same
     attribute, one that already is an attribute keeps it and the others get underscores behind.
@@ -64,7 +67,7 @@ def _attribute(wire: str) -> str:
 
 
 def type_name(name: str) -> str:
-    """A class name for a definition: the name itself wherever Python allows it."""
+    """Return a class name for a definition: the name itself wherever Python allows it."""
     identifier = name if re.fullmatch(r"[A-Za-z][0-9A-Za-z_]*", name) else pascal(name)
     if not identifier or identifier[0].isdigit():
         identifier = f"Type{identifier}"
@@ -72,7 +75,7 @@ def type_name(name: str) -> str:
 
 
 def callable_name(stem: str) -> str:
-    """A method of the generated classes; those of their base classes keep their names for themselves."""
+    """Return a method of the generated classes; those of their base classes keep their names for themselves."""
     return stem + "_" if keyword.iskeyword(stem) or stem in RESERVED_BY_ENDPOINTS else stem
 
 
@@ -83,5 +86,5 @@ _PARAMETERS: Final = frozenset(
 
 
 def parameter_name(attribute: str) -> str:
-    """A keyword of a generated method."""
+    """Return a keyword of a generated method."""
     return attribute + "_" if attribute in _PARAMETERS else attribute

@@ -230,7 +230,7 @@ def _listen_keyword(row: Method, fields: list[Field]) -> ListenKeyword | None:
 
 
 def _send(row: Method) -> str:
-    """The first sentence of the method that sends it: "A request to call a tool." becomes "Call a tool."."""
+    """Return the first sentence of the method that sends it: "A request to call a tool." becomes "Call a tool."."""
     if not row.doc:
         return _marked(f"Send `{row.method}`.", row)
     if row.doc.startswith(_REQUEST_TO):
@@ -240,7 +240,7 @@ def _send(row: Method) -> str:
 
 
 def _handle(row: Method) -> str:
-    """The first sentence of the method that receives it."""
+    """Return the first sentence of the method that receives it."""
     if not row.doc:
         return _marked(f"Handle `{row.method}`.", row)
     return _marked(f"Handle {_lowered(row.doc)}" if row.doc.startswith(_ARTICLES) else row.doc, row)
@@ -275,7 +275,7 @@ def _positional(row: Method, revision: Revision) -> list[str]:
 
 
 def _task(row: Method, revision: Revision, whole: str, interim: InterimResult, address: str) -> TaskVariant:
-    """The variant that asks for the interim result: the property that asks for it is a required keyword there."""
+    """Return the variant that asks for the interim result: the property for it is a required keyword there."""
     stem, positional = callable_name(row.name), _positional(row, revision)
     required = [
         replace(field, required=True) if field.wire == interim.property else field for field in _fields(row, revision)
@@ -334,7 +334,7 @@ def _is_union(name: str, revision: Revision) -> bool:
 
 
 def annotation(written: Type) -> str:
-    """A type as a Python annotation, in a module that has the types as `t`."""
+    """Return a type as a Python annotation, in a module that has the types as `t`."""
     match written:
         case Ref(name):
             return f"t.{name}"

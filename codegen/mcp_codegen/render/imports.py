@@ -25,7 +25,7 @@ def tidy_imports(text: str) -> str:
 
 
 def _runs(tree: ast.Module) -> Iterator[list[ast.Import | ast.ImportFrom]]:
-    """The imports that stand next to each other, at the top of the module and below a condition at its top."""
+    """Return the imports that stand next to each other, at the top of the module and below a condition at its top."""
     for body in [tree.body, *(node.body for node in tree.body if isinstance(node, ast.If))]:
         for is_import, nodes in groupby(body, key=lambda node: isinstance(node, (ast.Import, ast.ImportFrom))):
             if is_import:
@@ -54,7 +54,7 @@ def _without_unused(run: Iterable[ast.Import | ast.ImportFrom], used: set[str]) 
 
 
 def _statements(imports: list[ast.Import | ast.ImportFrom]) -> list[str]:
-    """The lines of the statements, with an empty one between two groups."""
+    """Return the lines of the statements, with an empty one between two groups."""
     lines: list[str] = []
     for _, group in groupby(sorted(imports, key=_key), key=_group):
         lines += ["", *map(ast.unparse, group)]
@@ -71,14 +71,14 @@ def _group(node: ast.Import | ast.ImportFrom) -> int:
 
 
 def _key(node: ast.Import | ast.ImportFrom) -> tuple[int, bool, int, str, tuple[int, str]]:
-    """The order of the statements: by group; whole modules first; parents before siblings; then by name."""
+    """Return the order of the statements: by group; whole modules first; parents before siblings; then by name."""
     if isinstance(node, ast.Import):
         return _group(node), False, 0, node.names[0].name.lower(), (0, "")
     return _group(node), True, -node.level, (node.module or "").lower(), _member_key(node.names[0])
 
 
 def _member_key(alias: ast.alias) -> tuple[int, str]:
-    """The order of names in one statement: constants, then classes, then the others."""
+    """Return the order of names in one statement: constants, then classes, then the others."""
     if len(alias.name) > 1 and alias.name.isupper():
         return 0, alias.name.lower()
     return 1 if alias.name[:1].isupper() else 2, alias.name.lower()

@@ -1,6 +1,7 @@
 """Dump a revision as JSON for custom templates, and describe that JSON with a JSON Schema from the same classes.
 
-What may be one of several classes says which in `is`: `ref`, `plain`, `values`, `array`, `map`, `union`; `object`, `alias`.
+What may be one of several classes says which in `is`: `ref`, `plain`, `values`, `array`, `map`, `union`; `object`,
+`alias`.
 """
 
 from __future__ import annotations
@@ -27,12 +28,12 @@ _PLAIN: Final[Mapping[object, str]] = {
 
 
 def dump(revision: ir.Revision) -> dict[str, Any]:
-    """The revision, and the tables of its calls as templates print them, by the name of the table."""
+    """Return the revision, and the tables of its calls as templates print them, by the name of the table."""
     return {"ir": IR_VERSION, "revision": _dumped(revision), "tables": _dumped(method_views(revision))}
 
 
 def schema() -> dict[str, Any]:
-    """The JSON Schema (2020-12) of what `dump` gives."""
+    """Return the JSON Schema (2020-12) of what `dump` gives."""
     definitions: dict[str, Any] = {}
     tables = {"type": "object", "additionalProperties": {"type": "array", "items": _described(MethodView, definitions)}}
     return {
@@ -52,7 +53,7 @@ def _dumped(value: object) -> Any:
 
 
 def _described(hint: Any, definitions: dict[str, Any]) -> dict[str, Any]:
-    """The schema of a type hint; classes go into the definitions."""
+    """Return the schema of a type hint; classes go into the definitions."""
     origin, arguments = get_origin(hint), get_args(hint)
     if hint in _PLAIN:
         return {"type": _PLAIN[hint]}

@@ -98,7 +98,7 @@ def render_revision(
 def render_index(
     revisions: list[Revision], neighbours: list[tuple[Revision, Revision]], templates: Templates, app: bool
 ) -> str:
-    """The `__init__.py` of the package that holds the revisions, with or without the names of the app."""
+    """Return the `__init__.py` of the package that holds the revisions, with or without the names of the app."""
     context: dict[str, Any] = {
         "revisions": [
             (literal(revision.id), revision.module, literal(revision.lifecycle.style)) for revision in revisions
@@ -142,7 +142,8 @@ def render_converters_package(templates: Templates) -> str:
 
 
 def render_app(revision: Revision, templates: Templates) -> str | None:
-    """The module of the app, which is made for the newest revision; None where it has not all that apps offer."""
+    """Return the module of the app, which is made for the newest revision; None where it has not all that apps
+    offer."""
     table = method_views(revision)["FromClient"]
     if not {call.name for call in table} >= _APP_METHODS:
         return None

@@ -1,8 +1,8 @@
 """The order of types.py: the specification's order, under its categories, with quotes around forward references.
 
-datamodel-code-generator writes each class after all that it refers to; its option `keep_model_order` sorts by name. Here
-the declarations get the order of the schema. Python only needs a base class, and the target of a second name, to come
-first. Models are built when they are first used, so a quoted reference is resolved then.
+datamodel-code-generator writes each class after all that it refers to; its option `keep_model_order` sorts by name.
+Here the declarations get the order of the schema. Python only needs a base class, and the target of a second name, to
+come first. Models are built when they are first used, so a quoted reference is resolved then.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def arrange(revision: Revision, sources: Mapping[str, str]) -> str:
 
 
 def _sections(revision: Revision) -> dict[str, list[str]]:
-    """The names of the types by category, both in the order of the schema, but bases first."""
+    """Return the names of the types by category, both in the order of the schema, but bases first."""
     categories = _categories(revision)
     members: dict[str, list[str]] = {}
     for name in revision.types:
@@ -69,7 +69,8 @@ def _sections(revision: Revision) -> dict[str, list[str]]:
 
 
 def _categories(revision: Revision) -> dict[str, str]:
-    """The category of each type. A type without one has that of the type it stands before, which is built of it."""
+    """Return the category of each type. A type without one has that of the type it stands before, which is built of
+    it."""
     category = _OTHER if any(defined.category for defined in revision.types.values()) else ""
     categories: dict[str, str] = {}
     for name, defined in reversed(list(revision.types.items())):
@@ -79,7 +80,7 @@ def _categories(revision: Revision) -> dict[str, str]:
 
 
 def _bases(revision: Revision, name: str) -> tuple[str, ...]:
-    """The names that Python needs before it can define this type."""
+    """Return the names that Python needs before it can define this type."""
     defined = revision.types[name]
     if isinstance(defined, Object):
         return defined.bases
@@ -102,7 +103,7 @@ def _dependencies_first(needs: Mapping[str, Collection[str]], start: Collection[
 
 
 def _quote(source: str, later: Collection[str]) -> str:
-    """The declaration with its references to types in `later` as strings, and no others."""
+    """Return the declaration with its references to types in `later` as strings, and no others."""
     text = source.encode()
     starts = [0]
     for line in text.splitlines(keepends=True):
@@ -119,7 +120,7 @@ def _quote(source: str, later: Collection[str]) -> str:
 
 
 def _annotations(tree: ast.Module) -> Iterator[ast.expr]:
-    """The type of each field of the class, or the value of the type alias."""
+    """Return the type of each field of the class, or the value of the type alias."""
     for node in tree.body:
         if isinstance(node, ast.ClassDef):
             yield from (line.annotation for line in node.body if isinstance(line, ast.AnnAssign))
@@ -128,7 +129,7 @@ def _annotations(tree: ast.Module) -> Iterator[ast.expr]:
 
 
 def _references(node: ast.expr, later: Collection[str]) -> Iterator[tuple[ast.expr, str]]:
-    """The parts of an annotation to rewrite, with their new source: names, and unions as a whole."""
+    """Return the parts of an annotation to rewrite, with their new source: names, and unions as a whole."""
     match node:
         case ast.Name() | ast.BinOp() | ast.Constant(value=str()):
             if (source := _written(node, later)) != ast.unparse(node):
@@ -142,7 +143,7 @@ def _references(node: ast.expr, later: Collection[str]) -> Iterator[tuple[ast.ex
 
 
 def _written(node: ast.expr, later: Collection[str]) -> str:
-    """The source of a name or union, as a string literal if it refers to a later type."""
+    """Return the source of a name or union, as a string literal if it refers to a later type."""
     plain: ast.expr = _Unquoted().visit(node)
     source = ast.unparse(plain)
     if not any(isinstance(part, ast.Name) and part.id in later for part in ast.walk(plain)):
@@ -153,7 +154,7 @@ def _written(node: ast.expr, later: Collection[str]) -> str:
 
 
 def _arms(node: ast.expr) -> Iterator[ast.expr]:
-    """The arms of a union, from left to right."""
+    """Return the arms of a union, from left to right."""
     if isinstance(node, ast.BinOp):
         yield from _arms(node.left)
         yield from _arms(node.right)

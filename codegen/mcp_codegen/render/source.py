@@ -20,7 +20,7 @@ GENERATOR: Final = version("mcp-codegen")
 
 
 def format_module(text: str, what: str) -> str:
-    """The module without the imports it does not need, formatted by black."""
+    """Return the module without the imports it does not need, formatted by black."""
     try:
         return black.format_str(tidy_imports(text), mode=MODE)
     except (SyntaxError, ValueError) as error:
@@ -28,7 +28,8 @@ def format_module(text: str, what: str) -> str:
 
 
 def print_template(template: str, context: Mapping[str, Any], templates: Templates) -> str:
-    """What a template gives. Raises CodegenError for a template that is broken, or asks for what is not there."""
+    """Return what a template gives. Raises CodegenError for a template that is broken, or asks for what is not
+    there."""
     try:
         return _environment(templates).get_template(template).render(context)
     except jinja2.TemplateError as error:

@@ -19,8 +19,8 @@ _COMMAND_COMMENT: Final = "# Regenerate with: "
 
 
 def with_runtime(files: Files, output: Path, command: str) -> dict[Path, str]:
-    """The files of one whole package: bindings that import the runtime from their own package, and the runtime; each
-    says by which command it is made again.
+    """Return the files of one whole package: bindings that import the runtime from their own package, and the runtime;
+    each says by which command it is made again.
 
     Raises CodegenError where the folder has no name to import, or the runtime's source is not beside the generator.
     """
@@ -31,7 +31,7 @@ def with_runtime(files: Files, output: Path, command: str) -> dict[Path, str]:
     result = {path: _header(_inside(text, path.relative_to(output)), command) for path, text in files.items()}
     index = output / "__init__.py"
     result[index] = (
-        f"# A package of its own: the bindings, and the runtime under them.\n{_COMMAND_COMMENT}{command}\n{result[index]}"
+        f"# A package of its own: the bindings and the runtime.\n{_COMMAND_COMMENT}{command}\n{result[index]}"
     )
     return result | {output / RUNTIME / path: text for path, text in _runtime(command).items()}
 
@@ -51,13 +51,14 @@ def _runtime(command: str) -> dict[PurePath, str]:
 
 
 def _header(text: str, command: str) -> str:
-    """The text with this command in the place of the one that makes bindings of ours."""
+    """Return the text with this command in the place of the one that makes bindings of ours."""
     lines = text.split("\n")
     return "\n".join(_COMMAND_COMMENT + command if line.startswith(_COMMAND_COMMENT) else line for line in lines)
 
 
 def _inside(text: str, place: PurePath) -> str:
-    """A module whose imports of the runtime lead to the one in its own package; `place` is its path in the package."""
+    """Return a module whose imports of the runtime lead to the one in its own package; `place` is its path in the
+    package."""
     if place.suffix != ".py" or _OURS not in text:
         return text
     lines = text.split("\n")

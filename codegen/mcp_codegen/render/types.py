@@ -105,12 +105,12 @@ class _Masker:
         self.attributes: dict[str, str | list[str]] = {}
 
     def mask(self, text: str) -> str:
-        """A token for the text; its hyphens keep it apart from every name."""
+        """Return a token for the text; its hyphens keep it apart from every name."""
         self._texts.append(text)
         return f"mcp-token-{len(self._texts) - 1}"
 
     def mask_property(self, field: Field) -> str:
-        """A token for a property name; datamodel-code-generator is told which attribute belongs to it."""
+        """Return a token for a property name; datamodel-code-generator is told which attribute belongs to it."""
         if field.wire == field.name:
             return field.name  # A name of our own making, so a harmless one.
         key = (field.wire, field.name)
@@ -120,7 +120,7 @@ class _Masker:
         return self._properties[key]
 
     def describe(self, defined: Object | Alias) -> Schema:
-        """The description of a type in its definition, as a token."""
+        """Return the description of a type in its definition, as a token."""
         address = "" if defined.name in self._unlinked else link(self._revision, defined.name)
         text = sentence(defined)
         if not text and not address:
@@ -145,12 +145,12 @@ def is_second_name(definition: Object | Alias) -> TypeGuard[Alias]:
 
 
 def sentence(definition: Object | Alias | Field) -> str:
-    """The docstring of a type or property."""
+    """Return the docstring of a type or property."""
     return f"{definition.doc} Deprecated.".strip() if definition.deprecated else definition.doc
 
 
 def deprecation(what: str, revision: str) -> str:
-    """What whoever uses something deprecated is told."""
+    """Return what whoever uses something deprecated is told."""
     return f"{what} is deprecated in MCP {revision}"
 
 
@@ -173,7 +173,8 @@ def schema_page(revision: Revision) -> str:
 
 
 def docstring(text: str, indent: str, address: str = "") -> str:
-    """Return an indented docstring, wrapped; nothing in the text can end it. The address stands on a line of its own."""
+    """Return an indented docstring, wrapped; nothing in the text can end it. The address stands on a line of its
+    own."""
     if address:
         start = docstring(text, indent).removesuffix('"""').rstrip() + "\n\n" + indent if text else f'{indent}"""'
         return f'{start}{address}\n{indent}"""'
@@ -253,12 +254,12 @@ def _plain(written: Plain, tokens: _Masker) -> Schema:
 
 
 def _present(**bounds: float | str | None) -> Schema:
-    """The bounds there are."""
+    """Return the bounds there are."""
     return {key: value for key, value in bounds.items() if value is not None}
 
 
 def _discriminator(arms: tuple[Type, ...], tag: str | None, tokens: _Masker) -> Schema:
-    """What tells the arms apart, where it has the same attribute name in all of them."""
+    """Return what tells the arms apart, where it has the same attribute name in all of them."""
     if tag is None:
         return {}
     objects = [tokens.types[arm.name] for arm in arms if isinstance(arm, Ref)]

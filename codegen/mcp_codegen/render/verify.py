@@ -54,7 +54,8 @@ def verify_types_module(source: str, revision: Revision) -> None:
 
 
 def _forward_references(tree: ast.Module) -> Iterator[str]:
-    """The strings that are evaluated as annotations: those of fields and type aliases that are no literal values."""
+    """Return the strings that are evaluated as annotations: those of fields and type aliases that are no literal
+    values."""
     annotations = [node.annotation for node in ast.walk(tree) if isinstance(node, ast.AnnAssign)]
     calls = (
         node for node in ast.walk(tree) if isinstance(node, ast.Call) and ast.unparse(node.func) == "TypeAliasType"
@@ -71,7 +72,7 @@ def _forward_references(tree: ast.Module) -> Iterator[str]:
 
 
 def _names(quoted: str) -> set[str]:
-    """The names in a quoted annotation; its whole text if it is no type expression."""
+    """Return the names in a quoted annotation; its whole text if it is no type expression."""
     try:
         nodes = list(ast.walk(ast.parse(quoted, mode="eval")))
     except SyntaxError:

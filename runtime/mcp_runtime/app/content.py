@@ -62,7 +62,8 @@ class AssistantMessage:
 
 
 def to_content_blocks(value: Any, t: ModuleType) -> list[Any]:
-    """Return the content blocks of a value: text for a string, the blocks of all items for a list, JSON text otherwise."""
+    """Return the content blocks of a value: text for a string, the blocks of all items for a list, JSON text
+    otherwise."""
     match value:
         case None:
             return []

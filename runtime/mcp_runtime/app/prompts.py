@@ -48,7 +48,8 @@ class Prompt:
         )
 
     async def get(self, ctx: ServerContext, arguments: Mapping[str, str] | None, result_types: tuple[type, ...]) -> Any:
-        """Return the GetPromptResult. Raises JSONRPCError (invalid params) for missing, unknown or invalid arguments."""
+        """Return the GetPromptResult. Raises JSONRPCError (invalid params) for missing, unknown or invalid
+        arguments."""
         try:
             values = self._signature.read(arguments or {}, coerce=True)
         except ValidationError as error:

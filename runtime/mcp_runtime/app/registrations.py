@@ -120,7 +120,8 @@ class Registrations:
         self._remove("tools", self._registry.tools, name)
 
     def remove_resource(self, uri: str) -> None:
-        """Remove a resource or a resource template, also at run time. Raises LocalError if there is none at this URI."""
+        """Remove a resource or a resource template, also at run time. Raises LocalError if there is none at this
+        URI."""
         self._remove("resources", self._registry.resources, uri)
 
     def remove_prompt(self, name: str) -> None:

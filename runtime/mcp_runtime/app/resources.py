@@ -92,8 +92,8 @@ class Resource:
         if is_https_url(self.uri):
             if not public:
                 _log.warning(
-                    "%s: clients may fetch https:// URIs from the web without this server; set `public=True` if the URI is "
-                    "reachable, otherwise use another scheme, such as a custom one",
+                    "%s: clients may fetch https:// URIs from the web without this server; set `public=True` if "
+                    "the URI is reachable, otherwise use another scheme, such as a custom one",
                     self._description,
                 )
         elif public:

@@ -40,7 +40,8 @@ class Signature:
     """The signature of a function. A parameter of type Context is injected; all others are arguments of requests."""
 
     def __init__(self, function: Callable[..., Any], description: str) -> None:
-        """Inspect a function. Raises LocalError for positional-only or variadic parameters, and for unsupported types."""
+        """Inspect a function. Raises LocalError for positional-only or variadic parameters, and for unsupported
+        types."""
         self.function = function
         self.description = description
         self.is_async = inspect.iscoroutinefunction(_code_of(function))
@@ -66,7 +67,8 @@ class Signature:
         self._validate_json = self.model.__pydantic_validator__.validate_json
 
     def _model(self) -> type[BaseModel]:
-        """Return a model of the arguments. The parameter names are aliases, so that they cannot clash with model attributes."""
+        """Return a model of the arguments. The parameter names are aliases, so that they cannot clash with model
+        attributes."""
         names = {key: name for name, key in self._keys}
         fields: dict[str, Any] = {}
         for name, key in self._keys:
@@ -100,7 +102,8 @@ class Signature:
         return {name: values[key] for name, key in self._keys}
 
     def call(self, ctx: ServerContext, arguments: dict[str, Any]) -> Awaitable[Any]:
-        """Call the function, and return its awaitable result. An `async def` runs in the event loop, others in a thread."""
+        """Call the function, and return its awaitable result. An `async def` runs in the event loop, others in a
+        thread."""
         if self.context is not None:
             arguments[self.context] = ctx
         result: Awaitable[Any] = self.function(**arguments) if self.is_async else self._in_thread(arguments)

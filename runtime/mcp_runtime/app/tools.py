@@ -55,7 +55,7 @@ class Tool:
         self._parameters = None if input_schema is None else compile_schema(input_schema)
         if input_schema is not None and len(self._signature.parameters) != 1:
             raise LocalError(
-                f"{self._description}: with `input_schema`, the function must have one parameter, a dict of the arguments"
+                f"{self._description}: with `input_schema`, the function must have one parameter, a dict of arguments"
             )
         self._output = self._declared_output(settings)
         self.definition: Any = t.Tool.model_validate(

@@ -35,7 +35,8 @@ class URITemplate:
     """A URI template, or a URI without variables."""
 
     def __init__(self, text: str) -> None:
-        """Parse a template. Raises LocalError for an expression that cannot be matched, and for a URI without a scheme."""
+        """Parse a template. Raises LocalError for an expression that cannot be matched, and for a URI without a
+        scheme."""
         self.text = text
         if not re.match(r"[A-Za-z][A-Za-z0-9+.-]*:", text):
             raise LocalError(f"{text!r} is not a resource URI: it has no scheme")

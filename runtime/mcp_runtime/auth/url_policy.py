@@ -12,7 +12,8 @@ from ..errors import AuthorizationError
 from ..http.urls import base_url
 
 _LOCAL_NAMES: Final = ("localhost",)
-# An IPv6 address outside of the unicast block, or any address in a special block, belongs to no host of the internet, or
+# An IPv6 address outside of the unicast block, or any address in a special block, belongs to no host of the internet,
+# or
 # leads to another address, which may be private (IANA special-purpose registries). Older Python versions lack some.
 _UNICAST: Final = ip_network("2000::/3")
 _SPECIAL: Final = tuple(map(ip_network, ("3fff::/20", "192.0.0.0/24", "192.88.99.0/24")))

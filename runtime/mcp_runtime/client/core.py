@@ -38,7 +38,8 @@ class ClientCore(Endpoint):
         name: The name of the client.
         version: The version of the client.
         capabilities: The capabilities that the client declares.
-        server: The result of `initialize` or of discovery, with the name and the instructions of the server; None before
+        server: The result of `initialize` or of discovery, with the name and the instructions of the server; None
+        before
             the client is connected.
     """
 
@@ -177,7 +178,7 @@ class ClientCore(Endpoint):
         request = RequestReceived("", cast(Any, row), params)
         return await self._handlers[row.method](ClientContext(self._require_channel(), request, self), params)
 
-    # ---- opening and closing ------------------------------------------------------------------------------------------
+    # ---- opening and closing -----------------------------------------------------------------------------------------
 
     async def _open(self, candidates: Sequence[Candidate[ClientCore]]) -> ClientCore:
         """Connect to the server, and return the candidate of the negotiated protocol version."""
@@ -262,7 +263,8 @@ class ClientCore(Endpoint):
     async def _discover(
         self, session: Session, lifecycle: Stateless, candidates: Sequence[Candidate[ClientCore]]
     ) -> ClientCore:
-        """Discover a stateless server; if it has a handshake lifecycle, initialize the newest candidate that has one."""
+        """Discover a stateless server; if it has a handshake lifecycle, initialize the newest candidate that has
+        one."""
         self._request_meta = {
             f"{META}protocolVersion": self.revision.id,
             f"{META}clientInfo": {"name": self.name, "version": self.version},
@@ -329,6 +331,7 @@ class ClientCore(Endpoint):
 def _set_transport_revision(
     session: Session, revision: Revision, candidates: Sequence[Candidate[ClientCore]] = ()
 ) -> None:
-    """Set the protocol version of a transport that adapts to it, and the versions that the server may choose instead."""
+    """Set the protocol version of a transport that adapts to it, and the versions that the server may choose
+    instead."""
     if isinstance(session.transport, RequestTransport):
         session.transport.set_revision(revision, lambda: (candidate.get().revision for candidate in candidates))

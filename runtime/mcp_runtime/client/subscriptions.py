@@ -210,7 +210,7 @@ class Subscription(Generic[EventT]):
         names: list[str] = [field.alias or name for name, field in filter_type.model_fields.items()]
         return next(name for name in names if name not in flags)
 
-    # ---- stateless lifecycle: a request that stays open -----------------------------------------------------------------
+    # ---- stateless lifecycle: a request that stays open --------------------------------------------------------------
 
     async def _listen(self, session: Session, lifecycle: Stateless) -> None:
         """Send the request to listen, and send it again if the connection breaks, until it gets its result."""
@@ -252,7 +252,7 @@ class Subscription(Generic[EventT]):
                         self._manager.cache.handle_change(row, uri)
                     self._enqueue(row, {} if uri is None else {"uri": uri}, uri)
 
-    # ---- handshake lifecycle: notifications of the session --------------------------------------------------------------
+    # ---- handshake lifecycle: notifications of the session -----------------------------------------------------------
 
     async def _subscribe_in_session(self, session: Session, lifecycle: Handshake) -> None:
         """Subscribe to each resource, and receive the notifications of the session until it is closed."""

@@ -56,8 +56,8 @@ async def wait_for_task(requests: TaskRequests, task: BaseModel, options: Reques
         task: The task, as the server sent it.
         options: `timeout` limits each request in seconds, `max_timeout` the whole wait.
 
-    Raises RemoteJSONRPCError if the task failed, RemoteError if it was cancelled or requires input that the client has no
-    handler for, and RequestTimeoutError after `max_timeout` seconds.
+    Raises RemoteJSONRPCError if the task failed, RemoteError if it was cancelled or requires input that the client has
+    no handler for, and RequestTimeoutError after `max_timeout` seconds.
     """
     polling = _TaskPolling(requests, task, options or DEFAULT_OPTIONS)
     max_timeout = polling.options.max_timeout
@@ -126,8 +126,8 @@ class _TaskPolling:
             row = self._requests.input_rows.get(input_request.method)
             if row is None:
                 raise RemoteError(
-                    f"{self.row.method!r}: its task requires {input_request.method!r}, and this client has no handler for"
-                    " it: override the client's method"
+                    f"{self.row.method!r}: its task requires {input_request.method!r}, and this client has no handler"
+                    " for it: override the client's method"
                 )
             response = await self._requests.answer_input_request(row, input_request.params)
             self._answered.add(key)

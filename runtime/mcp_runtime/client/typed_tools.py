@@ -1,6 +1,7 @@
 """The base classes of the wrappers that `mcp-codegen tools` generates: typed calls of one server's features.
 
-The client may be of any protocol version. Untyped tools, prompts and resources return the result of the client's method.
+The client may be of any protocol version. Untyped tools, prompts and resources return the result of the client's
+method.
 """
 
 from __future__ import annotations

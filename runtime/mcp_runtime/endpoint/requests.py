@@ -50,7 +50,8 @@ class Requester:
         options: RequestOptions | None,
         keywords: RequestKeywords | None = None,
     ) -> ResultT:
-        """Send a request whose params require an interim result, and return that. Raises RemoteError for another result."""
+        """Send a request whose params require an interim result, and return that. Raises RemoteError for another
+        result."""
         result = await self._send_request(row, params, options, keywords)
         if not isinstance(result, interim):
             raise RemoteError(f"{row.method!r}: the result is no {interim.__name__}, which the params require")

@@ -82,8 +82,8 @@ class RequestHead:
     """The parsed and checked head of a request.
 
     `headers` are without Content-Length. `origin_error` is the error of Host and Origin, checked before the path;
-    `error` is the first error of all checks. `accepts_json` is True if the client accepts a JSON response. `kind` is the
-    kind of a POST if its headers determine it. For stateless requests, `revision` is the revision of the
+    `error` is the first error of all checks. `accepts_json` is True if the client accepts a JSON response. `kind` is
+    the kind of a POST if its headers determine it. For stateless requests, `revision` is the revision of the
     MCP-Protocol-Version header; `protocol_version`, `method` and `name` are the values of the headers that repeat the
     body, and `name_param` is the property of the params that `name` repeats.
     """
@@ -186,7 +186,8 @@ def check_stateless(
 def _describe_mismatch(
     head: RequestHead, message: Message | list[Message], served: ServedRevisions
 ) -> Revision | HTTPError:
-    """Return the error of a message whose headers do not match its body, or its revision if the difference is allowed."""
+    """Return the error of a message whose headers do not match its body, or its revision if the difference is
+    allowed."""
     if not isinstance(message, (RequestMessage, NotificationMessage)):
         return _reject_body(message, served)
     headers, revision = head.headers, head.revision

@@ -25,7 +25,8 @@ _CLASSES: Final = {LATEST: "Draft202012Validator", DRAFT_7: "Draft7Validator"}
 
 MAX_SCHEMA_CHARACTERS: Final = 128 << 10  # The limit of a serialized schema, in bytes.
 MAX_WORK: Final = 4_000_000  # The limit of one validation, in steps of about 10 ns.
-# The limit up to which an error explains why no branch of `anyOf` or `oneOf` matches: this costs much more than a check.
+# The limit up to which an error explains why no branch of `anyOf` or `oneOf` matches: this costs much more than a
+# check.
 _MAX_EXPLAINED_WORK: Final = 50_000
 _MAX_PATTERN_BYTES: Final = 1 << 20
 _MAX_ERROR_LENGTH: Final = 300  # Characters of an error text, which may contain the value.

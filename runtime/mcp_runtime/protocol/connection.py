@@ -41,8 +41,8 @@ class Connection:
     None if the requests come from independent clients, whose ids may collide.
     """
 
-    __slots__ = ("revision", "side", "local_capabilities", "remote_capabilities", "result_meta", "in_flight", "phase", "initialize_row",
-                 "_pending", "_next_id", "_sendable", "_receivable")  # fmt: skip
+    __slots__ = ("revision", "side", "local_capabilities", "remote_capabilities", "result_meta", "in_flight", "phase",
+                 "initialize_row", "_pending", "_next_id", "_sendable", "_receivable")  # fmt: skip
 
     def __init__(self, revision: Revision, side: Side, local_capabilities: Capabilities) -> None:
         """Create one side of a new connection, in the first phase of the revision's lifecycle."""
@@ -87,18 +87,6 @@ class Connection:
     def _is_declared(self, capability: str) -> bool:
         side, path = parse_capability_path(capability)
         return is_declared(self.local_capabilities if side == self.side else self.remote_capabilities, path)
-
-    def _unmet_requirement(
-        self, row: Sent, params: Any, remote_capabilities: Capabilities
-    ) -> CapabilityRequirement | None:
-        """Return the first capability requirement of a message that its params do not satisfy."""
-        for requirement in row.requirements:
-            side, _ = parse_capability_path(requirement.capability)
-            if requirement.applies_to(params) and not satisfies(
-                self.local_capabilities if side == self.side else remote_capabilities, requirement
-            ):
-                return requirement
-        return None
 
     # ---- sending ----------------------------------------------------------------------------------------------------
 
@@ -167,14 +155,16 @@ class Connection:
         return self._pending.pop(id, None) is not None
 
     def _sendable_row(self, row: SentT) -> SentT:
-        """Return the negotiated revision's row of a message. Raises ProtocolViolationError if it may not be sent now."""
+        """Return the negotiated revision's row of a message. Raises ProtocolViolationError if it may not be sent
+        now."""
         local = self._sendable.get(row.method)
         if local is not row and not _is_same_message(local, row):
             self._raise_violation(row)
         return cast(SentT, local)
 
     def _validated_params(self, row: Sent, params: Any) -> Any:
-        """Return the validated params. Raises InvalidMessageError, or ProtocolViolationError for a missing capability."""
+        """Return the validated params. Raises InvalidMessageError, or ProtocolViolationError for a missing
+        capability."""
         if not params and not row.params_required:
             return None
         try:
@@ -183,19 +173,21 @@ class Connection:
             raise InvalidMessageError(
                 f"{row.method!r} in {self.revision.id}: params: {format_validation_error(error)}"
             ) from None
-        if row.requirements and (unmet := self._unmet_requirement(row, checked, self.remote_capabilities)) is not None:
+        if row.requirements and (unmet := _unmet_requirement(self, row, checked, self.remote_capabilities)) is not None:
             raise ProtocolViolationError(f"{row.method!r} in {self.revision.id} {unmet.describe()}")
         return checked
 
     def _serialized(self, row: Sent, write: Callable[..., bytes], *parts: Any) -> bytes:
-        """Serialize a message. Raises InvalidMessageError for values that JSON cannot represent (an unpaired surrogate)."""
+        """Serialize a message. Raises InvalidMessageError for values that JSON cannot represent (an unpaired
+        surrogate)."""
         try:
             return write(*parts)
         except ValueError as error:
             raise InvalidMessageError(f"{row.method!r} in {self.revision.id}: params: {error}") from None
 
     def _reject_malformed(self, id: Id | None, code: int, reason: str) -> MessageRejected:
-        """Return the rejection of a malformed message; without a readable id its `id` is absent or null, by revision."""
+        """Return the rejection of a malformed message; without a readable id its `id` is absent or null, by
+        revision."""
         return MessageRejected(reason, jsonrpc.error(id, code, reason, null_id=self.revision.null_ids), code)
 
     def _raise_violation(self, row: Sent) -> None:
@@ -252,7 +244,7 @@ class Connection:
             )
         if (
             row.requirements
-            and (unmet := self._unmet_requirement(row, params, self._declared_capabilities(message)))
+            and (unmet := _unmet_requirement(self, row, params, self._declared_capabilities(message)))
             and not unmet.sender_only
         ):
             return self._reject_missing_capability(
@@ -289,7 +281,8 @@ class Connection:
     def _reject_missing_capability(
         self, message: RequestMessage, reason: str, requirement: CapabilityRequirement
     ) -> MessageRejected:
-        """Reject a request that needs an undeclared capability; with the dedicated error code for client capabilities."""
+        """Reject a request that needs an undeclared capability; with the dedicated error code for client
+        capabilities."""
         code = int(self.revision.constants.get(MISSING_CAPABILITY_ERROR, jsonrpc.INVALID_PARAMS))
         if self.side == parse_capability_path(requirement.capability)[0] or code == jsonrpc.INVALID_PARAMS:
             return MessageRejected(
@@ -336,3 +329,15 @@ class Connection:
 def _is_same_message(local: Sent | None, row: Sent) -> bool:
     """Return True if two rows describe the same message; an extension may add result types to one of them."""
     return local is not None and local.direction == row.direction and local.params is row.params
+
+
+def _unmet_requirement(
+    connection: Connection, row: Sent, params: Any, remote_capabilities: Capabilities
+) -> CapabilityRequirement | None:
+    """Return the first capability requirement of a message that its params do not satisfy."""
+    for requirement in row.requirements:
+        side, _ = parse_capability_path(requirement.capability)
+        capabilities = connection.local_capabilities if side == connection.side else remote_capabilities
+        if requirement.applies_to(params) and not satisfies(capabilities, requirement):
+            return requirement
+    return None

@@ -135,7 +135,8 @@ def _read_response(value: dict[str, Any], id: Id | None) -> Message:
 
 
 def serialize(value: Any) -> bytes:
-    """Serialize a model or plain JSON. NaN and infinity become null. Raises ValueError for other unserializable values."""
+    """Serialize a model or plain JSON. NaN and infinity become null. Raises ValueError for other unserializable
+    values."""
     serializer = getattr(value, "__pydantic_serializer__", None)
     if serializer is None:
         return to_json(value, by_alias=True, inf_nan_mode="null")

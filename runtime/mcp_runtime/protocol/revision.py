@@ -85,8 +85,8 @@ class _Message:
 
     `name` is the method of the generated class that handles the message. `params` is a model, a union of models, or
     None; params may be absent unless `params_required`. `capability` is the path of the capability that the message
-    needs, empty if it needs none; `requirements` are further capabilities that some params need. The table of a row sets
-    its `direction`.
+    needs, empty if it needs none; `requirements` are further capabilities that some params need. The table of a row
+    sets its `direction`.
     """
 
     method: str = field(kw_only=False)
@@ -114,7 +114,8 @@ class Request(_Message, Generic[ResultT]):
     """A request; its receiver must have declared the capability.
 
     `result` is the type of the final result, `interim` the other result types, and `result_types` all of them.
-    `cacheable` is True if the result has caching properties. `input_required` is the interim result with input requests.
+    `cacheable` is True if the result has caching properties. `input_required` is the interim result with input
+    requests.
     """
 
     result: type[ResultT] = field(kw_only=False)
@@ -209,7 +210,8 @@ class Handshake:
 
 @frozen_record
 class Stateless:
-    """The lifecycle of stateless revisions: every request carries its protocol version and the client's capabilities."""
+    """The lifecycle of stateless revisions: every request carries its protocol version and the client's
+    capabilities."""
 
     discover: Request[Any]
     listen: Request[Any]
@@ -224,9 +226,9 @@ class HTTPProfile:
     """The HTTP rules of a revision.
 
     `streamable` is True for the Streamable HTTP transport, False for the HTTP+SSE transport. With `version_header`,
-    requests after the negotiation carry MCP-Protocol-Version. With `priming_event`, each SSE stream starts with an empty
-    event. With `resource_metadata`, protected resource metadata names the authorization server (RFC 9728); otherwise
-    the server's origin is the authorization server.
+    requests after the negotiation carry MCP-Protocol-Version. With `priming_event`, each SSE stream starts with an
+    empty event. With `resource_metadata`, protected resource metadata names the authorization server (RFC 9728);
+    otherwise the server's origin is the authorization server.
 
     `name_params` has, by method, the property of the params that the Mcp-Name header repeats. `statuses` has the HTTP
     status of an error code; other codes use 200. `tool_schemas` is the request whose result defines which arguments are

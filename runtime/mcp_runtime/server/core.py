@@ -63,8 +63,8 @@ class ServerCore(Endpoint):
             cache_hints: How long clients may cache results, by handler name, such as
                 `{"list_tools": CacheHint(60, "public")}`. Hints that a handler sets in its result take precedence.
 
-        Raises LocalError if `cache_hints` names a handler whose results cannot be cached, and if an extension belongs to
-        another protocol version or contradicts another extension.
+        Raises LocalError if `cache_hints` names a handler whose results cannot be cached, and if an extension belongs
+        to another protocol version or contradicts another extension.
         """
         super().__init__(capabilities, extensions)
         self.name, self.version, self.instructions = name, version, instructions

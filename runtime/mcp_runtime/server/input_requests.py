@@ -241,7 +241,7 @@ class MultiRoundTripRequest(ChannelProxy):
         }
         return validator(interim.result)(result)
 
-    # ---- input requests -----------------------------------------------------------------------------------------------
+    # ---- input requests ----------------------------------------------------------------------------------------------
 
     async def _suspend(self, current: _Round) -> Any:
         loop = asyncio.get_running_loop()
@@ -261,7 +261,7 @@ class MultiRoundTripRequest(ChannelProxy):
             if not future.done():
                 future.set_exception(InputRequired())
 
-    # ---- requestState -------------------------------------------------------------------------------------------------
+    # ---- requestState ------------------------------------------------------------------------------------------------
 
     def _current_round(self) -> _Round:
         """Return the current round, with the state of earlier rounds.

@@ -63,7 +63,7 @@ class MessageConverter:
         # The capabilities that were converted last, and the result: most calls are about the same client.
         self._converted_capabilities: tuple[Capabilities, Capabilities] = ({}, {})
 
-    # ---- to the handlers ----------------------------------------------------------------------------------------------
+    # ---- to the handlers ---------------------------------------------------------------------------------------------
 
     def handler_params(self, handler_row: Row, params: Any, remote_capabilities: Capabilities) -> Any:
         """Return the params for a handler.
@@ -118,7 +118,7 @@ class MessageConverter:
         converted: dict[str, Any] = self.to_handler.params(row.direction, row.method, params)
         return converted
 
-    # ---- to the connection --------------------------------------------------------------------------------------------
+    # ---- to the connection -------------------------------------------------------------------------------------------
 
     def wire_capabilities(self, local_capabilities: Capabilities) -> Capabilities:
         """Return the capabilities of the handlers in the connection's version, without those of removed methods."""
@@ -170,7 +170,8 @@ class MessageConverter:
     def convert_outgoing(
         self, row: Notification, params: Mapping[str, Any] | None
     ) -> tuple[Notification, dict[str, Any]] | None:
-        """Return the row and the params of a notification in the connection's version; None if that does not have it."""
+        """Return the row and the params of a notification in the connection's version; None if that does not have
+        it."""
         wire_row = self.wire_revision.table(row.direction).get(row.method)
         if not isinstance(wire_row, Notification):
             _log.debug("%r is dropped: %s has no such notification", row.method, self.wire_revision.id)
@@ -192,7 +193,8 @@ def _remove_capability(capabilities: Capabilities, path: tuple[str, ...]) -> Non
 
 
 def _with_meta_keys(params: Any, original: Any) -> Any:
-    """Return the params with the protocol's own keys of the original `_meta`, because handlers may read them by name."""
+    """Return the params with the protocol's own keys of the original `_meta`, because handlers may read them by
+    name."""
     meta = original.get("_meta") if is_object(original) else None
     own = {key: value for key, value in meta.items() if key.startswith(META)} if is_object(meta) else {}
     return {**params, "_meta": {**params.get("_meta", {}), **own}} if own and is_object(params) else params

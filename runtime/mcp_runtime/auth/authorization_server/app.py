@@ -142,7 +142,7 @@ class AuthorizationServer:
         )
         self._routes = _routes(urlsplit(issuer).path, authorize, endpoints)
 
-    # ---- ASGI ---------------------------------------------------------------------------------------------------------
+    # ---- ASGI --------------------------------------------------------------------------------------------------------
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a request by ASGI 3, with status 404 for paths of other applications."""

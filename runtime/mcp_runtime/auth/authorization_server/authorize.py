@@ -105,7 +105,8 @@ class AuthorizeEndpoints:
         return HTTPResponse(page.status, page.body, (*page.headers, ("set-cookie", self._set_cookie(browser))))
 
     async def consent(self, request: HTTPRequest) -> HTTPResponse:
-        """Process the user's decision. Raises OAuthError unless it comes from the consent page shown to this browser."""
+        """Process the user's decision. Raises OAuthError unless it comes from the consent page shown to this
+        browser."""
         form = request.form()
         own_origin = base_url(self._issuer)
         origin = request.headers.get("origin", own_origin)
@@ -152,7 +153,7 @@ class AuthorizeEndpoints:
         code = await self._tokens.code(authorization, user, self._login.encrypt(token, user))
         return HTTPResponse.redirect(self._redirect_url(authorization.redirect_uri, authorization.state, code))
 
-    # ---- state between two requests -----------------------------------------------------------------------------------
+    # ---- state between two requests ----------------------------------------------------------------------------------
 
     def _decrypt_ticket(self, ticket: str, purpose: bytes, request: HTTPRequest) -> Mapping[str, Any]:
         browser = self._browser_id(request)

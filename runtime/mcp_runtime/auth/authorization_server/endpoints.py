@@ -117,7 +117,8 @@ class TokenEndpoints:
 
 
 def claims(info: TokenInfo, issuer: str) -> Mapping[str, Any]:
-    """Return the claims of a token (https://www.rfc-editor.org/rfc/rfc7662#section-2.2); `sid` is the id of its grant."""
+    """Return the claims of a token (https://www.rfc-editor.org/rfc/rfc7662#section-2.2); `sid` is the id of its
+    grant."""
     return {
         "iss": issuer,
         "sub": info.grant.user,

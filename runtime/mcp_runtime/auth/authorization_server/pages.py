@@ -15,7 +15,8 @@ from .models import ClientOrigin, OAuthClient
 from .requests import PendingAuthorization
 
 _STYLE: Final = (
-    ":root{color-scheme:light dark}body{font:1rem/1.5 system-ui,sans-serif;max-width:36rem;margin:3rem auto;padding:0 1rem}"
+    ":root{color-scheme:light dark}body{font:1rem/1.5 system-ui,sans-serif;max-width:36rem;margin:3rem auto;"
+    "padding:0 1rem}"
     "h1{font-size:1.4rem}dt{font-weight:600;margin-top:.6rem}dd{margin:0;overflow-wrap:anywhere}"
     ".warning{border-left:4px solid #b45309;padding:.2rem .8rem;margin:1rem 0}"
     "button,.button{font:inherit;padding:.5rem 1.2rem;margin:1rem .8rem 0 0;cursor:pointer}"
@@ -80,7 +81,8 @@ def redirect_page(url: str, name: str) -> HTTPResponse:
 
 
 def page(title: str, body: str, status: int = 200, forms: str = "'none'", head: str = "") -> HTTPResponse:
-    """Return a page with a strict Content-Security-Policy. `forms` is its `form-action`, `head` is added to the head."""
+    """Return a page with a strict Content-Security-Policy. `forms` is its `form-action`, `head` is added to the
+    head."""
     policy = (
         f"default-src 'none'; style-src 'sha256-{_STYLE_HASH}'; base-uri 'none'; frame-ancestors 'none'; "
         f"form-action {forms}"

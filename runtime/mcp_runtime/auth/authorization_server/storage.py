@@ -21,7 +21,9 @@ _BUSY_SECONDS: Final = 10.0  # Seconds to wait for a lock of another process.
 _TABLES: Final = """
 PRAGMA journal_mode = WAL;
 PRAGMA secure_delete = ON;
-CREATE TABLE IF NOT EXISTS clients (id TEXT PRIMARY KEY, used INTEGER NOT NULL, created REAL NOT NULL, body TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS clients (
+    id TEXT PRIMARY KEY, used INTEGER NOT NULL, created REAL NOT NULL, body TEXT NOT NULL
+);
 CREATE TABLE IF NOT EXISTS grants (
     id TEXT PRIMARY KEY, client_id TEXT NOT NULL, user TEXT NOT NULL, scopes TEXT NOT NULL, resource TEXT NOT NULL,
     expires_at REAL NOT NULL, upstream TEXT
@@ -193,7 +195,7 @@ class SQLiteStorage:
 
         await self._in_transaction(work)
 
-    # ---- in a thread, one at a time -----------------------------------------------------------------------------------
+    # ---- in a thread, one at a time ----------------------------------------------------------------------------------
 
     def _insert(self, secrets: Sequence[StoredSecret]) -> None:
         for secret in secrets:

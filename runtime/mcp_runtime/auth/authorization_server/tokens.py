@@ -145,7 +145,7 @@ class TokenService:
             raise OAuthError(OAuthErrorCode.INVALID_GRANT, "the token was issued to another client")
         await self._storage.revoke(grant.id)
 
-    # ---- grant types --------------------------------------------------------------------------------------------------
+    # ---- grant types -------------------------------------------------------------------------------------------------
 
     async def _redeem(self, client: OAuthClient, params: Fields) -> dict[str, Any]:
         secret, grant = await self._consume(client, params, "code", SecretKind.CODE)

@@ -48,7 +48,8 @@ class DPoPProver:
         return jwt.encode(header, claims, self._key, algorithms=["ES256"])
 
     def update_nonce(self, url: str, nonce: str | None) -> bool:
-        """Store the nonce of a response (https://www.rfc-editor.org/rfc/rfc9449#section-8). Return True if it is new."""
+        """Store the nonce of a response (https://www.rfc-editor.org/rfc/rfc9449#section-8). Return True if it is
+        new."""
         server = base_url(url)
         if not nonce or nonce == self._nonces.get(server):
             return False

@@ -25,7 +25,8 @@ class FileTokenStorage:
     """Stores credentials in a file that only its owner can read (mode 0600).
 
     Every write replaces the whole file. Several processes may share it: they lock files in the same folder, with names
-    that begin with a dot. Methods raise LocalError if others can read the file, if another user owns it, or if it is a link.
+    that begin with a dot. Methods raise LocalError if others can read the file, if another user owns it, or if it is a
+    link.
     """
 
     def __init__(self, path: str | Path) -> None:

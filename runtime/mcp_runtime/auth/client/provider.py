@@ -31,9 +31,9 @@ _RENEW_BEFORE_SECONDS: Final = 10.0  # Seconds before its expiry a token is rene
 class OAuthClientProvider(httpx2.Auth):
     """Authorizes the requests to one MCP server; pass it as `HTTPOptions(auth=…)`.
 
-    On status 401, and on 403 with `insufficient_scope`, it discovers the authorization server, gets a token by the grant
-    and sends the request again. It sends tokens to the origin of the MCP server only. It raises AuthorizationError if a
-    server breaks a rule of https://modelcontextprotocol.io/specification/draft/basic/authorization.
+    On status 401, and on 403 with `insufficient_scope`, it discovers the authorization server, gets a token by the
+    grant and sends the request again. It sends tokens to the origin of the MCP server only. It raises
+    AuthorizationError if a server breaks a rule of https://modelcontextprotocol.io/specification/draft/basic/authorization.
     """
 
     def __init__(
@@ -117,7 +117,7 @@ class OAuthClientProvider(httpx2.Auth):
             else:
                 return
 
-    # ---- one token for all requests -----------------------------------------------------------------------------------
+    # ---- one token for all requests ----------------------------------------------------------------------------------
 
     async def _current_token(self) -> OAuthToken | None:
         token = self._usable_token(await self._storage.load(self._server))
@@ -155,7 +155,8 @@ class OAuthClientProvider(httpx2.Auth):
     async def _renew(
         self, old: OAuthToken | None, challenge: Mapping[str, str], *, step_up: bool = False
     ) -> tuple[OAuthToken, bool]:
-        """Return a token that replaces `old`, and True if it comes from a new grant, after which another would not help.
+        """Return a token that replaces `old`, and True if it comes from a new grant, after which another would not
+        help.
 
         Requests that wait for a token at the same time share it.
         """
@@ -234,7 +235,8 @@ class OAuthClientProvider(httpx2.Auth):
         except AuthorizationServerUnavailableError:
             raise
         except AuthorizationError:
-            # A self-registered client is deleted, because the server may have forgotten it; the next login registers it.
+            # A self-registered client is deleted, because the server may have forgotten it; the next login registers
+            # it.
             await self._storage.save(self._server, credentials if configured else None)
             raise
         self._requested_scopes |= set(scopes)

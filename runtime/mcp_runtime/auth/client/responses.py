@@ -89,8 +89,8 @@ def check_redirect_uri(uri: str) -> str:
         is_private_scheme or (host and parts.scheme == "https") or (parts.scheme == "http" and is_loopback(host))
     ):
         raise AuthorizationError(
-            "a redirect URI must use https, http on this machine, or a private scheme such as com.example.app, and have "
-            "no fragment"
+            "a redirect URI must use https, http on this machine, or a private scheme such as com.example.app, and "
+            "have no fragment"
         )
     return uri
 

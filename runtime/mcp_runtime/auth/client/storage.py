@@ -72,7 +72,8 @@ class StoredCredentials:
 
 
 class TokenStorage(Protocol):
-    """A storage of credentials, by the URL of the MCP server. It holds the credentials of one issuer for each server."""
+    """A storage of credentials, by the URL of the MCP server. It holds the credentials of one issuer for each
+    server."""
 
     async def load(self, server: str) -> StoredCredentials | None:
         """Return the credentials for a server, if there are any."""

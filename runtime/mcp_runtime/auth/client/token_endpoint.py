@@ -63,7 +63,8 @@ class TokenEndpoint:
     async def token(self, grant: Mapping[str, str], requested: tuple[str, ...] = ()) -> OAuthToken:
         """Return the token for a grant. Its scopes are the `requested` ones unless the response names others.
 
-        Raises AuthorizationServerUnavailableError if the server cannot process the request now, else AuthorizationError.
+        Raises AuthorizationServerUnavailableError if the server cannot process the request now, else
+        AuthorizationError.
         """
         body = await self._request(grant, "issued no token")
         access_token, token_type = body.get("access_token"), body.get("token_type")

@@ -54,7 +54,8 @@ class VerifiedSkill:
 
     @classmethod
     async def fetch(cls, client: SkillReader, uri: str, *, dynamic: bool = False) -> Self:
-        """Return the current skill at a URI, listed or not. Raises RemoteJSONRPCError if the server has no skill there."""
+        """Return the current skill at a URI, listed or not. Raises RemoteJSONRPCError if the server has no skill
+        there."""
         result = (await client.get_skill(uri=uri)).model_dump()
         if result["skill"]["uri"] != uri:
             raise SkillVerificationError(

@@ -106,7 +106,8 @@ def sha256_digest(data: bytes) -> str:
 
 
 def _parse_files(uri: str, resources: Any) -> dict[str, SkillFile] | None:
-    """Parse the files of an entry, None for a dynamic skill. Raises ValueError for invalid files and exceeded limits."""
+    """Parse the files of an entry, None for a dynamic skill. Raises ValueError for invalid files and exceeded
+    limits."""
     if resources == "dynamic":
         return None
     if not is_list(resources) or not all(is_object(resource) for resource in resources):

@@ -47,7 +47,8 @@ def parse_front_matter(data: bytes) -> dict[str, Any]:
 
 
 class _Loader(yaml.SafeLoader):
-    """A loader that composes nodes and leaves scalars as text; they are resolved here, not with the rules of YAML 1.1."""
+    """A loader that composes nodes and leaves scalars as text; they are resolved here, not with the rules of YAML
+    1.1."""
 
     yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012 - as the base class declares it
     _level = 0

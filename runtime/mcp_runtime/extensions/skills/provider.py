@@ -179,7 +179,8 @@ class SkillDirectory:
         return cached
 
     def _resource(self, parts: PathParts, size: int) -> dict[str, Any]:
-        """Return a file as an item of the resources list; a SKILL.md has the name and description of its front matter."""
+        """Return a file as an item of the resources list; a SKILL.md has the name and description of its front
+        matter."""
         mime_type = _mime_type(parts[-1])
         resource = {"uri": self._uri(parts), "name": parts[-1], "size": size} | (
             {"mimeType": mime_type} if mime_type else {}
@@ -204,7 +205,8 @@ class SkillDirectory:
         return self._prefix + ("/" if path and self._prefix != _SCHEME else "") + path
 
     def _parts(self, uri: str) -> PathParts | None:
-        """Return the path of a URI, None unless it is exactly a URI that this folder publishes (no traversal, no variants)."""
+        """Return the path of a URI, None unless it is exactly a URI that this folder publishes (no traversal, no
+        variants)."""
         if uri == self._prefix:
             return ()
         start = self._prefix if self._prefix == _SCHEME else f"{self._prefix}/"

@@ -54,7 +54,8 @@ class SafeDirectory:
         return data, _state(status)
 
     def files(self, below: PathParts = ()) -> Iterator[tuple[PathParts, FileState]]:
-        """Yield all files below a directory in the order of their paths. Raises UnservableFileError for other entries."""
+        """Yield all files below a directory in the order of their paths. Raises UnservableFileError for other
+        entries."""
         files, folders = self.names(below)
         for name, state in sorted({**files, **dict.fromkeys(folders, None)}.items()):
             if state is None:

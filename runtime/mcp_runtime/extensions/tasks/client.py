@@ -18,7 +18,7 @@ async def wait_for_task(client: ClientCore, task: BaseModel, options: RequestOpt
         task: The `CreateTaskResult` that it got.
         options: `timeout` bounds each request for the task's status, `max_timeout` the whole wait.
 
-    Raises RemoteJSONRPCError if the task failed, RemoteError if it was cancelled or requires input that the client has no
-    handler for, and RequestTimeoutError. To stop waiting cancels the task.
+    Raises RemoteJSONRPCError if the task failed, RemoteError if it was cancelled or requires input that the client has
+    no handler for, and RequestTimeoutError. To stop waiting cancels the task.
     """
     return await client._wait_for_task(task, options)  # pyright: ignore[reportPrivateUsage]

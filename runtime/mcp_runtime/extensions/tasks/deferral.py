@@ -27,8 +27,8 @@ CreateTask = Callable[[TaskOptions, asyncio.Future[Any]], Awaitable[tuple[TaskEx
 class DeferrableCall(ChannelProxy):
     """The channel of the handler of one call that may become a task.
 
-    Input requests of the handler go into the result of the call, and into the task once there is one. Clients without the
-    tasks extension, and clients of other revisions, get the result without a task.
+    Input requests of the handler go into the result of the call, and into the task once there is one. Clients without
+    the tasks extension, and clients of other revisions, get the result without a task.
     """
 
     def __init__(self, ctx: ServerContext, check: Callable[[], None], create_task: CreateTask) -> None:
@@ -73,7 +73,7 @@ class DeferrableCall(ChannelProxy):
             return await self._task.fail(error)
         return result if self._task is None else await self._task.complete(result)
 
-    # ---- methods for the handler --------------------------------------------------------------------------------------
+    # ---- methods for the handler -------------------------------------------------------------------------------------
 
     async def begin(self, options: TaskOptions) -> bool:
         """Create the task, see `Deferrable`; a second call has no effect."""
@@ -96,7 +96,8 @@ class DeferrableCall(ChannelProxy):
             self._channel.close_sse_stream()
 
     async def send_notification(self, row: Notification, params: Any) -> None:
-        """Send a notification; once the call is a task, it is dropped, because tasks have no notifications from handlers."""
+        """Send a notification; once the call is a task, it is dropped, because tasks have no notifications from
+        handlers."""
         if self._task is None:
             await self._channel.send_notification(row, params)
 

@@ -64,7 +64,7 @@ class TaskServerMixin(BaseServer):
             if row.method in self._handlers:
                 self._handlers[row.method] = self._deferrable_handler(row, self._handlers[row.method])
 
-    # ---- requests about tasks -----------------------------------------------------------------------------------------
+    # ---- requests about tasks ----------------------------------------------------------------------------------------
 
     async def get_task(self, ctx: ServerContext, params: Any) -> Any:
         """Return the current state of a task."""
@@ -115,7 +115,7 @@ class TaskServerMixin(BaseServer):
         assert isinstance(row, Request)
         return row.read_result({"resultType": "complete", **fields})
 
-    # ---- creating tasks -----------------------------------------------------------------------------------------------
+    # ---- creating tasks ----------------------------------------------------------------------------------------------
 
     def _deferrable_handler(
         self, row: Request[Any], handler: Callable[..., Awaitable[Any]]

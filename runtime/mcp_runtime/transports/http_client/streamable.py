@@ -196,7 +196,8 @@ class StreamableHTTPClient:
         return answered
 
     async def _refresh_tool_headers(self, request: RequestMessage) -> bool:
-        """List the tools again after a call failed with HEADER_MISMATCH; return False if the revision has no such request."""
+        """List the tools again after a call failed with HEADER_MISMATCH; return False if the revision has no such
+        request."""
         row = self.revision.http.tool_schemas
         if row is None:
             return False

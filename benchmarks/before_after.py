@@ -22,7 +22,7 @@ from pathlib import Path
 
 from http_load import HttpChild, HttpLoad, calls
 from rich.console import Console
-from stdio_load import ANSWERING, ASKING, NEWEST, Child, Load, measure
+from stdio_load import CLIENT_CPUS, NEWEST, SERVER_CPUS, Child, Load, measure
 from stdio_table import markdown, shown
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -55,7 +55,7 @@ class Checkout:
 
 def stdio(checkout: Checkout, load: Load) -> dict[str, float]:
     """Measure a server over stdio: cold start, sequential and pipelined calls."""
-    os.sched_setaffinity(0, ASKING)
+    os.sched_setaffinity(0, CLIENT_CPUS)
     sample = measure(checkout.command("stdio_ours_server.py"), load)
     return {
         "stdio, cold start, ms": sample.cold_start,
@@ -71,7 +71,7 @@ def styles(checkout: Checkout, load: Load) -> dict[str, float]:
     measured: dict[str, float] = {}
     for style in ("class", "app"):
         command = checkout.command(*(f"{name}:{style}" for name in STYLES))
-        with Child(command, load.seconds, NEWEST, ANSWERING) as child:
+        with Child(command, load.seconds, NEWEST, SERVER_CPUS) as child:
             child.open()
             child.pipelined(1, load.warm_up)
             cpu = child.cpu()
@@ -84,7 +84,7 @@ def http(checkout: Checkout, load: HttpLoad) -> dict[str, float]:
     """Measure a server over HTTP: with a session and stateless, on one connection and on 16."""
     measured: dict[str, float] = {}
     for stateless in (False, True):
-        with HttpChild(checkout.command("http_ours_server.py"), ANSWERING) as child:
+        with HttpChild(checkout.command("http_ours_server.py"), SERVER_CPUS) as child:
             for connections in (1, 16):
                 asyncio.run(calls(child, load, connections, stateless))
                 figures = asyncio.run(calls(child, load, connections, stateless))

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from support.source_tree import definitions, python_files, relative, syntax_tree
@@ -17,25 +15,17 @@ MAX_FUNCTION_LINES = 50
 MAX_PARAMETERS = 7  # That may be given by position. Parameters that are given by keyword only do not count.
 MAX_MODULES = 15  # In a folder, `__init__.py` and `conftest.py` not counted.
 
-# Files and folders that are still too large. The list only shrinks, and is empty in the end.
-NOT_YET = {"tests/house"}
-
-
-def files(folder: str) -> Iterator[Path]:
-    """Yield the files of a folder that are to keep the limits."""
-    return (path for path in python_files(folder) if relative(path) not in NOT_YET)
-
 
 @pytest.mark.parametrize("folder", HAND_WRITTEN)
 def test_files_are_short(folder: str) -> None:
-    lengths = {relative(path): len(path.read_text(encoding="utf-8").splitlines()) for path in files(folder)}
+    lengths = {relative(path): len(path.read_text(encoding="utf-8").splitlines()) for path in python_files(folder)}
     assert {name: lines for name, lines in lengths.items() if lines > MAX_FILE_LINES} == {}
 
 
 @pytest.mark.parametrize("folder", HAND_WRITTEN)
 def test_functions_and_classes_are_short(folder: str) -> None:
     too_long: dict[str, int] = {}
-    for path in files(folder):
+    for path in python_files(folder):
         for node in definitions(path):
             lines = (node.end_lineno or 0) - node.lineno + 1
             if lines > (MAX_CLASS_LINES if isinstance(node, ast.ClassDef) else MAX_FUNCTION_LINES):
@@ -47,7 +37,7 @@ def test_functions_and_classes_are_short(folder: str) -> None:
 def test_functions_take_few_parameters_by_position(folder: str) -> None:
     """Dataclasses and NamedTuples have fields, not parameters."""
     too_many: dict[str, int] = {}
-    for path in files(folder):
+    for path in python_files(folder):
         for node in definitions(path):
             if not isinstance(node, ast.ClassDef):
                 names = [parameter.arg for parameter in (*node.args.posonlyargs, *node.args.args)]
@@ -62,7 +52,7 @@ def test_folders_hold_few_modules(folder: str) -> None:
     for path in python_files(folder):
         if path.name not in ("__init__.py", "conftest.py"):
             counts[relative(path.parent)] = counts.get(relative(path.parent), 0) + 1
-    assert {name: count for name, count in counts.items() if count > MAX_MODULES and name not in NOT_YET} == {}
+    assert {name: count for name, count in counts.items() if count > MAX_MODULES} == {}
 
 
 @pytest.mark.parametrize("folder", [*HAND_WRITTEN, "generated"])

@@ -37,7 +37,7 @@ def check(session: nox.Session) -> None:
         ("-m", "ruff", "check", "."),
         ("-m", "black", "--check", "--quiet", "--diff", "."),
         ("-m", "mypy"),
-        ("-m", "pyright"),
+        ("-m", "pyright", "--pythonpath", sys.executable),  # Pyright looks for an activated environment otherwise.
     ):
         session.run(sys.executable, *arguments, external=True)
     session.run(str(PROGRAMS / "lint-imports"), external=True)

@@ -208,8 +208,8 @@ class MethodRules:
                 return InterimResult(name, field.wire, value)
         raise RuleError(
             (
-                f"{self._revision}: no property of {name} has the known value {value!r}, so it cannot be told "
-                "apart from the result; add one"
+                f"{self._revision}: no property of {name} has the known value {value!r}, so it cannot be distinguished "
+                "from the result; add one"
             ),
             rule="interim",
             at=name,

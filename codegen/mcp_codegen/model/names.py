@@ -43,7 +43,7 @@ def field_names(wire_names: Iterable[str]) -> dict[str, str]:
     """Return a Python attribute for each property of one object, in snake case, by wire name.
 
     The namespace of a key (`io.modelcontextprotocol/clientInfo`) is left out; where two properties would get the same
-    attribute, one that already is an attribute keeps it and the others get underscores behind.
+    attribute, one that already is an attribute keeps it, and the others get underscores at their end.
     """
     preferred = {wire: _attribute(wire) for wire in wire_names}
     chosen: dict[str, str] = {}

@@ -93,7 +93,7 @@ def second_names(revision: Revision, unlinked: Collection[str] = ()) -> dict[str
 
 
 class _Masker:
-    """The strings of a revision that are kept away from datamodel-code-generator, by number."""
+    """The strings of a revision that datamodel-code-generator must not see, by number."""
 
     def __init__(self, revision: Revision, unlinked: Collection[str]) -> None:
         self.types = revision.types
@@ -110,7 +110,7 @@ class _Masker:
         return f"mcp-token-{len(self._texts) - 1}"
 
     def mask_property(self, field: Field) -> str:
-        """Return a token for a property name; datamodel-code-generator is told which attribute belongs to it."""
+        """Return a token for a property name; datamodel-code-generator gets the attribute that belongs to it."""
         if field.wire == field.name:
             return field.name  # A name of our own making, so a harmless one.
         key = (field.wire, field.name)
@@ -150,7 +150,7 @@ def sentence(definition: Object | Alias | Field) -> str:
 
 
 def deprecation(what: str, revision: str) -> str:
-    """Return what whoever uses something deprecated is told."""
+    """Return the message of the warning for a deprecated type or property."""
     return f"{what} is deprecated in MCP {revision}"
 
 
@@ -238,7 +238,7 @@ def _type(written: Type, tokens: _Masker) -> Schema:
         case Values(values):
             return {"enum": [_value(value, tokens) for value in values]}
         case Array(items, maximum, minimum):
-            # A tag inside a list makes datamodel-code-generator take the list for the type that is told apart.
+            # A tag inside a list makes datamodel-code-generator take the list for the tagged type.
             inner = replace(items, tag=None) if isinstance(items, Union) else items
             return {"type": "array", "items": _type(inner, tokens)} | _present(maxItems=maximum, minItems=minimum)
         case Map(values):

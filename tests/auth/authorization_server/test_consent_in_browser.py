@@ -153,7 +153,7 @@ def test_a_person_signs_in_sees_who_asks_for_what_and_allows_it(browser: Browser
     faults(browser)
     url = registered(issuer, site, "A program")
     sign_in(browser, url, "byron")
-    assert "the password is another" in text(browser)
+    assert "The name or the password is wrong." in text(browser)
     sign_in(browser, url)
     for each in (
         "Allow A program to act for you?",

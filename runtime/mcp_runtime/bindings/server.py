@@ -10,8 +10,6 @@ from ..errors import LocalError
 from ..server.context import Level as Level
 from ..server.context import ServerContext as ServerContext
 from ..server.core import ServerCore
-from ..server.service import service_candidates
-from ..session import serving
 from ..session.interfaces import Candidate, RevisionChoice, Service, Transport
 from ..session.negotiation import ready_candidate
 from ..session.options import RequestKeywords as RequestKeywords
@@ -111,7 +109,9 @@ async def serve(servers: Sequence[ServerCore | Candidate[ServerCore]], transport
         servers: Servers of different protocol versions, oldest first.
         transport: The open transport of the connection.
     """
-    await serving.serve(services_of(servers), transport)
+    from ..session.serving import serve as serve_connection
+
+    await serve_connection(services_of(servers), transport)
 
 
 def asgi_app(*servers: ServerCore, **settings: Unpack[ASGISettings]) -> MCPASGIApp:
@@ -130,12 +130,15 @@ def asgi_app(*servers: ServerCore, **settings: Unpack[ASGISettings]) -> MCPASGIA
 
 def services_of(servers: Sequence[ServerCore | Candidate[ServerCore]]) -> list[Candidate[Service]]:
     """Return the services of servers of different protocol versions, oldest first."""
+    from ..server.service import service_candidates
+
     return service_candidates(
         [ready_candidate(server.revision, server) if isinstance(server, ServerCore) else server for server in servers]
     )
 
 
 def _services(server: ServerCore, revisions: RevisionChoice) -> list[Candidate[Service]]:
+    from ..server.service import service_candidates
     from ..versions.candidates import server_candidates
 
     return service_candidates(server_candidates(server, revisions))
@@ -144,9 +147,10 @@ def _services(server: ServerCore, revisions: RevisionChoice) -> list[Candidate[S
 def _run(services: Sequence[Candidate[Service]], transport: str, **settings: Any) -> None:
     match _TRANSPORTS.get(transport, transport):
         case "stdio":
+            from ..session.serving import serve as serve_connection
             from ..transports.stdio.server import run_server
 
-            run_server(lambda stdio: serving.serve(services, stdio), **settings)
+            run_server(lambda stdio: serve_connection(services, stdio), **settings)
         case "http":
             from ..transports.http_server.run import serve_with_uvicorn
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 import stat
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +28,7 @@ from support.auth.authorization_server import (
 from mcp_runtime.auth.authorization_server.models import OAuthClient
 from mcp_runtime.auth.authorization_server.storage import SQLiteStorage
 from mcp_runtime.auth.authorization_server.tokens import TokenLifetimes
+from mcp_runtime.errors import LocalError
 
 METADATA = "/.well-known/oauth-authorization-server"
 
@@ -215,6 +218,23 @@ def test_what_is_kept_in_a_file_is_there_in_the_next_process_for_its_owner_alone
         assert (await program.redeems(said["code"])).status_code == 200
 
     asyncio.run(run())
+
+
+@pytest.mark.parametrize("content", ["older", "newer", "text"])
+def test_a_file_of_another_format_is_refused_with_its_name_and_the_remedy(tmp_path: Path, content: str) -> None:
+    path = tmp_path / "authorization.db"
+    if content == "text":
+        path.write_text("These are notes, and no tables at all.\n" * 50)
+    else:
+        with closing(sqlite3.connect(path)) as older:
+            older.executescript("CREATE TABLE grants (id TEXT PRIMARY KEY, client TEXT)")
+            older.execute(f"PRAGMA user_version = {0 if content == 'older' else 99}")
+    before = path.read_bytes()
+    with pytest.raises(
+        LocalError, match=r"authorization\.db: (has format \d+, .*remove the file|is not a SQLite file)"
+    ):
+        SQLiteStorage(path)
+    assert path.read_bytes() == before
 
 
 def test_what_expired_and_who_never_came_back_is_forgotten() -> None:

@@ -13,14 +13,16 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final, Protocol, TypeVar
 
+from ...errors import LocalError
 from .models import ClientOrigin, OAuthClient, SecretKind, StoredGrant, StoredSecret
 
 T = TypeVar("T")
 
 _BUSY_SECONDS: Final = 10.0  # Seconds to wait for a lock of another process.
-_TABLES: Final = """
-PRAGMA journal_mode = WAL;
-PRAGMA secure_delete = ON;
+_FORMAT: Final = 1  # The `user_version` of the file; raise it with each change of the tables.
+_TABLES: Final = f"""
+BEGIN IMMEDIATE;
+PRAGMA user_version = {_FORMAT};
 CREATE TABLE IF NOT EXISTS clients (
     id TEXT PRIMARY KEY, used INTEGER NOT NULL, created REAL NOT NULL, body TEXT NOT NULL
 );
@@ -37,7 +39,9 @@ CREATE INDEX IF NOT EXISTS secrets_by_grant ON secrets (grant_id);
 CREATE INDEX IF NOT EXISTS secrets_by_expiry ON secrets (expires_at);
 CREATE INDEX IF NOT EXISTS grants_by_expiry ON grants (expires_at);
 CREATE INDEX IF NOT EXISTS grants_by_client ON grants (client_id);
+COMMIT;
 """
+_STATE: Final = "SELECT user_version, (SELECT count(*) FROM sqlite_schema) FROM pragma_user_version"
 _ADD_CLIENT: Final = "INSERT INTO clients SELECT ?, 0, ?, ? WHERE (SELECT count(*) FROM clients) < ?"
 _DELETE_UNUSED_CLIENT: Final = """
 DELETE FROM clients WHERE id = (
@@ -107,14 +111,35 @@ class SQLiteStorage:
 
         Args:
             path: The file. Default `:memory:`: the data is lost when the process ends.
+
+        Raises LocalError if the file has another format.
         """
         if str(path) != ":memory:":
             # Created here, because SQLite would create it with permissions that let others read it.
             os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
         self._lock = threading.Lock()
         self._connection = sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False)
-        self._connection.executescript(_TABLES)
-        self._connection.execute("PRAGMA foreign_keys = ON")
+        try:
+            self._create_tables(path)
+        except BaseException:
+            self._connection.close()
+            raise
+
+    def _create_tables(self, path: str | Path) -> None:
+        try:
+            [(version, tables)] = self._connection.execute(_STATE)
+            if version != _FORMAT and (tables or version):
+                raise LocalError(
+                    f"{path}: has format {version}, this version reads {_FORMAT}; remove the file, and people sign in "
+                    "again"
+                )
+            for pragma in ("journal_mode = WAL", "secure_delete = ON", "foreign_keys = ON"):
+                self._connection.execute(f"PRAGMA {pragma}")
+            self._connection.executescript(_TABLES)
+        except sqlite3.DatabaseError as error:
+            if isinstance(error, sqlite3.OperationalError):
+                raise
+            raise LocalError(f"{path}: is not a SQLite file: {error}") from None
 
     def close(self) -> None:
         """Close the file."""

@@ -27,7 +27,13 @@ _CURRENT: Final[dict[asyncio.AbstractEventLoop, asyncio.Task[Any]]] = getattr(as
 
 
 class TaskStarter(Protocol):
-    """Starts coroutines in one event loop, from inside or outside of a task."""
+    """Starts coroutines in one event loop, from inside or outside of a task.
+
+    `defers` says that coroutines begin in the next iteration of the event loop.
+    """
+
+    @property
+    def defers(self) -> bool: ...
 
     def start(self, coro: Coro) -> asyncio.Task[None] | None:
         """Start a coroutine. Return its task, or None if it has ended already."""
@@ -65,6 +71,8 @@ def first_step(coro: Coroutine[Any, Any, T]) -> Awaitable[T]:
 class PlainTaskStarter:
     """Starts coroutines as ordinary tasks."""
 
+    defers = True
+
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
 
@@ -78,6 +86,8 @@ class PlainTaskStarter:
 
 class EagerTaskStarter:
     """Starts coroutines at once, in the name of a parked task."""
+
+    defers = False
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Collection, Coroutine
 from functools import partial
 from typing import Any, Final
 
@@ -111,6 +111,8 @@ class Session:
     async def _receive(self) -> None:
         while (data := await self.transport.receive()) is not None:
             self._receive_bytes(data)
+            if self._starter.defers:
+                await asyncio.sleep(0)  # The handler begins before the output is checked and the next message read.
             if len(self._tasks) >= _MAX_CONCURRENT_HANDLERS:
                 await asyncio.wait(self._tasks, return_when=asyncio.FIRST_COMPLETED)
             await self.transport.drain()
@@ -169,12 +171,14 @@ class Session:
 
     def _start(self, coro: Coroutine[Any, Any, None]) -> asyncio.Task[None] | None:
         """Start a coroutine at once, up to its first wait; return its task, or None if it has ended."""
-        task = self._starter.start(coro)
-        if task is None or task.done():
+        if (task := self._starter.start(coro)) is None or task.done():
             return None
         self._tasks[task] = None
-        if len(self._tasks) == _MAX_CONCURRENT_HANDLERS and self._push_transport is not None:
-            self._push_transport.pause()
+        if (push := self._push_transport) is not None:
+            if self._starter.defers or len(self._tasks) == _MAX_CONCURRENT_HANDLERS:
+                push.pause()
+            if self._starter.defers:
+                self._loop.call_soon(_resume, push, self._tasks)
         return task
 
     def _handler_done(self, task: asyncio.Task[None]) -> None:
@@ -267,9 +271,8 @@ class Session:
             if send is not None:
                 send(encoded)
             elif self._request_transport is not None:
-                message = RequestMessage(
-                    request_id, row.method, params if isinstance(params, dict) else to_plain(params)
-                )
+                plain = params if isinstance(params, dict) else to_plain(params)
+                message = RequestMessage(request_id, row.method, plain)
                 self._request_transport.send_message(OutgoingMessage(message, encoded))
             else:
                 self.transport.send(encoded, more=len(self._pending) > 1)
@@ -285,8 +288,8 @@ class Session:
         """Send a cancellation, unless the request is `initialize`, which must not be cancelled."""
         if not self.connection.discard(request_id) or row is self.connection.initialize_row or self.ended:
             return
-        cancelled = self.connection.local_row(self.connection.revision.lifecycle.cancelled)
         try:
+            cancelled = self.connection.local_row(self.connection.revision.lifecycle.cancelled)
             self._transmit(cancelled, {"requestId": request_id}, send)
         except ProtocolViolationError:
             _log.debug("%r has no notification to cancel requests", self.connection.revision.id)
@@ -330,3 +333,9 @@ class Session:
             self._closed.set_result(None)
         self.ended = True
         self._pending.fail(self.transport.close_reason)
+
+
+def _resume(transport: PushTransport, tasks: Collection[asyncio.Task[None]]) -> None:
+    """Deliver the next message, now that the handler of the last one has begun."""
+    if len(tasks) < _MAX_CONCURRENT_HANDLERS:
+        transport.resume()

@@ -26,7 +26,7 @@ from mcp_runtime.auth.authorization_server.models import OAuthClient
 
 OTHER = "https://other.example/callback"
 
-# ---- codes ------------------------------------------------------------------------------------------------------------
+# ---- codes -----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.clause("2025-03-26/authorization/35", "draft/authorization/29")
@@ -45,9 +45,9 @@ def test_of_many_who_use_a_code_at_the_same_time_none_keeps_a_token() -> None:
     async def attack(server: AuthorizationServer, program: Program) -> None:
         stolen = await code(server, program)
         answers = await asyncio.gather(*(program.redeems(stolen) for _ in range(8)))
-        given = [each.json()["access_token"] for each in answers if each.status_code == 200]
-        assert len(given) <= 1
-        assert [await server.introspect(each) for each in given] == [None] * len(given)
+        access_tokens = [answer.json()["access_token"] for answer in answers if answer.status_code == 200]
+        assert len(access_tokens) <= 1
+        assert [await server.introspect(token) for token in access_tokens] == [None] * len(access_tokens)
 
     on_a_server(attack)
 
@@ -103,15 +103,15 @@ def test_a_code_is_no_token_and_a_token_no_code() -> None:
         assert await server.introspect(stolen) is None
         assert error_of(await program.refreshes(stolen)) == (400, "invalid_grant")
         got = (await program.redeems(stolen)).json()
-        for each in ("access_token", "refresh_token"):
-            assert error_of(await program.redeems(got[each])) == (400, "invalid_grant")
+        for name in ("access_token", "refresh_token"):
+            assert error_of(await program.redeems(got[name])) == (400, "invalid_grant")
         assert await server.introspect(got["refresh_token"]) is None
         assert error_of(await program.refreshes(got["access_token"])) == (400, "invalid_grant")
 
     on_a_server(attack)
 
 
-# ---- the authorization request ----------------------------------------------------------------------------------------
+# ---- the authorization request ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.clause("2025-03-26/authorization/34", "2025-03-26/authorization/36", "draft/authorization/28")
@@ -152,8 +152,8 @@ def test_the_error_of_a_client_that_is_known_goes_back_to_it_with_state_and_issu
         program = Program(server, "known")
         answer = await Person(server).asks(**program.wish(scope="admin"))
         assert answer.status_code == 303 and answer.headers["location"].startswith(f"{REDIRECT}?")
-        said = answer_of(answer)
-        assert (said["error"], said["state"], said["iss"]) == ("invalid_scope", "a state", ISSUER)
+        params = answer_of(answer)
+        assert (params["error"], params["state"], params["iss"]) == ("invalid_scope", "a state", ISSUER)
 
     asyncio.run(run())
 
@@ -181,9 +181,9 @@ def test_nothing_goes_to_a_redirect_uri_that_was_not_registered(redirect: str) -
         person = Person(server)
         answer = await person.asks(**program.wish(redirect))
         twice = await person.web.get("/authorize", params=[*program.wish().items(), ("redirect_uri", redirect)])
-        for each in (answer, twice):
-            assert each.status_code == 400 and "location" not in each.headers
-            assert "href" not in each.text and "ticket" not in each.text
+        for response in (answer, twice):
+            assert response.status_code == 400 and "location" not in response.headers
+            assert "href" not in response.text and "ticket" not in response.text
 
     on_a_server(attack)
 
@@ -271,9 +271,9 @@ def test_state_comes_back_as_it_was_and_can_add_nothing() -> None:
         assert answer.status_code == 403  # Another browser's page.
         person = Person(server)
         answer = await person.decides(await person.asks(**program.wish(state=state)))
-        said = answer_of(answer)
-        assert said.keys() == {"code", "state", "iss"} and said["state"] == state and said["iss"] == ISSUER
-        assert len(said["code"]) == 43 and "set-cookie" not in answer.headers
+        params = answer_of(answer)
+        assert params.keys() == {"code", "state", "iss"} and params["state"] == state and params["iss"] == ISSUER
+        assert len(params["code"]) == 43 and "set-cookie" not in answer.headers
         person = Person(server)
         without = {name: value for name, value in program.wish().items() if name != "state"}
         assert "state" not in await person.allows(**without)

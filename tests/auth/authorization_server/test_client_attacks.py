@@ -27,7 +27,7 @@ from mcp_runtime.auth.authorization_server.app import AuthorizationServer, Autho
 from mcp_runtime.auth.authorization_server.models import OAuthClient
 from mcp_runtime.errors import LocalError
 
-# ---- clients ----------------------------------------------------------------------------------------------------------
+# ---- clients ---------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -75,16 +75,16 @@ def test_a_flood_of_registrations_is_stopped_by_address_and_altogether() -> None
     async def attack(server: AuthorizationServer, program: Program) -> None:
         used = Program(server, program.id)
         answers = [await program.registers(redirect_uris=[REDIRECT]) for _ in range(5)]
-        assert [each.status_code for each in answers] == [201, 201, 429, 429, 429]
+        assert [answer.status_code for answer in answers] == [201, 201, 429, 429, 429]
         assert error_of(answers[-1])[1] == "temporarily_unavailable"
         # Addresses of one network of version 6 are one flood; those of others go on, until there are too many clients.
         for number, statuses in enumerate(([201, 503, 503, 429], [503, 503, 503, 429])):
-            found: list[int] = []
+            status_codes: list[int] = []
             for last in range(4):
                 transport = httpx2.ASGITransport(app=server, client=(f"2001:db8:0:{number}::{last}", 1))
                 program.web = httpx2.AsyncClient(transport=transport, base_url=ISSUER)
-                found.append((await program.registers(redirect_uris=[REDIRECT])).status_code)
-            assert found == statuses
+                status_codes.append((await program.registers(redirect_uris=[REDIRECT])).status_code)
+            assert status_codes == statuses
         # An hour later those that nobody agreed to make room; that which somebody uses stays.
         clock.now += 3601
         await tokens(server, used)
@@ -149,7 +149,7 @@ def test_secrets_are_compared_in_a_time_that_tells_nothing(monkeypatch: pytest.M
     assert compared == [(64, 64), (43, 43)]
 
 
-# ---- tokens -----------------------------------------------------------------------------------------------------------
+# ---- tokens ----------------------------------------------------------------------------------------------------------
 
 
 def test_a_refresh_token_that_is_used_twice_ends_its_family() -> None:
@@ -159,9 +159,9 @@ def test_a_refresh_token_that_is_used_twice_ends_its_family() -> None:
         third = (await program.refreshes(second["refresh_token"])).json()
         unrelated = await tokens(server, program)
         assert error_of(await program.refreshes(first["refresh_token"])) == (400, "invalid_grant")
-        for each in (first, second, third):
-            assert await server.introspect(each["access_token"]) is None
-            assert error_of(await program.refreshes(each["refresh_token"])) == (400, "invalid_grant")
+        for response in (first, second, third):
+            assert await server.introspect(response["access_token"]) is None
+            assert error_of(await program.refreshes(response["refresh_token"])) == (400, "invalid_grant")
         assert await server.introspect(unrelated["access_token"]) is not None
 
     on_a_server(attack)
@@ -184,8 +184,8 @@ def test_a_client_cannot_end_the_tokens_of_another() -> None:
     async def attack(server: AuthorizationServer, program: Program) -> None:
         thief = await Program.registered(server)
         got = await tokens(server, program)
-        for each in ("access_token", "refresh_token"):
-            assert error_of(await thief.posts("/revoke", token=got[each])) == (400, "invalid_grant")
+        for name in ("access_token", "refresh_token"):
+            assert error_of(await thief.posts("/revoke", token=got[name])) == (400, "invalid_grant")
         assert await server.introspect(got["access_token"]) is not None
 
     on_a_server(attack)
@@ -263,7 +263,7 @@ def test_a_token_is_good_for_the_resource_it_was_asked_for_alone() -> None:
     on_a_server(attack, resources=["https://one.example/mcp", "https://two.example/mcp"])
 
 
-# ---- names and addresses ----------------------------------------------------------------------------------------------
+# ---- names and addresses ---------------------------------------------------------------------------------------------
 
 
 @pytest.mark.clause("2025-03-26/authorization/29", "draft/authorization/34", "draft/authorization/33")
@@ -305,9 +305,9 @@ def test_a_name_that_was_bent_to_this_machine_is_not_served() -> None:
 def test_pages_of_other_sites_may_ask_for_tokens_and_never_for_consent() -> None:
     async def attack(server: AuthorizationServer, program: Program) -> None:
         headers = {"origin": "https://inspector.example", "access-control-request-method": "POST"}
-        asked = await program.web.request("OPTIONS", "/token", headers=headers)
-        assert asked.status_code == 204 and asked.headers["access-control-allow-origin"] == "*"
-        assert "access-control-allow-credentials" not in asked.headers
+        preflight = await program.web.request("OPTIONS", "/token", headers=headers)
+        assert preflight.status_code == 204 and preflight.headers["access-control-allow-origin"] == "*"
+        assert "access-control-allow-credentials" not in preflight.headers
         for path in ("/authorize", "/consent", "/callback"):
             answer = await program.web.request("OPTIONS", path, headers=headers)
             assert answer.status_code == 405 and "access-control-allow-origin" not in answer.headers

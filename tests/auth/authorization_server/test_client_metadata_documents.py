@@ -21,20 +21,20 @@ DOCUMENT = {"client_id": ID, "client_name": "A program", "redirect_uris": [REDIR
 class Web(AuthHTTPClient):
     """What the web says, where it is asked for: certificates for names of tests are not to be had."""
 
-    def __init__(self, said: AuthResponse) -> None:
+    def __init__(self, response: AuthResponse) -> None:
         super().__init__(URLPolicy())
-        self.said = said
-        self.asked: list[str] = []
+        self.response = response
+        self.urls: list[str] = []
 
     async def get(self, url: str) -> AuthResponse:
-        self.asked.append(self.policy.check(url))
-        if self.said.status == 0:
+        self.urls.append(self.policy.check(url))
+        if self.response.status == 0:
             raise AuthorizationServerUnavailableError("nobody is there")
-        return self.said
+        return self.response
 
 
-def found(said: AuthResponse, id: str = ID, times: int = 1, clock: Clock | None = None) -> tuple[Any, Web]:
-    web = Web(said)
+def find_client(response: AuthResponse, id: str = ID, times: int = 1, clock: Clock | None = None) -> tuple[Any, Web]:
+    web = Web(response)
 
     async def run() -> Any:
         clients = ClientRegistry(SQLiteStorage(), (), ("read",), web, 10, clock or Clock())
@@ -46,13 +46,13 @@ def found(said: AuthResponse, id: str = ID, times: int = 1, clock: Clock | None 
 
 
 def test_a_document_that_is_about_itself_is_a_client_and_is_asked_for_once_in_a_while() -> None:
-    client, web = found(AuthResponse(200, DOCUMENT), times=3)
+    client, web = find_client(AuthResponse(200, DOCUMENT), times=3)
     assert client is not None and (client.client_id, client.redirect_uris, client.secret_digest) == (
         ID,
         (REDIRECT,),
         None,
     )
-    assert web.asked == [ID]
+    assert web.urls == [ID]
 
 
 @pytest.mark.parametrize(
@@ -71,11 +71,11 @@ def test_a_document_that_is_about_itself_is_a_client_and_is_asked_for_once_in_a_
     ids=str,
 )
 def test_a_document_that_breaks_a_rule_is_no_client(change: dict[str, Any]) -> None:
-    assert found(AuthResponse(200, {**DOCUMENT, **change}))[0] is None
+    assert find_client(AuthResponse(200, {**DOCUMENT, **change}))[0] is None
 
 
 @pytest.mark.parametrize(
-    "said",
+    "response",
     [
         AuthResponse(404, DOCUMENT),
         AuthResponse(302, None),
@@ -84,9 +84,9 @@ def test_a_document_that_breaks_a_rule_is_no_client(change: dict[str, Any]) -> N
         AuthResponse(0, None),
     ],
 )
-def test_where_there_is_no_document_there_is_no_client_and_nobody_asks_again_at_once(said: AuthResponse) -> None:
-    client, web = found(said, times=3)
-    assert client is None and len(web.asked) == 1
+def test_where_there_is_no_document_there_is_no_client_and_nobody_asks_again_at_once(response: AuthResponse) -> None:
+    client, web = find_client(response, times=3)
+    assert client is None and len(web.urls) == 1
 
 
 @pytest.mark.parametrize(
@@ -111,8 +111,8 @@ def test_where_there_is_no_document_there_is_no_client_and_nobody_asks_again_at_
     ],
 )
 def test_nothing_is_asked_for_that_may_be_inside_or_is_not_plain(id: str) -> None:
-    client, web = found(AuthResponse(200, {**DOCUMENT, "client_id": id}), id)
-    assert client is None and web.asked == []
+    client, web = find_client(AuthResponse(200, {**DOCUMENT, "client_id": id}), id)
+    assert client is None and web.urls == []
 
 
 def test_a_server_does_not_connect_to_itself_for_a_stranger() -> None:
@@ -143,7 +143,7 @@ def test_a_client_of_a_document_gets_tokens_and_the_person_sees_where_it_is_from
         program = Program(server, ID)
         page = await Person(server).asks(**program.wish())
         assert ID in page.text and "nobody else has checked its name" in page.text
-        worth = await server.introspect((await tokens(server, program))["access_token"])
-        assert worth is not None and worth.grant.client_id == ID
+        introspection = await server.introspect((await tokens(server, program))["access_token"])
+        assert introspection is not None and introspection.grant.client_id == ID
 
     asyncio.run(run())

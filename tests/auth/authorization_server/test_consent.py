@@ -24,7 +24,7 @@ from mcp_runtime.auth.authorization_server.app import AuthorizationServer
 
 OTHER = "https://other.example/callback"
 
-# ---- consent ----------------------------------------------------------------------------------------------------------
+# ---- consent ---------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def test_consent_is_given_from_the_page_of_this_browser_alone(
         person = Person(server)
         page = await person.asks(**program.wish())
         whole = {"ticket": ticket_of(page), "decision": "allow", **form}
-        answer = await person.web.post("/consent", data=_there(whole), headers={"origin": ISSUER, **headers})
+        answer = await person.web.post("/consent", data=_present(whole), headers={"origin": ISSUER, **headers})
         assert answer.status_code in (400, 403) and "location" not in answer.headers
 
     on_a_server(attack)
@@ -75,8 +75,8 @@ def test_consent_is_never_given_by_a_link() -> None:
     async def attack(server: AuthorizationServer, program: Program) -> None:
         person = Person(server)
         page = await person.asks(**program.wish())
-        said = {"ticket": ticket_of(page), "decision": "allow"}
-        assert (await person.web.get(action_of(page), params=said)).status_code == 405
+        form = {"ticket": ticket_of(page), "decision": "allow"}
+        assert (await person.web.get(action_of(page), params=form)).status_code == 405
         assert (await person.web.post("/authorize", data=program.wish())).status_code == 405
 
     on_a_server(attack)
@@ -99,8 +99,8 @@ def test_a_client_that_was_allowed_before_is_asked_for_again_and_so_is_a_new_one
         person = Person(server)
         await person.allows(**program.wish())
         thief = await Program.registered(server, OTHER)
-        for each, redirect in ((program, REDIRECT), (thief, OTHER)):
-            page = await person.asks(**each.wish(redirect), prompt="none")
+        for client, redirect in ((program, REDIRECT), (thief, OTHER)):
+            page = await person.asks(**client.wish(redirect), prompt="none")
             assert page.status_code == 200 and ticket_of(page)
 
     on_a_server(attack)
@@ -155,7 +155,7 @@ def test_a_name_that_deceives_the_eye_is_not_registered(name: object) -> None:
     on_a_server(attack)
 
 
-def _there(form: dict[str, str | None]) -> dict[str, str]:
+def _present(form: dict[str, str | None]) -> dict[str, str]:
     return {name: value for name, value in form.items() if value is not None}
 
 
@@ -165,10 +165,10 @@ def _there(form: dict[str, str | None]) -> dict[str, str]:
 def test_a_cookie_that_was_not_given_here_is_replaced_and_never_repeated(value: str) -> None:
     async def attack(server: AuthorizationServer, program: Program) -> None:
         person = Person(server)
-        asked = f"{ISSUER}/authorize"
-        page = await person.web.get(asked, params=program.wish(), headers={"cookie": f"__Host-mcp-consent={value}"})
-        [given] = page.headers.get_list("set-cookie")
-        assert re.fullmatch(r"__Host-mcp-consent=[A-Za-z0-9_-]{43}; [ -~]+", given)
+        url = f"{ISSUER}/authorize"
+        page = await person.web.get(url, params=program.wish(), headers={"cookie": f"__Host-mcp-consent={value}"})
+        [cookie] = page.headers.get_list("set-cookie")
+        assert re.fullmatch(r"__Host-mcp-consent=[A-Za-z0-9_-]{43}; [ -~]+", cookie)
 
     on_a_server(attack)
 

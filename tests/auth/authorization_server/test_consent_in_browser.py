@@ -94,7 +94,7 @@ def registered(issuer: str, site: Site, name: str) -> str:
     """A client of this name, and the URL at which a person is asked about it."""
     metadata = {"client_name": name, "redirect_uris": [site.callback], "token_endpoint_auth_method": "none"}
     client = httpx2.post(f"{issuer}/register", json=metadata).json()["client_id"]
-    said = {
+    params = {
         "response_type": "code",
         "client_id": client,
         "redirect_uri": site.callback,
@@ -103,7 +103,7 @@ def registered(issuer: str, site: Site, name: str) -> str:
         "state": "a state & more",
         "scope": "notes:read",
     }
-    return f"{issuer}/authorize?{urlencode(said)}"
+    return f"{issuer}/authorize?{urlencode(params)}"
 
 
 def sign_in(browser: Browser, url: str, password: str = example.PASSWORD) -> None:
@@ -145,24 +145,24 @@ def text(browser: Browser) -> str:
     return str(browser.find_element("css selector", "body").text)
 
 
-def faults(browser: Browser) -> list[Any]:
-    return [each["message"] for each in browser.get_log("browser") if "favicon" not in each["message"]]
+def console_errors(browser: Browser) -> list[Any]:
+    return [entry["message"] for entry in browser.get_log("browser") if "favicon" not in entry["message"]]
 
 
 def test_a_person_signs_in_sees_who_asks_for_what_and_allows_it(browser: Browser, issuer: str, site: Site) -> None:
-    faults(browser)
+    console_errors(browser)
     url = registered(issuer, site, "A program")
     sign_in(browser, url, "byron")
     assert "The name or the password is wrong." in text(browser)
     sign_in(browser, url)
-    for each in (
+    for phrase in (
         "Allow A program to act for you?",
         "a program on this computer (127.0.0.1)",
         RESOURCE,
         "notes:read",
         "ada",
     ):
-        assert each in text(browser)
+        assert phrase in text(browser)
     assert "nobody has checked it" in text(browser)
     arrives(browser, "#allow", "Arrived")
     assert browser.current_url.startswith(site.callback)
@@ -171,9 +171,9 @@ def test_a_person_signs_in_sees_who_asks_for_what_and_allows_it(browser: Browser
     client = dict(parse_qsl(urlsplit(url).query))["client_id"]
     form = {"grant_type": "authorization_code", "code": came["code"], "code_verifier": VERIFIER, "client_id": client}
     got = httpx2.post(f"{issuer}/token", data=form).json()
-    asked = {"client_id": "notes-server", "client_secret": example.SECRET, "token": got["access_token"]}
-    assert httpx2.post(f"{issuer}/introspect", data=asked).json()["sub"] == "ada"
-    assert [each for each in faults(browser) if "403" not in each] == []
+    introspection = {"client_id": "notes-server", "client_secret": example.SECRET, "token": got["access_token"]}
+    assert httpx2.post(f"{issuer}/introspect", data=introspection).json()["sub"] == "ada"
+    assert [error for error in console_errors(browser) if "403" not in error] == []
 
 
 def test_a_client_logs_in_by_way_of_the_browser_and_calls_a_tool(
@@ -212,13 +212,13 @@ def test_a_page_that_frames_the_page_of_consent_gets_nothing_of_it(browser: Brow
     url = registered(issuer, site, "A program")
     sign_in(browser, url)
     assert browser.find_element("id", "allow").is_displayed()
-    faults(browser)
+    console_errors(browser)
     site.framed = f'<iframe src="{escape(url)}"></iframe>'
     browser.get(f"{site.origin}/frames")
     browser.switch_to.frame(0)
     assert browser.find_elements("id", "allow") == []
     browser.switch_to.default_content()
-    assert any("frame" in each.lower() for each in faults(browser))
+    assert any("frame" in error.lower() for error in console_errors(browser))
     assert site.came == []
 
 
@@ -249,23 +249,25 @@ class Somebody:
 @asynccontextmanager
 async def proxied() -> AsyncIterator[str]:
     """A server whose people sign in with a third party, which to browsers is another site."""
-    made: list[AuthorizationServer] = []
+    servers: list[AuthorizationServer] = []
 
     async def who(token: OAuthToken) -> str:
-        worth = await made[0].introspect(token.access_token)
-        assert worth is not None
-        return worth.grant.user
+        introspection = await servers[0].introspect(token.access_token)
+        assert introspection is not None
+        return introspection.grant.user
 
     def third(origin: str) -> AuthorizationServer:
         proxy = OAuthClient.static("proxy", ("http://127.0.0.1/callback",), secret="the secret of the proxy")
         at = origin.replace("127.0.0.1", "localhost")
-        made.append(AuthorizationServer(at, resources=["https://api.example"], login=Somebody(), clients=[proxy]))
-        return made[0]
+        servers.append(AuthorizationServer(at, resources=["https://api.example"], login=Somebody(), clients=[proxy]))
+        return servers[0]
 
     def ours(origin: str) -> AuthorizationServer:
-        known = OAuthClientInformation("proxy", "the secret of the proxy")
+        information = OAuthClientInformation("proxy", "the secret of the proxy")
         policy = URLPolicy(local=True)
-        party = UpstreamProvider(issuer=made[0].issuer, client=known, identify=who, name="Third & Co", policy=policy)
+        party = UpstreamProvider(
+            issuer=servers[0].issuer, client=information, identify=who, name="Third & Co", policy=policy
+        )
         return AuthorizationServer(origin, resources=[RESOURCE], scopes=("notes:read",), upstream=party)
 
     async with serving(third), serving(ours) as origin:
@@ -294,7 +296,7 @@ def proxy() -> Iterator[str]:
 def test_a_person_signs_in_with_a_third_party_on_another_site_and_comes_back(
     browser: Browser, proxy: str, site: Site
 ) -> None:
-    faults(browser)
+    console_errors(browser)
     # The client's callback sends the browser on to yet another site, as those of the web do.
     site.on_to = f"{site.origin.replace('127.0.0.1', 'localhost')}/done"
     browser.get(registered(proxy, site, "A program"))
@@ -305,4 +307,4 @@ def test_a_person_signs_in_with_a_third_party_on_another_site_and_comes_back(
     assert browser.current_url == site.on_to
     [came] = site.came
     assert came["iss"] == proxy and came["state"] == "a state & more" and came["code"]
-    assert faults(browser) == []
+    assert console_errors(browser) == []

@@ -43,13 +43,13 @@ def test_metadata_are_at_the_root_of_the_origin_and_sound() -> None:
     async def run() -> None:
         answer = await Program(house()).web.get(METADATA)
         assert answer.status_code == 200 and answer.headers["content-type"] == "application/json"
-        said = answer.json()
-        AuthorizationServerMetadata(said).validate()  # As another implementation reads it.
-        assert said["issuer"] == ISSUER and said["code_challenge_methods_supported"] == ["S256"]
-        assert said["authorization_response_iss_parameter_supported"] is True
+        metadata = answer.json()
+        AuthorizationServerMetadata(metadata).validate()  # As another implementation reads it.
+        assert metadata["issuer"] == ISSUER and metadata["code_challenge_methods_supported"] == ["S256"]
+        assert metadata["authorization_response_iss_parameter_supported"] is True
         # What a client that finds no metadata would guess, is so.
         for field, path in {"authorization": "authorize", "token": "token", "registration": "register"}.items():
-            assert said[f"{field}_endpoint"] == f"{ISSUER}/{path}"
+            assert metadata[f"{field}_endpoint"] == f"{ISSUER}/{path}"
 
     asyncio.run(run())
 
@@ -63,15 +63,17 @@ def test_a_client_that_registered_gets_tokens_once_a_person_agreed(method: str) 
         server = house()
         program = await Program.registered(server, token_endpoint_auth_method=method, client_name="A program")
         assert (program.secret is None) == (method == "none")
-        said = await Person(server).allows(**program.wish(scope="read"))
-        assert said["state"] == "a state" and said["iss"] == ISSUER
-        answer = await program.redeems(said["code"])
+        params = await Person(server).allows(**program.wish(scope="read"))
+        assert params["state"] == "a state" and params["iss"] == ISSUER
+        answer = await program.redeems(params["code"])
         got = answer.json()
         assert answer.headers["cache-control"] == "no-store"
         assert (got["token_type"], got["scope"], got["expires_in"]) == ("Bearer", "read", 900)
-        worth = await server.introspect(got["access_token"])
-        assert worth is not None and worth.grant.user == "ada" and worth.grant.resource == RESOURCE
-        assert worth.grant.client_id == program.id and worth.scopes == ("read",)
+        introspection = await server.introspect(got["access_token"])
+        assert (
+            introspection is not None and introspection.grant.user == "ada" and introspection.grant.resource == RESOURCE
+        )
+        assert introspection.grant.client_id == program.id and introspection.scopes == ("read",)
 
     asyncio.run(run())
 
@@ -81,9 +83,9 @@ def test_a_person_who_says_no_is_believed() -> None:
         server = house()
         program, person = await Program.registered(server), Person(server)
         answer = await person.decides(await person.asks(**program.wish()), "deny")
-        said = answer_of(answer)
+        params = answer_of(answer)
         assert onward(answer).startswith(f"{REDIRECT}?")
-        assert said["error"] == "access_denied" and said["state"] == "a state" and "code" not in said
+        assert params["error"] == "access_denied" and params["state"] == "a state" and "code" not in params
 
     asyncio.run(run())
 
@@ -138,12 +140,12 @@ def test_nothing_lasts_longer_than_what_the_person_agreed_to() -> None:
 
 def test_a_program_without_a_person_gets_tokens_for_itself() -> None:
     async def run() -> None:
-        known = OAuthClient.static("worker", secret="s" * 40, grant_types=("client_credentials",), scopes=("read",))
-        server = house(clients=[known])
+        client = OAuthClient.static("worker", secret="s" * 40, grant_types=("client_credentials",), scopes=("read",))
+        server = house(clients=[client])
         worker = Program(server, "worker", "s" * 40)
         got = (await worker.posts("/token", grant_type="client_credentials")).json()
-        worth = await server.introspect(got["access_token"])
-        assert worth is not None and worth.scopes == ("read",) and "refresh_token" not in got
+        introspection = await server.introspect(got["access_token"])
+        assert introspection is not None and introspection.scopes == ("read",) and "refresh_token" not in got
         assert error_of(await worker.posts("/token", grant_type="client_credentials", scope="write")) == (
             400,
             "invalid_scope",
@@ -171,12 +173,16 @@ def test_a_token_that_is_revoked_ends_with_all_of_its_grant() -> None:
 
 def test_a_resource_server_asks_what_a_token_is_worth_and_nobody_else_may() -> None:
     async def run() -> None:
-        known = OAuthClient.static("the resource", secret="r" * 40, may_introspect=True)
-        server = house(clients=[known])
+        resource_client = OAuthClient.static("the resource", secret="r" * 40, may_introspect=True)
+        server = house(clients=[resource_client])
         program, resource = await Program.registered(server), Program(server, "the resource", "r" * 40)
         got = await tokens(server, program)
-        said = (await resource.posts("/introspect", token=got["access_token"])).json()
-        assert said["active"] and (said["sub"], said["aud"], said["client_id"]) == ("ada", RESOURCE, program.id)
+        introspection = (await resource.posts("/introspect", token=got["access_token"])).json()
+        assert introspection["active"] and (introspection["sub"], introspection["aud"], introspection["client_id"]) == (
+            "ada",
+            RESOURCE,
+            program.id,
+        )
         for token in ("unknown", got["refresh_token"]):
             assert (await resource.posts("/introspect", token=token)).json() == {"active": False}
         assert (await program.posts("/introspect", token=got["access_token"])).status_code == 403
@@ -190,8 +196,8 @@ def test_programs_take_any_port_of_this_machine_that_is_free() -> None:
         program = await Program.registered(server, "http://127.0.0.1/callback")
         for port in (":49152", ":1", ""):
             redirect = f"http://127.0.0.1{port}/callback"
-            said = await Person(server).allows(**program.wish(redirect))
-            assert (await program.redeems(said["code"], redirect_uri=redirect)).status_code == 200
+            params = await Person(server).allows(**program.wish(redirect))
+            assert (await program.redeems(params["code"], redirect_uri=redirect)).status_code == 200
 
     asyncio.run(run())
 
@@ -205,17 +211,17 @@ def test_what_is_kept_in_a_file_is_there_in_the_next_process_for_its_owner_alone
         server = house(storage=storage)
         program = await Program.registered(server, token_endpoint_auth_method="client_secret_post")
         got = await tokens(server, program)
-        said = await Person(server).allows(**program.wish())
-        for each in tmp_path.iterdir():
-            assert stat.S_IMODE(each.stat().st_mode) == 0o600, each
-            kept = each.read_bytes()
-            for secret in (got["access_token"], got["refresh_token"], said["code"], str(program.secret)):
-                assert secret.encode() not in kept
+        params = await Person(server).allows(**program.wish())
+        for file in tmp_path.iterdir():
+            assert stat.S_IMODE(file.stat().st_mode) == 0o600, file
+            data = file.read_bytes()
+            for secret in (got["access_token"], got["refresh_token"], params["code"], str(program.secret)):
+                assert secret.encode() not in data
         storage.close()
         again = house(storage=SQLiteStorage(path))
         assert await works(again, got["access_token"])
         program.web = Program(again).web
-        assert (await program.redeems(said["code"])).status_code == 200
+        assert (await program.redeems(params["code"])).status_code == 200
 
     asyncio.run(run())
 
@@ -246,11 +252,11 @@ def test_what_expired_and_who_never_came_back_is_forgotten() -> None:
         clock.now += 600
         await used.web.get(METADATA)
         assert await storage.client(used.id) is not None and await storage.client(unused.id) is None
-        worth = await server.introspect(got["access_token"])
-        assert worth is not None
+        introspection = await server.introspect(got["access_token"])
+        assert introspection is not None
         clock.now += 600
         await used.web.get(METADATA)
-        assert await storage.grant(worth.grant.id) is None
+        assert await storage.grant(introspection.grant.id) is None
 
     asyncio.run(run())
 
@@ -259,16 +265,16 @@ def test_of_two_processes_that_share_a_file_one_takes_a_code(tmp_path: Path) -> 
     async def run() -> None:
         path = tmp_path / "house.db"
         storages = SQLiteStorage(path), SQLiteStorage(path)
-        first, second = (house(storage=each) for each in storages)
+        first, second = (house(storage=storage) for storage in storages)
         program = await Program.registered(first)
         for _ in range(5):
             code = (await Person(first).allows(**program.wish()))["code"]
             answers = await asyncio.gather(program.redeems(code), Program(second, program.id).redeems(code))
-            assert sorted(each.status_code for each in answers) in ([200, 400], [400, 400])
-            for each in answers:
-                assert each.status_code == 400 or not await works(second, each.json()["access_token"])
-        for each in storages:
-            each.close()
+            assert sorted(answer.status_code for answer in answers) in ([200, 400], [400, 400])
+            for answer in answers:
+                assert answer.status_code == 400 or not await works(second, answer.json()["access_token"])
+        for storage in storages:
+            storage.close()
 
     asyncio.run(run())
 

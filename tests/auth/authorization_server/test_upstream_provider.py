@@ -55,7 +55,7 @@ class World:
     def __init__(self, third: AuthorizationServer, clock: Clock, keys: bytes) -> None:
         self.third = third
         self.clock = clock
-        self.asked = 0
+        self.identify_calls = 0
         self.users: dict[str, str] = {}
         self.storage = Counting()
         party = UpstreamProvider(
@@ -70,17 +70,17 @@ class World:
         self.browser = httpx2.AsyncClient(headers={"x-user": "ada"})
 
     async def who(self, token: OAuthToken) -> str:
-        self.asked += 1
-        worth = await self.third.introspect(token.access_token)
-        if worth is None:
+        self.identify_calls += 1
+        introspection = await self.third.introspect(token.access_token)
+        if introspection is None:
             raise AuthorizationError("the third party does not know the token any more")
-        return self.users.get(worth.grant.user, f"third:{worth.grant.user}")
+        return self.users.get(introspection.grant.user, f"third:{introspection.grant.user}")
 
     async def onward(self, person: Person, program: Program, redirect: str = REDIRECT) -> str:
         """Agree here, and be sent to the third party: its URL."""
         return onward(await person.decides(await person.asks(**program.wish(redirect))))
 
-    async def agrees_there(self, url: str, decision: str = "allow") -> str:
+    async def agrees_upstream(self, url: str, decision: str = "allow") -> str:
         """Agree at the third party: the URL by which the browser comes back."""
         page = await self.browser.get(url)
         form = {"ticket": ticket_of(page), "decision": decision}
@@ -90,7 +90,7 @@ class World:
     async def signs_in(self, program: Program) -> dict[str, Any]:
         """All of it: the tokens of a client."""
         person = Person(self.server)
-        back = await self.agrees_there(await self.onward(person, program))
+        back = await self.agrees_upstream(await self.onward(person, program))
         code = answer_of(await person.web.get(back))["code"]
         return dict((await program.redeems(code)).json())
 
@@ -99,21 +99,21 @@ class World:
 async def worlds(**third_party: Any) -> AsyncIterator[World]:
     clock = Clock()
     proxy = OAuthClient.static("proxy", (f"{ISSUER}/callback",), secret=SECRET)
-    made: list[AuthorizationServer] = []
+    servers: list[AuthorizationServer] = []
 
     def third(origin: str) -> AuthorizationServer:
-        usual: dict[str, Any] = {"scopes": ("profile",), "resources": [API], "clock": clock, "clients": [proxy]}
-        made.append(house(issuer=origin, login=Header(), **{**usual, **third_party}))
-        return made[0]
+        defaults: dict[str, Any] = {"scopes": ("profile",), "resources": [API], "clock": clock, "clients": [proxy]}
+        servers.append(house(issuer=origin, login=Header(), **{**defaults, **third_party}))
+        return servers[0]
 
     async with serving(third):
-        yield World(made[0], clock, KeyRing.new_key())
+        yield World(servers[0], clock, KeyRing.new_key())
 
 
 Story = Callable[[World, Program], Awaitable[None]]
 
 
-def told(story: Story, **third_party: Any) -> None:
+def run_story(story: Story, **third_party: Any) -> None:
     async def run() -> None:
         async with worlds(**third_party) as world:
             await story(world, await Program.registered(world.server))
@@ -125,28 +125,32 @@ def told(story: Story, **third_party: Any) -> None:
 def test_a_token_of_ours_stands_for_one_of_the_third_partys_which_nobody_sees() -> None:
     async def story(world: World, program: Program) -> None:
         got = await world.signs_in(program)
-        worth = await world.server.introspect(got["access_token"])
-        assert worth is not None and worth.grant.user == "third:ada" and worth.grant.resource == RESOURCE
-        theirs = await world.server.upstream_token(worth.grant.id)
+        introspection = await world.server.introspect(got["access_token"])
+        assert (
+            introspection is not None
+            and introspection.grant.user == "third:ada"
+            and introspection.grant.resource == RESOURCE
+        )
+        theirs = await world.server.upstream_token(introspection.grant.id)
         assert theirs is not None and theirs.access_token not in str(got)
         assert await world.third.introspect(theirs.access_token) is not None
         # Neither is good where the other is.
         assert await world.third.introspect(got["access_token"]) is None
         assert await world.server.introspect(theirs.access_token) is None
-        assert worth.grant.upstream is not None and theirs.access_token not in worth.grant.upstream
+        assert introspection.grant.upstream is not None and theirs.access_token not in introspection.grant.upstream
 
-    told(story)
+    run_story(story)
 
 
 @pytest.mark.clause("2025-03-26/authorization/40", "2025-03-26/authorization/41")
 def test_a_token_of_ours_ends_when_the_third_party_takes_its_own_back() -> None:
     async def story(world: World, program: Program) -> None:
         got = await world.signs_in(program)
-        worth = await world.server.introspect(got["access_token"])
-        assert worth is not None and world.asked == 2
+        introspection = await world.server.introspect(got["access_token"])
+        assert introspection is not None and world.identify_calls == 2
         assert await world.server.introspect(got["access_token"]) is not None
-        assert world.asked == 2  # Not for every request, but every minute.
-        theirs = await world.server.upstream_token(worth.grant.id)
+        assert world.identify_calls == 2  # Not for every request, but every minute.
+        theirs = await world.server.upstream_token(introspection.grant.id)
         assert theirs is not None
         form = {"client_id": "proxy", "client_secret": SECRET, "token": theirs.access_token}
         await world.browser.post(f"{world.third.issuer}/revoke", data=form)
@@ -154,24 +158,24 @@ def test_a_token_of_ours_ends_when_the_third_party_takes_its_own_back() -> None:
         assert await world.server.introspect(got["access_token"]) is None
         assert error_of(await program.refreshes(got["refresh_token"])) == (400, "invalid_grant")
 
-    told(story)
+    run_story(story)
 
 
 @pytest.mark.clause("2025-03-26/authorization/42", "2025-03-26/authorization/45")
 def test_what_the_third_party_gave_is_renewed_before_it_expires_once_for_all_who_wait() -> None:
     async def story(world: World, program: Program) -> None:
         got = await world.signs_in(program)
-        worth = await world.server.introspect(got["access_token"])
-        assert worth is not None
-        before = await world.server.upstream_token(worth.grant.id)
+        introspection = await world.server.introspect(got["access_token"])
+        assert introspection is not None
+        before = await world.server.upstream_token(introspection.grant.id)
         world.clock.now += 80
         many = await asyncio.gather(*(world.server.introspect(got["access_token"]) for _ in range(5)))
-        after = await world.server.upstream_token(worth.grant.id)
+        after = await world.server.upstream_token(introspection.grant.id)
         assert all(many) and before is not None and after is not None and before.access_token != after.access_token
         # Had two renewed it with the same, the third party would have ended the family.
         assert world.storage.renewals == 1
 
-    told(story, lifetimes=TokenLifetimes(access_token=100.0))
+    run_story(story, lifetimes=TokenLifetimes(access_token=100.0))
 
 
 def test_a_third_party_that_renews_nothing_ends_the_grant() -> None:
@@ -182,7 +186,7 @@ def test_a_third_party_that_renews_nothing_ends_the_grant() -> None:
         assert error_of(await program.refreshes(got["refresh_token"])) == (400, "invalid_grant")
 
     proxy = OAuthClient.static("proxy", (f"{ISSUER}/callback",), secret=SECRET, grant_types=("authorization_code",))
-    told(story, lifetimes=TokenLifetimes(access_token=100.0), clients=[proxy])
+    run_story(story, lifetimes=TokenLifetimes(access_token=100.0), clients=[proxy])
 
 
 def test_a_third_party_that_says_another_person_ends_the_grant() -> None:
@@ -192,7 +196,7 @@ def test_a_third_party_that_says_another_person_ends_the_grant() -> None:
         world.clock.now += 60
         assert await world.server.introspect(got["access_token"]) is None
 
-    told(story)
+    run_story(story)
 
 
 @pytest.mark.clause("draft/authorization/42", "draft/security/01")
@@ -207,21 +211,21 @@ def test_a_deputy_is_not_confused_each_client_is_agreed_to_here_although_the_thi
         assert "evil.example" in page.text and "Not what it seems" in page.text
         assert world.third.issuer not in page.headers["content-security-policy"]
 
-    told(story)
+    run_story(story)
 
 
 def test_who_agreed_there_without_having_agreed_here_gives_the_client_nothing() -> None:
     async def story(world: World, program: Program) -> None:
         # An attacker agrees here, and has somebody else go to the third party.
         eve, ada = Person(world.server, "eve"), Person(world.server, "ada")
-        back = await world.agrees_there(await world.onward(eve, program))
+        back = await world.agrees_upstream(await world.onward(eve, program))
         for browser in (ada, Person(world.server)):
             answer = await browser.web.get(back)
             assert answer.status_code == 403 and "location" not in answer.headers
             await browser.asks(**program.wish())  # With a cookie of its own, it is no better.
             assert (await browser.web.get(back)).status_code == 403
 
-    told(story)
+    run_story(story)
 
 
 @pytest.mark.clause("2025-03-26/authorization/47")
@@ -230,41 +234,41 @@ def test_what_comes_back_otherwise_than_it_should_ends_in_a_refusal(change: str)
     async def story(world: World, program: Program) -> None:
         person = Person(world.server)
         url = await world.onward(person, program)
-        back = await world.agrees_there(url, "deny" if change == "denied" else "allow")
-        at, said = f"{ISSUER}/callback", answer_of(httpx2.Response(303, headers={"location": back}))
+        back = await world.agrees_upstream(url, "deny" if change == "denied" else "allow")
+        at, params = f"{ISSUER}/callback", answer_of(httpx2.Response(303, headers={"location": back}))
         match change:
             case "iss":
-                said["iss"] = "https://evil.example"
+                params["iss"] = "https://evil.example"
             case "no iss":
-                del said["iss"]
+                del params["iss"]
             case "state":
-                said["state"] = said["state"][:-4] + "AAAA"
+                params["state"] = params["state"][:-4] + "AAAA"
             case "code":
-                said["code"] = "a code of another sign-in"
+                params["code"] = "a code of another sign-in"
             case _:
                 pass
-        pairs = [*said.items(), ("code", "another")] if change == "twice" else list(said.items())
-        answer = await person.web.get(at, params=pairs)
+        query = [*params.items(), ("code", "another")] if change == "twice" else list(params.items())
+        answer = await person.web.get(at, params=query)
         if change in ("state", "twice"):
             assert answer.status_code in (400, 403) and "location" not in answer.headers
         else:
-            told_client = answer_of(answer)
-            assert told_client["error"] == "access_denied" and told_client["state"] == "a state"
-            assert "code" not in told_client and "third" not in told_client["error_description"].replace(
+            client_params = answer_of(answer)
+            assert client_params["error"] == "access_denied" and client_params["state"] == "a state"
+            assert "code" not in client_params and "third" not in client_params["error_description"].replace(
                 "third party", ""
             )
 
-    told(story)
+    run_story(story)
 
 
 def test_a_code_of_the_third_partys_is_used_once_however_often_it_comes_back() -> None:
     async def story(world: World, program: Program) -> None:
         person = Person(world.server)
-        back = await world.agrees_there(await world.onward(person, program))
+        back = await world.agrees_upstream(await world.onward(person, program))
         first, second = await person.web.get(back), await person.web.get(back)
         assert "code" in answer_of(first) and answer_of(second)["error"] == "access_denied"
 
-    told(story)
+    run_story(story)
 
 
 def test_a_third_party_that_is_away_is_no_reason_to_forget_and_none_to_trust() -> None:
@@ -272,11 +276,11 @@ def test_a_third_party_that_is_away_is_no_reason_to_forget_and_none_to_trust() -
         async with worlds(lifetimes=TokenLifetimes(access_token=100.0)) as world:
             program = await Program.registered(world.server)
             got = await world.signs_in(program)
-            worth = await world.server.introspect(got["access_token"])
+            introspection = await world.server.introspect(got["access_token"])
         world.clock.now += 80
         with pytest.raises(AuthorizationError, match="ConnectError"):
             await world.server.introspect(got["access_token"])
-        assert worth is not None and await world.storage.grant(worth.grant.id) is not None
+        assert introspection is not None and await world.storage.grant(introspection.grant.id) is not None
         person = Person(world.server)
         answer = await person.decides(await person.asks(**program.wish()))
         assert (
@@ -288,13 +292,13 @@ def test_a_third_party_that_is_away_is_no_reason_to_forget_and_none_to_trust() -
 
 def test_a_third_party_that_was_never_there_is_said_to_be_away() -> None:
     async def run() -> None:
-        async with serving(house()) as gone:
+        async with serving(house()) as origin:
             pass
         clock = Clock()
-        world = World(house(issuer=gone), clock, KeyRing.new_key())
+        world = World(house(issuer=origin), clock, KeyRing.new_key())
         program, person = await Program.registered(world.server), Person(world.server)
-        said = answer_of(await person.decides(await person.asks(**program.wish())))
-        assert said["error"] == "temporarily_unavailable" and said["state"] == "a state" and said["iss"] == ISSUER
+        params = answer_of(await person.decides(await person.asks(**program.wish())))
+        assert params["error"] == "temporarily_unavailable" and params["state"] == "a state" and params["iss"] == ISSUER
 
     asyncio.run(run())
 
@@ -313,4 +317,4 @@ def test_with_other_keys_nothing_of_the_third_partys_can_be_read() -> None:
         )
         assert await other.introspect(got["access_token"]) is None
 
-    told(story)
+    run_story(story)

@@ -37,18 +37,18 @@ from mcp_runtime.errors import AuthorizationError, MCPError
 
 @pytest.fixture
 def world() -> Iterator[World]:
-    with served(World()) as found:
-        yield found
+    with served(World()) as running:
+        yield running
 
 
 @pytest.fixture
 def other() -> Iterator[World]:
     """Somebody else, who is not to be asked anything."""
-    with served(World()) as found:
-        yield found
+    with served(World()) as running:
+        yield running
 
 
-# ---- where a client is sent ---------------------------------------------------------------------------------------------
+# ---- where a client is sent ------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("host", ["2130706433", "0x7f000001", "0x7f.1", "127.1", "0177.0.0.1", "①②⑦.⓪.⓪.①", "0"])
@@ -142,11 +142,11 @@ def test_nothing_is_redeemed_at_a_server_that_could_not_keep_it_safe(change: dic
 
 @pytest.mark.parametrize("iss", ["https://evil.example", "{origin}/", "{origin}:443", "", "{ORIGIN}"])
 def test_a_code_that_another_issuer_sent_is_not_redeemed(iss: str, world: World) -> None:
-    said = iss.format(origin=world.origin, ORIGIN=world.origin.upper())
+    issuer = iss.format(origin=world.origin, ORIGIN=world.origin.upper())
 
     async def mixed_up(url: str) -> str:
         state = httpx2.URL(url).params["state"]
-        return f"{REDIRECT}?code=code&state={state}&iss={said}"
+        return f"{REDIRECT}?code=code&state={state}&iss={issuer}"
 
     with pytest.raises(AuthorizationError):
         ask(world, grant=AuthorizationCode(mixed_up, REDIRECT))
@@ -160,24 +160,27 @@ def test_every_login_has_a_state_and_a_verifier_of_its_own_and_names_the_resourc
     world.replies[RESOURCE] = (200, {}, {"resource": name, "authorization_servers": [world.origin]})
     for _ in range(3):
         assert ask(world) == [200]
-    asked, redeemed = world.asked("/authorize"), world.asked("/token")
-    for field, said in (("state", asked), ("code_challenge", asked), ("code_verifier", redeemed)):
-        assert len({each[field] for each in said}) == 3 and min(len(each[field]) for each in said) >= 43
-    assert {each["resource"] for each in (*asked, *redeemed)} == {name}
+    authorizations, redeemed = world.asked("/authorize"), world.asked("/token")
+    for field, requests in (("state", authorizations), ("code_challenge", authorizations), ("code_verifier", redeemed)):
+        assert (
+            len({request[field] for request in requests}) == 3
+            and min(len(request[field]) for request in requests) >= 43
+        )
+    assert {request["resource"] for request in (*authorizations, *redeemed)} == {name}
 
 
-# ---- what takes too long or is too much ---------------------------------------------------------------------------------
+# ---- what takes too long or is too much ------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("said", [b"", b"HTTP/1.1 200 OK\r\n", b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n{"])
+@pytest.mark.parametrize("data", [b"", b"HTTP/1.1 200 OK\r\n", b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n{"])
 async def test_a_server_that_never_finishes_is_waited_for_no_longer_than_allowed(
-    said: bytes, monkeypatch: pytest.MonkeyPatch
+    data: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(asking, "_TIMEOUT", 0.2)
     over = asyncio.Event()
 
     async def hold(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        writer.write(said)
+        writer.write(data)
         with suppress(OSError):
             await writer.drain()
         await over.wait()
@@ -225,22 +228,22 @@ def test_a_strange_lifetime_of_a_token_is_none(lasts: Any, world: World) -> None
     assert ask(world) == [200]
 
 
-# ---- without end --------------------------------------------------------------------------------------------------------
+# ---- without end -----------------------------------------------------------------------------------------------------
 
 
 def test_a_server_that_wants_ever_more_scopes_gets_a_few_logins_and_no_more() -> None:
     class Greedy(World):
         def hear(self, method: str, target: str, headers: dict[str, str], body: str) -> Reply:
-            said = super().hear(method, target, headers, body)
-            if said[2] != "in":
-                return said
+            reply = super().hear(method, target, headers, body)
+            if reply[2] != "in":
+                return reply
             scope = f"more-{len(self.seen)}"
             return 403, {"www-authenticate": f'Bearer error="insufficient_scope", scope="{scope}"'}, ""
 
     with served(Greedy()) as greedy:
         assert ask(greedy) == [403]
         assert 2 <= len(greedy.asked("/authorize")) <= 5
-        held = [set(said.get("scope", "").split()) for said in greedy.asked("/authorize")]
+        held = [set(request.get("scope", "").split()) for request in greedy.asked("/authorize")]
         assert all(before <= after for before, after in itertools.pairwise(held))
 
 
@@ -250,10 +253,10 @@ def test_a_server_that_asks_again_for_what_it_was_given_gets_one_login(world: Wo
         async with httpx2.AsyncClient(auth=auth, verify=False) as web:
             answers = [await web.get(world.url)]
             world.replies["/mcp"] = (403, {"www-authenticate": 'Bearer error="insufficient_scope", scope="a"'}, "")
-            return [each.status_code for each in (*answers, await web.get(world.url), await web.get(world.url))]
+            return [answer.status_code for answer in (*answers, await web.get(world.url), await web.get(world.url))]
 
     assert asyncio.run(run()) == [200, 403, 403]
-    assert [said.get("scope") for said in world.asked("/authorize")] == [None, "a"]
+    assert [request.get("scope") for request in world.asked("/authorize")] == [None, "a"]
 
 
 @pytest.mark.parametrize("where", ["/token", "/mcp"])

@@ -23,13 +23,13 @@ CLIENTS: dict[str, Any] = {
     "2025-11-25": v2025_11_25.Client,
     "2026-07-28": v2026_07_28.Client,
 }
-LATER = [each for each in CLIENTS if each != FIRST]
+LATER = [revision for revision in CLIENTS if revision != FIRST]
 DISCOVERY = (RESOURCE, METADATA)
 
 
-def asked_of(world: World, *paths: str) -> list[str]:
+def requested_paths(world: World, *paths: str) -> list[str]:
     """The paths among these that were asked, in order."""
-    return [each.path for each in world.seen if each.path in paths]
+    return [request.path for request in world.seen if request.path in paths]
 
 
 @pytest.mark.clause(f"{FIRST}/authorization/05", f"{FIRST}/authorization/07", f"{FIRST}/authorization/11")
@@ -39,14 +39,14 @@ async def test_a_client_of_the_first_revision_with_authorization_asks_the_origin
     async with town(FIRST) as world:
         async with v2025_03_26.Client.http(world.url, http=reach(world)) as client:
             assert await looks(client) == ["look"]
-        assert asked_of(world, *DISCOVERY, "/register", "/authorize", "/token") == [
+        assert requested_paths(world, *DISCOVERY, "/register", "/authorize", "/token") == [
             METADATA,
             "/register",
             "/authorize",
             "/token",
         ]
-        [found] = [each for each in world.seen if each.path == METADATA]
-        assert found.headers["mcp-protocol-version"] == FIRST
+        [discovery] = [request for request in world.seen if request.path == METADATA]
+        assert discovery.headers["mcp-protocol-version"] == FIRST
         assert world.asked("/authorize")[0]["code_challenge_method"] == "S256"
         assert "resource" not in world.asked("/token")[0]
 
@@ -59,7 +59,7 @@ async def test_where_the_first_such_server_has_no_metadata_the_usual_endpoints_a
         world.replies[METADATA] = (404, {}, "")
         async with v2025_03_26.Client.http(world.url, http=reach(world)) as client:
             assert await looks(client) == ["look"]
-        assert asked_of(world, METADATA, "/register", "/authorize", "/token") == [
+        assert requested_paths(world, METADATA, "/register", "/authorize", "/token") == [
             METADATA,
             "/register",
             "/authorize",
@@ -73,15 +73,18 @@ async def test_where_the_first_such_server_has_no_metadata_the_usual_endpoints_a
 @pytest.mark.parametrize("later", LATER)
 async def test_a_later_client_asks_the_resource_who_authorizes(later: str) -> None:
     async with town(later) as world:
-        said = f'Bearer resource_metadata="{world.origin}/who"'
-        world.refusal = (401, {"www-authenticate": said}, "")
+        challenge = f'Bearer resource_metadata="{world.origin}/who"'
+        world.refusal = (401, {"www-authenticate": challenge}, "")
         world.replies["/who"] = (200, {}, {"resource": world.url, "authorization_servers": [world.origin]})
         async with CLIENTS[later].http(world.url, http=reach(world)) as client:
             assert await looks(client) == ["look"]
-        assert asked_of(world, "/who", *DISCOVERY) == ["/who", METADATA]
-        assert {each.headers["mcp-protocol-version"] for each in world.seen if each.path == "/who"} == {later}
-        [registered], [asked] = world.asked("/register"), world.asked("/authorize")
-        assert asked["redirect_uri"] in registered["redirect_uris"] and asked["code_challenge_method"] == "S256"
+        assert requested_paths(world, "/who", *DISCOVERY) == ["/who", METADATA]
+        assert {request.headers["mcp-protocol-version"] for request in world.seen if request.path == "/who"} == {later}
+        [registered], [authorization] = world.asked("/register"), world.asked("/authorize")
+        assert (
+            authorization["redirect_uri"] in registered["redirect_uris"]
+            and authorization["code_challenge_method"] == "S256"
+        )
 
 
 @pytest.mark.clause("draft/authorization/09")
@@ -96,20 +99,22 @@ async def test_a_later_client_guesses_no_endpoints(later: str) -> None:
         with pytest.raises(AuthorizationError, match="has no protected resource metadata"):
             async with CLIENTS[later].http(world.url, http=reach(world)):
                 pass
-        assert not asked_of(world, "/register", "/authorize", "/token")
+        assert not requested_paths(world, "/register", "/authorize", "/token")
 
 
 async def test_a_client_of_all_revisions_asks_an_older_server_itself_and_no_other() -> None:
     async with town(FIRST, protects=False) as world:
         async with connect(world.url, http=reach(world)) as client:
             assert await looks(client) == ["look"]
-        assert asked_of(world, RESOURCE)[:1] == [RESOURCE] and asked_of(world, "/authorize") == ["/authorize"]
+        assert requested_paths(world, RESOURCE)[:1] == [RESOURCE] and requested_paths(world, "/authorize") == [
+            "/authorize"
+        ]
     async with town(protects=False) as world:
         world.refusal = (401, {"www-authenticate": f'Bearer resource_metadata="{world.origin}/gone"'}, "")
         with pytest.raises(AuthorizationError, match="has no protected resource metadata"):
             async with connect(world.url, http=reach(world)):
                 pass
-        assert not asked_of(world, METADATA, "/authorize")
+        assert not requested_paths(world, METADATA, "/authorize")
 
 
 async def test_once_a_later_revision_is_agreed_a_server_cannot_turn_to_older_ways() -> None:
@@ -129,21 +134,21 @@ async def test_a_way_that_was_chosen_by_hand_is_the_only_one() -> None:
     async with town() as world:
         async with connect(world.url, http=reach(world, discovery=DiscoveryMethod.SERVER_ORIGIN)) as client:
             assert await looks(client) == ["look"]
-        assert not asked_of(world, RESOURCE)
+        assert not requested_paths(world, RESOURCE)
 
 
 @pytest.mark.clause(f"{FIRST}/authorization/21", f"{FIRST}/authorization/22", f"{FIRST}/authorization/23")
 @pytest.mark.clause("draft/authorization/17", "draft/authorization/18", "draft/authorization/19")
-@pytest.mark.parametrize("spoken", CLIENTS)
-async def test_every_request_has_the_token_in_its_header_and_none_in_its_query(spoken: str) -> None:
-    async with town(spoken) as world:
-        async with CLIENTS[spoken].http(world.url, http=reach(world)) as client:
+@pytest.mark.parametrize("version", CLIENTS)
+async def test_every_request_has_the_token_in_its_header_and_none_in_its_query(version: str) -> None:
+    async with town(version) as world:
+        async with CLIENTS[version].http(world.url, http=reach(world)) as client:
             await looks(client)
-        later = [each for each in world.seen if each.path == "/mcp"][1:]
-        assert len(later) >= 2 and {each.headers["authorization"] for each in later} == {f"Bearer {world.valid}"}
-        assert not any(world.valid in f"{each.path}?{each.query}" for each in world.seen)
-        if spoken != "2026-07-28":  # There are sessions, with a stream of their own, and an end.
-            assert {each.method for each in later} >= {"POST", "DELETE"}
+        later = [request for request in world.seen if request.path == "/mcp"][1:]
+        assert len(later) >= 2 and {request.headers["authorization"] for request in later} == {f"Bearer {world.valid}"}
+        assert not any(world.valid in f"{request.path}?{request.query}" for request in world.seen)
+        if version != "2026-07-28":  # There are sessions, with a stream of their own, and an end.
+            assert {request.method for request in later} >= {"POST", "DELETE"}
 
 
 @pytest.mark.clause("draft/authorization/23")
@@ -155,7 +160,7 @@ async def test_a_token_of_one_server_is_not_sent_to_another_that_shares_the_stor
             async with connect(world.url, http=reach(world, storage=storage)) as client:
                 await looks(client)
         for world, strange in ((one, other.valid), (other, one.valid)):
-            assert not any(strange in str(each) for each in world.seen)
+            assert not any(strange in str(request) for request in world.seen)
 
 
 @pytest.mark.clause("draft/authorization/23")
@@ -169,9 +174,9 @@ async def test_a_token_of_an_issuer_that_the_server_left_is_not_sent_to_its_new_
                 new.given = 40
                 with pytest.raises(Exception, match="401"):  # The world goes on to want tokens of its own.
                     await looks(client)
-        used = [each.headers.get("authorization") for each in world.seen if each.path == "/mcp"]
-        assert used[-1] == f"Bearer {new.valid}" and not any(old in str(each) for each in new.seen)
-        assert [said["grant_type"] for said in new.asked("/token")] == ["authorization_code"]
+        used = [request.headers.get("authorization") for request in world.seen if request.path == "/mcp"]
+        assert used[-1] == f"Bearer {new.valid}" and not any(old in str(request) for request in new.seen)
+        assert [request["grant_type"] for request in new.asked("/token")] == ["authorization_code"]
 
 
 @pytest.mark.clause(f"{FIRST}/authorization/02", "draft/authorization/02")

@@ -25,8 +25,8 @@ from mcp_runtime.errors import AuthorizationError, AuthorizationServerUnavailabl
 
 @pytest.fixture
 def world() -> Iterator[World]:
-    with served(World()) as found:
-        yield found
+    with served(World()) as running:
+        yield running
 
 
 def get(world: World, auth: OAuthClientProvider, times: int = 1, at: str = "") -> list[int]:
@@ -44,14 +44,14 @@ def person(world: World, by: Callable[[str], Awaitable[str]] = visit, **settings
 def test_a_person_agrees_once_and_the_token_is_used_from_then_on(world: World) -> None:
     assert get(world, person(world), times=3) == [200, 200, 200]
     assert len(world.asked("/authorize")) == len(world.asked("/token")) == 1
-    [asked], [redeemed] = world.asked("/authorize"), world.asked("/token")
-    assert asked["resource"] == redeemed["resource"] == world.url
+    [authorization], [redeemed] = world.asked("/authorize"), world.asked("/token")
+    assert authorization["resource"] == redeemed["resource"] == world.url
 
 
 def test_a_token_that_ends_is_refreshed_and_the_refresh_token_rotates(world: World) -> None:
     world.lasts = 1
     assert get(world, person(world), times=3) == [200, 200, 200]
-    used = [each["refresh_token"] for each in world.asked("/token") if each["grant_type"] == "refresh_token"]
+    used = [request["refresh_token"] for request in world.asked("/token") if request["grant_type"] == "refresh_token"]
     assert used == ["refresh-1", "refresh-2"]
     assert len(world.asked("/authorize")) == 1
 
@@ -146,9 +146,9 @@ def test_an_answer_to_another_request_is_not_redeemed(world: World) -> None:
 
 
 def test_a_client_that_is_known_elsewhere_is_not_shown_to_another_issuer(world: World) -> None:
-    known = OAuthClientInformation("id", "secret", issuer="https://as.example")
+    information = OAuthClientInformation("id", "secret", issuer="https://as.example")
     with pytest.raises(AuthorizationError, match="another issuer"):
-        get(world, OAuthClientProvider(world.url, ClientCredentials(known)))
+        get(world, OAuthClientProvider(world.url, ClientCredentials(information)))
     assert not world.asked("/token")
 
 
@@ -171,12 +171,12 @@ def test_an_endpoint_does_not_say_what_is_the_client_s_to_say() -> None:
 
 
 def test_a_repr_has_no_secret() -> None:
-    kept = StoredCredentials(
+    credentials = StoredCredentials(
         "https://as.example",
         OAuthClientInformation("id", "secret", private_key="secret"),
         OAuthToken("secret", refresh_token="secret"),
     )
-    assert "'secret'" not in repr(kept)
+    assert "'secret'" not in repr(credentials)
     with pytest.raises(AuthorizationError):
         OAuthClientProvider("http://mcp.example/mcp", ClientCredentials(OAuthClientInformation("id", "secret")))
 

@@ -29,8 +29,8 @@ from mcp_runtime.errors import AuthorizationError
 
 @pytest.fixture
 def world() -> Iterator[World]:
-    with served(World()) as found:
-        yield found
+    with served(World()) as running:
+        yield running
 
 
 TOKENS = st.text("abcXYZ-_.~!*", min_size=1, max_size=12)
@@ -40,20 +40,22 @@ PARAMETERS = st.dictionaries(TOKENS.map(str.lower), st.text(st.characters(codec=
 @given(st.text(max_size=200) | st.binary(max_size=200).map(lambda raw: raw.decode("latin-1")))
 @settings(max_examples=80)
 def test_any_challenge_at_all_is_read(header: str) -> None:
-    for scheme, said in parse_challenges(header).items():
-        assert scheme == scheme.lower() and all(name == name.lower() for name in said)
+    for scheme, params in parse_challenges(header).items():
+        assert scheme == scheme.lower() and all(name == name.lower() for name in params)
 
 
 @given(st.dictionaries(TOKENS.map(str.lower), PARAMETERS, min_size=1, max_size=3))
 @settings(max_examples=50)
-def test_challenges_come_back_as_they_were_written(every: dict[str, dict[str, str]]) -> None:
+def test_challenges_come_back_as_they_were_written(challenges: dict[str, dict[str, str]]) -> None:
     def quoted(text: str) -> str:
         return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
-    written = (f"{s.title()} " + ", ".join(f"{n} = {quoted(v)}" for n, v in said.items()) for s, said in every.items())
+    written = (
+        f"{s.title()} " + ", ".join(f"{n} = {quoted(v)}" for n, v in params.items()) for s, params in challenges.items()
+    )
     header = ", ".join(written)
     if not any(character in header for character in "\n\x85"):
-        assert parse_challenges(header) == every
+        assert parse_challenges(header) == challenges
 
 
 @pytest.mark.parametrize(
@@ -67,7 +69,7 @@ def test_a_challenge_that_is_made_to_take_long_is_read(header: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "said",
+    "challenge",
     [
         'Bearer resource_metadata="http://169.254.169.254/latest"',
         'Bearer resource_metadata="https://[::1/x"',
@@ -77,20 +79,20 @@ def test_a_challenge_that_is_made_to_take_long_is_read(header: str) -> None:
         "\x80\xff\x00 ===,,,",
     ],
 )
-def test_a_challenge_of_rubbish_sends_nobody_elsewhere(said: str, world: World) -> None:
+def test_a_challenge_of_rubbish_sends_nobody_elsewhere(challenge: str, world: World) -> None:
     world.protects = False
-    world.refusal = (401, {"www-authenticate": said.replace("\x00", "")}, "")
+    world.refusal = (401, {"www-authenticate": challenge.replace("\x00", "")}, "")
     with pytest.raises(AuthorizationError):
         ask(world)
     assert not world.asked("/authorize")
 
 
-# ---- secrets -----------------------------------------------------------------------------------------------------------
+# ---- secrets ---------------------------------------------------------------------------------------------------------
 
 
 def test_no_secret_of_a_login_is_in_a_log_a_repr_or_an_error(world: World, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
-    said: list[str] = []
+    texts: list[str] = []
     key = ECKey.generate_key("P-256").as_pem(private=True).decode()
     storage = InMemoryTokenStorage()
 
@@ -122,13 +124,13 @@ def test_no_secret_of_a_login_is_in_a_log_a_repr_or_an_error(world: World, caplo
                 world.replies["/token"] = answer
             for _ in range(2 if answer is None else 1):
                 try:
-                    said.append(str(ask(world, grant=grant, storage=storage)))
-                except AuthorizationError as fault:
-                    said += [repr(fault), *traceback.format_exception(fault)]
-            said += [repr(grant), repr(asyncio.run(storage.load(world.url)))]
-        said += [repr(OAuthClientProvider(world.url, grant, storage=storage)), repr(vars(storage))]
-    text = "\n".join([*said, *(repr(vars(record)) for record in caplog.records), caplog.text])
-    sent = {each.said.get(name) for each in world.seen for name in ("code_verifier", "state", "client_assertion")}
+                    texts.append(str(ask(world, grant=grant, storage=storage)))
+                except AuthorizationError as error:
+                    texts += [repr(error), *traceback.format_exception(error)]
+            texts += [repr(grant), repr(asyncio.run(storage.load(world.url)))]
+        texts += [repr(OAuthClientProvider(world.url, grant, storage=storage)), repr(vars(storage))]
+    text = "\n".join([*texts, *(repr(vars(record)) for record in caplog.records), caplog.text])
+    sent = {request.said.get(name) for request in world.seen for name in ("code_verifier", "state", "client_assertion")}
     body = "".join(key.splitlines()[1:-1])
     for secret in ("s3cret", body[:30], *filter(None, sent)):
         assert secret not in text, secret

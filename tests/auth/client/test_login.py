@@ -37,19 +37,19 @@ AGREES = f'{sys.executable} -c "import sys; from urllib.request import urlopen; 
 @contextmanager
 def in_thread() -> Iterator[World]:
     """A town, in a thread of its own."""
-    found: list[tuple[World, asyncio.AbstractEventLoop, asyncio.Event]] = []
+    started: list[tuple[World, asyncio.AbstractEventLoop, asyncio.Event]] = []
     ready = threading.Event()
 
     async def live() -> None:
         async with town() as world:
-            found.append((world, asyncio.get_running_loop(), asyncio.Event()))
+            started.append((world, asyncio.get_running_loop(), asyncio.Event()))
             ready.set()
-            await found[0][2].wait()
+            await started[0][2].wait()
 
     thread = threading.Thread(target=asyncio.run, args=(live(),))
     thread.start()
     assert ready.wait(60)
-    world, loop, over = found[0]
+    world, loop, over = started[0]
     try:
         yield world
     finally:
@@ -113,11 +113,11 @@ def test_a_way_in_that_a_server_does_not_have_is_told(words: tuple[str, ...]) ->
     assert done.exit_code == 2 and done.stderr.startswith("error: ") and done.stderr.count("\n") == 1
 
 
-# ---- the way back to this machine ---------------------------------------------------------------------------------------
+# ---- the way back to this machine ------------------------------------------------------------------------------------
 
 
 def test_a_browser_answers_strangers_without_ending_the_login() -> None:
-    said: list[tuple[int, str]] = []
+    answers: list[tuple[int, str]] = []
 
     def person(url: str) -> None:
         [back] = parse_qs(urlsplit(url).query)["redirect_uri"]
@@ -136,16 +136,16 @@ def test_a_browser_answers_strangers_without_ending_the_login() -> None:
             ):
                 try:
                     answer = web.get(target)
-                    said.append((answer.status_code, answer.text))
+                    answers.append((answer.status_code, answer.text))
                 except httpx2.HTTPError:
-                    said.append((0, ""))
+                    answers.append((0, ""))
             idle.close()
 
     with closing(LoopbackBrowser(open_url=person)) as browser:
         url = f"https://as.example/authorize?state=right&redirect_uri={browser.redirect_uri}"
         assert asyncio.run(browser(url)) == f"{browser.redirect_uri}?code=first&state=right"
-    assert [status for status, _ in said[:8]] == [404, 404, 400, 400, 400, 400, 404, 200]
-    assert not any("script" in text or "stolen" in text for _, text in said)
+    assert [status for status, _ in answers[:8]] == [404, 404, 400, 400, 400, 400, 404, 200]
+    assert not any("script" in text or "stolen" in text for _, text in answers)
 
 
 def test_the_way_back_is_on_this_machine_and_closed_when_nobody_is_awaited() -> None:
@@ -202,8 +202,8 @@ def test_an_open_connection_does_not_hold_up_the_end_of_a_login() -> None:
 
 
 def test_a_port_that_is_taken_is_told() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken, pytest.raises(AuthorizationError, match="cannot be used"):
-        LoopbackBrowser(port=taken.getsockname()[1])
+    with socket.create_server(("127.0.0.1", 0)) as listener, pytest.raises(AuthorizationError, match="cannot be used"):
+        LoopbackBrowser(port=listener.getsockname()[1])
 
 
 def test_a_client_that_comes_back_elsewhere_registers_anew() -> None:
@@ -213,15 +213,15 @@ def test_a_client_that_comes_back_elsewhere_registers_anew() -> None:
         auth = OAuthClientProvider(world.url, AuthorizationCode(visit, redirect), storage=storage)
         async with httpx2.AsyncClient(auth=auth, verify=False) as web:
             await web.get(world.url)
-        kept = await storage.load(world.url)
-        assert kept is not None and kept.client.redirect_uri == redirect
+        stored = await storage.load(world.url)
+        assert stored is not None and stored.client.redirect_uri == redirect
         world.valid = "another"
 
     with in_thread() as world:
         world.replies["/token"] = (200, {}, {"access_token": "t", "token_type": "bearer"})
         for redirect in (REDIRECT, REDIRECT, "http://127.0.0.1:8/callback"):
             asyncio.run(log_in(world, redirect))
-        assert [each["redirect_uris"] for each in world.asked("/register")] == [
+        assert [registration["redirect_uris"] for registration in world.asked("/register")] == [
             [REDIRECT],
             ["http://127.0.0.1:8/callback"],
         ]

@@ -125,9 +125,9 @@ def test_metadata_of_an_authorization_server_that_is_not_right_is_not_used(chang
 
 
 def test_an_issuer_goes_by_another_name_only_where_that_was_said() -> None:
-    said = {**METADATA, "issuer": "https://other.example"}
+    document = {**METADATA, "issuer": "https://other.example"}
     assert (
-        read_authorization_server_metadata(said, AS, POLICY, ["https://other.example"]).issuer
+        read_authorization_server_metadata(document, AS, POLICY, ["https://other.example"]).issuer
         == "https://other.example"
     )
 
@@ -165,8 +165,8 @@ def test_metadata_of_another_resource_is_not_used(resource: str) -> None:
 
 def test_the_name_of_a_resource_is_kept_byte_for_byte() -> None:
     for name in ("https://mcp.example", "https://mcp.example/", "https://MCP.example/mcp"):
-        said = {"resource": name, "authorization_servers": [AS]}
-        assert read_protected_resource_metadata(said, "https://mcp.example/mcp", POLICY).resource == name
+        document = {"resource": name, "authorization_servers": [AS]}
+        assert read_protected_resource_metadata(document, "https://mcp.example/mcp", POLICY).resource == name
 
 
 @pytest.mark.parametrize("issuers", [None, [], "https://as.example", [7], ["http://as.example"], ["https://10.0.0.1"]])
@@ -177,7 +177,7 @@ def test_a_resource_names_authorization_servers_that_may_be_asked(issuers: objec
         )
 
 
-ASKED = AuthorizationRequest(AuthorizationServerMetadata(AS, f"{AS}/token"), REDIRECT, "right", "verifier")
+REQUEST = AuthorizationRequest(AuthorizationServerMetadata(AS, f"{AS}/token"), REDIRECT, "right", "verifier")
 SAYING = AuthorizationRequest(
     AuthorizationServerMetadata(AS, f"{AS}/token", iss_parameter_supported=True), REDIRECT, "right", "verifier"
 )
@@ -185,32 +185,32 @@ SAYING = AuthorizationRequest(
 
 @pytest.mark.clause("draft/authorization/39")
 @pytest.mark.parametrize(
-    ("asked", "answer"),
+    ("authorization_request", "answer"),
     [
-        (ASKED, f"{REDIRECT}?code=c"),
-        (ASKED, f"{REDIRECT}?code=c&state=wrong"),
-        (ASKED, f"{REDIRECT}?code=c&state="),
-        (ASKED, f"{REDIRECT}?code=c&code=d&state=right"),
-        (ASKED, f"{REDIRECT}?code=c&state=right&state=wrong"),
-        (ASKED, f"{REDIRECT}?state=right"),
-        (ASKED, f"{REDIRECT}?state=right&code="),
-        (ASKED, f"{REDIRECT}/more?code=c&state=right"),
-        (ASKED, "http://evil.example/callback?code=c&state=right"),
-        (ASKED, f"{REDIRECT}?code=c&state=right&iss=https://evil.example"),
-        (ASKED, f"{REDIRECT}?code=c&state=right&iss={AS}/"),
-        (ASKED, f"{REDIRECT}?code=c&state=right&iss=HTTPS://as.example"),
+        (REQUEST, f"{REDIRECT}?code=c"),
+        (REQUEST, f"{REDIRECT}?code=c&state=wrong"),
+        (REQUEST, f"{REDIRECT}?code=c&state="),
+        (REQUEST, f"{REDIRECT}?code=c&code=d&state=right"),
+        (REQUEST, f"{REDIRECT}?code=c&state=right&state=wrong"),
+        (REQUEST, f"{REDIRECT}?state=right"),
+        (REQUEST, f"{REDIRECT}?state=right&code="),
+        (REQUEST, f"{REDIRECT}/more?code=c&state=right"),
+        (REQUEST, "http://evil.example/callback?code=c&state=right"),
+        (REQUEST, f"{REDIRECT}?code=c&state=right&iss=https://evil.example"),
+        (REQUEST, f"{REDIRECT}?code=c&state=right&iss={AS}/"),
+        (REQUEST, f"{REDIRECT}?code=c&state=right&iss=HTTPS://as.example"),
         (SAYING, f"{REDIRECT}?code=c&state=right"),
         (SAYING, f"{REDIRECT}?code=c&state=right&iss="),
-        (ASKED, f"{REDIRECT}?error=access_denied&state=right&code=c"),
+        (REQUEST, f"{REDIRECT}?error=access_denied&state=right&code=c"),
     ],
 )
-def test_a_code_of_somebody_else_is_not_redeemed(asked: AuthorizationRequest, answer: str) -> None:
+def test_a_code_of_somebody_else_is_not_redeemed(authorization_request: AuthorizationRequest, answer: str) -> None:
     with pytest.raises(AuthorizationError):
-        parse_authorization_response(answer, asked)
+        parse_authorization_response(answer, authorization_request)
 
 
 def test_a_code_of_the_right_issuer_is_taken() -> None:
-    assert parse_authorization_response(f"{REDIRECT}?code=c&state=right", ASKED) == "c"
+    assert parse_authorization_response(f"{REDIRECT}?code=c&state=right", REQUEST) == "c"
     assert (
         parse_authorization_response(f"{REDIRECT}?{urlencode({'code': 'c', 'state': 'right', 'iss': AS})}", SAYING)
         == "c"
@@ -219,9 +219,9 @@ def test_a_code_of_the_right_issuer_is_taken() -> None:
 
 def test_what_an_error_says_is_not_repeated_unless_it_is_a_plain_word() -> None:
     with pytest.raises(AuthorizationError) as caught:
-        parse_authorization_response(f"{REDIRECT}?state=right&error=%1b%5b31mpay+here", ASKED)
+        parse_authorization_response(f"{REDIRECT}?state=right&error=%1b%5b31mpay+here", REQUEST)
     assert "pay" not in str(caught.value)
-    assert "right" not in repr(ASKED) and "verifier" not in repr(ASKED).replace("verifier=", "")
+    assert "right" not in repr(REQUEST) and "verifier" not in repr(REQUEST).replace("verifier=", "")
 
 
 @pytest.mark.clause("2025-03-26/authorization/31", "draft/authorization/35")
@@ -234,28 +234,30 @@ def test_a_redirect_uri_that_others_can_take_is_refused(uri: str) -> None:
 
 
 def test_metadata_is_looked_for_in_the_order_of_the_specification() -> None:
-    known = "https://m.example/.well-known"
-    resource = f"{known}/oauth-protected-resource"
+    well_known = "https://m.example/.well-known"
+    resource = f"{well_known}/oauth-protected-resource"
     assert protected_resource_metadata_urls("https://m.example/a/mcp", None) == [f"{resource}/a/mcp", resource]
     assert protected_resource_metadata_urls("https://m.example/mcp", "https://m.example/x") == ["https://m.example/x"]
     assert authorization_server_metadata_urls("https://m.example/t", DiscoveryMethod.PROTECTED_RESOURCE_METADATA) == [
-        f"{known}/oauth-authorization-server/t",
-        f"{known}/openid-configuration/t",
+        f"{well_known}/oauth-authorization-server/t",
+        f"{well_known}/openid-configuration/t",
         "https://m.example/t/.well-known/openid-configuration",
     ]
     assert authorization_server_metadata_urls("https://m.example", DiscoveryMethod.PROTECTED_RESOURCE_METADATA) == [
-        f"{known}/oauth-authorization-server",
-        f"{known}/openid-configuration",
+        f"{well_known}/oauth-authorization-server",
+        f"{well_known}/openid-configuration",
     ]
     assert authorization_server_metadata_urls("https://m.example/mcp", DiscoveryMethod.SERVER_ORIGIN) == [
-        f"{known}/oauth-authorization-server"
+        f"{well_known}/oauth-authorization-server"
     ]
 
 
 def test_challenges_are_read_with_quotes_and_beside_each_other() -> None:
-    said = parse_challenges('DPoP algs="ES256", Bearer error="insufficient_scope", scope="a b", realm="x, \\"y\\"=z"')
-    assert said["dpop"] == {"algs": "ES256"}
-    assert said["bearer"] == {"error": "insufficient_scope", "scope": "a b", "realm": 'x, "y"=z'}
+    challenges = parse_challenges(
+        'DPoP algs="ES256", Bearer error="insufficient_scope", scope="a b", realm="x, \\"y\\"=z"'
+    )
+    assert challenges["dpop"] == {"algs": "ES256"}
+    assert challenges["bearer"] == {"error": "insufficient_scope", "scope": "a b", "realm": 'x, "y"=z'}
 
 
 def test_scopes_come_from_the_challenge_then_the_resource_and_lose_nothing() -> None:

@@ -1,4 +1,4 @@
-"""Authorization servers over TLS: the certificate has to be of the name, whichever address was judged and connected to."""
+"""Authorization servers over TLS: the certificate has to be of the name, whichever address was connected to."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ async def certified(name: str, folder: Path) -> AsyncIterator[tuple[int, ssl.SSL
     """The port of a server with a certificate of this name, who trusts it, and the Host headers it was sent."""
     key = ec.generate_private_key(ec.SECP256R1())
     subject, now = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)]), datetime.now(UTC)
-    made = (
+    certificate = (
         x509.CertificateBuilder(subject, subject, key.public_key(), x509.random_serial_number())
         .not_valid_before(now - timedelta(hours=1))
         .not_valid_after(now + timedelta(hours=1))
@@ -37,7 +37,7 @@ async def certified(name: str, folder: Path) -> AsyncIterator[tuple[int, ssl.SSL
     )
     pem, plain = serialization.Encoding.PEM, serialization.NoEncryption()
     (folder / "both.pem").write_bytes(
-        made.public_bytes(pem) + key.private_bytes(pem, serialization.PrivateFormat.PKCS8, plain)
+        certificate.public_bytes(pem) + key.private_bytes(pem, serialization.PrivateFormat.PKCS8, plain)
     )
     serving = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     serving.load_cert_chain(folder / "both.pem")
@@ -51,7 +51,7 @@ async def certified(name: str, folder: Path) -> AsyncIterator[tuple[int, ssl.SSL
         writer.close()
 
     async with await asyncio.start_server(answer, "127.0.0.1", 0, ssl=serving) as server:
-        trust = ssl.create_default_context(cadata=made.public_bytes(pem).decode())
+        trust = ssl.create_default_context(cadata=certificate.public_bytes(pem).decode())
         yield server.sockets[0].getsockname()[1], trust, hosts
 
 

@@ -29,7 +29,7 @@ from mcp_runtime.auth.client.storage import (
 from mcp_runtime.errors import LocalError, MCPError
 
 SERVER = "https://mcp.example/mcp"
-KEPT = StoredCredentials(
+CREDENTIALS = StoredCredentials(
     "https://as.example",
     OAuthClientInformation("id", "s3cret"),
     OAuthToken("t0ken", "Bearer", ("a", "b"), 1.5, "r3fresh"),
@@ -68,8 +68,8 @@ def drawer() -> Iterator[Drawer]:
 
 @pytest.fixture
 def world() -> Iterator[World]:
-    with served(World()) as found:
-        yield found
+    with served(World()) as running:
+        yield running
 
 
 @pytest.mark.parametrize("kind", ["memory", "file", "keyring"])
@@ -83,10 +83,10 @@ async def test_what_was_kept_comes_back_and_can_be_forgotten(kind: str, tmp_path
     store: TokenStorage = stores[kind]
     assert await store.load(SERVER) is None
     await store.save(SERVER, None)
-    await store.save(SERVER, KEPT)
+    await store.save(SERVER, CREDENTIALS)
     await store.save(f"{SERVER}/other", StoredCredentials("https://other.example", OAuthClientInformation("other")))
     async with store.lock(SERVER):
-        assert await store.load(SERVER) == KEPT
+        assert await store.load(SERVER) == CREDENTIALS
     await store.save(SERVER, None)
     assert await store.load(SERVER) is None and await store.load(f"{SERVER}/other") is not None
 
@@ -94,23 +94,23 @@ async def test_what_was_kept_comes_back_and_can_be_forgotten(kind: str, tmp_path
 @posix
 async def test_a_file_that_others_could_read_or_wrote_is_not_used(tmp_path: Path) -> None:
     path = tmp_path / "tokens.json"
-    await FileTokenStorage(path).save(SERVER, KEPT)
+    await FileTokenStorage(path).save(SERVER, CREDENTIALS)
     for mode in (0o640, 0o604, 0o620, 0o666):
         path.chmod(mode)
         with pytest.raises(LocalError, match="chmod 600"):
             await FileTokenStorage(path).load(SERVER)
         with pytest.raises(LocalError, match="chmod 600"):
-            await FileTokenStorage(path).save(SERVER, KEPT)
+            await FileTokenStorage(path).save(SERVER, CREDENTIALS)
     path.chmod(0o600)
-    assert await FileTokenStorage(path).load(SERVER) == KEPT
-    assert {each.stat().st_mode & 0o777 for each in tmp_path.iterdir()} == {0o600}
+    assert await FileTokenStorage(path).load(SERVER) == CREDENTIALS
+    assert {file.stat().st_mode & 0o777 for file in tmp_path.iterdir()} == {0o600}
 
 
 @posix
 @pytest.mark.skipif(os.name == "posix" and os.geteuid() != 0, reason="only root gives files away")
 async def test_a_file_of_another_user_is_not_used(tmp_path: Path) -> None:
     path = tmp_path / "tokens.json"
-    await FileTokenStorage(path).save(SERVER, KEPT)
+    await FileTokenStorage(path).save(SERVER, CREDENTIALS)
     os.chown(path, 65534, 65534)
     with pytest.raises(LocalError, match="another user"):
         await FileTokenStorage(path).load(SERVER)
@@ -130,7 +130,7 @@ async def test_a_link_a_pipe_or_a_folder_in_the_place_of_the_file_is_neither_rea
         with pytest.raises(LocalError):
             await FileTokenStorage(tmp_path / name).load(SERVER)
         with pytest.raises(LocalError):
-            await FileTokenStorage(tmp_path / name).save(SERVER, KEPT)
+            await FileTokenStorage(tmp_path / name).save(SERVER, CREDENTIALS)
     assert target.read_text() == "{}"
 
 
@@ -164,31 +164,33 @@ import asyncio, sys
 from mcp_runtime.auth.client.file_storage import FileTokenStorage
 from mcp_runtime.auth.client.storage import OAuthClientInformation, StoredCredentials
 async def write():
+    credentials = StoredCredentials("i", OAuthClientInformation("c"))
     for number in range(30):
-        await FileTokenStorage(sys.argv[1]).save(f"https://{sys.argv[2]}.example/{number}", StoredCredentials("i", OAuthClientInformation("c")))
+        await FileTokenStorage(sys.argv[1]).save(f"https://{sys.argv[2]}.example/{number}", credentials)
 asyncio.run(write())
 """
-ASKS = """
+CLIENT_SCRIPT = """
 import asyncio, sys, httpx2
 from mcp_runtime.auth.client.grants import AuthorizationCode
 from mcp_runtime.auth.client.file_storage import FileTokenStorage
 from mcp_runtime.auth.client.provider import OAuthClientProvider
 async def visit(url): raise SystemExit("a login")
-async def ask():
-    auth = OAuthClientProvider(sys.argv[2], AuthorizationCode(visit, "http://127.0.0.1:7/callback"), storage=FileTokenStorage(sys.argv[1]))
+async def send():
+    grant = AuthorizationCode(visit, "http://127.0.0.1:7/callback")
+    auth = OAuthClientProvider(sys.argv[2], grant, storage=FileTokenStorage(sys.argv[1]))
     async with httpx2.AsyncClient(auth=auth, verify=False) as client:
         for _ in range(8):
             assert (await client.get(sys.argv[2])).status_code in (200, 401)
-asyncio.run(ask())
+asyncio.run(send())
 """
 
 
 def run_both(script: str, *arguments: tuple[str, ...]) -> None:
-    started = [subprocess.Popen([sys.executable, "-c", script, *each], stderr=subprocess.PIPE) for each in arguments]
+    started = [subprocess.Popen([sys.executable, "-c", script, *argv], stderr=subprocess.PIPE) for argv in arguments]
     try:
         for process in started:
-            _, said = process.communicate(timeout=100)
-            assert process.returncode == 0, said.decode()
+            _, errors = process.communicate(timeout=100)
+            assert process.returncode == 0, errors.decode()
     finally:
         for process in started:
             process.kill()
@@ -204,8 +206,8 @@ def test_two_processes_that_write_at_once_lose_nothing(tmp_path: Path) -> None:
 def test_two_processes_never_use_the_same_refresh_token(world: World, tmp_path: Path) -> None:
     path, world.lasts = tmp_path / "tokens.json", 1  # So every request needs a new token.
     assert ask(world, storage=FileTokenStorage(path)) == [200]
-    run_both(ASKS, (str(path), world.url), (str(path), world.url))
-    used = [each["refresh_token"] for each in world.asked("/token") if each["grant_type"] == "refresh_token"]
+    run_both(CLIENT_SCRIPT, (str(path), world.url), (str(path), world.url))
+    used = [request["refresh_token"] for request in world.asked("/token") if request["grant_type"] == "refresh_token"]
     assert len(used) >= 8 and len(set(used)) == len(used)
     assert len(world.asked("/authorize")) == 1
 

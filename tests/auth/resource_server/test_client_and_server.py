@@ -23,14 +23,14 @@ from mcp_runtime.errors import RemoteJSONRPCError
 from mcp_runtime.session.identity import AuthenticatedUser, RequestAuth
 from mcp_runtime.transports.http_client.connection import HTTPOptions
 
-KNOWN = since("2025-06-18", EVERY)
+WITH_RESOURCE_METADATA = since("2025-06-18", EVERY)
 
 
 @pytest.fixture
 def issuer() -> Iterator[Authority]:
-    found = Authority()
-    yield found
-    found.close()
+    authority = Authority()
+    yield authority
+    authority.close()
 
 
 @asynccontextmanager
@@ -40,25 +40,25 @@ async def connected(at: Endpoint, **more: Any) -> AsyncIterator[Any]:
         yield client
 
 
-@among(KNOWN)
+@among(WITH_RESOURCE_METADATA)
 async def test_a_client_finds_the_issuer_and_steps_up_to_what_a_tool_needs(rev: Rev, issuer: Authority) -> None:
     async with endpoint(rev, lambda url: ResourceServer(url, [issuer.name], scopes=["read"])) as at:
         async with connected(at) as client:
             for name in ("read", "write", "read", "write"):
                 assert not (await client.call_tool(name=name, arguments={})).is_error
-    assert [sorted(each.split()) for each in issuer.wanted] == [["read"], ["read", "write"]]
+    assert [sorted(scope.split()) for scope in issuer.wanted] == [["read"], ["read", "write"]]
     assert [ctx.user.client_id for ctx in at.ran] == ["app"] * 4
 
 
-@among(KNOWN)
+@among(WITH_RESOURCE_METADATA)
 @pytest.mark.parametrize("chosen", [True, False], ids=["a client that wants to", "a client that has to"])
 async def test_a_client_proves_to_hold_its_key_with_the_nonces_it_is_told(
     rev: Rev, chosen: bool, issuer: Authority
 ) -> None:
-    def made(url: str) -> ResourceServer:
+    def resource_server(url: str) -> ResourceServer:
         return ResourceServer(url, [issuer.name], dpop=DPoPVerifier(required=not chosen, require_nonce=True))
 
-    async with endpoint(rev, made) as at:
+    async with endpoint(rev, resource_server) as at:
         async with connected(at, dpop=chosen) as client:
             for _ in range(3):
                 await client.call_tool(name="read", arguments={})
@@ -70,7 +70,9 @@ async def test_what_a_client_cannot_get_it_does_not_ask_for_without_end(issuer: 
         return AuthenticatedUser("alice", scopes=frozenset({"read"}))
 
     verifier = type("Stingy", (), {"verify": staticmethod(verify)})()
-    async with endpoint(KNOWN[-1], lambda url: ResourceServer(url, [issuer.name], verifier=verifier)) as at:
+    async with endpoint(
+        WITH_RESOURCE_METADATA[-1], lambda url: ResourceServer(url, [issuer.name], verifier=verifier)
+    ) as at:
         async with connected(at) as client:
             with pytest.raises(RemoteJSONRPCError, match="write") as raised:
                 await client.call_tool(name="write", arguments={})

@@ -25,9 +25,9 @@ NEWEST = PROTECTED[-1]
 
 @pytest.fixture(scope="module")
 def issuer() -> Iterator[Authority]:
-    found = Authority()
-    yield found
-    found.close()
+    authority = Authority()
+    yield authority
+    authority.close()
 
 
 def protected(issuer: Authority, **more: Any) -> Callable[[str], ResourceServer]:
@@ -40,8 +40,8 @@ def bound(issuer: Authority, url: str, key: ECKey = KEY) -> str:
 
 async def show(at: Endpoint, token: str, *shown: str, **headers: str) -> httpx2.Response:
     """Call a tool with a bound token, and these proofs."""
-    said = {"authorization": f"DPoP {token}", **({"dpop": ", ".join(shown)} if shown else {}), **headers}
-    return await at.call(None, **said)
+    sent = {"authorization": f"DPoP {token}", **({"dpop": ", ".join(shown)} if shown else {}), **headers}
+    return await at.call(None, **sent)
 
 
 @among(PROTECTED)
@@ -129,8 +129,8 @@ async def test_a_proof_that_is_none_is_refused(what: str, issuer: Authority) -> 
         shown = WRONG[what](at.url, token).encode("latin-1")
         answer = await show(at, token, dpop=shown)  # type: ignore[arg-type]
         assert answer.status_code == 401 and not at.ran
-        said = challenge(answer, "dpop")
-        assert said["error"] == "invalid_dpop_proof" and "ES256" in said["algs"].split()
+        params = challenge(answer, "dpop")
+        assert params["error"] == "invalid_dpop_proof" and "ES256" in params["algs"].split()
 
 
 async def test_a_stolen_token_is_worth_nothing_without_its_key(issuer: Authority) -> None:
@@ -221,8 +221,8 @@ def test_another_clients_proof_with_the_same_id_is_no_replay() -> None:
 def test_a_proof_is_remembered_for_as_long_as_it_could_be_shown_again() -> None:
     now = [time.time()]
     possession = DPoPVerifier(clock=lambda: now[0], max_clock_skew=60)
-    for made in (-59, 0, 59):
-        shown = proof(KEY, "POST", "https://a.example/mcp", "t", iat=int(now[0]) + made)
+    for offset in (-59, 0, 59):
+        shown = proof(KEY, "POST", "https://a.example/mcp", "t", iat=int(now[0]) + offset)
         start = now[0]
         possession.check(shown, "POST", "https://a.example/mcp", "t", KEY.thumbprint())
         for later in (1, 30, 58, 60, 90, 117, 119, 500):
@@ -235,7 +235,7 @@ def test_a_proof_is_remembered_for_as_long_as_it_could_be_shown_again() -> None:
 def test_what_is_remembered_has_a_limit_beyond_which_proofs_are_refused() -> None:
     now = [0.0]
     seen = InMemoryReplayCache(max_entries=3, clock=lambda: now[0])
-    assert [seen.add(str(each), expires_at=10) for each in range(5)] == [True, True, True, False, False]
+    assert [seen.add(str(number), expires_at=10) for number in range(5)] == [True, True, True, False, False]
     now[0] = 11
     assert seen.add("5", expires_at=20) and not seen.add("5", expires_at=20)
 

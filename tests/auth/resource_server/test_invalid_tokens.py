@@ -19,15 +19,15 @@ from mcp_runtime.auth.resource_server.verifiers import JWTVerifier
 
 NOW = int(time.time())
 RSA = RSAKey.generate_key(2048, {"kid": "rsa"})
-STRANGER = ECKey.generate_key("P-256", {"kid": "stranger"})
+FOREIGN_KEY = ECKey.generate_key("P-256", {"kid": "stranger"})
 
 
 @pytest.fixture(scope="module")
 def issuer() -> Iterator[Authority]:
-    found = Authority()
-    found.published.append(RSA.as_dict(private=False))
-    yield found
-    found.close()
+    authority = Authority()
+    authority.published.append(RSA.as_dict(private=False))
+    yield authority
+    authority.close()
 
 
 def protected(issuer: Authority, **more: Any) -> Callable[[str], ResourceServer]:
@@ -48,8 +48,8 @@ async def test_a_good_token_is_taken_and_the_handler_knows_whose_it_is(rev: Rev,
         assert user.issuer == issuer.name and user.claims["aud"] == at.url
 
 
-def good(issuer: Authority, url: str, **said: Any) -> str:
-    return issuer.token(url, **said)
+def good(issuer: Authority, url: str, **claims: Any) -> str:
+    return issuer.token(url, **claims)
 
 
 def with_public_key_as_secret(issuer: Authority, url: str) -> str:
@@ -68,16 +68,16 @@ def with_other_signature(issuer: Authority, url: str) -> str:
 def brought(name: str) -> Callable[[Authority, str], str]:
     """The key that the token itself brings, or says where to find."""
 
-    def made(issuer: Authority, url: str) -> str:
-        said: dict[str, Any] = {
-            "jwk": STRANGER.as_dict(private=False),
+    def forged(issuer: Authority, url: str) -> str:
+        headers: dict[str, Any] = {
+            "jwk": FOREIGN_KEY.as_dict(private=False),
             "jku": "http://127.0.0.1:9/keys",
             "x5u": "http://127.0.0.1:9/cert",
             "x5c": ["MIIB"],
         }
-        return issuer.token(url, key=STRANGER, head={name: said[name]})
+        return issuer.token(url, key=FOREIGN_KEY, head={name: headers[name]})
 
-    return made
+    return forged
 
 
 BAD: dict[str, Callable[[Authority, str], str]] = {
@@ -104,11 +104,11 @@ BAD: dict[str, Callable[[Authority, str], str]] = {
     "without its signature": lambda a, u: good(a, u).rpartition(".")[0] + ".",
     "with the signature of another": with_other_signature,
     "with the public key as a secret": with_public_key_as_secret,
-    "signed by a stranger under a known kid": lambda a, u: good(a, u, key=STRANGER),
-    "signed by a stranger under no kid": lambda a, u: good(a, u, key=STRANGER, head={"kid": None}),
-    "signed by a stranger under an own kid": lambda a, u: good(a, u, key=STRANGER, head={"kid": "stranger"}),
+    "signed by a stranger under a known kid": lambda a, u: good(a, u, key=FOREIGN_KEY),
+    "signed by a stranger under no kid": lambda a, u: good(a, u, key=FOREIGN_KEY, head={"kid": None}),
+    "signed by a stranger under an own kid": lambda a, u: good(a, u, key=FOREIGN_KEY, head={"kid": "stranger"}),
     "with the kid of a key of another kind": lambda a, u: good(a, u, head={"kid": "rsa"}),
-    "with a path as kid": lambda a, u: good(a, u, key=STRANGER, head={"kid": "../../../dev/null"}),
+    "with a path as kid": lambda a, u: good(a, u, key=FOREIGN_KEY, head={"kid": "../../../dev/null"}),
     "with a number as kid": lambda a, u: unsigned({"alg": "ES256", "kid": 1}, {"iss": a.name}),
     "with its own jwk": brought("jwk"),
     "with its own jku": brought("jku"),
@@ -155,8 +155,8 @@ async def test_who_shows_no_token_is_asked_for_one(rev: Rev, issuer: Authority) 
     async with endpoint(rev, protected(issuer, scopes=["read"])) as at:
         for headers in ({}, {"authorization": "Basic YTpi"}):
             answer = await at.first(None, **headers)
-            said = challenge(answer)
-            assert answer.status_code == 401 and said["scope"] == "read" and "error" not in said
+            params = challenge(answer)
+            assert answer.status_code == 401 and params["scope"] == "read" and "error" not in params
         for method in ("GET", "DELETE", "PUT"):
             assert (await at.http.request(method, at.url)).status_code == 401
         assert not at.ran
@@ -167,8 +167,8 @@ async def test_who_shows_no_token_is_asked_for_one(rev: Rev, issuer: Authority) 
 async def test_credentials_of_a_wrong_form_are_a_bad_request(rev: Rev, issuer: Authority) -> None:
     async with endpoint(rev, protected(issuer)) as at:
         token = issuer.token(at.url)
-        for said in ("Bearer", "Bearer a b", f"Bearer {token}, Bearer {token}", "Bearer a,b", "Bearer \xe4"):
-            answer = await at.first(None, authorization=said.encode("latin-1"))  # type: ignore[arg-type]
+        for credentials in ("Bearer", "Bearer a b", f"Bearer {token}, Bearer {token}", "Bearer a,b", "Bearer \xe4"):
+            answer = await at.first(None, authorization=credentials.encode("latin-1"))  # type: ignore[arg-type]
             assert answer.status_code == 400 and challenge(answer)["error"] == "invalid_request"
         twice = f"{at.url}?access_token={token}"
         answer = await at.http.post(twice, json={}, headers={"authorization": f"Bearer {token}"})

@@ -18,33 +18,33 @@ from mcp_runtime.auth.resource_server.protection import ResourceServer
 from mcp_runtime.auth.url_policy import URLPolicy
 from mcp_runtime.errors import LocalError
 
-KNOWN = since("2025-06-18", EVERY)
+WITH_RESOURCE_METADATA = since("2025-06-18", EVERY)
 WELL_KNOWN = "/.well-known/oauth-protected-resource"
 
 
 @pytest.fixture(scope="module")
 def issuer() -> Iterator[Authority]:
-    found = Authority()
-    yield found
-    found.close()
+    authority = Authority()
+    yield authority
+    authority.close()
 
 
-@among(KNOWN)
+@among(WITH_RESOURCE_METADATA)
 @clause("draft/authorization/06", "draft/authorization/10", "draft/authorization/11", "draft/authorization/12")
 async def test_the_metadata_is_where_the_challenge_and_the_path_say_and_is_what_a_client_reads(
     rev: Rev, issuer: Authority
 ) -> None:
     async with endpoint(rev, lambda url: ResourceServer(url, [issuer.name], scopes=["read"], name="Notes")) as at:
-        said = challenge(await at.first(None))
-        assert said["resource_metadata"] == protected_resource_metadata_urls(at.url, None)[0]
+        params = challenge(await at.first(None))
+        assert params["resource_metadata"] == protected_resource_metadata_urls(at.url, None)[0]
         for url in protected_resource_metadata_urls(
-            at.url, said["resource_metadata"]
+            at.url, params["resource_metadata"]
         ) + protected_resource_metadata_urls(at.url, None):
             answer = await at.http.get(url)
             assert answer.status_code == 200 and answer.headers["content-type"] == "application/json"
             assert answer.headers["access-control-allow-origin"] == "*"
-            found = read_protected_resource_metadata(json.loads(answer.content), at.url, URLPolicy(local=True))
-            assert (found.resource, found.authorization_servers, found.scopes_supported) == (
+            metadata = read_protected_resource_metadata(json.loads(answer.content), at.url, URLPolicy(local=True))
+            assert (metadata.resource, metadata.authorization_servers, metadata.scopes_supported) == (
                 at.url,
                 (issuer.name,),
                 ("read",),
@@ -64,7 +64,7 @@ async def test_a_revision_without_the_metadata_has_none_and_does_not_speak_of_it
             assert (await at.http.get(url)).status_code == 404
 
 
-@among(KNOWN)
+@among(WITH_RESOURCE_METADATA)
 async def test_each_refusal_says_where_the_metadata_is(rev: Rev, issuer: Authority) -> None:
     async with endpoint(rev, lambda url: ResourceServer(url, [issuer.name], scopes=["read"])) as at:
         bad = [
@@ -93,16 +93,19 @@ async def test_an_endpoint_inside_another_application_has_its_metadata_below_its
 
 
 async def test_a_stranger_reads_no_metadata(issuer: Authority) -> None:
-    async with endpoint(KNOWN[-1], lambda url: ResourceServer(url, [issuer.name])) as at:
+    async with endpoint(WITH_RESOURCE_METADATA[-1], lambda url: ResourceServer(url, [issuer.name])) as at:
         answer = await at.http.get(protected_resource_metadata_urls(at.url, None)[0], headers={"host": "evil.example"})
         assert answer.status_code in (400, 403, 421) and issuer.name not in answer.text
 
 
 def test_proofs_of_possession_are_announced() -> None:
-    said = json.loads(
+    document = json.loads(
         ResourceServer("https://a.example/mcp", ["https://b.example"], dpop=DPoPVerifier(required=True)).document()
     )
-    assert said["dpop_bound_access_tokens_required"] is True and "ES256" in said["dpop_signing_alg_values_supported"]
+    assert (
+        document["dpop_bound_access_tokens_required"] is True
+        and "ES256" in document["dpop_signing_alg_values_supported"]
+    )
 
 
 @pytest.mark.parametrize(

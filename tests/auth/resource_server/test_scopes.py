@@ -1,4 +1,4 @@
-"""What a token may do: scopes of the endpoint, of tools, resources and prompts, and what handlers ask for themselves."""
+"""What a token may do: scopes of the endpoint, of tools, resources and prompts, and what handlers require."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from mcp_runtime.auth.resource_server.protection import ResourceServer
 from mcp_runtime.errors import LocalError, RemoteJSONRPCError
 from mcp_runtime.session.identity import AuthenticatedUser
 
-LACKING = {"error": "insufficient_scope", "scope": "write"}
+INSUFFICIENT_SCOPE = {"error": "insufficient_scope", "scope": "write"}
 
 
 @pytest.fixture(scope="module")
 def issuer() -> Iterator[Authority]:
-    found = Authority()
-    yield found
-    found.close()
+    authority = Authority()
+    yield authority
+    authority.close()
 
 
 def protected(issuer: Authority, *scopes: str) -> Callable[[str], ResourceServer]:
@@ -35,9 +35,9 @@ async def test_a_token_without_the_scopes_of_the_endpoint_is_forbidden(rev: Rev,
     async with endpoint(rev, protected(issuer, "read", "mcp")) as at:
         for scope in (None, "", "read", "mcp:read", "READ MCP"):
             answer = await at.first(issuer.token(at.url, scope=scope))
-            said = challenge(answer)
-            assert answer.status_code == 403 and said["error"] == "insufficient_scope"
-            assert said["scope"] == "read mcp"
+            params = challenge(answer)
+            assert answer.status_code == 403 and params["error"] == "insufficient_scope"
+            assert params["scope"] == "read mcp"
         assert not at.ran
         assert (await at.first(issuer.token(at.url, scope="mcp other read"))).status_code == 200
 
@@ -49,11 +49,11 @@ async def test_a_tool_that_needs_more_is_forbidden_with_all_that_it_needs(rev: R
         less, more = issuer.token(at.url, scope="read"), issuer.token(at.url, scope="read write")
         await at.open(less)
         answer = await at.call(less, "write")
-        said = challenge(answer)
-        assert answer.status_code == 403 and said["error"] == "insufficient_scope"
-        assert said["scope"] == "read write"
+        params = challenge(answer)
+        assert answer.status_code == 403 and params["error"] == "insufficient_scope"
+        assert params["scope"] == "read write"
         error = json.loads(answer.content)["error"]
-        assert (error["code"], error["data"]) == (INVALID_REQUEST, LACKING)
+        assert (error["code"], error["data"]) == (INVALID_REQUEST, INSUFFICIENT_SCOPE)
         assert not at.ran
         # The same session goes on, with the token that the client stepped up to.
         assert (await at.call(less, "read")).status_code == 200
@@ -73,8 +73,8 @@ async def test_once_an_answer_has_begun_the_missing_scope_is_an_error_in_it(rev:
         params = {"name": "x", "arguments": {}, "_meta": {"progressToken": 1}}
         answer = await at.post(rev.request(1, "tools/call", params), token)
         assert answer.status_code == 200 and "www-authenticate" not in answer.headers
-        said = json.loads(answer.text.strip().rpartition("data: ")[2])
-        assert said["error"]["data"] == LACKING
+        message = json.loads(answer.text.strip().rpartition("data: ")[2])
+        assert message["error"]["data"] == INSUFFICIENT_SCOPE
 
 
 async def test_in_a_batch_only_what_needs_the_scope_is_refused(issuer: Authority) -> None:
@@ -85,8 +85,8 @@ async def test_in_a_batch_only_what_needs_the_scope_is_refused(issuer: Authority
         batch: Any = [rev.request(id, "tools/call", {"name": name}) for id, name in enumerate(("read", "write"))]
         answer = await at.post(batch, token)
         assert answer.status_code == 200
-        found = {each["id"]: each for each in json.loads(answer.content)}
-        assert "result" in found[0] and found[1]["error"]["data"] == LACKING and len(at.ran) == 1
+        responses = {response["id"]: response for response in json.loads(answer.content)}
+        assert "result" in responses[0] and responses[1]["error"]["data"] == INSUFFICIENT_SCOPE and len(at.ran) == 1
 
 
 async def test_a_client_that_takes_streams_alone_is_told_in_the_stream(issuer: Authority) -> None:
@@ -107,11 +107,11 @@ async def test_changes_of_a_resource_are_told_to_those_alone_who_may_read_it(rev
         await at.open(less)
         for uri in ("note://secret", "note://x"):
             method, params = ("resources/subscribe", {"uri": uri}) if not rev.stateless else listening(uri)
-            answer = await ask(at, method, params, less)
+            answer = await send(at, method, params, less)
             assert "insufficient_scope" in answer.text
             assert answer.status_code == 403
             if not rev.stateless:
-                assert "result" in json.loads((await ask(at, method, params, more)).content)
+                assert "result" in json.loads((await send(at, method, params, more)).content)
 
 
 def listening(uri: str) -> tuple[str, dict[str, Any]]:
@@ -161,21 +161,21 @@ def notes(capabilities: dict[str, Any] | None = None) -> App:
 
 def outer() -> App:
     """An app with another one inside, and with middleware that gives everybody what somebody got before."""
-    kept: dict[str, Any] = {}
+    cached: dict[str, Any] = {}
     app = App("outer")
     app.mount(notes(), "notes")
 
     @app.middleware
     async def cache(name: str, ctx: Any, params: Any, go: Any) -> Any:
         key = params.model_dump_json()
-        if key not in kept:
-            kept[key] = await go(ctx, params)
-        return kept[key]
+        if key not in cached:
+            cached[key] = await go(ctx, params)
+        return cached[key]
 
     return app
 
 
-ASKED: list[tuple[str, dict[str, Any]]] = [
+REQUESTS: list[tuple[str, dict[str, Any]]] = [
     ("tools/call", {"name": "write", "arguments": {}}),
     ("tools/call", {"name": "erase", "arguments": {}}),
     ("resources/read", {"uri": "note://secret"}),
@@ -200,35 +200,35 @@ def inside(method: str, params: dict[str, Any]) -> dict[str, Any]:
     return json.loads(text)  # type: ignore[no-any-return]
 
 
-async def ask(at: Endpoint, method: str, params: dict[str, Any], token: str) -> Any:
+async def send(at: Endpoint, method: str, params: dict[str, Any], token: str) -> Any:
     named = params.get("name", params.get("uri"))
     headers = {"mcp-name": named} if at.rev.stateless and named is not None else {}
     return await at.post(at.rev.request(1, method, params), token, **headers)
 
 
 @among(PROTECTED)
-@pytest.mark.parametrize("made", [notes, outer])
+@pytest.mark.parametrize("build", [notes, outer])
 async def test_what_an_app_declares_to_need_scopes_needs_them(
-    rev: Rev, made: Callable[[], App], issuer: Authority
+    rev: Rev, build: Callable[[], App], issuer: Authority
 ) -> None:
-    async with endpoint(rev, protected(issuer), made(), real=False) as at:
+    async with endpoint(rev, protected(issuer), build(), real=False) as at:
         less, more = issuer.token(at.url, scope="read"), issuer.token(at.url, scope="write")
         await at.open(less)
-        for method, plain in ASKED:
-            params = inside(method, plain) if made is outer else plain
-            answer = await ask(at, method, params, less)
+        for method, plain in REQUESTS:
+            params = inside(method, plain) if build is outer else plain
+            answer = await send(at, method, params, less)
             assert answer.status_code == 403, (method, params, answer.text)
             assert challenge(answer)["scope"] == "write" and "hidden" not in answer.text
-            answer = await ask(at, method, params, more)
+            answer = await send(at, method, params, more)
             assert answer.status_code == 200 and "error" not in json.loads(answer.content), answer.text
-            assert (await ask(at, method, params, less)).status_code == 403
-        tool = "notes_read" if made is outer else "read"
+            assert (await send(at, method, params, less)).status_code == 403
+        tool = "notes_read" if build is outer else "read"
         assert (await at.call(less, tool)).status_code == 200
 
 
 async def test_over_stdio_and_in_memory_whoever_started_the_server_may_do_all() -> None:
     async with App.client_class.memory(seen_by_nobody().server) as client:
-        assert (await client.call_tool(name="whose")).content[0].text == "None"
+        assert (await client.call_tool(name="owner")).content[0].text == "None"
 
 
 @among(EVERY)
@@ -250,7 +250,7 @@ def seen_by_nobody() -> App:
     app = App("x")
 
     @app.tool(scopes=["write"])
-    def whose(ctx: Context) -> str:
+    def owner(ctx: Context) -> str:
         return str(ctx.user)
 
     return app
@@ -261,8 +261,8 @@ async def test_over_http_without_protection_nobody_has_a_scope(rev: Rev) -> None
     from support.http.asgi_client import web
 
     async with web(rev, seen_by_nobody().server) as client:
-        answer = await client.answered(body=rev.request(1, "tools/call", {"name": "whose", "arguments": {}}))
-        assert answer.json["error"]["data"] == LACKING
+        answer = await client.answered(body=rev.request(1, "tools/call", {"name": "owner", "arguments": {}}))
+        assert answer.json["error"]["data"] == INSUFFICIENT_SCOPE
 
 
 @pytest.mark.parametrize("scope", ["", "two words", 'quo"ted', "back\\slash", "ümlaut", "new\nline"])

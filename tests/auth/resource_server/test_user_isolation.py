@@ -23,9 +23,9 @@ NEWEST = SESSIONS[-1]
 
 @pytest.fixture(scope="module")
 def issuer() -> Iterator[Authority]:
-    found = Authority()
-    yield found
-    found.close()
+    authority = Authority()
+    yield authority
+    authority.close()
 
 
 @among(SESSIONS)
@@ -63,15 +63,15 @@ async def test_a_stream_is_resumed_by_its_user_alone_and_answers_come_from_nobod
         async with at.http.stream("POST", at.url, json=call, headers=head) as stream:
             parts, read = SSEDecoder(), stream.aiter_raw()
             events: list[Any] = []
-            while not any(each.data for each in events):
+            while not any(event.data for event in events):
                 events += parts.feed(await anext(read))
-            asked = json.loads(next(each.data for each in events if each.data))
+            request = json.loads(next(event.data for event in events if event.data))
             resuming = {"last-event-id": events[0].id, "accept": "text/event-stream"}
             stolen = await at.http.get(at.url, headers={**head, **resuming, "authorization": f"Bearer {bob}"})
             assert stolen.status_code == 404 and "secret" not in stolen.text
-            forged = {"jsonrpc": "2.0", "id": asked["id"], "result": {"roots": [{"uri": "file:///of/bob"}]}}
+            forged = {"jsonrpc": "2.0", "id": request["id"], "result": {"roots": [{"uri": "file:///of/bob"}]}}
             assert (await at.post(forged, bob)).status_code == 404 and not answers
-            honest = {"jsonrpc": "2.0", "id": asked["id"], "result": {"roots": [{"uri": "file:///of/alice"}]}}
+            honest = {"jsonrpc": "2.0", "id": request["id"], "result": {"roots": [{"uri": "file:///of/alice"}]}}
             assert (await at.post(honest, alice)).status_code == 202
             rest = b"".join([part async for part in read])
         assert b"secret of alice" in rest and answers[0].roots[0].uri == "file:///of/alice"
@@ -86,13 +86,13 @@ async def test_state_that_was_sealed_for_a_user_is_refused_from_another(rev: Rev
     server = server_of(rev, call_tool=call_tool)
     async with endpoint(rev, lambda url: ResourceServer(url, [issuer.name]), server) as at:
         meta = {**rev.meta(), "io.modelcontextprotocol/clientCapabilities": {"roots": {}}}
-        said: dict[str, Any] = {"name": "x", "arguments": {}, "_meta": meta}
-        first = await at.post(rev.request(1, "tools/call", said), issuer.token(at.url))
+        params: dict[str, Any] = {"name": "x", "arguments": {}, "_meta": meta}
+        first = await at.post(rev.request(1, "tools/call", params), issuer.token(at.url))
         result = json.loads(first.content)["result"]
         [key] = result["inputRequests"]
-        said |= {"requestState": result["requestState"], "inputResponses": {key: {"roots": [{"uri": "file:///a"}]}}}
+        params |= {"requestState": result["requestState"], "inputResponses": {key: {"roots": [{"uri": "file:///a"}]}}}
         for who, (token, _) in others(issuer, at.url).items():
-            answer = await at.post(rev.request(2, "tools/call", said), token)
+            answer = await at.post(rev.request(2, "tools/call", params), token)
             if who == "alice, with a new token":
                 assert "alice: file:///a" in answer.text
             else:
@@ -109,8 +109,8 @@ async def test_who_listens_is_let_go_when_the_token_ends(rev: Rev, issuer: Autho
         answer = await at.http.get(at.url, headers={**head, "authorization": f"Bearer {ended}"})
         assert answer.status_code == 200 and b"data: {" not in answer.content
         async with at.http.stream("GET", at.url, headers={**head, "authorization": f"Bearer {lasting}"}) as stream:
-            told = await at.call(ended)  # What is asked with it within the leeway is still answered.
-            assert stream.status_code == 200 and "alice" in told.text
+            late = await at.call(ended)  # What is asked with it within the leeway is still answered.
+            assert stream.status_code == 200 and "alice" in late.text
 
 
 @among(STATELESS)
@@ -118,8 +118,8 @@ async def test_who_listens_without_a_session_is_told_when_the_token_has_ended(re
     async with endpoint(rev, lambda url: ResourceServer(url, [issuer.name]), server_of(rev)) as at:
         ended = issuer.token(at.url, exp=int(time.time()) - 5)
         answer = await at.post(rev.request(1, "subscriptions/listen", {"notifications": {}}), ended)
-        said = [json.loads(line[6:]) for line in answer.text.splitlines() if line.startswith("data: {")]
-        assert [each.get("method", "answer") for each in said][-1] == "answer" and said[-1]["result"]
+        messages = [json.loads(line[6:]) for line in answer.text.splitlines() if line.startswith("data: {")]
+        assert [message.get("method", "answer") for message in messages][-1] == "answer" and messages[-1]["result"]
 
 
 async def test_requests_that_run_together_know_their_own_user(issuer: Authority) -> None:
@@ -134,8 +134,8 @@ async def test_requests_that_run_together_know_their_own_user(issuer: Authority)
 
     async with endpoint(rev, lambda url: ResourceServer(url, [issuer.name]), server_of(rev, call_tool=call_tool)) as at:
         names = ["a", "b", "c", "d"]
-        asked = [at.call(issuer.token(at.url, sub=name), name) for name in names]
-        answers = await asyncio.gather(*asked)
+        calls = [at.call(issuer.token(at.url, sub=name), name) for name in names]
+        answers = await asyncio.gather(*calls)
         assert all(f'"text":"{name}"' in answer.text for name, answer in zip(names, answers, strict=True))
         assert sorted(seen) == [(name, name) for name in names]
 
@@ -143,7 +143,7 @@ async def test_requests_that_run_together_know_their_own_user(issuer: Authority)
 # ---- the older pair of endpoints -------------------------------------------------------------------------------------
 
 
-async def opened_pair(at: Endpoint, token: str | None) -> httpx2.Response:
+async def opened_sse(at: Endpoint, token: str | None) -> httpx2.Response:
     head = {"accept": "text/event-stream", **({"authorization": f"Bearer {token}"} if token else {})}
     request = at.http.build_request("GET", at.url.replace("/mcp", "/sse"), headers=head)
     return await at.http.send(request, stream=True)
@@ -154,16 +154,16 @@ async def test_the_older_pair_is_protected_as_well_and_bound_to_who_listens(issu
     async with endpoint(rev, lambda url: ResourceServer(url, [issuer.name], scopes=["read"]), legacy_sse=True) as at:
         alice = issuer.token(at.url, scope="read")
         for token, status in ((None, 401), ("garbage", 401), (issuer.token(at.url), 403)):
-            refused = await opened_pair(at, token)
+            refused = await opened_sse(at, token)
             assert refused.status_code == status
             await refused.aclose()
-        stream = await opened_pair(at, alice)
+        stream = await opened_sse(at, alice)
         parts, read = SSEDecoder(), stream.aiter_raw()
 
         async def event() -> Any:
-            while not (found := list(parts.feed(await anext(read)))):
+            while not (events := list(parts.feed(await anext(read)))):
                 pass
-            return found[0]
+            return events[0]
 
         where = str(httpx2.URL(at.url).join((await event()).data.decode()))
         posted = {"content-type": "application/json"}
@@ -209,13 +209,13 @@ async def test_a_task_is_its_users_alone_and_begins_with_the_scopes_it_needs(rev
         created = json.loads((await at.post(call, issuer.token(at.url, scope="write"))).content)["result"]
         go.set()
         for method in ("tasks/get", "tasks/update", "tasks/cancel"):
-            said = {
+            params = {
                 "taskId": created["taskId"],
                 "_meta": meta,
                 **({"inputResponses": {}} if "update" in method else {}),
             }
             for who, (token, _) in others(issuer, at.url).items():
-                answer = await at.post(rev.request(2, method, said), token, **{"mcp-name": created["taskId"]})
+                answer = await at.post(rev.request(2, method, params), token, **{"mcp-name": created["taskId"]})
                 if who == "alice, with a new token":
                     assert "result" in json.loads(answer.content), answer.text
                 else:

@@ -17,9 +17,9 @@ from mcp_runtime.session.identity import AuthenticatedUser
 
 @pytest.fixture
 def issuer() -> Iterator[Authority]:
-    found = Authority()
-    yield found
-    found.close()
+    authority = Authority()
+    yield authority
+    authority.close()
 
 
 class Own:
@@ -66,21 +66,21 @@ async def test_an_issuer_that_is_down_is_no_reason_to_let_anybody_in_or_to_log_i
     at_issuer = f"{issuer.name}/introspect"
     asking = lambda url: IntrospectionVerifier(at_issuer, client_id="resource", client_secret="s&cret", audience=url)
     introspecting = lambda url: ResourceServer(url, [issuer.name], verifier=asking(url))
-    for made in (lambda url: ResourceServer(url, [issuer.name]), introspecting):
-        async with endpoint(PROTECTED[-1], made) as at:
+    for resource_server in (lambda url: ResourceServer(url, [issuer.name]), introspecting):
+        async with endpoint(PROTECTED[-1], resource_server) as at:
             answer = await at.call(issuer.token(at.url))
             assert answer.status_code == 503 and "www-authenticate" not in answer.headers and not at.ran
 
 
-def kept_secret(issuer: Authority, url: str) -> list[str]:
+def secret_tokens(issuer: Authority, url: str) -> list[str]:
     return [issuer.token(url), issuer.token(url, exp=1), issuer.token("https://other.example"), "hunter2hunter2"]
 
 
 async def test_no_token_reaches_a_log_or_a_handler(issuer: Authority, caplog: pytest.LogCaptureFixture) -> None:
-    made: Callable[[str], ResourceServer] = lambda url: ResourceServer(url, [issuer.name], scopes=["x"])
+    resource_server: Callable[[str], ResourceServer] = lambda url: ResourceServer(url, [issuer.name], scopes=["x"])
     with caplog.at_level(logging.DEBUG):
-        async with endpoint(PROTECTED[-1], made) as at:
-            tokens = [*kept_secret(issuer, at.url), issuer.token(at.url, scope="x")]
+        async with endpoint(PROTECTED[-1], resource_server) as at:
+            tokens = [*secret_tokens(issuer, at.url), issuer.token(at.url, scope="x")]
             answers = [await at.call(token) for token in tokens]
             assert [answer.status_code for answer in answers] == [403, 401, 401, 401, 200]
             assert challenge(answers[0])["error"] == "insufficient_scope"
@@ -88,7 +88,9 @@ async def test_no_token_reaches_a_log_or_a_handler(issuer: Authority, caplog: py
     assert "token was rejected" in caplog.text
     signatures = [token.rpartition(".")[2] for token in tokens]
     seen = "".join(
-        str(vars(each)) for each in (ctx, ctx._channel, ctx._message, ctx.connection_state) if hasattr(each, "__dict__")
+        str(vars(value))
+        for value in (ctx, ctx._channel, ctx._message, ctx.connection_state)
+        if hasattr(value, "__dict__")
     )
     seen += repr(ctx.user) + str(ctx.user.claims) + caplog.text + "".join(answer.text for answer in answers)
-    assert not [each for each in signatures if each in seen]
+    assert not [signature for signature in signatures if signature in seen]

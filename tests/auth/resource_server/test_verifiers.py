@@ -37,9 +37,9 @@ class Clock:
 
 @pytest.fixture
 def issuer() -> Iterator[Authority]:
-    found = Authority()
-    yield found
-    found.close()
+    authority = Authority()
+    yield authority
+    authority.close()
 
 
 def jwt(issuer: Authority, **more: Any) -> JWTVerifier:
@@ -70,9 +70,9 @@ async def test_tokens_with_made_up_keys_cause_no_flood_of_requests(issuer: Autho
     verifier = jwt(issuer, clock=clock, jwks_uri=f"{issuer.name}/keys")
     assert await verifier.verify(issuer.token(HERE))
     clock.now += 60
-    stranger = issuer.new_key("x")
-    made_up = [issuer.token(HERE, key=stranger, head={"kid": f"x{number}"}) for number in range(30)]
-    assert not any(await asyncio.gather(*(verifier.verify(token) for token in made_up)))
+    foreign_key = issuer.new_key("x")
+    forged = [issuer.token(HERE, key=foreign_key, head={"kid": f"x{number}"}) for number in range(30)]
+    assert not any(await asyncio.gather(*(verifier.verify(token) for token in forged)))
     assert issuer.asked.count("/keys") == 2
     assert await verifier.verify(issuer.token(HERE))
 
@@ -158,7 +158,7 @@ def test_only_public_keys_for_signatures_are_taken_from_a_set() -> None:
         None,
         "key",
     ]
-    assert [read_key(each) for each in bad] == [None] * len(bad)
+    assert [read_key(document) for document in bad] == [None] * len(bad)
 
 
 async def test_a_good_signature_is_good_for_a_minute_and_never_longer_than_its_token(issuer: Authority) -> None:
@@ -180,7 +180,7 @@ async def test_a_key_is_used_for_its_own_algorithm_alone(issuer: Authority) -> N
     key = RSAKey.generate_key(2048, {"kid": "rsa", "alg": "PS256"})
     issuer.published.append(key.as_dict(private=False))
     verifier = jwt(issuer)
-    plain = RSAKey.import_key({name: each for name, each in key.as_dict(private=True).items() if name != "alg"})
+    plain = RSAKey.import_key({name: value for name, value in key.as_dict(private=True).items() if name != "alg"})
     assert await verifier.verify(issuer.token(HERE, key=plain, head={"kid": "rsa", "alg": "PS256"}))
     assert await verifier.verify(issuer.token(HERE, key=plain, head={"kid": "rsa", "alg": "RS256"})) is None
 
@@ -190,8 +190,8 @@ async def test_a_token_that_names_no_key_is_tried_with_those_of_its_kind(issuer:
 
 
 async def test_scopes_are_read_in_the_forms_that_issuers_have(issuer: Authority) -> None:
-    for said in ({"scope": "a b"}, {"scope": ["a", "b"]}, {"scp": "a b"}, {"scp": ["a", "b"]}):
-        user = await jwt(issuer).verify(issuer.token(HERE, **said))
+    for claims in ({"scope": "a b"}, {"scope": ["a", "b"]}, {"scp": "a b"}, {"scp": ["a", "b"]}):
+        user = await jwt(issuer).verify(issuer.token(HERE, **claims))
         assert user is not None and user.scopes == {"a", "b"}
     assert await jwt(issuer).verify(issuer.token(HERE, scope={"a": 1})) is None
 
@@ -213,11 +213,11 @@ SOUND = {"iss": "https://a.example", "aud": HERE, "exp": 2000, "sub": "alice"}
 
 @settings(max_examples=400)
 @given(st.dictionaries(st.sampled_from(NAMES), ODD, max_size=4), st.booleans())
-def test_whatever_a_token_says_it_is_taken_only_by_the_rules(said: dict[str, Any], complete: bool) -> None:
-    claims = {**SOUND, **said}
-    wanted = ClaimRequirements("https://a.example", frozenset({HERE}), 10.0, complete)
+def test_whatever_a_token_says_it_is_taken_only_by_the_rules(overrides: dict[str, Any], complete: bool) -> None:
+    claims = {**SOUND, **overrides}
+    requirements = ClaimRequirements("https://a.example", frozenset({HERE}), 10.0, complete)
     try:
-        user = read_user(claims, wanted, 1000.0, "token")
+        user = read_user(claims, requirements, 1000.0, "token")
     except InvalidClaimsError:
         return
     audience = claims["aud"]
@@ -233,8 +233,8 @@ def test_whatever_a_token_says_it_is_taken_only_by_the_rules(said: dict[str, Any
 
 
 def asking(authority: Authority, **more: Any) -> IntrospectionVerifier:
-    said = {"client_id": "resource", "client_secret": "s&cret", "audience": HERE, **more}
-    return IntrospectionVerifier(f"{authority.name}/introspect", **said)
+    options = {"client_id": "resource", "client_secret": "s&cret", "audience": HERE, **more}
+    return IntrospectionVerifier(f"{authority.name}/introspect", **options)
 
 
 async def test_an_issuer_is_asked_about_a_token_and_the_answer_is_kept_shortly(issuer: Authority) -> None:
@@ -264,7 +264,7 @@ GOOD = {"active": True, "sub": "alice", "aud": HERE}
 
 
 @pytest.mark.parametrize(
-    "said",
+    "response",
     [
         {"active": False},
         {**GOOD, "active": "true"},
@@ -280,8 +280,8 @@ GOOD = {"active": True, "sub": "alice", "aud": HERE}
     ],
 )
 @clause("draft/authorization/45", "draft/security/02")
-async def test_what_an_issuer_does_not_vouch_for_here_is_not_good(said: dict[str, Any], issuer: Authority) -> None:
-    issuer.active["t"] = {name: value for name, value in said.items() if value is not None}
+async def test_what_an_issuer_does_not_vouch_for_here_is_not_good(response: dict[str, Any], issuer: Authority) -> None:
+    issuer.active["t"] = {name: value for name, value in response.items() if value is not None}
     assert await asking(issuer, issuer=issuer.name).verify("t") is None
 
 

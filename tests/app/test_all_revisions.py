@@ -71,7 +71,7 @@ async def test_what_a_function_breaks_on_is_not_told_to_the_client(rev: Rev) -> 
         raise OSError("a secret of the server")
 
     @app.resource("test://x")
-    def gone() -> str:
+    def unreadable() -> str:
         raise OSError("a secret of the server")
 
     async with client(rev, app) as asking:

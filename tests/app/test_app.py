@@ -36,7 +36,7 @@ async def test_resources_and_templates_are_listed_apart() -> None:
     assert (first.uri, first.name, first.mime_type) == ("sample://motd", "motd", "text/markdown")
     assert (first.description, second.uri) == ("The message of the day.", "sample://logo")
     templates = await app.list_resource_templates()
-    assert [each.uri_template for each in templates] == NAMES
+    assert [template.uri_template for template in templates] == NAMES
     assert (templates[0].title, templates[0].description) == ("Weather", "The weather of a day.")
 
 
@@ -80,8 +80,8 @@ async def test_a_prompt_has_arguments_that_are_checked() -> None:
         t.PromptArgument(name="depth", required=False),
     ]
     assert (chat.name, chat.arguments) == ("chat-start", None)
-    found = await app.get_prompt(name="review", arguments={"code": "x = 1", "depth": "2"})
-    assert found.messages == [t.PromptMessage(role="user", content=t.TextContent(text="Review 2: x = 1"))]
+    prompt = await app.get_prompt(name="review", arguments={"code": "x = 1", "depth": "2"})
+    assert prompt.messages == [t.PromptMessage(role="user", content=t.TextContent(text="Review 2: x = 1"))]
     wrong: list[dict[str, str]] = [{}, {"code": "x", "depth": "deep"}, {"code": "x", "more": "y"}]
     for arguments in wrong:
         with pytest.raises(RemoteJSONRPCError, match="the prompt 'review': invalid arguments") as caught:
@@ -93,7 +93,7 @@ async def test_a_prompt_has_arguments_that_are_checked() -> None:
 
 async def test_a_prompt_may_be_several_messages() -> None:
     messages = (await app.get_prompt(name="chat-start")).messages
-    assert [(each.role, each.content) for each in messages] == [
+    assert [(message.role, message.content) for message in messages] == [
         ("user", t.TextContent(text="hi")),
         ("assistant", t.TextContent(text="hello")),
         ("user", t.TextContent(text="bye")),
@@ -103,8 +103,8 @@ async def test_a_prompt_may_be_several_messages() -> None:
 @pytest.mark.clause("draft/completion/03")
 async def test_completion_gives_at_most_a_hundred_and_says_how_many_there_are() -> None:
     ref = t.ResourceTemplateReference(uri=NAMES[0])
-    found = await app.complete(ref=ref, argument=t.CompletionArgument(name="city", value="P"))
-    values = found.completion
+    result = await app.complete(ref=ref, argument=t.CompletionArgument(name="city", value="P"))
+    values = result.completion
     assert (values.values[0], len(values.values), values.total, values.has_more) == ("P0", 100, 150, True)
     other = await app.complete(ref=ref, argument=t.CompletionArgument(name="day", value=""))
     assert other.completion.values == []
@@ -143,15 +143,15 @@ async def test_tools_come_and_go_at_run_time() -> None:
 class Listening(Client):
     """A client that hears of changes."""
 
-    def __init__(self, *given: Any, **settings: Any) -> None:
-        super().__init__(*given, **settings)
-        self.heard: asyncio.Queue[str] = asyncio.Queue()
+    def __init__(self, *arguments: Any, **settings: Any) -> None:
+        super().__init__(*arguments, **settings)
+        self.notifications: asyncio.Queue[str] = asyncio.Queue()
 
     async def on_subscriptions_acknowledged(self, ctx: Any, params: Any) -> None:
-        self.heard.put_nowait("listening")
+        self.notifications.put_nowait("listening")
 
     async def on_tool_list_changed(self, ctx: Any, params: Any) -> None:
-        self.heard.put_nowait("tools")
+        self.notifications.put_nowait("tools")
 
 
 async def test_who_listens_hears_of_changes_that_a_tool_makes_in_its_thread() -> None:
@@ -163,21 +163,21 @@ async def test_who_listens_hears_of_changes_that_a_tool_makes_in_its_thread() ->
         return "added"
 
     async with Listening.memory(changing.server) as client:
-        wanted = {"notifications": {"toolsListChanged": True}}
-        ask = client._send_request(FromClient.SUBSCRIPTIONS_LISTEN, wanted, RequestOptions(timeout=None))
-        listening = asyncio.create_task(ask)
-        assert await client.heard.get() == "listening"
+        params = {"notifications": {"toolsListChanged": True}}
+        request = client._send_request(FromClient.SUBSCRIPTIONS_LISTEN, params, RequestOptions(timeout=None))
+        listening = asyncio.create_task(request)
+        assert await client.notifications.get() == "listening"
         await client.call_tool(name="add")
-        assert await client.heard.get() == "tools"
+        assert await client.notifications.get() == "tools"
         assert [tool.name async for tool in client.iter_tools()] == ["add", "more"]
         listening.cancel()
         await asyncio.wait([listening])
 
 
-@pytest.mark.parametrize("spoken", [each for each in REVISIONS if each != "2026-07-28"])
-async def test_clients_of_older_revisions_use_an_app_and_hear_of_changes(spoken: str) -> None:
+@pytest.mark.parametrize("version", [version for version in REVISIONS if version != "2026-07-28"])
+async def test_clients_of_older_revisions_use_an_app_and_hear_of_changes(version: str) -> None:
     changing = App("changing")
-    heard = asyncio.Event()
+    notified = asyncio.Event()
 
     @changing.tool()
     async def add(ctx: Context, name: str) -> str:
@@ -185,14 +185,14 @@ async def test_clients_of_older_revisions_use_an_app_and_hear_of_changes(spoken:
         return f"added for {ctx.client_info['name']}"
 
     async def on_tool_list_changed(self: Any, ctx: Any, params: Any) -> None:
-        heard.set()
+        notified.set()
 
-    package = import_module(f"mcp_generated.{REVISIONS[spoken]}")
+    package = import_module(f"mcp_generated.{REVISIONS[version]}")
     older = type("Older", (package.Client,), {"on_tool_list_changed": on_tool_list_changed})
     async with older.memory(*server_candidates(changing.server), name="old") as client:
         result = await client.call_tool(name="add", arguments={"name": "more"})
-        assert [each.text for each in result.content] == ["added for old"]
-        await heard.wait()
+        assert [block.text for block in result.content] == ["added for old"]
+        await notified.wait()
         assert [tool.name async for tool in client.iter_tools()] == ["add", "more"]
 
 
@@ -201,8 +201,8 @@ async def test_an_app_is_mounted_in_an_asgi_application_and_answers_over_http() 
     served = app.asgi()
     transport = httpx2.ASGITransport(app=served)
     meta = {"io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {}}
-    asked = {"name": "google", "arguments": {"city": "Rome"}, "_meta": meta}
-    body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": asked}
+    params = {"name": "google", "arguments": {"city": "Rome"}, "_meta": meta}
+    body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
     headers = {
         "accept": "application/json, text/event-stream",
         "mcp-protocol-version": "2026-07-28",
@@ -275,15 +275,15 @@ async def test_an_app_is_mounted_in_another_under_a_prefix() -> None:
         events.append(f"inner {name}")
         return await go(ctx, params)
 
-    for each in (inner, outer):
-        each.add_tool(state, "state")
-        each.add_resource("notes://today", lambda: "note")
+    for part in (inner, outer):
+        part.add_tool(state, "state")
+        part.add_resource("notes://today", lambda: "note")
     inner.add_resource("notes://{day}/x", lambda day: day, name="day")
     inner.add_prompt(lambda: UserMessage("hi"), "greet")
-    assert [each.name for each in await outer.list_tools()] == ["state", "sub_state"]
-    assert [each.uri for each in await outer.list_resources()] == ["notes://today", "notes://sub/today"]
-    assert [each.uri_template for each in await outer.list_resource_templates()] == ["notes://sub/{day}/x"]
-    assert [each.name for each in await outer.list_prompts()] == ["sub_greet"]
+    assert [tool.name for tool in await outer.list_tools()] == ["state", "sub_state"]
+    assert [resource.uri for resource in await outer.list_resources()] == ["notes://today", "notes://sub/today"]
+    assert [template.uri_template for template in await outer.list_resource_templates()] == ["notes://sub/{day}/x"]
+    assert [prompt.name for prompt in await outer.list_prompts()] == ["sub_greet"]
     events.clear()
     result = await outer.call_tool(name="sub_state")
     assert result.content == [t.TextContent(text="state of inner")]

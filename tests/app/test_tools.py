@@ -19,10 +19,10 @@ INVALID_PARAMS, INTERNAL_ERROR = -32602, -32603
 
 
 async def definition(name: str) -> dict[str, Any]:
-    return next(each for each in await app.list_tools() if each.name == name).model_dump(exclude_none=True)
+    return next(tool for tool in await app.list_tools() if tool.name == name).model_dump(exclude_none=True)
 
 
-async def said(name: str, **arguments: Any) -> str:
+async def text_of(name: str, **arguments: Any) -> str:
     """The only text of a result that is no error."""
     result = await app.call_tool(name=name, arguments=arguments)
     assert result.is_error is None, result
@@ -41,9 +41,9 @@ async def complaint(name: str, **arguments: Any) -> str:
 
 
 async def test_hints_defaults_and_docstring_become_the_input_schema() -> None:
-    found = await definition("google")
-    assert found["description"] == "Say the weather.\n\nIt may rain."
-    assert found["inputSchema"] == {
+    listed = await definition("google")
+    assert listed["description"] == "Say the weather.\n\nIt may rain."
+    assert listed["inputSchema"] == {
         "type": "object",
         "properties": {
             "city": {"type": "string", "description": "Where it is."},
@@ -52,38 +52,38 @@ async def test_hints_defaults_and_docstring_become_the_input_schema() -> None:
         "required": ["city"],
         "additionalProperties": False,
     }
-    assert "outputSchema" not in found
+    assert "outputSchema" not in listed
 
 
 @pytest.mark.parametrize("name", ["google", "numpy_style", "rest_style"])
 async def test_docstrings_of_each_style_describe_the_arguments(name: str) -> None:
-    found = await definition(name)
-    assert found["inputSchema"]["properties"]["city"]["description"] == "Where it is."
-    assert found["description"].startswith("Say the weather.") and "Where" not in found["description"]
+    listed = await definition(name)
+    assert listed["inputSchema"]["properties"]["city"]["description"] == "Where it is."
+    assert listed["description"].startswith("Say the weather.") and "Where" not in listed["description"]
 
 
 async def test_a_tool_says_its_title_annotations_icons_and_limits() -> None:
-    found = await definition("get-forecast")
-    assert (found["title"], found["annotations"], found["icons"]) == (
+    listed = await definition("get-forecast")
+    assert (listed["title"], listed["annotations"], listed["icons"]) == (
         "Forecast",
         {"readOnlyHint": True},
         [{"src": "https://x.test/i.png"}],
     )
     latitude = {"type": "number", "minimum": -90, "maximum": 90, "description": "In degrees."}
-    assert found["inputSchema"]["properties"] == {"latitude": latitude}
+    assert listed["inputSchema"]["properties"] == {"latitude": latitude}
 
 
 async def test_an_injected_context_is_not_an_argument() -> None:
     assert [*(await definition("who"))["inputSchema"]["properties"]] == ["greeting"]
-    assert await said("who") == "hello mcp-codegen, sample"
+    assert await text_of("who") == "hello mcp-codegen, sample"
     assert "ctx" in await complaint("who", ctx={})
 
 
 async def test_the_order_of_the_list_is_that_of_the_file_and_every_schema_is_one() -> None:
     tools = await app.list_tools()
-    assert [each.name for each in tools][:4] == ["google", "numpy_style", "rest_style", "get-forecast"]
-    for each in tools:
-        shown = each.model_dump(exclude_none=True)
+    assert [tool.name for tool in tools][:4] == ["google", "numpy_style", "rest_style", "get-forecast"]
+    for listed in tools:
+        shown = listed.model_dump(exclude_none=True)
         jsonschema.Draft202012Validator.check_schema(shown["inputSchema"])
         jsonschema.Draft202012Validator.check_schema(shown.get("outputSchema", {}))
 
@@ -126,7 +126,7 @@ async def test_text_media_and_resources_come_as_they_are() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "arguments", "why"),
+    ("name", "arguments", "reason"),
     [
         ("get-forecast", {"latitude": "47.6"}, "latitude: Input should be a valid number"),
         ("get-forecast", {"latitude": 91}, "less than or equal to 90"),
@@ -142,18 +142,20 @@ async def test_text_media_and_resources_come_as_they_are() -> None:
     ],
 )
 @pytest.mark.clause("draft/tools/12")
-async def test_arguments_that_do_not_fit_are_told_to_the_model(name: str, arguments: dict[str, Any], why: str) -> None:
-    assert why in await complaint(name, **arguments)
+async def test_arguments_that_do_not_fit_are_told_to_the_model(
+    name: str, arguments: dict[str, Any], reason: str
+) -> None:
+    assert reason in await complaint(name, **arguments)
 
 
 async def test_what_json_has_no_type_for_comes_as_text_and_whole_numbers_may_have_a_point() -> None:
-    given = {"day": "2026-02-03", "colour": "red", "ids": [2, 1], "where": {"x": 4}}
-    assert await said("when", **given) == "2026-02-03 RED [1, 2] 4"
-    assert await said("google", city="x", days=2.0) == "x 2"
+    arguments = {"day": "2026-02-03", "colour": "red", "ids": [2, 1], "where": {"x": 4}}
+    assert await text_of("when", **arguments) == "2026-02-03 RED [1, 2] 4"
+    assert await text_of("google", city="x", days=2.0) == "x 2"
 
 
 async def test_coercion_is_an_option() -> None:
-    assert await said("lenient", number="5") == "5"
+    assert await text_of("lenient", number="5") == "5"
     lenient = App("lenient", coerce=True)
 
     @lenient.tool()
@@ -166,7 +168,7 @@ async def test_coercion_is_an_option() -> None:
 
 async def test_a_schema_of_ones_own_is_shown_and_checked() -> None:
     assert (await definition("own_schema"))["inputSchema"]["properties"]["n-th"]["minimum"] == 1
-    assert await said("own_schema", **{"n-th": 3}) == "the 3th"
+    assert await text_of("own_schema", **{"n-th": 3}) == "the 3th"
 
 
 @pytest.mark.clause("draft/tools/10")
@@ -227,8 +229,8 @@ async def test_all_public_methods_of_an_object_become_tools_or_the_marked_ones()
     desk, marked = App("desk"), App("marked")
     desk.add_tools(Desk("Paris"))
     marked.add_tools(Marked("Rome"))
-    assert [each.name for each in await desk.list_tools()] == ["move", "where"]
-    assert [(each.name, each.title) for each in await marked.list_tools()] == [("say-hello", "Hello")]
+    assert [tool.name for tool in await desk.list_tools()] == ["move", "where"]
+    assert [(tool.name, tool.title) for tool in await marked.list_tools()] == [("say-hello", "Hello")]
     result = await marked.call_tool(name="say-hello", arguments={"name": "Ann"})
     assert result.content == [t.TextContent(text="hello Ann from Rome")]
 

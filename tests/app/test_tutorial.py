@@ -1,4 +1,4 @@
-"""The weather server of the tutorials: the seed's own code with its import lines changed, and our example in its style."""
+"""The weather server of the tutorials: the seed's code with its import lines changed, and our example in its style."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def text(result: t.CallToolResult) -> str:
     return content.text
 
 
-def found_by(program: Path) -> dict[str, Any]:
+def results_of(program: Path) -> dict[str, Any]:
     with serving() as fake:
         return asyncio.run(asyncio.wait_for(conversation(program, fake), DEADLINE))
 
@@ -84,22 +84,22 @@ def test_the_tutorials_code_runs_with_only_its_import_lines_changed(tmp_path: Pa
     assert differing == [*IMPORTS]
     (tmp_path / "nearby.py").write_text(NEARBY)
     (tmp_path / "weather.py").write_text("\n".join(changed))
-    found = found_by(tmp_path / "weather.py")
-    assert [*found["tools"]] == ["get_alerts", "get_forecast"]
-    state = found["tools"]["get_alerts"].input_schema.model_dump()["properties"]["state"]
+    results = results_of(tmp_path / "weather.py")
+    assert [*results["tools"]] == ["get_alerts", "get_forecast"]
+    state = results["tools"]["get_alerts"].input_schema.model_dump()["properties"]["state"]
     assert state == {"type": "string", "description": "Two-letter US state code (e.g. CA, NY)"}
-    assert found["tools"]["get_forecast"].description == "Get weather forecast for a location."
-    assert "Event: Flood Warning" in found["alerts"] and "Forecast: Mostly clear." in found["forecast"]
-    assert found["wrong"].is_error is True
+    assert results["tools"]["get_forecast"].description == "Get weather forecast for a location."
+    assert "Event: Flood Warning" in results["alerts"] and "Forecast: Mostly clear." in results["forecast"]
+    assert results["wrong"].is_error is True
 
 
 def test_the_example_in_this_style_does_the_same_and_is_no_longer_than_the_tutorial() -> None:
-    found = found_by(EXAMPLE)
-    assert [*found["tools"]] == ["get_alerts", "get_forecast"]
-    latitude = found["tools"]["get_forecast"].input_schema.model_dump()["properties"]["latitude"]
+    results = results_of(EXAMPLE)
+    assert [*results["tools"]] == ["get_alerts", "get_forecast"]
+    latitude = results["tools"]["get_forecast"].input_schema.model_dump()["properties"]["latitude"]
     expected = {"type": "number", "minimum": -90, "maximum": 90, "description": "Latitude of the place, in degrees."}
     assert latitude == expected
-    assert found["tools"]["get_alerts"].annotations.read_only_hint is True
-    assert "Event: Flood Warning" in found["alerts"] and "Forecast: Mostly clear." in found["forecast"]
-    assert found["wrong"].is_error is True
+    assert results["tools"]["get_alerts"].annotations.read_only_hint is True
+    assert "Event: Flood Warning" in results["alerts"] and "Forecast: Mostly clear." in results["forecast"]
+    assert results["wrong"].is_error is True
     assert lines_of(EXAMPLE.read_text(encoding="utf-8")) <= lines_of(tutorial())

@@ -29,7 +29,7 @@ def contents(root: Path) -> dict[str, bytes]:
 def test_what_is_committed_is_what_the_schemas_give() -> None:
     result = run("--all", "--check")
     assert result.exit_code == 0, result.output
-    committed = [each for each in contents(ROOT / "generated" / "mcp_generated") if "__pycache__" not in each]
+    committed = [path for path in contents(ROOT / "generated" / "mcp_generated") if "__pycache__" not in path]
     assert f"{len(committed)} files, all up to date" in result.output
 
 
@@ -39,7 +39,10 @@ def test_one_revision_is_written_as_a_package_of_its_own(tmp_path: Path) -> None
     files = {f"v2025_03_26/{name}.py" for name in ("__init__", "client", "methods", "server", "sync", "types")}
     areas = {"auth.py", "http.py", "skills.py", "tasks.py", "testing.py"}
     assert contents(tmp_path / "bindings").keys() == {"__init__.py", "py.typed", *areas, *files}
-    code = "from bindings.v2025_03_26 import Client, Server, types, methods; print(methods.REVISION.id, types.Tool.__name__)"
+    code = (
+        "from bindings.v2025_03_26 import Client, Server, types, methods; "
+        "print(methods.REVISION.id, types.Tool.__name__)"
+    )
     environment = {"PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}/runtime", "PATH": os.environ["PATH"]}
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
     assert done.stdout == "2025-03-26 Tool\n"

@@ -1,4 +1,4 @@
-"""`mcp-codegen config` and `inspect` as commands: what they write, what they find wrong, and what they show of a server."""
+"""`mcp-codegen config` and `inspect` as commands: what they write, what they refuse, and what they show of a server."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_adding_makes_paths_absolute_and_keeps_all_else(tmp_path: Path, monkeypa
     assert servers["mine"] == {"command": sys.executable, "args": arguments, "env": {"KEY": "a=b"}, "off": True}
     assert servers["other"] == {"command": "/bin/true"}
     assert json.loads(file.read_text())["theme"] == "dark"
-    assert [each.name for each in tmp_path.glob("*config*")] == ["config.json"]
+    assert [path.name for path in tmp_path.glob("*config*")] == ["config.json"]
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no such modes")
@@ -68,7 +68,7 @@ def test_a_command_that_does_not_exist_is_not_added(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("entry", "says"),
+    ("entry", "problem"),
     [
         ({"args": []}, "'command' is missing"),
         ({"command": "no-such-program-at-all"}, "not found"),
@@ -81,11 +81,11 @@ def test_a_command_that_does_not_exist_is_not_added(tmp_path: Path) -> None:
         (1, "is not an object"),
     ],
 )
-def test_checking_says_what_is_wrong_with_an_entry(tmp_path: Path, entry: object, says: str) -> None:
+def test_checking_says_what_is_wrong_with_an_entry(tmp_path: Path, entry: object, problem: str) -> None:
     file = tmp_path / "config.json"
     file.write_text(json.dumps({"mcpServers": {"one": entry}}))
     done = run("config", "check", "--file", str(file))
-    assert done.exit_code == 1 and "one: " in done.output and says in done.output
+    assert done.exit_code == 1 and "one: " in done.output and problem in done.output
     file.write_text(
         json.dumps({"mcpServers": {"one": {"command": sys.executable, "args": ["-m", "x", "https://a.py"]}}})
     )
@@ -134,8 +134,8 @@ def test_inspecting_calls_a_tool_and_shows_what_the_server_tells_meanwhile() -> 
     assert done.exit_code == 0, done.output
     answer = json.loads(done.output)
     assert answer["called"]["content"][0]["type"] == "text"
-    [told] = [each["on_logging_message"] for each in answer["notifications"]]
-    assert (told["level"], told["data"]) == ("warning", {"text": "careful"})
+    [message] = [notification["on_logging_message"] for notification in answer["notifications"]]
+    assert (message["level"], message["data"]) == ("warning", {"text": "careful"})
 
 
 def test_inspecting_reads_a_resource_gets_a_prompt_and_tells_of_failure() -> None:

@@ -1,4 +1,4 @@
-"""The test kit from the schema: vectors with verdicts, mocks of either side, and conversations recorded and replayed."""
+"""The test kit from the schema: vectors with verdicts, mocks of both sides, and conversations recorded and replayed."""
 
 from __future__ import annotations
 
@@ -41,22 +41,22 @@ def test_vectors_hold_both_verdicts_for_every_message_and_the_types_agree(revisi
     schemas = SchemaCatalog(ROOT / "schema")
     read = schemas.revision(revision)
     judge = MessageFactory(read, schemas.normalized(revision)[0], seed=0)
-    wanted = {(row.method, row.type) for row in read.methods} | {
+    expected = {(row.method, row.type) for row in read.methods} | {
         (row.method, row.result) for row in read.methods if row.result
     }
     for verdict in (True, False):
-        assert {(each["method"], each["type"]) for each in vectors if each["valid"] is verdict} == wanted
-    for each in vectors:
-        shape = getattr(package(revision, "types"), each["type"])
+        assert {(vector["method"], vector["type"]) for vector in vectors if vector["valid"] is verdict} == expected
+    for vector in vectors:
+        shape = getattr(package(revision, "types"), vector["type"])
         try:
-            written = TypeAdapter(shape).dump_python(validator(shape)(each["instance"]), mode="json")
+            written = TypeAdapter(shape).dump_python(validator(shape)(vector["instance"]), mode="json")
         except ValidationError:
-            assert not each["valid"], each
+            assert not vector["valid"], vector
         else:
             # A null for an optional property is read, as docs/fidelity.md says, and not written again.
-            assert each["valid"] or (
-                written != each["instance"] and judge.first_violation(each["type"], written) is None
-            ), each
+            assert vector["valid"] or (
+                written != vector["instance"] and judge.first_violation(vector["type"], written) is None
+            ), vector
 
 
 def test_vectors_are_the_same_for_the_same_seed_and_others_for_another(tmp_path: Path) -> None:
@@ -79,12 +79,14 @@ def test_a_mock_client_gets_every_method_answered_by_a_mock_server(revision: str
     assert done.returncode == 0, done.stdout + done.stderr
     rows = dict(line.split(None, 1) for line in done.stdout.splitlines()[1:])
     read = SchemaCatalog(ROOT / "schema").revision(revision)
-    asked = {row.method: row for row in read.methods if row.direction == "client_to_server" and row.kind == "request"}
-    asked.pop(read.lifecycle.roles.get("listen", ""), None)
-    assert rows.keys() == asked.keys()
-    said = {name: each.split() for name, each in rows.items()}
-    assert {name: (words[0], words[-1]) for name, words in said.items()} == {
-        name: ("valid", row.result) for name, row in asked.items()
+    requests = {
+        row.method: row for row in read.methods if row.direction == "client_to_server" and row.kind == "request"
+    }
+    requests.pop(read.lifecycle.roles.get("listen", ""), None)
+    assert rows.keys() == requests.keys()
+    printed = {name: text.split() for name, text in rows.items()}
+    assert {name: (words[0], words[-1]) for name, words in printed.items()} == {
+        name: ("valid", row.result) for name, row in requests.items()
     }
 
 
@@ -98,7 +100,7 @@ def test_our_client_reads_what_a_mock_server_answers(revision: str) -> None:
             assert isinstance(await client.read_resource(uri="x:y"), types.ReadResourceResult)
             assert isinstance(await client.get_prompt(name="x"), types.GetPromptResult)
             for items in (client.iter_tools(), client.iter_prompts(), client.iter_resources()):
-                assert [each async for each in items] is not None  # noqa: F632
+                assert [item async for item in items] is not None  # noqa: F632
 
     asyncio.run(asyncio.wait_for(conversation(), DEADLINE))
 
@@ -115,11 +117,12 @@ def test_a_mock_client_finds_the_answer_that_is_not_what_the_schema_says(tmp_pat
     server.write_text(
         "import json, sys\n"
         "for line in sys.stdin:\n"
-        "    asked = json.loads(line)\n"
-        "    opening = {'protocolVersion': '2025-06-18', 'capabilities': {'tools': {}}, 'serverInfo': {'name': 'w', 'version': '1'}}\n"
-        "    result = opening if asked.get('id') == 0 else {'tools': [{'name': 5}], 'content': []}\n"
-        "    if 'id' in asked:\n"
-        "        print(json.dumps({'jsonrpc': '2.0', 'id': asked['id'], 'result': result}), flush=True)\n"
+        "    request = json.loads(line)\n"
+        "    opening = {'protocolVersion': '2025-06-18', 'capabilities': {'tools': {}}}\n"
+        "    opening['serverInfo'] = {'name': 'w', 'version': '1'}\n"
+        "    result = opening if request.get('id') == 0 else {'tools': [{'name': 5}], 'content': []}\n"
+        "    if 'id' in request:\n"
+        "        print(json.dumps({'jsonrpc': '2.0', 'id': request['id'], 'result': result}), flush=True)\n"
     )
     done = run("mock", "client", "--revision", "2025-06-18", sys.executable, str(server))
     assert done.returncode == 1, done.stdout + done.stderr
@@ -129,20 +132,24 @@ def test_a_mock_client_finds_the_answer_that_is_not_what_the_schema_says(tmp_pat
 
 
 def test_a_mock_server_says_what_is_wrong_with_a_request() -> None:
-    told = [
+    requests = [
         '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":5}}',
         "{",
         '{"jsonrpc":"2.0","id":"2","method":"nope"}',
     ]
     done = subprocess.run(
         [*PROGRAM, "mock", "server", "--revision", "2025-06-18"],
-        input="\n".join(told),
+        input="\n".join(requests),
         capture_output=True,
         text=True,
         timeout=DEADLINE,
     )
     answers = [json.loads(line) for line in done.stdout.splitlines()]
-    assert [(each["id"], each["error"]["code"]) for each in answers] == [(1, -32602), (None, -32700), ("2", -32601)]
+    assert [(answer["id"], answer["error"]["code"]) for answer in answers] == [
+        (1, -32602),
+        (None, -32700),
+        ("2", -32601),
+    ]
     assert answers[0]["error"]["message"] == "params.name: 5 is not of type 'string'"
 
 
@@ -177,12 +184,16 @@ def recording(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_recording_is_in_the_language_of_the_golden_conversations(recording: Path) -> None:
     steps = list(read_steps(enumerate(recording.read_text().split("\n")), recording.name))
     assert [(step.verb, step.text) for step in steps[-2:]] == [("close", ""), ("exit", "0")]
-    said = [json.loads(step.text) for step in steps[:-2]]
-    asked = {each["id"] for each, step in zip(said, steps, strict=False) if step.verb == ">" and "id" in each}
-    answered = {
-        each["id"] for each, step in zip(said, steps, strict=False) if step.verb == "<" and "method" not in each
+    messages = [json.loads(step.text) for step in steps[:-2]]
+    request_ids = {
+        message["id"] for message, step in zip(messages, steps, strict=False) if step.verb == ">" and "id" in message
     }
-    assert asked == answered and len(asked) > 4
+    answered = {
+        message["id"]
+        for message, step in zip(messages, steps, strict=False)
+        if step.verb == "<" and "method" not in message
+    }
+    assert request_ids == answered and len(request_ids) > 4
 
 
 def test_the_server_of_a_recording_can_be_replayed_and_the_client_too(recording: Path) -> None:
@@ -203,15 +214,18 @@ def test_a_replay_says_where_the_other_side_says_something_else(recording: Path,
 
 
 def test_a_command_of_several_lines_and_bytes_that_are_no_text_leave_a_file_that_can_be_read(tmp_path: Path) -> None:
-    server = "import sys\nfor line in sys.stdin.buffer:\n    sys.stdout.buffer.write(line)\n    sys.stdout.buffer.flush()\nsys.exit(3)"
+    server = (
+        "import sys\nfor line in sys.stdin.buffer:\n    sys.stdout.buffer.write(line)\n"
+        "    sys.stdout.buffer.flush()\nsys.exit(3)"
+    )
     path = tmp_path / "echo.txt"
     command = [*PROGRAM, "record", str(path), sys.executable, "-c", server]
     done = subprocess.run(command, input=b"\xff{}\r\n[]", capture_output=True, timeout=DEADLINE)
     assert (done.returncode, done.stdout) == (3, b"\xff{}\r\n[]\n"), done.stderr
-    said = [(step.verb, step.text) for step in read_steps(enumerate(path.read_text().split("\n")), path.name)]
-    assert [each for each in said if each[0] == ">"] == [(">", r"\xff{}\x0d"), (">", "[]")]
-    assert [each for each in said if each[0] == "<"] == [("<", r"\xff{}\x0d"), ("<", "[]")]
-    assert said[-1] == ("exit", "3") and ("close", "") in said
+    lines = [(step.verb, step.text) for step in read_steps(enumerate(path.read_text().split("\n")), path.name)]
+    assert [line for line in lines if line[0] == ">"] == [(">", r"\xff{}\x0d"), (">", "[]")]
+    assert [line for line in lines if line[0] == "<"] == [("<", r"\xff{}\x0d"), ("<", "[]")]
+    assert lines[-1] == ("exit", "3") and ("close", "") in lines
 
 
 def test_a_server_that_says_nothing_is_given_up(tmp_path: Path) -> None:
@@ -243,8 +257,8 @@ def test_ids_and_tokens_may_be_others_than_the_recorded_ones() -> None:
     )
     assert replay.to_send() == []
     replay.receive(b'{"jsonrpc":"2.0","id":"x","method":"a","params":{"_meta":{"progressToken":9}}}')
-    told, asked = (json.loads(line) for line in replay.to_send())
-    assert told["params"] == {"progressToken": 9} and asked["id"] == 1
+    progress, request = (json.loads(line) for line in replay.to_send())
+    assert progress["params"] == {"progressToken": 9} and request["id"] == 1
     replay.receive(b'{"jsonrpc":"2.0","id":1,"result":{}}')
     assert [json.loads(line) for line in replay.to_send()] == [{"jsonrpc": "2.0", "id": "x", "result": {}}]
     with pytest.raises(CodegenError, match="told.txt:6: the message.params.requestId is"):

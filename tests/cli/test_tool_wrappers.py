@@ -73,10 +73,10 @@ def module(text: str, name: str, folder: Path) -> ModuleType:
     path.write_text(text)
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None and spec.loader is not None
-    made = importlib.util.module_from_spec(spec)
-    sys.modules[name] = made  # Where pydantic looks for classes that were not there yet.
-    spec.loader.exec_module(made)
-    return made
+    imported = importlib.util.module_from_spec(spec)
+    sys.modules[name] = imported  # Where pydantic looks for classes that were not there yet.
+    spec.loader.exec_module(imported)
+    return imported
 
 
 def wrapped(tools: list[Any], folder: Path) -> ModuleType:
@@ -114,19 +114,27 @@ def test_each_of_the_awkward_tools_can_be_called_and_gets_what_was_given(corpus:
             if name.startswith("_"):
                 continue
             keywords = [
-                each for each in inspect.signature(function).parameters.values() if each.kind is each.KEYWORD_ONLY
+                parameter
+                for parameter in inspect.signature(function).parameters.values()
+                if parameter.kind is parameter.KEYWORD_ONLY
             ]
-            given = {each.name: f"value of {each.name}" for each in keywords if each.default is each.empty}
-            filled = [each.default for each in keywords if each.default not in (each.empty, None, UNSET)]
+            required = {
+                parameter.name: f"value of {parameter.name}"
+                for parameter in keywords
+                if parameter.default is parameter.empty
+            }
+            filled = [
+                parameter.default for parameter in keywords if parameter.default not in (parameter.empty, None, UNSET)
+            ]
             client = Recorded()
             try:
-                await getattr(corpus.Tools(client), name)(**given)
+                await getattr(corpus.Tools(client), name)(**required)
             except InvalidResponseError:  # It has an output schema, and this client's answer nothing to read.
                 pass
             [(_, sent)] = client.calls
             assert sent is not None
             sent = {wire: value for wire, value in sent.items() if value is not None}  # Where null is the default.
-            assert sorted(map(repr, sent.values())) == sorted(map(repr, [*given.values(), *filled])), name
+            assert sorted(map(repr, sent.values())) == sorted(map(repr, [*required.values(), *filled])), name
             called += 1
         return called
 
@@ -141,22 +149,22 @@ def test_wrappers_of_servers_and_of_awkward_schemas_pass_mypy_and_pyright_strict
     (folder / "use.py").write_text(USE)
     files = ["wrapped.py", "use.py", *(f"example_{name}.py" for name in EXAMPLES)]
     first = USE.splitlines().index("async def wrong(client: Client) -> None:") + 1
-    wanted = {f"use.py:{line}" for line in range(first + 1, len(USE.splitlines()) + 1)}
+    expected = {f"use.py:{line}" for line in range(first + 1, len(USE.splitlines()) + 1)}
     for checker in (mypy, pyright):
         complaints = checker(folder, *files)
-        assert {":".join(each.split(":")[:2]) for each in complaints} == wanted, complaints
+        assert {":".join(complaint.split(":")[:2]) for complaint in complaints} == expected, complaints
 
 
 @pytest.mark.long
 def test_the_official_everything_server_is_wrapped_and_called(folder: Path) -> None:
     command = (*program(), "stdio")
-    made = module(wrap(probe(ServerTarget(command)), "npm", template_folders()), "official", folder)
+    wrappers = module(wrap(probe(ServerTarget(command)), "npm", template_folders()), "official", folder)
     with v2025_11_25.SyncClient.stdio(*command, stderr=lambda line: None) as client:
-        tools = made.SyncTools(client)
+        tools = wrappers.SyncTools(client)
         assert tools.echo(message="hello").content[0].text == "Echo: hello"
         assert "5" in tools.get_sum(a=2, b=3).content[0].text
-        found = tools.get_structured_content(location="Chicago")
-        assert type(found).__module__ == "official" and isinstance(found.temperature, (int, float))
+        result = tools.get_structured_content(location="Chicago")
+        assert type(result).__module__ == "official" and isinstance(result.temperature, (int, float))
     assert not mypy(folder, "official.py")
     assert not pyright(folder, "official.py")
 
@@ -164,12 +172,12 @@ def test_the_official_everything_server_is_wrapped_and_called(folder: Path) -> N
 @pytest.mark.parametrize("package", [v2025_06_18, v2025_11_25])
 def test_a_client_of_any_revision_drives_the_wrappers(package: Any, folder: Path) -> None:
     target = EXAMPLES["everything"]
-    made = module(wrap(probe(target), "everything", template_folders()), "driven", folder)
+    wrappers = module(wrap(probe(target), "everything", template_folders()), "driven", folder)
     with package.SyncClient.stdio(*target.command, stderr=lambda line: None) as client:
-        found = made.SyncTools(client).statistics(numbers=[1, 2, 6])
-        assert (found.count, found.sum, found.maximum) == (3, 9, 6)
+        result = wrappers.SyncTools(client).statistics(numbers=[1, 2, 6])
+        assert (result.count, result.sum, result.maximum) == (3, 9, 6)
         with pytest.raises(ToolResultError, match="^tool 'fail': .") as failed:
-            made.SyncTools(client).fail()
+            wrappers.SyncTools(client).fail()
         assert failed.value.result.is_error is True
 
 
@@ -181,10 +189,12 @@ def test_a_default_is_sent_what_is_not_given_is_not_and_null_is_where_it_is_allo
         "since": {"type": ["string", "null"]},
         "where": {"type": "object", "properties": {"latIs": {"type": "number"}}, "required": ["latIs"]},
     }
-    made = wrapped([tool("get", {"type": "object", "properties": properties, "required": ["city"]})], tmp_path)
+    wrappers = wrapped([tool("get", {"type": "object", "properties": properties, "required": ["city"]})], tmp_path)
     client = Recorded()
-    asyncio.run(made.Tools(client).get(city="Rome"))
-    asyncio.run(made.Tools(client).get(city="Rome", limit=1, since=None, where=made.GetArgumentWhere(lat_is=1.5)))
+    asyncio.run(wrappers.Tools(client).get(city="Rome"))
+    asyncio.run(
+        wrappers.Tools(client).get(city="Rome", limit=1, since=None, where=wrappers.GetArgumentWhere(lat_is=1.5))
+    )
     assert client.calls == [
         ("get", {"city": "Rome", "limit": 5}),
         ("get", {"city": "Rome", "limit": 1, "since": None, "where": {"latIs": 1.5}}),
@@ -193,48 +203,48 @@ def test_a_default_is_sent_what_is_not_given_is_not_and_null_is_where_it_is_allo
 
 def test_structured_content_that_is_not_what_the_schema_says_is_an_error(tmp_path: Path) -> None:
     output = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
-    made = wrapped([tool("count", {"type": "object"}, output)], tmp_path)
-    assert asyncio.run(made.Tools(Recorded(structured_content={"n": 2})).count()).n == 2
+    wrappers = wrapped([tool("count", {"type": "object"}, output)], tmp_path)
+    assert asyncio.run(wrappers.Tools(Recorded(structured_content={"n": 2})).count()).n == 2
     for answer in ({"n": "2"}, {}, None):
         with pytest.raises(InvalidResponseError, match="tool 'count': structured content: "):
-            asyncio.run(made.Tools(Recorded(structured_content=answer)).count())
+            asyncio.run(wrappers.Tools(Recorded(structured_content=answer)).count())
 
 
 def test_prompts_and_resource_templates_have_a_function_each(tmp_path: Path) -> None:
-    offered = {
+    contract = {
         "prompts": [{"name": "review-code", "arguments": [{"name": "class", "required": True}, {"name": "style"}]}],
         "resourceTemplates": [{"name": "a city", "uriTemplate": "weather://{city}/{?days,list*}"}],
     }
-    made = module(wrap(read_contract(offered, "x"), "x", template_folders()), "both", tmp_path)
-    said: list[Any] = []
+    wrappers = module(wrap(read_contract(contract, "x"), "x", template_folders()), "both", tmp_path)
+    calls: list[Any] = []
 
     class Both:
         async def get_prompt(self, *, name: str, arguments: Any = None, options: Any = None) -> None:
-            said.append((name, arguments))
+            calls.append((name, arguments))
 
         async def read_resource(self, *, uri: str, options: Any = None) -> None:
-            said.append(uri)
+            calls.append(uri)
 
-    asyncio.run(made.Prompts(Both()).review_code(class_="A"))
-    asyncio.run(made.Resources(Both()).a_city(city="São Paulo", list=["a", "b"]))
-    assert said == [("review-code", {"class": "A"}), "weather://S%C3%A3o%20Paulo/?list=a&list=b"]
+    asyncio.run(wrappers.Prompts(Both()).review_code(class_="A"))
+    asyncio.run(wrappers.Resources(Both()).a_city(city="São Paulo", list=["a", "b"]))
+    assert calls == [("review-code", {"class": "A"}), "weather://S%C3%A3o%20Paulo/?list=a&list=b"]
 
 
 @pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
 def test_no_text_of_a_server_becomes_code(text: str, tmp_path: Path) -> None:
     schema = {"type": "object", "title": text, "description": text, "properties": {}}
     schema["properties"] = {text: {"enum": [text], "default": text, "description": text}, "y": {**schema}}
-    offered = {
+    contract = {
         "server": {"serverInfo": {"name": text}},
         "tools": [tool(text or "x", schema, schema, text)],
         "prompts": [{"name": text or "x", "description": text, "arguments": [{"name": text, "description": text}]}],
         "resourceTemplates": [{"name": text or "x", "uriTemplate": "x://{y}", "description": text}],
     }
-    source = wrap(read_contract(offered, "x"), text, template_folders())
-    made = module(source, "hostile", tmp_path)
-    own = {name for name, each in vars(made).items() if getattr(each, "__module__", "") == "hostile"}
+    source = wrap(read_contract(contract, "x"), text, template_folders())
+    wrappers = module(source, "hostile", tmp_path)
+    own = {name for name, value in vars(wrappers).items() if getattr(value, "__module__", "") == "hostile"}
     assert {"Tools", "SyncTools", "Prompts", "SyncPrompts", "Resources", "SyncResources"} <= own
-    assert "os" not in vars(made)
+    assert "os" not in vars(wrappers)
     source.encode("ascii", "strict") if text.isascii() else source.encode("utf-8")
 
 
@@ -261,9 +271,9 @@ def test_what_is_not_a_contract_is_refused() -> None:
     deep: Any = {}
     for _ in range(900):
         deep = {"not": deep}
-    for offered in [*nameless, [tool("a", {}, None, "\ud800")], [tool("a", deep)]]:
+    for contract in [*nameless, [tool("a", {}, None, "\ud800")], [tool("a", deep)]]:
         with pytest.raises(CodegenError, match="^x: "):
-            read_contract(offered, "x")
+            read_contract(contract, "x")
 
 
 def test_a_server_is_named_by_a_command_a_url_a_saved_list_or_a_configuration(tmp_path: Path) -> None:

@@ -120,7 +120,7 @@ def test_2026_07_28_requires_what_the_older_ones_do_not_know(revision: str) -> N
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("fields", "fields_set"),
     [
         ({}, ()),
         ({"ttl_ms": 5}, ("ttl_ms",)),
@@ -129,7 +129,7 @@ def test_2026_07_28_requires_what_the_older_ones_do_not_know(revision: str) -> N
     ],
     ids=str,
 )
-def test_what_2026_07_28_fills_in_by_itself_was_not_said(given: dict[str, Any], said: tuple[str, ...]) -> None:
-    made = package("2026-07-28", "types").ListToolsResult(tools=[], **given)
-    assert made.model_fields_set == {"tools", *said}
-    assert {"resultType", "ttlMs", "cacheScope"} <= made.model_dump().keys()
+def test_what_2026_07_28_fills_in_by_itself_was_not_said(fields: dict[str, Any], fields_set: tuple[str, ...]) -> None:
+    result = package("2026-07-28", "types").ListToolsResult(tools=[], **fields)
+    assert result.model_fields_set == {"tools", *fields_set}
+    assert {"resultType", "ttlMs", "cacheScope"} <= result.model_dump().keys()

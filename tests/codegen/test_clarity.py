@@ -1,4 +1,4 @@
-"""The spec-clarity report: everything that is unclear at once, with what was tried; and what a schema bounds is checked."""
+"""The spec-clarity report: all that is unclear at once, with what was tried; and bounds of a schema are checked."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_all_that_is_unclear_is_told_at_once(tmp_path: Path) -> None:
     result = CliRunner().invoke(main, options)
     assert result.exit_code == 1
     findings = json.loads(result.output)[0]["findings"]
-    assert [(each["kind"], each["rule"], each["at"]) for each in findings] == [
+    assert [(finding["kind"], finding["rule"], finding["at"]) for finding in findings] == [
         ("missing", "capability", "fetch"),
         ("missing", "capability", "bring"),
         ("missing", "direction", "LostRequest"),
@@ -44,8 +44,8 @@ def test_a_request_without_room_for_what_all_requests_carry_is_a_contradiction(t
     schema = skeleton(RequestParams=common, FetchRequest=message("fetch", record({"id": {"type": "string"}}, "id")))
     with pytest.raises(CodegenError) as caught:
         folder(tmp_path, schema, no_capability("fetch")).revision("1")
-    found = {(finding.kind, finding.at) for finding in caught.value.findings}
-    assert ("contradictory", "FetchRequest") in found
+    reported = {(finding.kind, finding.at) for finding in caught.value.findings}
+    assert ("contradictory", "FetchRequest") in reported
 
 
 def test_a_response_says_itself_what_the_result_is(tmp_path: Path) -> None:
@@ -57,9 +57,9 @@ def test_a_response_says_itself_what_the_result_is(tmp_path: Path) -> None:
 
 def test_bounds_of_texts_and_lists_are_read_from_schema_ts(tmp_path: Path) -> None:
     bounds = "/** @maxLength 8\n * @pattern ^a/$ */ name: string; /** @minItems 1 */ parts: string[];"
-    made = normalize(parse(f"export interface Bounded {{ {bounds} }}", "schema.ts"), "1")["$defs"]["Bounded"]
-    assert made["properties"]["name"] == {"type": "string", "pattern": "^a/$", "maxLength": 8}
-    bounded = folder(tmp_path, skeleton(Bounded=made)).revision("1").types["Bounded"]
+    definition = normalize(parse(f"export interface Bounded {{ {bounds} }}", "schema.ts"), "1")["$defs"]["Bounded"]
+    assert definition["properties"]["name"] == {"type": "string", "pattern": "^a/$", "maxLength": 8}
+    bounded = folder(tmp_path, skeleton(Bounded=definition)).revision("1").types["Bounded"]
     assert isinstance(bounded, Object)
     assert bounded.fields[0].type == Plain("string", max_length=8, pattern="^a/$")
 

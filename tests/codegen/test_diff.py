@@ -1,4 +1,4 @@
-"""`mcp-codegen diff`: every schema-level item of the official changelogs is reported, and nothing that did not change."""
+"""`mcp-codegen diff`: every schema-level item of the official changelogs is reported, and nothing unchanged."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ def test_a_revision_does_not_differ_from_itself(revision: str) -> None:
 @pytest.mark.parametrize(("older", "newer"), NEIGHBOURS)
 def test_what_is_reported_is_different_in_the_two_schemas(older: str, newer: str) -> None:
     """Judged by the text of the definitions, which the comparison never sees."""
-    before, after = (SCHEMAS.normalized(each)[0]["$defs"] for each in (older, newer))
+    before, after = (SCHEMAS.normalized(revision)[0]["$defs"] for revision in (older, newer))
     for change in changes(older, newer):
         name, _, field = change.at.partition(".")
         if change.rule.startswith("field-") and name in before and name in after:
@@ -173,13 +173,13 @@ def test_what_is_reported_is_different_in_the_two_schemas(older: str, newer: str
 
 @pytest.mark.parametrize(("older", "newer"), NEIGHBOURS)
 def test_no_change_is_reported_twice_and_each_has_a_rule(older: str, newer: str) -> None:
-    found = changes(older, newer)
+    reported = changes(older, newer)
     assert (
-        len(found)
-        == len(set(found))
-        == len({(change.rule, change.at, change.before, change.after) for change in found})
+        len(reported)
+        == len(set(reported))
+        == len({(change.rule, change.at, change.before, change.after) for change in reported})
     )
-    assert {change.rule for change in found} <= DIFF_RULES.keys()
+    assert {change.rule for change in reported} <= DIFF_RULES.keys()
 
 
 @pytest.mark.parametrize(("older", "newer"), NEIGHBOURS)
@@ -191,18 +191,18 @@ def test_going_back_is_the_reverse(older: str, newer: str) -> None:
 
 
 def test_severities_depend_on_who_sends() -> None:
-    found = {(change.rule, change.at): change for change in changes("2025-11-25", "2026-07-28")}
-    cached = found["field-added-required", "ListToolsResult.ttlMs"]
+    reported = {(change.rule, change.at): change for change in changes("2025-11-25", "2026-07-28")}
+    cached = reported["field-added-required", "ListToolsResult.ttlMs"]
     assert (cached.client, cached.server) == (Severity.COMPATIBLE, Severity.BREAKING)
-    required = found["params-required", "tools/list (client to server)"]
+    required = reported["params-required", "tools/list (client to server)"]
     assert (required.client, required.server) == (Severity.BREAKING, Severity.COMPATIBLE)
 
 
 def test_what_is_deprecated_has_the_day_from_which_it_may_go() -> None:
-    found = {
+    dates = {
         change.at: change.removable for change in changes("2025-11-25", "2026-07-28") if "deprecated" in change.rule
     }
-    assert found["roots/list (server to client)"] == "2027-07-28" and set(found.values()) == {"2027-07-28"}
+    assert dates["roots/list (server to client)"] == "2027-07-28" and set(dates.values()) == {"2027-07-28"}
     rows = json.loads(run("2026-07-28", "2026-07-28", "--format", "json").output)["deprecations"]
     assert {"at": "roots/list", "since": "2026-07-28", "removable": "2027-07-28"} in rows
 
@@ -218,8 +218,8 @@ def test_exit_codes_are_for_ci() -> None:
 def test_waivers_accept_changes_with_a_reason(tmp_path: Path) -> None:
     waivers = tmp_path / "waivers.toml"
     row = '[[waive]]\nrule = "{}"\nat = "{}"\nreason = "Not used here."\n'
-    wanted = {change.rule for change in changes("2025-03-26", "2025-06-18") if change.severity is Severity.BREAKING}
-    waivers.write_text("".join(row.format(rule, "*") for rule in sorted(wanted)))
+    breaking = {change.rule for change in changes("2025-03-26", "2025-06-18") if change.severity is Severity.BREAKING}
+    waivers.write_text("".join(row.format(rule, "*") for rule in sorted(breaking)))
     result = run("2025-03-26", "2025-06-18", "--waivers", waivers)
     assert result.exit_code == 0 and "waived: Not used here." in result.output
     waivers.write_text(row.format("field-removed", "Nothing.*"))
@@ -234,8 +234,8 @@ def test_a_folder_is_compared_like_a_revision(tmp_path: Path) -> None:
     schema = json.loads((ROOT / "schema" / "2026-07-28" / "schema.json").read_text())
     schema["$defs"]["Tool"]["properties"]["<b>price</b>"] = {"type": "string"}
     (fork / "schema.json").write_text(json.dumps(schema))
-    found = json.loads(run("2026-07-28", fork, "--format", "json").output)["changes"]
-    assert [(change["rule"], change["at"]) for change in found] == [("field-added", "Tool.<b>price</b>")]
+    reported = json.loads(run("2026-07-28", fork, "--format", "json").output)["changes"]
+    assert [(change["rule"], change["at"]) for change in reported] == [("field-added", "Tool.<b>price</b>")]
     page = run("2026-07-28", fork, "--format", "html").output
     assert "<b>price" not in page and "&lt;b&gt;price" in page and "<script" not in page
     assert "`Tool.<b>price</b>`" in run("2026-07-28", fork, "--format", "markdown").output

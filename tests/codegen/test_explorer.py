@@ -59,8 +59,8 @@ def texts(browser: Browser, selector: str) -> list[str]:
     return list(browser.execute_script(script, selector))
 
 
-def faults(browser: Browser) -> list[Any]:
-    return [each for each in browser.get_log("browser") if each["level"] in ("SEVERE", "WARNING")]
+def console_errors(browser: Browser) -> list[Any]:
+    return [entry for entry in browser.get_log("browser") if entry["level"] in ("SEVERE", "WARNING")]
 
 
 def test_every_method_stands_in_every_revision_that_has_it(browser: Browser, page: Path) -> None:
@@ -69,25 +69,25 @@ def test_every_method_stands_in_every_revision_that_has_it(browser: Browser, pag
     rows: dict[str, list[str]] = {}
     for row in browser.execute_script(
         "return Array.from(document.querySelectorAll('.matrix tbody tr'), (row) => "
-        "[row.querySelector('code').innerText, ...Array.from(row.querySelectorAll('td'), (each) => each.innerText)])"
+        "[row.querySelector('code').innerText, ...Array.from(row.querySelectorAll('td'), (cell) => cell.innerText)])"
     ):
         rows.setdefault(row[0], row[1:])
     schemas = SchemaCatalog(ROOT / "schema")
     for at, revision in enumerate(REVISIONS):
-        here = {each.method for each in schemas.revision(revision).methods}
+        here = {method.method for method in schemas.revision(revision).methods}
         assert here <= rows.keys()
         assert {name for name, cells in rows.items() if cells[at] != "–"} <= here
-    assert faults(browser) == []
+    assert console_errors(browser) == []
 
 
 def test_a_type_shows_its_fields_its_sentences_and_who_uses_it(browser: Browser, page: Path) -> None:
     show(browser, page, "types", "2025-11-25", "Tool")
-    each = SchemaCatalog(ROOT / "schema").revision("2025-11-25").types["Tool"]
-    fields = each.fields
+    definition = SchemaCatalog(ROOT / "schema").revision("2025-11-25").types["Tool"]
+    fields = definition.fields
     names = [re.sub(r"\?$", "", name) for name in texts(browser, ".fields tbody td:first-child")]
     assert names == [field.wire for field in fields]
     shown = text(browser)
-    assert each.doc in shown and "ListToolsResult.tools" in texts(browser, ".uses li")
+    assert definition.doc in shown and "ListToolsResult.tools" in texts(browser, ".uses li")
     browser.execute_script("document.querySelector('.fields a[href$=ToolInputSchema]').click()")
     assert text(browser, "h1") == "ToolInputSchema"
     assert "Tool.inputSchema" in texts(browser, ".uses li")
@@ -101,7 +101,7 @@ def test_the_changes_between_any_two_revisions_stand_side_by_side(browser: Brows
     assert texts(browser, ".changes thead th") == ["Where", "2025-06-18", "2026-07-28", "Client", "Server"]
     for severity in ("deprecated", "compatible"):
         browser.execute_script("document.querySelector(`input[value=${arguments[0]}]`).click()", severity)
-    breaking = [each for each in expected if "breaking" in (str(each.client), str(each.server))]
+    breaking = [change for change in expected if "breaking" in (str(change.client), str(change.server))]
     assert len(texts(browser, ".changes tbody tr")) == len(breaking)
     choose = "const s = document.querySelector('#older'); s.value = arguments[0]; s.dispatchEvent(new Event('change'))"
     browser.execute_async_script(
@@ -147,18 +147,18 @@ def test_the_theme_is_that_of_the_reader_until_one_is_chosen(browser: Browser, p
 @pytest.mark.parametrize("width", [1280, 400])
 def test_nothing_is_wider_than_the_window(browser: Browser, page: Path, width: int) -> None:
     wider = (
-        "return Array.from(document.querySelectorAll('body *')).filter((each) => !each.closest('.scroll') && "
-        "each.getBoundingClientRect().right > innerWidth + 1).map((each) => each.outerHTML.slice(0, 200))"
+        "return Array.from(document.querySelectorAll('body *')).filter((node) => !node.closest('.scroll') && "
+        "node.getBoundingClientRect().right > innerWidth + 1).map((node) => node.outerHTML.slice(0, 200))"
     )
     cut = (
-        "return Array.from(document.querySelectorAll('.scroll:has(.matrix, .fields)')).filter((each) => "
-        "each.scrollWidth > each.clientWidth + 1).map((each) => each.outerHTML.slice(0, 200))"
+        "return Array.from(document.querySelectorAll('.scroll:has(.matrix, .fields)')).filter((node) => "
+        "node.scrollWidth > node.clientWidth + 1).map((node) => node.outerHTML.slice(0, 200))"
     )
     rooms = [("methods",), ("methods", "client", "tools/call"), ("types", "2026-07-28", "CallToolResult")]
     for room in [*rooms, ("changes", "2024-11-05", "2026-07-28")]:
         show(browser, page, *room, width=width)
-        inside, wanted = browser.execute_script("return [innerWidth, document.documentElement.scrollWidth]")
-        assert inside == width and wanted <= width, room
+        inside, content_width = browser.execute_script("return [innerWidth, document.documentElement.scrollWidth]")
+        assert inside == width and content_width <= width, room
         assert browser.execute_script(wider) == [], room
         assert browser.execute_script(cut) == [], room
 
@@ -175,7 +175,7 @@ def test_what_a_schema_says_is_text_and_nothing_else(browser: Browser, tmp_path:
     assert HOSTILE in texts(browser, ".fields code") and HOSTILE in text(browser)
     assert browser.title == "MCP, revision by revision"
     assert browser.execute_script("return document.images.length + document.querySelectorAll('script').length") == 2
-    assert faults(browser) == []
+    assert console_errors(browser) == []
 
 
 def test_the_page_reaches_for_nothing(page: Path) -> None:

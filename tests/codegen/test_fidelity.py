@@ -23,8 +23,8 @@ POLICIES = ("null for an optional property", "an error of the official schema co
 
 
 def definitions(schema: dict[str, Any]) -> dict[str, Any]:
-    found: dict[str, Any] = schema.get("$defs") or schema["definitions"]
-    return found
+    types: dict[str, Any] = schema.get("$defs") or schema["definitions"]
+    return types
 
 
 @cache

@@ -90,9 +90,12 @@ def mutants(tmp_path_factory: pytest.TempPathFactory) -> list[Mutant]:
 def _read(schemas: SchemaCatalog, id: str, verdict: Verdict) -> Mutant:
     try:
         return Mutant(id, verdict, schemas.revision(id), ())
-    except CodegenError as fault:
+    except CodegenError as error:
         return Mutant(
-            id, verdict, None, tuple((found.rule, f"{found.at} {found.text} {found.tried}") for found in fault.findings)
+            id,
+            verdict,
+            None,
+            tuple((finding.rule, f"{finding.at} {finding.text} {finding.tried}") for finding in error.findings),
         )
 
 
@@ -101,7 +104,7 @@ def test_each_of_more_than_200_changes_goes_or_is_reported_for_what_it_is(mutant
     assert len(mutants) >= 200
     wrong: list[str] = []
     for mutant in mutants:
-        right = [rule for rule, said in mutant.findings if rule == mutant.verdict.rule and mutant.verdict.at in said]
+        right = [rule for rule, text in mutant.findings if rule == mutant.verdict.rule and mutant.verdict.at in text]
         if (mutant.revision is not None) != mutant.verdict.goes or (not mutant.verdict.goes and not right):
             wrong.append(f"{mutant.id}: {mutant.verdict} but {mutant.findings or 'it goes'}")
     assert wrong == []
@@ -111,10 +114,10 @@ def test_each_of_more_than_200_changes_goes_or_is_reported_for_what_it_is(mutant
 def test_what_goes_passes_mypy_and_holds_a_conversation(mutants: list[Mutant], tmp_path: Path) -> None:
     going = [mutant.revision for mutant in mutants if mutant.revision is not None]
     chosen = going if WHOLE else going[:: len(going) // 8]
-    assert _whole_way(chosen, tmp_path) == len(chosen)
+    assert _answering_packages(chosen, tmp_path) == len(chosen)
 
 
-def _whole_way(revisions: list[Revision], folder: Path) -> int:
+def _answering_packages(revisions: list[Revision], folder: Path) -> int:
     """Write the packages, check them with mypy, and have each talk; how many did."""
     samples: dict[str, Any] = {}
     for revision in revisions:
@@ -136,12 +139,12 @@ def _whole_way(revisions: list[Revision], folder: Path) -> int:
 
 def _samples(revision: Revision) -> dict[str, list[Any]]:
     """Params and result for each request of a client that the runtime does not answer itself."""
-    taken = set(revision.lifecycle.roles.values())
+    reserved = set(revision.lifecycle.roles.values())
     rows = [row for row in revision.methods if row.kind == "request" and row.direction == "client_to_server"]
     return {
         row.method: [sample(Ref(row.params), revision) if row.params else {}, sample(Ref(row.result or ""), revision)]
         for row in rows
-        if row.method not in taken
+        if row.method not in reserved
     }
 
 
@@ -150,10 +153,10 @@ def proposals(tmp_path: Path) -> dict[str, Path]:
     """The folder with the schema of each proposal, at the head of its pull request."""
     if PROPOSALS.is_dir():
         return {number: next((PROPOSALS / number).rglob("schema.ts")).parent for number in STOPS}
-    found: dict[str, Path] = {}
+    folders: dict[str, Path] = {}
     for number in STOPS:
-        found[number] = tmp_path / "proposals" / number
-        found[number].mkdir(parents=True)
+        folders[number] = tmp_path / "proposals" / number
+        folders[number].mkdir(parents=True)
         for file in ("schema.ts", "schema.json"):
             command = ["git", "-C", str(SPECIFICATION), "show", f"refs/pull/{number}/head:schema/draft/{file}"]
             done = subprocess.run(command, capture_output=True, timeout=60)
@@ -162,8 +165,8 @@ def proposals(tmp_path: Path) -> dict[str, Path]:
                     "MCP_PROPOSALS names no folder with the schemas of open proposals, "
                     "and MCP_SPECIFICATION no repository that has fetched refs/pull/*/head"
                 )
-            (found[number] / file).write_bytes(done.stdout)
-    return found
+            (folders[number] / file).write_bytes(done.stdout)
+    return folders
 
 
 @pytest.mark.long
@@ -176,13 +179,13 @@ def test_open_proposals_go_or_are_reported(proposals: dict[str, Path], tmp_path:
         options = ["--from", source, "--revision", id, "--commit", "0", "--schema", root, "--report", report]
         result = CliRunner().invoke(main, ["import", *map(str, options)])
         findings = json.loads(report.read_text())[0]["findings"]
-        assert [(found["kind"], found["rule"], found["at"]) for found in findings] == STOPS[number], number
+        assert [(finding["kind"], finding["rule"], finding["at"]) for finding in findings] == STOPS[number], number
         assert result.exit_code == (2 if findings else 0), result.output
         if not findings:
-            every = ["--all", "--schema", str(root), "--output", str(tmp_path / number / "bindings")]
-            generated = CliRunner().invoke(main, every)
+            generation = ["--all", "--schema", str(root), "--output", str(tmp_path / number / "bindings")]
+            generated = CliRunner().invoke(main, generation)
             assert generated.exit_code == 0, generated.output
             going.append(SchemaCatalog(root).revision(id))
     whole = tmp_path / "whole"
     whole.mkdir()
-    assert _whole_way(going, whole) == len(going) == 3
+    assert _answering_packages(going, whole) == len(going) == 3

@@ -197,7 +197,7 @@ def loaded(package: Path, files: dict[Path, str]) -> dict[str, Any]:
         return vars(importlib.import_module(f"{package.name}.v1.types"))
     finally:
         sys.path.remove(str(package.parent))
-        for module in [each for each in sys.modules if each.partition(".")[0] == package.name]:
+        for module in [name for name in sys.modules if name.partition(".")[0] == package.name]:
             del sys.modules[module]
 
 
@@ -210,9 +210,11 @@ def test_a_description_of_100_kb_is_a_docstring_and_nothing_else(tmp_path: Path)
     assert (ast.get_docstring(thing) or "").split() == sentence.split()
 
 
-@pytest.mark.parametrize("pair", [("foo-bar", "foo bar"), ("Thing!", "Thing?")])
-def test_two_types_that_would_get_one_name_are_refused_by_both_names(tmp_path: Path, pair: tuple[str, str]) -> None:
-    schema = skeleton(**{pair[0]: record({"a": {"type": "string"}}), pair[1]: record({"b": {"type": "string"}})})
+@pytest.mark.parametrize("clashing", [("foo-bar", "foo bar"), ("Thing!", "Thing?")])
+def test_two_types_that_would_get_one_name_are_refused_by_both_names(tmp_path: Path, clashing: tuple[str, str]) -> None:
+    schema = skeleton(
+        **{clashing[0]: record({"a": {"type": "string"}}), clashing[1]: record({"b": {"type": "string"}})}
+    )
     with pytest.raises(CodegenError, match="the name of another type"):
         folder(tmp_path, schema).revision("1")
 

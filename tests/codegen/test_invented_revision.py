@@ -162,9 +162,10 @@ def test_it_holds_a_conversation(future: Path) -> None:
 
 
 def test_its_messages_become_those_of_its_neighbour_and_back(future: Path) -> None:
-    told = run(future, "across.py")
-    assert told == (
-        "2099-01-01 → 2026-07-28: content.0: refuse NoteContent: 2026-07-28 has no NoteContent and no substitute for it.\n"
+    output = run(future, "across.py")
+    assert output == (
+        "2099-01-01 → 2026-07-28: content.0: refuse NoteContent: "
+        "2026-07-28 has no NoteContent and no substitute for it.\n"
     )
 
 

@@ -90,7 +90,9 @@ def members(types: dict[str, Any], union: str) -> list[str]:
         return [arm["$ref"].rpartition("/")[2] for arm in types[union]["anyOf"]]
     method = types[union]["properties"]["method"]
     return [
-        name for name, each in types.items() if name != union and each.get("properties", {}).get("method") == method
+        name
+        for name, definition in types.items()
+        if name != union and definition.get("properties", {}).get("method") == method
     ]
 
 
@@ -107,13 +109,13 @@ def params_name(types: dict[str, Any], name: str, params: Any) -> str | None:
 
 def results_of(types: dict[str, Any], name: str, params: Any) -> frozenset[str]:
     stem = name.removesuffix("Request")
-    found = {f"{stem}Result"} if f"{stem}Result" in types else {"EmptyResult"}
+    results = {f"{stem}Result"} if f"{stem}Result" in types else {"EmptyResult"}
     if f"{stem}ResultResponse" in types:
         result = types[f"{stem}ResultResponse"]["properties"]["result"]
-        found = {arm["$ref"].rpartition("/")[2] for arm in result.get("anyOf", [result])}
+        results = {arm["$ref"].rpartition("/")[2] for arm in result.get("anyOf", [result])}
     if params is not None and "TaskMetadata" in expanded(types, params):
-        found.add("CreateTaskResult")
-    return frozenset(found)
+        results.add("CreateTaskResult")
+    return frozenset(results)
 
 
 def expanded(types: dict[str, Any], params: Any) -> list[str]:
@@ -138,7 +140,9 @@ def rows_generated(revision: str) -> set[Row]:
     for row in package(revision, "methods").REVISION.rows:
         results: frozenset[str] = frozenset()
         if isinstance(row, Request):
-            results = frozenset(names[id(each)] for each in (row.result, *(interim.result for interim in row.interim)))
+            results = frozenset(
+                names[id(result)] for result in (row.result, *(interim.result for interim in row.interim))
+            )
         elif isinstance(row, InputRequest):
             results = frozenset({names[id(row.result)]})
         params = None if row.params is None else names[id(row.params)]
@@ -160,9 +164,9 @@ def test_there_are_143_rows() -> None:
 
 def test_tasks_rows_go_both_ways_in_2025_11_25() -> None:
     rows = package("2025-11-25", "methods").REVISION.rows
-    ways = sorted((row.method, row.direction) for row in rows if row.method.startswith("tasks/"))
-    assert len(ways) == 8
-    assert {method for method, _ in ways} == {"tasks/get", "tasks/list", "tasks/cancel", "tasks/result"}
+    directions = sorted((row.method, row.direction) for row in rows if row.method.startswith("tasks/"))
+    assert len(directions) == 8
+    assert {method for method, _ in directions} == {"tasks/get", "tasks/list", "tasks/cancel", "tasks/result"}
 
 
 def test_input_requests_of_2026_07_28_are_no_json_rpc_requests() -> None:
@@ -210,4 +214,4 @@ def test_a_task_is_read_only_where_one_was_asked_for() -> None:
 
 def test_a_message_without_params_reads_nothing() -> None:
     read = validator(Notification("x/y", "on_y", None).params)
-    assert [read(given) for given in (None, {}, {"a": 1})] == [None, None, None]
+    assert [read(params) for params in (None, {}, {"a": 1})] == [None, None, None]

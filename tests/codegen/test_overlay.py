@@ -67,7 +67,7 @@ def test_a_row_for_one_revision_wins_over_one_for_all(tmp_path: Path) -> None:
     general = row("capability", method="fetch", use="server.tools")
     special = general.replace("server.tools", "") + 'only = ["1"]\n'
     schemas = folder(tmp_path, schema, general + special)
-    assert next(each for each in schemas.revision("1").methods if each.method == "fetch").capability == ""
+    assert next(entry for entry in schemas.revision("1").methods if entry.method == "fetch").capability == ""
 
 
 def test_a_row_for_a_revision_that_is_not_there_fails(tmp_path: Path) -> None:

@@ -146,9 +146,9 @@ def test_a_union_is_tagged_where_one_required_constant_tells_its_arms_apart(tmp_
 
 def test_a_base_stays_a_python_base_only_while_nothing_of_it_is_overridden(tmp_path: Path) -> None:
     base = record({"a": {"type": "string"}}, "a")
-    kept = record({"a": {"type": "string"}, "b": {"type": "string"}}, "a", **{"x-extends": ["Base"]})
+    unchanged = record({"a": {"type": "string"}, "b": {"type": "string"}}, "a", **{"x-extends": ["Base"]})
     changed = record({"a": {"type": "string", "const": "x"}}, "a", **{"x-extends": ["Base"]})
-    types = folder(tmp_path, skeleton(Base=base, Kept=kept, Changed=changed)).revision("1").types
+    types = folder(tmp_path, skeleton(Base=base, Kept=unchanged, Changed=changed)).revision("1").types
     assert isinstance(types["Kept"], Object) and types["Kept"].bases == ("Base",)
     assert (
         isinstance(types["Changed"], Object) and types["Changed"].bases == () and types["Changed"].extends == ("Base",)

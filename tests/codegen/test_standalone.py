@@ -60,24 +60,27 @@ def bare_python(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return python
 
 
-def ask(python: Path, place: Path, environment: dict[str, str], *messages: dict[str, Any]) -> list[dict[str, Any]]:
+def exchange(python: Path, place: Path, environment: dict[str, str], *messages: dict[str, Any]) -> list[dict[str, Any]]:
     """What the server says to these messages, once its input is closed."""
-    told = "".join(json.dumps({"jsonrpc": "2.0", **message}) + "\n" for message in messages)
+    lines = "".join(json.dumps({"jsonrpc": "2.0", **message}) + "\n" for message in messages)
     command = [str(python), "-I", "-c", "import sys; sys.path.insert(0, '.'); import server; server.main()"]
     done = subprocess.run(
-        command, cwd=place, env=environment, input=told, capture_output=True, text=True, timeout=DEADLINE
+        command, cwd=place, env=environment, input=lines, capture_output=True, text=True, timeout=DEADLINE
     )
     assert done.returncode == 0, done.stderr
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
 def test_the_weather_server_runs_where_nothing_of_ours_is_installed(place: Path, bare_python: Path) -> None:
-    ours = "import importlib.util as u; print([n for n in ('mcp_runtime', 'mcp_generated', 'mcp_codegen') if u.find_spec(n)])"
-    found = subprocess.run([str(bare_python), "-I", "-c", ours], capture_output=True, text=True, timeout=DEADLINE)
-    assert found.stdout == "[]\n", found.stderr
+    ours = (
+        "import importlib.util as u; "
+        "print([n for n in ('mcp_runtime', 'mcp_generated', 'mcp_codegen') if u.find_spec(n)])"
+    )
+    done = subprocess.run([str(bare_python), "-I", "-c", ours], capture_output=True, text=True, timeout=DEADLINE)
+    assert done.stdout == "[]\n", done.stderr
     opening = {"protocolVersion": "2025-03-26", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
     with serving() as service:
-        answers = ask(
+        answers = exchange(
             bare_python,
             place,
             {"WEATHER_API": service.url},

@@ -27,15 +27,17 @@ class Client(skills.ClientMixin, tasks.Client):
 class Server(skills.ServerMixin, tasks.Server):
     """Serves both."""
 
-    asked = 0
+    requests = 0
 
     async def call_tool(self, ctx: tasks.Context, params: t.CallToolRequestParams) -> t.CreateTaskResult:
         return t.CreateTaskResult(task_id="one", status="working", **TIMES)
 
     async def get_task(self, ctx: tasks.Context, params: t.GetTaskRequestParams) -> t.GetTaskResult:
-        self.asked += 1
+        self.requests += 1
         return t.GetTaskResult(
-            task_id=params.task_id, status="working" if self.asked == 1 else "cancelled", **{**TIMES, "ttl_ms": 60_000}
+            task_id=params.task_id,
+            status="working" if self.requests == 1 else "cancelled",
+            **{**TIMES, "ttl_ms": 60_000},
         )
 
     async def list_skills(self, ctx: skills.Context, params: s.PaginatedRequestParams) -> s.ListSkillsResult:
@@ -60,10 +62,10 @@ async def test_each_extension_keeps_its_own_gate() -> None:
 
 
 async def test_a_mixin_is_added_to_a_client_of_the_core() -> None:
-    class Skilled(skills.ClientMixin, Core):
+    class SkillsClient(skills.ClientMixin, Core):
         pass
 
-    async with Skilled.memory(Server(name="s", version="1")) as client:
+    async with SkillsClient.memory(Server(name="s", version="1")) as client:
         assert (await client.list_skills()).skills == []
         assert "tasks/get" not in client.revision.table("client_to_server")
 
@@ -73,16 +75,16 @@ def test_a_context_of_both_can_do_what_those_of_each_can() -> None:
     assert hasattr(Server.context, "notify_task_status")
 
 
-def clash(**said: Any) -> Revision:
+def clash(**changes: Any) -> Revision:
     """The tasks extension, with something else said of its first method, or of the calls that it adds to."""
-    method = said.pop("method", "tasks/get")
-    known = tasks.methods.REVISION
-    rows = [replace(row, **said) if row.method == method else row for row in known.rows]
-    return replace(known, rows=tuple(rows))
+    method = changes.pop("method", "tasks/get")
+    revision = tasks.methods.REVISION
+    rows = [replace(row, **changes) if row.method == method else row for row in revision.rows]
+    return replace(revision, rows=tuple(rows))
 
 
 @pytest.mark.parametrize(
-    ("other", "says"),
+    ("other", "reason"),
     [
         (clash(result=t.CancelTaskResult), "two extensions define the message 'tasks/get' differently"),
         (clash(capability="server.extensions.acme/tasks"), "two extensions define the message 'tasks/get' differently"),
@@ -92,11 +94,11 @@ def clash(**said: Any) -> Revision:
         ),
     ],
 )
-def test_extensions_that_contradict_each_other_are_refused_where_they_meet(other: Revision, says: str) -> None:
+def test_extensions_that_contradict_each_other_are_refused_where_they_meet(other: Revision, reason: str) -> None:
     class Mixin(skills.ClientMixin):
         revision = other
 
-    with pytest.raises(LocalError, match=says):
+    with pytest.raises(LocalError, match=reason):
         type("Both", (Mixin, tasks.Client), {})
 
 

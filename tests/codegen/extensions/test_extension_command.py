@@ -1,4 +1,4 @@
-"""A vendor's manifest and schema go in: `extension import` makes an extension of them, `extension verify` sees it move."""
+"""A vendor's manifest and schema: `extension import` makes an extension of them, `extension verify` sees changes."""
 
 from __future__ import annotations
 
@@ -48,26 +48,26 @@ def schemas(tmp_path: Path) -> Path:
 
 
 def test_a_vendors_schema_is_imported_generated_and_verified(schemas: Path, tmp_path: Path) -> None:
-    known = ("--from", tmp_path, "--schema", schemas)
-    result = run("extension", "import", "paint", *known, "--commit", "1.0")
+    options = ("--from", tmp_path, "--schema", schemas)
+    result = run("extension", "import", "paint", *options, "--commit", "1.0")
     assert result.exit_code == 0, result.output
     assert (
         "paint: 2 definitions, 2 of the core by name; on 2026-07-28, 1 message between Client and Server"
         in result.output
     )
     assert 'commit = "1.0"' in (schemas / "extensions" / "paint" / "pins.toml").read_text()
-    assert run("extension", "verify", "paint", *known).exit_code == 0
-    made = run("--revision", NEWEST, "--schema", schemas, "--output", tmp_path / "made")
-    assert made.exit_code == 0, made.output
+    assert run("extension", "verify", "paint", *options).exit_code == 0
+    generated = run("--revision", NEWEST, "--schema", schemas, "--output", tmp_path / "made")
+    assert generated.exit_code == 0, generated.output
     written = (tmp_path / "made" / "extensions" / "paint" / "client.py").read_text()
     assert 'async def paint( self, colour: Literal["red", "blue"],' in " ".join(written.split())
 
 
 def test_a_schema_that_has_moved_is_told_with_the_place(schemas: Path, tmp_path: Path) -> None:
-    known = ("--from", tmp_path, "--schema", schemas)
-    run("extension", "import", "paint", *known, "--commit", "1.0")
+    options = ("--from", tmp_path, "--schema", schemas)
+    run("extension", "import", "paint", *options, "--commit", "1.0")
     (tmp_path / "schema.ts").write_text(SCHEMA.replace('| "blue"', '| "green"'))
-    result = run("extension", "verify", "paint", *known)
+    result = run("extension", "verify", "paint", *options)
     assert result.exit_code == 1
     assert (
         "paint: changed" in result.output
@@ -75,11 +75,11 @@ def test_a_schema_that_has_moved_is_told_with_the_place(schemas: Path, tmp_path:
     )
     assert 'the normalized schema has "blue", the official schema has "green"' in result.output
     (tmp_path / "schema.ts").write_text(SCHEMA + "// nothing\n")
-    assert "the bytes differ from the pinned sha256" in run("extension", "verify", "paint", *known).output
+    assert "the bytes differ from the pinned sha256" in run("extension", "verify", "paint", *options).output
 
 
 @pytest.mark.parametrize(
-    ("name", "manifest", "schema", "says"),
+    ("name", "manifest", "schema", "reason"),
     [
         ("absent", MANIFEST, SCHEMA, "write the manifest first"),
         ("paint", MANIFEST.replace(NEWEST, "2031-01-01"), SCHEMA, "unknown revision '2031-01-01'"),
@@ -97,13 +97,13 @@ def test_a_schema_that_has_moved_is_told_with_the_place(schemas: Path, tmp_path:
     ],
 )
 def test_what_cannot_be_imported_is_told_in_one_line_and_nothing_is_written(
-    name: str, manifest: str, schema: str, says: str, schemas: Path, tmp_path: Path
+    name: str, manifest: str, schema: str, reason: str, schemas: Path, tmp_path: Path
 ) -> None:
     (schemas / "extensions" / "paint" / "manifest.toml").write_text(manifest)
     (tmp_path / "schema.ts").write_text(schema)
     result = run("extension", "import", name, "--from", tmp_path, "--schema", schemas, "--commit", "1.0")
     assert result.exit_code == 2
-    assert says in result.output
+    assert reason in result.output
     assert len(result.output.splitlines()) == 1
     assert [path.name for path in (schemas / "extensions" / "paint").iterdir()] == ["manifest.toml"]
 

@@ -40,9 +40,11 @@ VENDOR = """
 import type { JSONRPCRequest, JSONRPCNotification, Result } from "./core.js";
 
 /** @category `acme/paint` */
-export type PaintRequest = JSONRPCRequest & { method: "acme/paint"; params: { colour: "red" | "blue"; layers?: number } };
+export type PaintRequest =
+  JSONRPCRequest & { method: "acme/paint"; params: { colour: "red" | "blue"; layers?: number } };
 export type PaintResult = Result & { area: number };
-export type DriedNotification = JSONRPCNotification & { method: "notifications/acme/dried"; params: { colour: string } };
+export type DriedNotification =
+  JSONRPCNotification & { method: "notifications/acme/dried"; params: { colour: string } };
 """
 ROLES = {"ClientRequest": ["PaintRequest"], "ServerNotification": ["DriedNotification"]}
 
@@ -51,8 +53,8 @@ def client(**settings: Any) -> Client:
     return Client.stdio(sys.executable, SERVER, name="c", version="1", **settings)
 
 
-def mounted(text: str, **said: Any) -> MountedExtension:
-    manifest = Manifest("acme", "com.acme/paint", NEWEST, **said)
+def mounted(text: str, **settings: Any) -> MountedExtension:
+    manifest = Manifest("acme", "com.acme/paint", NEWEST, **settings)
     core, _ = SCHEMAS.normalized(NEWEST)
     return mount(
         manifest, extension_schema(text, "acme"), core, SCHEMAS.revision(NEWEST), SCHEMAS.overlay, SCHEMAS.docs
@@ -62,14 +64,14 @@ def mounted(text: str, **said: Any) -> MountedExtension:
 async def test_a_tasks_client_and_a_tasks_server_talk_over_stdio() -> None:
     async with client(capabilities={**TASKS, "elicitation": {}}) as speaking:
         assert isinstance(await speaking.call_tool(name="greet"), t.CallToolResult)
-        made = await speaking.call_tool(name="delete")
-        assert isinstance(made, t.CreateTaskResult)
-        waiting = await speaking.get_task(task_id=made.task_id)
+        created = await speaking.call_tool(name="delete")
+        assert isinstance(created, t.CreateTaskResult)
+        waiting = await speaking.get_task(task_id=created.task_id)
         assert waiting.status == "input_required"
         assert waiting.input_requests is not None
         assert list(waiting.input_requests) == ["sure"]
-        await speaking.update_task(task_id=made.task_id, input_responses={"sure": t.ElicitResult(action="accept")})
-        done = await speaking.get_task(task_id=made.task_id)
+        await speaking.update_task(task_id=created.task_id, input_responses={"sure": t.ElicitResult(action="accept")})
+        done = await speaking.get_task(task_id=created.task_id)
         assert done.status == "completed"
         assert done.result is not None
         assert done.result["content"][0]["text"] == "deleted"
@@ -77,10 +79,10 @@ async def test_a_tasks_client_and_a_tasks_server_talk_over_stdio() -> None:
 
 async def test_a_task_is_cancelled_and_one_that_is_not_there_is_refused() -> None:
     async with client(capabilities={**TASKS, "elicitation": {}}) as speaking:
-        made = await speaking.call_tool(name="delete")
-        assert isinstance(made, t.CreateTaskResult)
-        await speaking.cancel_task(task_id=made.task_id)
-        assert (await speaking.get_task(task_id=made.task_id)).status == "cancelled"
+        created = await speaking.call_tool(name="delete")
+        assert isinstance(created, t.CreateTaskResult)
+        await speaking.cancel_task(task_id=created.task_id)
+        assert (await speaking.get_task(task_id=created.task_id)).status == "cancelled"
         with pytest.raises(RemoteError, match="there is no task 'other'"):
             await speaking.get_task(task_id="other")
 
@@ -126,14 +128,14 @@ async def test_a_server_names_the_extension_that_a_request_did_not_declare(capab
         sys.executable, SERVER, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE
     )
     meta = {f"{META}protocolVersion": NEWEST, f"{META}clientCapabilities": capabilities}
-    asked = {"jsonrpc": "2.0", "id": 1, "method": "tasks/get", "params": {"taskId": "any", "_meta": meta}}
+    request = {"jsonrpc": "2.0", "id": 1, "method": "tasks/get", "params": {"taskId": "any", "_meta": meta}}
     try:
-        said, _ = await asyncio.wait_for(program.communicate(json.dumps(asked).encode() + b"\n"), 15)
+        output, _ = await asyncio.wait_for(program.communicate(json.dumps(request).encode() + b"\n"), 15)
     finally:
         if program.returncode is None:
             program.kill()
             await program.wait()
-    error = json.loads(said)["error"]
+    error = json.loads(output)["error"]
     assert error["code"] == -32021
     assert error["data"] == {"requiredCapabilities": TASKS}
 
@@ -146,11 +148,11 @@ def test_a_manifest_has_at_most_forty_lines(path: Path) -> None:
 
 
 def test_the_published_extensions_add_their_own_types_alone() -> None:
-    found = {each.manifest.name: each for each, _ in mounted_extensions(SCHEMAS, NEWEST)}
+    extensions = {extension.manifest.name: extension for extension, _ in mounted_extensions(SCHEMAS, NEWEST)}
     core = set(SCHEMAS.revision(NEWEST).types)
-    assert {"CreateTaskResult", "GetTaskRequestParams", "DetailedTask"} <= found["tasks"].added_types
-    assert {"ServerCard", "Remote", "KeyValueInput"} <= found["server_card"].added_types
-    assert not found["server_card"].added_types & core
+    assert {"CreateTaskResult", "GetTaskRequestParams", "DetailedTask"} <= extensions["tasks"].added_types
+    assert {"ServerCard", "Remote", "KeyValueInput"} <= extensions["server_card"].added_types
+    assert not extensions["server_card"].added_types & core
     assert {"Icon", "MetaObject"} <= core
 
 
@@ -201,18 +203,20 @@ def test_what_a_schema_closes_is_open_or_refuses_what_is_unknown_as_the_manifest
     folder = data_path("schema") / "extensions" / "apps"
     _, own = read_extension_schema(folder / "schema.json")
     manifest = replace(read_manifest(folder / "manifest.toml"), closed="closed")
-    made = mount_on_base(SCHEMAS, manifest, own)
-    assert made.revision.types["McpUiResourceCsp"].closed and not made.revision.types["McpUiHostContext"].closed
-    types = render_extension(made, "0" * 64, template_folders())["types.py"]
-    classes = {each.split("(")[0]: each for each in types.split("\nclass ")}
+    extension = mount_on_base(SCHEMAS, manifest, own)
+    assert (
+        extension.revision.types["McpUiResourceCsp"].closed and not extension.revision.types["McpUiHostContext"].closed
+    )
+    types = render_extension(extension, "0" * 64, template_folders())["types.py"]
+    classes = {source.split("(")[0]: source for source in types.split("\nclass ")}
     assert 'model_config = ConfigDict(extra="forbid")' in classes["McpUiResourceCsp"]
     assert "model_config" not in classes["McpUiHostContext"]
     opened = mount_on_base(SCHEMAS, replace(manifest, closed="open"), own)
-    assert not any(each.closed for each in opened.revision.objects())
+    assert not any(definition.closed for definition in opened.revision.objects())
 
 
 @pytest.mark.parametrize(
-    ("text", "said", "says"),
+    ("text", "settings", "reason"),
     [
         ("export interface Tool { wheels: number }", {}, "Tool is a different type in"),
         ('import type { Wheel } from "./core.js";\nexport interface Car { wheel: Wheel }', {}, "imports Wheel"),
@@ -231,6 +235,6 @@ def test_what_a_schema_closes_is_open_or_refuses_what_is_unknown_as_the_manifest
         (VENDOR, {"roles": ROLES, "headers": {"SingRequest": "song"}}, "SingRequest"),
     ],
 )
-def test_what_contradicts_the_core_or_is_not_there_is_refused(text: str, said: dict[str, Any], says: str) -> None:
-    with pytest.raises(SchemaError, match=says):
-        mounted(text, **said)
+def test_what_contradicts_the_core_or_is_not_there_is_refused(text: str, settings: dict[str, Any], reason: str) -> None:
+    with pytest.raises(SchemaError, match=reason):
+        mounted(text, **settings)

@@ -26,7 +26,7 @@ def skill(folder: Path, name: str = "walk", text: str = HEAD) -> Path:
     return folder / name
 
 
-# ---- front matter -----------------------------------------------------------------------------------------------------
+# ---- front matter ----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -69,13 +69,13 @@ def test_front_matter_that_is_json_is_read_as_json(value: dict[str, object]) -> 
 
 @given(st.fixed_dictionaries({}, optional={"uri": JSON, "frontmatter": JSON, "resources": JSON}))
 @settings(max_examples=100)
-def test_whatever_an_entry_is_it_is_one_or_is_refused_with_a_reason(said: dict[str, object]) -> None:
+def test_whatever_an_entry_is_it_is_one_or_is_refused_with_a_reason(fields: dict[str, object]) -> None:
     with pytest.raises(ValueError, match="^(has|is|lists|does) "):
-        SkillEntry.parse(said)
+        SkillEntry.parse(fields)
 
 
 @pytest.mark.parametrize(
-    ("data", "says"),
+    ("data", "reason"),
     [
         (b"name: x", "must begin with front matter"),
         (b"---\nname: x\n", "must begin with front matter"),
@@ -96,8 +96,8 @@ def test_whatever_an_entry_is_it_is_one_or_is_refused_with_a_reason(said: dict[s
         (b"---\na: " + b"9" * 30_000 + b"\n---\n", "no JSON form"),
     ],
 )
-def test_front_matter_that_is_more_than_json_or_too_much_of_it_is_refused(data: bytes, says: str) -> None:
-    with pytest.raises(ValueError, match=says):
+def test_front_matter_that_is_more_than_json_or_too_much_of_it_is_refused(data: bytes, reason: str) -> None:
+    with pytest.raises(ValueError, match=reason):
         parse_front_matter(data)
 
 
@@ -112,7 +112,7 @@ def test_an_entry_has_every_file_with_its_digest_and_its_size(tmp_path: Path) ->
     assert entry is not None and entry["frontmatter"] == {"name": "walk", "description": "For tests."}
     digest = hashlib.sha256(b"\x89PNG").hexdigest()
     picture = {"uri": "skill://walk/data/a%20picture.png", "digest": f"sha256:{digest}", "size": 4}
-    assert [each["uri"] for each in entry["resources"]] == ["skill://walk/SKILL.md", picture["uri"]]
+    assert [file["uri"] for file in entry["resources"]] == ["skill://walk/SKILL.md", picture["uri"]]
     assert picture in entry["resources"]
 
 
@@ -126,35 +126,35 @@ def test_the_folder_itself_may_be_a_skill_and_stand_under_a_path(tmp_path: Path)
 def test_a_skill_inside_another_is_one_and_its_files_are_files_of_both(tmp_path: Path) -> None:
     skill(tmp_path)
     skill(tmp_path, "walk/inner/run")
-    shelf = SkillDirectory(tmp_path)
+    directory = SkillDirectory(tmp_path)
     inner = "skill://walk/inner/run/SKILL.md"
-    assert shelf.uris() == ["skill://walk/SKILL.md", inner]
-    outer = shelf.entry("skill://walk/SKILL.md")
-    assert outer is not None and inner in [each["uri"] for each in outer["resources"]]
+    assert directory.uris() == ["skill://walk/SKILL.md", inner]
+    outer = directory.entry("skill://walk/SKILL.md")
+    assert outer is not None and inner in [file["uri"] for file in outer["resources"]]
 
 
 def test_what_changes_on_disk_is_seen_and_what_breaks_a_rule_then_is_gone(tmp_path: Path) -> None:
     folder = skill(tmp_path)
-    shelf = SkillDirectory(tmp_path)
-    before = shelf.entry("skill://walk/SKILL.md")
+    directory = SkillDirectory(tmp_path)
+    before = directory.entry("skill://walk/SKILL.md")
     (folder / "more.md").write_text("more")
-    after = shelf.entry("skill://walk/SKILL.md")
+    after = directory.entry("skill://walk/SKILL.md")
     assert before is not None and after is not None
     assert len(after["resources"]) == len(before["resources"]) + 1
     (folder / "SKILL.md").write_text("no front matter")
-    assert shelf.entry("skill://walk/SKILL.md") is None
+    assert directory.entry("skill://walk/SKILL.md") is None
 
 
 def test_a_directory_shows_what_is_directly_in_it(tmp_path: Path) -> None:
     folder = skill(tmp_path)
     (folder / "empty").mkdir()
     (folder / "tool.py").write_text("pass")
-    shelf = SkillDirectory(tmp_path)
-    shown = {each["name"]: each["mimeType"] for each in shelf.children("skill://walk") or []}
+    directory = SkillDirectory(tmp_path)
+    shown = {child["name"]: child["mimeType"] for child in directory.children("skill://walk") or []}
     assert shown == {"walk": "text/markdown", "empty": "inode/directory", "tool.py": "text/x-python"}
-    assert shelf.children("skill://walk/empty") == []
+    assert directory.children("skill://walk/empty") == []
     for uri in ("skill://walk/", "skill://walk/tool.py", "skill://walk/none", "skill://", "skill://other"):
-        assert shelf.children(uri) is None
+        assert directory.children(uri) is None
 
 
 @pytest.mark.parametrize(
@@ -180,7 +180,7 @@ def test_a_file_is_text_where_that_gives_the_same_bytes(
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "says"),
+    ("name", "text", "reason"),
     [
         ("walk", HEAD.format("run"), "has the name 'run', but its directory is 'walk'"),
         ("Walk", HEAD, "has the name 'Walk'"),
@@ -192,9 +192,9 @@ def test_a_file_is_text_where_that_gives_the_same_bytes(
         ("walk", "Walk.", "must begin with front matter"),
     ],
 )
-def test_a_skill_that_breaks_a_rule_cannot_be_added(tmp_path: Path, name: str, text: str, says: str) -> None:
+def test_a_skill_that_breaks_a_rule_cannot_be_added(tmp_path: Path, name: str, text: str, reason: str) -> None:
     skill(tmp_path, name, text)
-    with pytest.raises(LocalError, match=says):
+    with pytest.raises(LocalError, match=reason):
         SkillDirectory(tmp_path)
 
 
@@ -214,23 +214,23 @@ def test_a_skill_with_too_many_files_or_bytes_cannot_be_added(tmp_path: Path) ->
 
 
 def test_a_folder_without_a_skill_and_one_that_is_not_there_cannot_be_added(tmp_path: Path) -> None:
-    for folder, says in ((tmp_path, "there is no SKILL.md"), (tmp_path / "none", "is not a directory")):
-        with pytest.raises(LocalError, match=says):
+    for folder, reason in ((tmp_path, "there is no SKILL.md"), (tmp_path / "none", "is not a directory")):
+        with pytest.raises(LocalError, match=reason):
             SkillDirectory(folder)
 
 
 def test_links_and_what_is_no_file_cannot_be_added(tmp_path: Path) -> None:
     folder = skill(tmp_path)
-    for make, says in (
+    for make, reason in (
         (lambda path: path.symlink_to("/etc/passwd"), "is a link"),
         (lambda path: path.symlink_to(folder), "is a link"),
         (os.mkfifo, "neither a file nor a directory"),
     ):
-        made = folder / "made"
-        make(made)
-        with pytest.raises(LocalError, match=says):
+        entry = folder / "made"
+        make(entry)
+        with pytest.raises(LocalError, match=reason):
             SkillDirectory(tmp_path)
-        made.unlink()
+        entry.unlink()
 
 
 def test_a_skill_that_is_not_utf_8_cannot_be_added(tmp_path: Path) -> None:
@@ -243,10 +243,10 @@ def test_what_begins_with_a_dot_is_not_there(tmp_path: Path) -> None:
     folder = skill(tmp_path)
     (folder / ".env").write_text("KEY=1")
     (folder / ".git").symlink_to("/etc")
-    shelf = SkillDirectory(tmp_path)
-    entry = shelf.entry("skill://walk/SKILL.md")
+    directory = SkillDirectory(tmp_path)
+    entry = directory.entry("skill://walk/SKILL.md")
     assert entry is not None and len(entry["resources"]) == 1
-    assert shelf.content("skill://walk/.env") is None and shelf.content("skill://walk/%2Eenv") is None
+    assert directory.content("skill://walk/.env") is None and directory.content("skill://walk/%2Eenv") is None
 
 
 @pytest.mark.parametrize(
@@ -275,9 +275,9 @@ def test_a_file_is_found_as_it_is_published_and_in_no_other_way(tmp_path: Path, 
     skill(inside)
     (tmp_path / "secret.md").write_text("secret")
     (inside / "outside.md").write_text("of no skill")
-    shelf = SkillDirectory(inside)
-    assert shelf.content(f"skill://{path}") is None and shelf.entry(f"skill://{path}") is None
-    assert shelf.content("skill://walk/SKILL.md") is not None
+    directory = SkillDirectory(inside)
+    assert directory.content(f"skill://{path}") is None and directory.entry(f"skill://{path}") is None
+    assert directory.content("skill://walk/SKILL.md") is not None
 
 
 def test_what_becomes_a_link_later_is_not_followed(tmp_path: Path) -> None:
@@ -287,14 +287,14 @@ def test_what_becomes_a_link_later_is_not_followed(tmp_path: Path) -> None:
     folder = skill(tmp_path / "inside")
     (folder / "docs").mkdir()
     (folder / "docs" / "guide.md").write_text("public")
-    shelf = SkillDirectory(tmp_path / "inside")
+    directory = SkillDirectory(tmp_path / "inside")
     uri = "skill://walk/docs/guide.md"
-    assert getattr(shelf.content(uri), "text", "") == "public"
+    assert getattr(directory.content(uri), "text", "") == "public"
     (folder / "docs").rename(tmp_path / "gone")
     (folder / "docs").symlink_to(outside)
-    assert shelf.content(uri) is None and shelf.children("skill://walk/docs") is None
-    assert shelf.entry("skill://walk/SKILL.md") is None
+    assert directory.content(uri) is None and directory.children("skill://walk/docs") is None
+    assert directory.entry("skill://walk/SKILL.md") is None
     (folder / "docs").unlink()
     (folder / "docs").mkdir()
     (folder / "docs" / "guide.md").symlink_to(outside / "guide.md")
-    assert shelf.content(uri) is None
+    assert directory.content(uri) is None

@@ -18,7 +18,7 @@ from mcp_runtime.extensions.skills.entry import MAX_BYTES, MAX_FILES, sha256_dig
 
 
 @pytest.mark.parametrize(
-    ("contents", "says"),
+    ("contents", "reason"),
     [
         (lambda uri, text: [{"uri": uri, "text": text.replace("oldest", "newest")}], "has the digest sha256:"),
         (lambda uri, text: [{"uri": uri, "text": f"{text} "}], "has 515 bytes, but the entry has 514"),
@@ -29,10 +29,10 @@ from mcp_runtime.extensions.skills.entry import MAX_BYTES, MAX_FILES, sha256_dig
         (lambda uri, text: [{"uri": uri, "text": text}, {"uri": ENTRY, "text": ""}], "other or additional contents"),
     ],
 )
-async def test_what_is_not_what_the_entry_promises_is_not_given(contents: Any, says: str) -> None:
+async def test_what_is_not_what_the_entry_promises_is_not_given(contents: Any, reason: str) -> None:
     async with Client.memory(other(contents)) as client:
         held = await VerifiedSkill.fetch(client, NOTES)
-        with pytest.raises(SkillVerificationError, match=says):
+        with pytest.raises(SkillVerificationError, match=reason):
             await held.load()
 
 
@@ -67,7 +67,7 @@ async def test_a_file_that_the_entry_does_not_list_is_not_even_asked_for(path: s
 async def test_holding_a_skill_reads_no_file() -> None:
     server = other(lambda uri, text: [{"uri": uri, "text": text}])
     async with Client.memory(server) as client:
-        roots = [VerifiedSkill(client, each).entry.root async for each in client.iter_skills()]
+        roots = [VerifiedSkill(client, skill).entry.root async for skill in client.iter_skills()]
         assert roots[0] == "skill://release-notes"
     assert server.read == []
 
@@ -107,12 +107,12 @@ HEAD = "---\nname: walk\ndescription: d\n---\n"
     ],
 )
 async def test_front_matter_is_compared_field_by_field(frontmatter: dict[str, Any], fields: str) -> None:
-    said = {"name": "walk", "description": "d", **frontmatter}
-    text = HEAD if "version" not in said else HEAD.replace("\n---\n", "\nversion: 1\n---\n")
+    front_matter = {"name": "walk", "description": "d", **frontmatter}
+    text = HEAD if "version" not in front_matter else HEAD.replace("\n---\n", "\nversion: 1\n---\n")
     data = text.encode()
     resources = [{"uri": "skill://walk/SKILL.md", "digest": sha256_digest(data), "size": len(data)}]
     with pytest.raises(SkillVerificationError, match=f"other front matter than the entry: {fields}$"):
-        await loaded(walk(frontmatter=said, resources=resources), text)
+        await loaded(walk(frontmatter=front_matter, resources=resources), text)
 
 
 async def test_a_dynamic_skill_is_refused_unless_it_is_wanted_and_then_its_front_matter_counts() -> None:
@@ -140,7 +140,7 @@ OWN = walk()["resources"]
 
 
 @pytest.mark.parametrize(
-    ("changes", "says"),
+    ("changes", "reason"),
     [
         ({"resources": None}, 'neither a list of files nor "dynamic"'),
         ({"resources": "some"}, "neither a list of files"),
@@ -170,9 +170,9 @@ OWN = walk()["resources"]
         ({"frontmatter": {"name": "walk"}}, "needs a description"),
     ],
 )
-def test_an_entry_that_breaks_a_rule_is_refused_before_anything_is_read(changes: dict[str, Any], says: str) -> None:
+def test_an_entry_that_breaks_a_rule_is_refused_before_anything_is_read(changes: dict[str, Any], reason: str) -> None:
     client = Client.memory(reading(HEAD))
-    with pytest.raises(SkillVerificationError, match=says):
+    with pytest.raises(SkillVerificationError, match=reason):
         VerifiedSkill(client, walk(**changes))
 
 
@@ -181,16 +181,16 @@ def test_an_approval_changes_with_every_file_and_with_nothing_else() -> None:
     first = VerifiedSkill(client, walk(resources=[*OWN, file()])).approval
     assert first == VerifiedSkill(client, walk(resources=[file(), *OWN])).approval
     others = [walk(), walk(resources=[*OWN, file(digest=f"sha256:{'1' * 64}")])]
-    assert first not in {VerifiedSkill(client, each).approval for each in others}
+    assert first not in {VerifiedSkill(client, entry).approval for entry in others}
 
 
 async def test_an_entry_is_had_anew_when_the_skill_has_changed(tmp_path: Path) -> None:
     (tmp_path / "walk").mkdir()
     skill = tmp_path / "walk" / "SKILL.md"
     skill.write_text(HEAD)
-    made = App("changing")
-    made.skills(tmp_path)
-    async with Client.memory(made.server) as client:
+    changing = App("changing")
+    changing.skills(tmp_path)
+    async with Client.memory(changing.server) as client:
         held = await VerifiedSkill.fetch(client, "skill://walk/SKILL.md")
         skill.write_text(f"{HEAD}More.\n")
         with pytest.raises(SkillVerificationError, match="bytes"):

@@ -25,33 +25,33 @@ INVALID_PARAMS = -32602
 
 
 def app(**settings: Any) -> App:
-    made = App("skills", **settings)
-    made.skills(EXAMPLE / "skills")
-    return made
+    application = App("skills", **settings)
+    application.skills(EXAMPLE / "skills")
+    return application
 
 
-# ---- in each transport ---------------------------------------------------------------------------------------------------
+# ---- in each transport -----------------------------------------------------------------------------------------------
 
 
 async def use(client: Client) -> None:
     """All that the extension has."""
-    said = client.server.model_dump() if client.server is not None else {}
-    assert said["capabilities"]["extensions"] == {SKILLS: {"directoryRead": True}}
-    assert "resources" in said["capabilities"]
+    server = client.server.model_dump() if client.server is not None else {}
+    assert server["capabilities"]["extensions"] == {SKILLS: {"directoryRead": True}}
+    assert "resources" in server["capabilities"]
     names = [skill.frontmatter.name async for skill in client.iter_skills()]
     assert names == ["release-notes", "code-review"]
     assert (await client.get_skill(uri=NOTES)).skill.uri == NOTES
-    children = [each async for each in client.iter_directory(uri="skill://release-notes")]
-    assert [(each.name, each.mime_type) for each in children] == [
+    children = [child async for child in client.iter_directory(uri="skill://release-notes")]
+    assert [(child.name, child.mime_type) for child in children] == [
         ("release-notes", "text/markdown"),
         ("templates", "inode/directory"),
     ]
     held = await VerifiedSkill.fetch(client, NOTES)
     assert (await held.load()).startswith("---\nname: release-notes\n")
     assert b"WHAT a user can do now" in await held.read("templates/entry.md")
-    for ask in (client.get_skill, client.read_directory, client.read_resource):
+    for request in (client.get_skill, client.read_directory, client.read_resource):
         with pytest.raises(RemoteJSONRPCError) as refused:
-            await ask(uri="skill://none/SKILL.md")
+            await request(uri="skill://none/SKILL.md")
         assert refused.value.code == INVALID_PARAMS
     with pytest.raises(RemoteJSONRPCError, match="directory not found"):
         await client.read_directory(uri=NOTES)
@@ -88,7 +88,7 @@ async def test_skills_of_a_server_of_the_core_that_has_another_extension_too() -
 
 def test_skills_without_an_event_loop() -> None:
     with SyncClient.memory(app().server) as client:
-        assert [each.uri for each in client.iter_directory(uri="skill://release-notes/templates")] == [
+        assert [child.uri for child in client.iter_directory(uri="skill://release-notes/templates")] == [
             "skill://release-notes/templates/breaking.md",
             ENTRY,
         ]
@@ -99,12 +99,14 @@ async def test_lists_come_in_pages_and_an_entry_is_on_one_of_them() -> None:
         first = await client.list_skills()
         assert len(first.skills) == 1 and first.next_cursor is not None
         assert len([skill async for skill in client.iter_skills()]) == 2
-        assert len([each async for each in client.iter_directory(uri="skill://release-notes")]) == 2
+        assert len([child async for child in client.iter_directory(uri="skill://release-notes")]) == 2
 
 
 async def test_a_client_without_the_extension_sees_resources(revision: str) -> None:
     async with package(revision, "client").Client.memory(*server_candidates(app().server, "all")) as client:
-        shown = {each.uri: (each.name, each.mime_type) for each in (await client.list_resources()).resources}
+        shown = {
+            resource.uri: (resource.name, resource.mime_type) for resource in (await client.list_resources()).resources
+        }
         assert shown[NOTES] == ("release-notes", "text/markdown")
         [content] = (await client.read_resource(uri=ENTRY)).contents
         assert content.mime_type == "text/markdown"
@@ -127,11 +129,11 @@ async def test_directories_of_a_server_that_does_not_declare_them_are_not_asked_
 
 
 def test_a_second_folder_stands_beside_the_first_under_another_path() -> None:
-    made = app()
+    application = app()
     with pytest.raises(LocalError, match="there is a skill at 'skill://release-notes/SKILL.md' already"):
-        made.skills(EXAMPLE / "skills")
-    made.skills(EXAMPLE / "skills", under="copies")
-    with SyncClient.memory(made.server) as client:
+        application.skills(EXAMPLE / "skills")
+    application.skills(EXAMPLE / "skills", under="copies")
+    with SyncClient.memory(application.server) as client:
         assert [skill.uri for skill in client.iter_skills()][2:] == [
             "skill://copies/release-notes/SKILL.md",
             "skill://copies/team/code-review/SKILL.md",
@@ -150,6 +152,6 @@ def test_an_app_that_is_served_takes_no_more_skills_and_those_of_a_mounted_one_a
 
 
 def test_the_example_prints_what_it_verified() -> None:
-    said = subprocess.run([sys.executable, str(EXAMPLE / "client.py")], capture_output=True, text=True, timeout=60)
-    assert said.returncode == 0, said.stderr
-    assert "templates/breaking.md: 71 bytes" in said.stdout
+    done = subprocess.run([sys.executable, str(EXAMPLE / "client.py")], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert "templates/breaking.md: 71 bytes" in done.stdout

@@ -21,7 +21,7 @@ from mcp_runtime.extensions.tasks import InMemoryTaskStore, TaskRecord
 JOBS = str(SERVERS / "jobs.py")
 
 
-# ---- cancelling -------------------------------------------------------------------------------------------------------
+# ---- cancelling ------------------------------------------------------------------------------------------------------
 
 
 @both
@@ -75,50 +75,50 @@ async def test_cancelling_and_answering_at_once_leaves_a_task_that_has_ended() -
 
 
 async def test_a_call_that_is_cancelled_before_it_is_a_task_leaves_none() -> None:
-    seen, kept = Seen(), Slow()
-    server = jobs(seen, tasks=kept).server
+    seen, store = Seen(), Slow()
+    server = jobs(seen, tasks=store).server
     async with by_hand(server) as speaking:
         calling = asyncio.ensure_future(speaking.call_tool(name="wait"))
-        await kept.adding.wait()
+        await store.adding.wait()
         calling.cancel()
         await asyncio.wait([calling])
-        kept.let.set()
+        store.let.set()
         assert isinstance(await speaking.call_tool(name="say"), t.CreateTaskResult)
         assert not seen.going.is_set()
 
 
-# ---- expiring ---------------------------------------------------------------------------------------------------------
+# ---- expiring --------------------------------------------------------------------------------------------------------
 
 
 @both
 async def test_a_task_that_expires_ends_its_handler_and_is_found_no_more(over: str) -> None:
     seen = Seen()
-    kept = InMemoryTaskStore()
-    async with by_hand(jobs(seen, TaskOptions(ttl=0.05), tasks=kept).server, over) as speaking:
+    store = InMemoryTaskStore()
+    async with by_hand(jobs(seen, TaskOptions(ttl=0.05), tasks=store).server, over) as speaking:
         id = await begun(speaking, "wait")
         async with asyncio.timeout(CEILING):
             await seen.ended.wait()
-        with pytest.raises(RemoteJSONRPCError, match="there is no task") as gone:
+        with pytest.raises(RemoteJSONRPCError, match="there is no task") as refused:
             await speaking.get_task(task_id=id)
-        assert gone.value.code == -32602
+        assert refused.value.code == -32602
 
 
 async def test_what_has_expired_makes_room_and_what_one_user_keeps_is_bounded() -> None:
     now = 1000.0
-    kept = InMemoryTaskStore(max_tasks=3, max_tasks_per_owner=2, clock=lambda: now)
-    await kept.add(record("a", "ann", created=now))
-    await kept.add(record("b", "ann", created=now))
+    store = InMemoryTaskStore(max_tasks=3, max_tasks_per_owner=2, clock=lambda: now)
+    await store.add(record("a", "ann", created=now))
+    await store.add(record("b", "ann", created=now))
     with pytest.raises(LocalError, match="2 of this user"):
-        await kept.add(record("c", "ann", created=now))
-    await kept.add(record("d", "bob", created=now))
+        await store.add(record("c", "ann", created=now))
+    await store.add(record("d", "bob", created=now))
     with pytest.raises(LocalError, match="there are 3 tasks"):
-        await kept.add(record("e", "", created=now))
+        await store.add(record("e", "", created=now))
     now += 60
-    assert await kept.get("a") is None
-    await kept.add(record("e", "", created=now))
-    await kept.update(record("a", "ann", created=now))
-    assert await kept.get("a") is None
-    assert len(kept) == 1
+    assert await store.get("a") is None
+    await store.add(record("e", "", created=now))
+    await store.update(record("a", "ann", created=now))
+    assert await store.get("a") is None
+    assert len(store) == 1
 
 
 def record(id: str, owner: str, created: float) -> TaskRecord:
@@ -131,7 +131,7 @@ def test_a_task_that_is_kept_for_no_time_is_refused(ttl: float | None, poll: flo
         TaskOptions(ttl=ttl, poll_interval=poll)
 
 
-# ---- users ------------------------------------------------------------------------------------------------------------
+# ---- users -----------------------------------------------------------------------------------------------------------
 
 
 def of_users(seen: Seen) -> BaseServer:
@@ -161,13 +161,13 @@ async def test_a_task_is_not_there_for_anybody_but_its_user() -> None:
 @both
 async def test_nobody_finds_a_task_that_there_is_not(over: str) -> None:
     async with by_hand(jobs(Seen()).server, over) as speaking:
-        for asked in (
+        for call in (
             speaking.get_task(task_id="other"),
             speaking.update_task(task_id="other", input_responses={}),
             speaking.cancel_task(task_id="other"),
         ):
             with pytest.raises(RemoteJSONRPCError) as refused:
-                await asked
+                await call
             assert refused.value.code == -32602
 
 
@@ -178,7 +178,7 @@ async def test_ids_are_long_and_never_the_same() -> None:
     assert all(len(id) >= 32 for id in ids)
 
 
-# ---- what is kept -----------------------------------------------------------------------------------------------------
+# ---- what is kept ----------------------------------------------------------------------------------------------------
 
 
 class Slow(InMemoryTaskStore):
@@ -241,9 +241,9 @@ async def test_a_store_that_finds_nothing_says_nothing_of_why() -> None:
 
 
 async def test_a_task_that_another_process_runs_is_told_of_and_cannot_be_answered() -> None:
-    kept = InMemoryTaskStore()
-    await kept.add(TaskRecord(id="far", owner="", status="working", created=0, updated=0, ttl=None, poll_interval=1))
-    async with by_hand(jobs(Seen(), tasks=kept).server) as speaking:
+    store = InMemoryTaskStore()
+    await store.add(TaskRecord(id="far", owner="", status="working", created=0, updated=0, ttl=None, poll_interval=1))
+    async with by_hand(jobs(Seen(), tasks=store).server) as speaking:
         assert (await speaking.get_task(task_id="far")).ttl_ms is None
         with pytest.raises(RemoteJSONRPCError, match="runs in another process"):
             await speaking.cancel_task(task_id="far")
@@ -272,32 +272,32 @@ async def test_an_error_that_nobody_expected_says_nothing_of_itself() -> None:
         assert (failed.error.code, failed.error.message) == (-32603, "internal error")
 
 
-# ---- the end of the server ----------------------------------------------------------------------------------------------
+# ---- the end of the server -------------------------------------------------------------------------------------------
 
 
 @both
 async def test_a_server_that_ends_leaves_none_of_its_tasks_running(over: str) -> None:
-    seen, kept, before = Seen(), InMemoryTaskStore(), asyncio.all_tasks()
-    async with by_hand(jobs(seen, tasks=kept).server, over) as speaking:
+    seen, store, before = Seen(), InMemoryTaskStore(), asyncio.all_tasks()
+    async with by_hand(jobs(seen, tasks=store).server, over) as speaking:
         waiting, asking = await begun(speaking, "wait"), await begun(speaking, "ask")
         await seen.going.wait()
         await stands(speaking, asking, "input_required")
     assert seen.ended.is_set()
     async with asyncio.timeout(CEILING):
-        while left := asyncio.all_tasks() - before:
-            await asyncio.wait(left)
+        while remaining := asyncio.all_tasks() - before:
+            await asyncio.wait(remaining)
     for id in (waiting, asking):
-        record = await kept.get(id)
+        record = await store.get(id)
         assert record is not None
         assert record.status == "failed"
         assert record.detail["error"]["message"] == "the server ended before the task did"
 
 
 async def test_a_server_over_stdio_ends_while_its_tasks_run() -> None:
-    said: list[str] = []
-    async with tasks.Client.stdio(sys.executable, JOBS, capabilities=KNOWN, stderr=said.append) as speaking:
+    errors: list[str] = []
+    async with tasks.Client.stdio(sys.executable, JOBS, capabilities=KNOWN, stderr=errors.append) as speaking:
         id = await begun(speaking, "wait")
         assert (await stands(speaking, id, "working")).status == "working"
         done = await stands(speaking, await begun(speaking, "say"), "completed")
         assert done.result is not None
-    assert not said
+    assert not errors

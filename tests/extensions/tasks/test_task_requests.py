@@ -27,19 +27,19 @@ async def test_a_call_becomes_a_task_for_clients_that_know_tasks_alone(over: str
         assert (await speaking.call_tool(name="say")).content[0] == t.TextContent(text="xxxx")
         assert server.capabilities["extensions"] == KNOWN["extensions"]
     async with by_hand(server, over) as speaking:
-        made = await speaking.call_tool(name="say")
-        assert isinstance(made, t.CreateTaskResult)
-        assert (made.status, made.ttl_ms, made.poll_interval_ms) == ("working", 600_000, 10)
-        done = await stands(speaking, made.task_id, "completed")
+        created = await speaking.call_tool(name="say")
+        assert isinstance(created, t.CreateTaskResult)
+        assert (created.status, created.ttl_ms, created.poll_interval_ms) == ("working", 600_000, 10)
+        done = await stands(speaking, created.task_id, "completed")
         assert done.result is not None
         assert done.result["content"] == [{"type": "text", "text": "xxxx"}]
-        assert done.created_at == made.created_at <= done.last_updated_at
+        assert done.created_at == created.created_at <= done.last_updated_at
 
 
 async def test_a_client_of_an_older_revision_is_answered_plainly() -> None:
     async with OlderClient.memory(*server_candidates(jobs(Seen()).server)) as speaking:
         result = await speaking.call_tool(name="say")
-        assert [each.type for each in result.content] == ["text"]
+        assert [content.type for content in result.content] == ["text"]
 
 
 @both
@@ -57,8 +57,8 @@ async def test_a_task_is_there_as_soon_as_it_is_told_of_and_works_until_it_is_do
     seen = Seen()
     async with by_hand(jobs(seen).server, over) as speaking:
         id = await begun(speaking, "wait")
-        found = await speaking.get_task(task_id=id)
-        assert (found.status, found.result, found.error, found.input_requests) == ("working", None, None, None)
+        task = await speaking.get_task(task_id=id)
+        assert (task.status, task.result, task.error, task.input_requests) == ("working", None, None, None)
         seen.let.set()
         assert (await stands(speaking, id, "completed")).result is not None
 
@@ -79,14 +79,14 @@ async def test_what_a_tool_fails_with_is_a_result_and_what_a_request_fails_with_
 async def test_a_task_waits_for_all_it_asks_and_takes_answers_in_parts(over: str) -> None:
     async with by_hand(jobs(Seen()).server, over) as speaking:
         id = await begun(speaking, "ask_two")
-        asked = {}
-        while len(asked) < 2:
-            asked = (await stands(speaking, id, "input_required")).input_requests or {}
-        one, two = asked
+        requests = {}
+        while len(requests) < 2:
+            requests = (await stands(speaking, id, "input_required")).input_requests or {}
+        one, two = requests
         await speaking.update_task(task_id=id, input_responses={one: YES, "never asked": {"any": "thing"}})
-        left = await speaking.get_task(task_id=id)
-        assert left.status == "input_required"
-        assert list(left.input_requests or {}) == [two]
+        task = await speaking.get_task(task_id=id)
+        assert task.status == "input_required"
+        assert list(task.input_requests or {}) == [two]
         await speaking.update_task(task_id=id, input_responses={one: {"action": "cancel"}, two: {"action": "decline"}})
         done = await stands(speaking, id, "completed")
         assert done.result is not None
@@ -107,9 +107,9 @@ async def test_no_two_questions_of_a_task_have_the_same_key() -> None:
     keys: list[str] = []
     async with by_hand(jobs(Seen()).server) as speaking:
         id = await begun(speaking, "ask", times=3)
-        while (found := await stands(speaking, id, "input_required", "completed")).status == "input_required":
-            keys += found.input_requests or {}
-            await speaking.update_task(task_id=id, input_responses=dict.fromkeys(found.input_requests or {}, YES))
+        while (task := await stands(speaking, id, "input_required", "completed")).status == "input_required":
+            keys += task.input_requests or {}
+            await speaking.update_task(task_id=id, input_responses=dict.fromkeys(task.input_requests or {}, YES))
             assert (await speaking.get_task(task_id=id)).status in ("working", "input_required", "completed")
     assert len(set(keys)) == len(keys) == 3
 
@@ -124,16 +124,16 @@ async def test_what_a_client_has_not_declared_is_not_asked_of_it() -> None:
 @both
 async def test_questions_before_the_task_are_asked_by_the_call_and_later_ones_by_the_task(over: str) -> None:
     async with by_hand(jobs(Seen()).server, over) as speaking:
-        asked: Any = await speaking.call_tool(name="first")
-        assert isinstance(asked, t.InputRequiredResult)
-        [key] = asked.input_requests or {}
-        made = await speaking.call_tool(
-            name="first", input_responses={key: t.ElicitResult.model_validate(YES)}, request_state=asked.request_state
+        result: Any = await speaking.call_tool(name="first")
+        assert isinstance(result, t.InputRequiredResult)
+        [key] = result.input_requests or {}
+        created = await speaking.call_tool(
+            name="first", input_responses={key: t.ElicitResult.model_validate(YES)}, request_state=result.request_state
         )
-        assert isinstance(made, t.CreateTaskResult)
-        [then] = (await stands(speaking, made.task_id, "input_required")).input_requests or {}
-        await speaking.update_task(task_id=made.task_id, input_responses={then: {"action": "decline"}})
-        done = await stands(speaking, made.task_id, "completed")
+        assert isinstance(created, t.CreateTaskResult)
+        [then] = (await stands(speaking, created.task_id, "input_required")).input_requests or {}
+        await speaking.update_task(task_id=created.task_id, input_responses={then: {"action": "decline"}})
+        done = await stands(speaking, created.task_id, "completed")
         assert done.result is not None
         assert done.result["content"][0]["text"] == "accept, then decline"
 

@@ -26,19 +26,19 @@ JOBS = str(SERVERS / "jobs.py")
 class Person(Client):
     """A client with somebody who says yes."""
 
-    asked: list[str]
+    messages: list[str]
 
     async def on_elicit(self, ctx: ClientContext, params: t.ElicitRequestParams) -> t.ElicitResult:
-        self.asked.append(params.message)
+        self.messages.append(params.message)
         return t.ElicitResult(action="accept", content={"yes": True})
 
 
 def waiting(server: BaseServer, over: str = "memory", kind: type[Client] = Person, **settings: Any) -> Any:
     """A client that waits for the results of tasks."""
-    made = client(kind, server, over, extensions=[tasks], **settings)
-    if isinstance(made, Person):
-        made.asked = []
-    return made
+    waiting_client = client(kind, server, over, extensions=[tasks], **settings)
+    if isinstance(waiting_client, Person):
+        waiting_client.messages = []
+    return waiting_client
 
 
 @both
@@ -55,15 +55,15 @@ async def test_what_a_task_asks_is_answered_once_by_the_handlers_of_the_client(o
     async with waiting(jobs(Seen()).server, over) as speaking:
         result = await speaking.call_tool(name="ask", arguments={"times": 3})
         assert result.content == [t.TextContent(text="accept, accept, accept")]
-        assert speaking.asked == ["Sure?"] * 3
+        assert speaking.messages == ["Sure?"] * 3
         assert (await speaking.call_tool(name="ask_two")).content == [t.TextContent(text="accept, accept")]
-        assert sorted(speaking.asked[3:]) == ["One?", "Two?"]
+        assert sorted(speaking.messages[3:]) == ["One?", "Two?"]
 
 
 async def test_questions_of_the_call_and_those_of_its_task_are_answered_alike() -> None:
     async with waiting(jobs(Seen()).server) as speaking:
         assert (await speaking.call_tool(name="first")).content == [t.TextContent(text="accept, then accept")]
-        assert speaking.asked == ["First?", "Then?"]
+        assert speaking.messages == ["First?", "Then?"]
 
 
 async def test_an_error_of_a_task_is_that_of_the_call() -> None:
@@ -75,22 +75,22 @@ async def test_an_error_of_a_task_is_that_of_the_call() -> None:
 
 @both
 async def test_who_stops_waiting_cancels_the_task(over: str) -> None:
-    kept, asked = Noting(), asyncio.Event()
+    store, elicited = Noting(), asyncio.Event()
 
     class Thinking(Client):
         async def on_elicit(self, ctx: ClientContext, params: t.ElicitRequestParams) -> t.ElicitResult:
-            asked.set()
+            elicited.set()
             return await asyncio.get_running_loop().create_future()  # type: ignore[no-any-return]
 
-    async with waiting(jobs(Seen(), tasks=kept).server, over, kind=Thinking) as speaking:
+    async with waiting(jobs(Seen(), tasks=store).server, over, kind=Thinking) as speaking:
         calling = asyncio.ensure_future(speaking.call_tool(name="ask"))
         async with asyncio.timeout(CEILING):
-            await asked.wait()
+            await elicited.wait()
         calling.cancel()
         with pytest.raises(asyncio.CancelledError):
             await calling
         async with asyncio.timeout(CEILING):
-            await kept.cancelled.wait()
+            await store.cancelled.wait()
 
 
 async def test_a_call_has_no_longer_than_it_is_given() -> None:
@@ -103,38 +103,38 @@ async def test_a_call_has_no_longer_than_it_is_given() -> None:
 
 
 async def test_a_task_that_asks_what_nobody_answers_is_cancelled() -> None:
-    kept = Noting()
-    server = jobs(Seen(), tasks=kept).server
+    store = Noting()
+    server = jobs(Seen(), tasks=store).server
     async with waiting(server, kind=Client, capabilities={"elicitation": {}}) as speaking:
         with pytest.raises(RemoteError, match="has no handler for it"):
             await speaking.call_tool(name="ask")
         async with asyncio.timeout(CEILING):
-            await kept.cancelled.wait()
+            await store.cancelled.wait()
 
 
 async def test_a_task_that_somebody_else_cancels_has_no_result() -> None:
-    seen, kept = Seen(), Noting()
-    server = jobs(seen, tasks=kept).server
+    seen, store = Seen(), Noting()
+    server = jobs(seen, tasks=store).server
     async with waiting(server) as speaking, by_hand(server) as other:
         calling = asyncio.ensure_future(speaking.call_tool(name="wait"))
         await seen.going.wait()
-        await other.cancel_task(task_id=kept.ids[0])
+        await other.cancel_task(task_id=store.ids[0])
         with pytest.raises(RemoteError, match="its task is cancelled: cancelled by the client"):
             await calling
 
 
 async def test_a_task_that_is_handled_by_hand_can_be_waited_for() -> None:
     async with by_hand(jobs(Seen()).server) as speaking:
-        made = await speaking.call_tool(name="say")
-        assert isinstance(made, t.CreateTaskResult)
-        result = await wait_for_task(speaking, made)
+        created = await speaking.call_tool(name="say")
+        assert isinstance(created, t.CreateTaskResult)
+        result = await wait_for_task(speaking, created)
         assert result.content == [t.TextContent(text="xxxx")]
 
 
 async def test_results_are_waited_for_over_stdio() -> None:
     settings: dict[str, Any] = {"extensions": [tasks]}
     person = Person.stdio(sys.executable, JOBS, **settings)
-    person.asked = []
+    person.messages = []
     async with person as speaking:
         assert (await speaking.call_tool(name="ask")).content == [t.TextContent(text="accept")]
 

@@ -16,14 +16,14 @@ from mcp_runtime.bindings.server import BaseServer
 from mcp_runtime.errors import RemoteJSONRPCError
 
 
-class Hearing(tasks.Client):
+class TaskListener(tasks.Client):
     """Notes what it is told of its tasks."""
 
-    told: list[t.TaskStatusNotificationParams]
+    statuses: list[t.TaskStatusNotificationParams]
     agreed: asyncio.Future[Any]
 
     async def on_task_status(self, ctx: Any, params: t.TaskStatusNotificationParams) -> None:
-        self.told.append(params)
+        self.statuses.append(params)
 
     async def on_subscriptions_acknowledged(
         self, ctx: Any, params: t.SubscriptionsAcknowledgedNotificationParams
@@ -31,36 +31,36 @@ class Hearing(tasks.Client):
         self.agreed.set_result(params.notifications.model_dump())
 
 
-def listening(server: BaseServer, over: str, **settings: Any) -> Hearing:
-    hearing = client(Hearing, server, over, capabilities=KNOWN, **settings)
-    hearing.told, hearing.agreed = [], asyncio.get_running_loop().create_future()
-    return hearing
+def listening(server: BaseServer, over: str, **settings: Any) -> TaskListener:
+    listener = client(TaskListener, server, over, capabilities=KNOWN, **settings)
+    listener.statuses, listener.agreed = [], asyncio.get_running_loop().create_future()
+    return listener
 
 
 @both
 async def test_who_listens_hears_of_its_tasks_and_of_no_others(over: str) -> None:
     seen = Seen()
     server = jobs(seen).server
-    async with listening(server, over) as hearing:
-        id, other = await begun(hearing, "wait"), await begun(hearing, "ask")
+    async with listening(server, over) as listener:
+        id, other = await begun(listener, "wait"), await begun(listener, "ask")
         await seen.going.wait()
         listens = tasks.methods.FromClient.SUBSCRIPTIONS_LISTEN
-        asked = {"notifications": {"taskIds": [id, "nobody's"]}}
+        params = {"notifications": {"taskIds": [id, "nobody's"]}}
         stream = asyncio.ensure_future(
-            hearing._send_request(listens, asked, None)
+            listener._send_request(listens, params, None)
         )  # pyright: ignore[reportPrivateUsage]
-        assert await hearing.agreed == {"taskIds": [id]}
+        assert await listener.agreed == {"taskIds": [id]}
         seen.let.set()
-        await stands(hearing, id, "completed")
-        await hearing.cancel_task(task_id=other)
-        await stands(hearing, other, "cancelled")
+        await stands(listener, id, "completed")
+        await listener.cancel_task(task_id=other)
+        await stands(listener, other, "cancelled")
         async with asyncio.timeout(CEILING):
-            while not hearing.told:
+            while not listener.statuses:
                 await asyncio.sleep(0)
-        assert [(each.task_id, each.status) for each in hearing.told] == [(id, "completed")]
-        found = (await hearing.get_task(task_id=id)).model_dump()
-        told = hearing.told[0].model_dump()
-        assert told | {"_meta": 0, "resultType": 0} == found | {"_meta": 0, "resultType": 0}
+        assert [(status.task_id, status.status) for status in listener.statuses] == [(id, "completed")]
+        task = (await listener.get_task(task_id=id)).model_dump()
+        status = listener.statuses[0].model_dump()
+        assert status | {"_meta": 0, "resultType": 0} == task | {"_meta": 0, "resultType": 0}
         stream.cancel()
 
 
@@ -69,7 +69,7 @@ async def test_who_knows_no_tasks_cannot_listen_to_any(over: str) -> None:
     async with plain(jobs(Seen()).server, over) as speaking:
         listens = methods.FromClient.SUBSCRIPTIONS_LISTEN
         with pytest.raises(RemoteJSONRPCError) as refused:
-            asked = {"notifications": {"taskIds": ["any"]}}
-            await speaking._send_request(listens, asked, None)  # pyright: ignore[reportPrivateUsage]
+            params = {"notifications": {"taskIds": ["any"]}}
+            await speaking._send_request(listens, params, None)  # pyright: ignore[reportPrivateUsage]
         assert refused.value.code == -32021
         assert refused.value.data == {"requiredCapabilities": {"extensions": KNOWN["extensions"]}}

@@ -28,8 +28,8 @@ class Talk:
 
     rev: Rev
     client: Any
-    said: list[Any] = field(default_factory=list[Any])
-    asked: list[Any] = field(default_factory=list[Any])
+    logged: list[Any] = field(default_factory=list[Any])
+    requests: list[Any] = field(default_factory=list[Any])
 
     def has(self, since: str) -> bool:
         return self.rev.id >= since
@@ -43,15 +43,15 @@ class Talk:
 
 
 @asynccontextmanager
-async def talking(way: str, rev: Rev) -> AsyncGenerator[Talk]:
+async def talking(transport: str, rev: Rev) -> AsyncGenerator[Talk]:
     talk = Talk(rev, None)
     t: Any = rev.t
 
     def on_logging_message(ctx: Any, params: Any) -> None:
-        talk.said.append((params.level, params.data))
+        talk.logged.append((params.level, params.data))
 
     async def on_create_message(ctx: Any, params: Any) -> Any:
-        talk.asked.append(params)
+        talk.requests.append(params)
         text = params.messages[0].content.text.upper()
         return t.CreateMessageResult(
             role="assistant", content=t.TextContent(text=text), model="m", stop_reason="endTurn"
@@ -61,23 +61,27 @@ async def talking(way: str, rev: Rev) -> AsyncGenerator[Talk]:
         return t.ListRootsResult(roots=[t.Root(uri="file:///work", name="work")])
 
     async def on_elicit(ctx: Any, params: Any) -> Any:
-        talk.asked.append(params)
+        talk.requests.append(params)
         return t.ElicitResult(action="accept", content={"name": "Ada", "size": "s"})
 
-    handlers: dict[str, Any] = {each.__name__: each for each in (on_logging_message, on_create_message, on_list_roots)}
+    handlers: dict[str, Any] = {
+        handler.__name__: handler for handler in (on_logging_message, on_create_message, on_list_roots)
+    }
     if talk.has("2025-06-18"):
         handlers["on_elicit"] = on_elicit
-    kind: Any = type("Asking", (rev.package.Client,), {name: staticmethod(each) for name, each in handlers.items()})
-    made = (
+    kind: Any = type(
+        "Asking", (rev.package.Client,), {name: staticmethod(handler) for name, handler in handlers.items()}
+    )
+    connection = (
         kind.stdio(sys.executable, APP, "stdio")
-        if way == "stdio"
+        if transport == "stdio"
         else kind.http(origin() + ("/mcp" if talk.has("2025-03-26") else "/sse"))
     )
-    async with asyncio.timeout(60), made as talk.client:
+    async with asyncio.timeout(60), connection as talk.client:
         yield talk
 
 
-# ---- what every client can do -----------------------------------------------------------------------------------------
+# ---- what every client can do ----------------------------------------------------------------------------------------
 
 
 async def lists_come_in_pages(talk: Talk) -> None:
@@ -89,13 +93,13 @@ async def lists_come_in_pages(talk: Talk) -> None:
     if talk.has("2025-03-26"):
         assert tools["echo"].annotations.read_only_hint is True
     assert (getattr(tools["statistics"], "output_schema", None) is not None) is talk.has("2025-06-18")
-    assert [each.name async for each in talk.client.iter_prompts()] == ["describe", "with_everything"]
+    assert [prompt.name async for prompt in talk.client.iter_prompts()] == ["describe", "with_everything"]
     with pytest.raises(RemoteJSONRPCError) as refused:
         await talk.client.list_tools(cursor="nonsense")
     assert refused.value.code == INVALID_PARAMS
 
 
-async def content_of_every_kind_arrives(talk: Talk) -> None:
+async def content_of_all_kinds_arrives(talk: Talk) -> None:
     assert await talk.text("echo", text="héllo\n\u2028") == "héllo\n\u2028"
     (image,) = (await talk.call("image")).content
     assert (image.type, image.mime_type) == ("image", "image/png")
@@ -111,14 +115,14 @@ async def content_of_every_kind_arrives(talk: Talk) -> None:
     )
 
 
-async def structured_results_are_text_before_there_were_any(talk: Talk) -> None:
+async def structured_results_are_text_in_older_revisions(talk: Talk) -> None:
     result = await talk.call("statistics", numbers=[1, 2.5])
     assert result.content[0].text == '{"count":2,"sum":3.5,"maximum":2.5}'
     expected = {"count": 2, "sum": 3.5, "maximum": 2.5} if talk.has("2025-06-18") else None
     assert getattr(result, "structured_content", None) == expected
 
 
-async def a_failing_tool_tells_the_model_and_an_unknown_one_the_program(talk: Talk) -> None:
+async def a_failing_tool_gives_a_result_and_an_unknown_one_an_error(talk: Talk) -> None:
     failed = await talk.call("fail")
     assert failed.is_error is True and failed.content[0].text == "This tool always fails."
     wrong = await talk.call("echo", text=5)
@@ -129,12 +133,14 @@ async def a_failing_tool_tells_the_model_and_an_unknown_one_the_program(talk: Ta
 
 
 async def progress_comes_with_the_call(talk: Talk) -> None:
-    told: list[Any] = []
-    options = RequestOptions(on_progress=lambda each: told.append((each.progress, each.total, each.message)))
+    reported: list[Any] = []
+    options = RequestOptions(
+        on_progress=lambda progress: reported.append((progress.progress, progress.total, progress.message))
+    )
     result = await talk.call("long_running", options, seconds=0.0, steps=2)
     assert result.content[0].text == "2 steps in 0 s"
     words = ["step 1", "step 2", "done"] if talk.has("2025-03-26") else [None] * 3
-    assert told == [(number, 2, word) for number, word in enumerate(words)]
+    assert reported == [(number, 2, word) for number, word in enumerate(words)]
 
 
 async def log_messages_are_filtered_by_level(talk: Talk) -> None:
@@ -145,18 +151,18 @@ async def log_messages_are_filtered_by_level(talk: Talk) -> None:
         await talk.client.set_level(level="warning")
     await talk.call("log_something", options, level="info", text="hidden")
     await talk.call("log_something", options, level="error", text="shown")
-    while not talk.said:
+    while not talk.logged:
         await asyncio.sleep(0)
-    assert talk.said == [("error", {"text": "shown"})]
+    assert talk.logged == [("error", {"text": "shown"})]
 
 
 async def resources_are_read(talk: Talk) -> None:
-    uris = [each.uri async for each in talk.client.iter_resources()]
+    uris = [resource.uri async for resource in talk.client.iter_resources()]
     assert uris[:2] == ["demo://text", "demo://image"]
-    (template,) = [each async for each in talk.client.iter_resource_templates()]
+    (template,) = [template async for template in talk.client.iter_resource_templates()]
     assert template.uri_template == "demo://number/{n}"
     texts = [(await talk.client.read_resource(uri=uri)).contents[0] for uri in ("demo://text", "demo://number/7")]
-    assert [each.text for each in texts] == ["héllo", "This is number 7."]
+    assert [content.text for content in texts] == ["héllo", "This is number 7."]
     assert (await talk.client.read_resource(uri="demo://image")).contents[0].blob.startswith("iVBOR")
     for nothing in ("demo://nothing", "demo://number/1000", "demo://number/../text"):
         with pytest.raises(RemoteJSONRPCError) as refused:
@@ -164,13 +170,13 @@ async def resources_are_read(talk: Talk) -> None:
         assert refused.value.code == (INVALID_PARAMS if talk.rev.stateless else NOT_FOUND)
 
 
-async def changes_are_heard(talk: Talk) -> None:
+async def changes_arrive(talk: Talk) -> None:
     note = f"note{id(talk) % 26**4:x}".translate(str.maketrans("0123456789", "ghijklmnop"))
     t: Any = talk.rev.t
     async with talk.client.listen(resource_list_changed=True, resource_updated=[f"note://{note}"]) as stream:
         assert await talk.text("write_note", name=note, text="one") == f"note://{note}"
-        heard = {type(await anext(stream)) for _ in range(2)}
-        assert heard == {t.ResourceListChangedNotification, t.ResourceUpdatedNotification}
+        received = {type(await anext(stream)) for _ in range(2)}
+        assert received == {t.ResourceListChangedNotification, t.ResourceUpdatedNotification}
         await talk.text("write_note", name=note, text="two")
         assert type(await anext(stream)) is t.ResourceUpdatedNotification
     assert (await talk.client.read_resource(uri=f"note://{note}")).contents[0].text == "two"
@@ -184,16 +190,16 @@ async def tools_come_and_go(talk: Talk) -> None:
         assert await talk.text("toggle_extra") == "gone"
 
 
-async def the_client_is_asked(talk: Talk) -> None:
+async def requests_reach_the_client(talk: Talk) -> None:
     assert await talk.text("sample", prompt="hello") == "m (endTurn): HELLO"
     assert await talk.text("list_roots") == "work: file:///work"
-    assert len(talk.asked) == 1 and talk.asked[0].max_tokens == 100
+    assert len(talk.requests) == 1 and talk.requests[0].max_tokens == 100
 
 
-async def the_user_is_asked_where_that_can_be(talk: Talk) -> None:
+async def elicitation_reaches_the_user(talk: Talk) -> None:
     if talk.has("2025-06-18"):
         assert await talk.text("elicit_name") == "accept: name=Ada, size=s"
-        assert talk.asked[0].message == "Who are you?"
+        assert talk.requests[0].message == "Who are you?"
     else:
         try:
             result = await talk.call("elicit_name")
@@ -215,22 +221,24 @@ async def prompts_are_filled_in(talk: Talk) -> None:
 async def arguments_are_completed(talk: Talk) -> None:
     t: Any = talk.rev.t
     about = t.CompletionArgument(name="city", value="pa")
-    found = (await talk.client.complete(ref=t.PromptReference(name="describe"), argument=about)).completion
-    assert found.values == ["Padua", "Paris", "Pau"]
+    completion = (await talk.client.complete(ref=t.PromptReference(name="describe"), argument=about)).completion
+    assert completion.values == ["Padua", "Paris", "Pau"]
     kind = getattr(t, "ResourceTemplateReference", None) or t.ResourceReference
     number = t.CompletionArgument(name="n", value="")
     many = (await talk.client.complete(ref=kind(uri="demo://number/{n}"), argument=number)).completion
     assert (len(many.values), many.total, many.has_more) == (100, 1000, True)
 
 
-async def a_call_is_given_up(talk: Talk) -> None:
+async def a_call_is_cancelled(talk: Talk) -> None:
     began: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
-    def told(_: Any) -> None:
+    def on_progress(_: Any) -> None:
         if not began.done():
             began.set_result(None)
 
-    call = asyncio.create_task(talk.call("long_running", RequestOptions(on_progress=told), seconds=50.0, steps=1))
+    call = asyncio.create_task(
+        talk.call("long_running", RequestOptions(on_progress=on_progress), seconds=50.0, steps=1)
+    )
     await began
     call.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -240,41 +248,46 @@ async def a_call_is_given_up(talk: Talk) -> None:
 
 FEATURES: Final[tuple[Callable[[Talk], Awaitable[None]], ...]] = (
     lists_come_in_pages,
-    content_of_every_kind_arrives,
-    structured_results_are_text_before_there_were_any,
-    a_failing_tool_tells_the_model_and_an_unknown_one_the_program,
+    content_of_all_kinds_arrives,
+    structured_results_are_text_in_older_revisions,
+    a_failing_tool_gives_a_result_and_an_unknown_one_an_error,
     progress_comes_with_the_call,
     log_messages_are_filtered_by_level,
     resources_are_read,
-    changes_are_heard,
+    changes_arrive,
     tools_come_and_go,
-    the_client_is_asked,
-    the_user_is_asked_where_that_can_be,
+    requests_reach_the_client,
+    elicitation_reaches_the_user,
     prompts_are_filled_in,
     arguments_are_completed,
-    a_call_is_given_up,
+    a_call_is_cancelled,
 )
 
 
 # A process for each feature takes its time: the revisions between the oldest and the newest are left to the long tests.
 CELLS = [
-    pytest.param(way, rev, id=f"{way}-{rev}", marks=[pytest.mark.long] if way == "stdio" and rev in EVERY[1:-1] else [])
-    for way in ("stdio", "http")
+    pytest.param(
+        transport,
+        rev,
+        id=f"{transport}-{rev}",
+        marks=[pytest.mark.long] if transport == "stdio" and rev in EVERY[1:-1] else [],
+    )
+    for transport in ("stdio", "http")
     for rev in EVERY
 ]
 
 
-@pytest.mark.parametrize("feature", FEATURES, ids=lambda each: each.__name__)
-@pytest.mark.parametrize(("way", "rev"), CELLS)
-async def test_a_feature(way: str, rev: Rev, feature: Callable[[Talk], Awaitable[None]]) -> None:
-    async with talking(way, rev) as talk:
+@pytest.mark.parametrize("feature", FEATURES, ids=lambda feature: feature.__name__)
+@pytest.mark.parametrize(("transport", "rev"), CELLS)
+async def test_a_feature(transport: str, rev: Rev, feature: Callable[[Talk], Awaitable[None]]) -> None:
+    async with talking(transport, rev) as talk:
         assert talk.client.revision.id == rev.id
         await feature(talk)
 
 
-@pytest.mark.parametrize("way", ["stdio", "http"])
-async def test_a_client_that_may_choose_speaks_the_newest(way: str) -> None:
-    target = [sys.executable, APP, "stdio"] if way == "stdio" else origin() + "/mcp"
+@pytest.mark.parametrize("transport", ["stdio", "http"])
+async def test_a_client_that_may_choose_speaks_the_newest(transport: str) -> None:
+    target = [sys.executable, APP, "stdio"] if transport == "stdio" else origin() + "/mcp"
     async with asyncio.timeout(60), mcp_generated.connect(target) as client:
         assert client.revision.id == EVERY[-1].id
         assert [tool.name async for tool in client.iter_tools()][:2] == TOOLS[:2]

@@ -36,39 +36,39 @@ def check(seen: dict[str, Any], revision: str) -> None:
     assert seen["prompt"]["messages"][0]["content"]["text"] == "Describe Rome in a short text."
     assert seen["completion"] == ["Padua", "Paris", "Pau"]
     words = ["step 1", "step 2", "done"] if revision >= "2025-03-26" else [None] * 3
-    told = [[number, 2, word] for number, word in enumerate(words)]
-    # The TypeScript client forgets whom progress is for as soon as the answer is there, which comes right behind the last.
-    assert seen["progress"] in (told, told[:2])
+    progress = [[number, 2, word] for number, word in enumerate(words)]
+    # The TypeScript client forgets whom progress is for as soon as the answer is there, which follows the last at once.
+    assert seen["progress"] in (progress, progress[:2])
 
 
-def target(way: str, revision: str) -> list[str]:
-    if way == "stdio":
+def target(transport: str, revision: str) -> list[str]:
+    if transport == "stdio":
         return [sys.executable, APP, "stdio"]
     return [origin() + ("/mcp" if revision >= "2025-03-26" else "/sse")]
 
 
-@pytest.mark.parametrize("way", ["stdio", "http"])
+@pytest.mark.parametrize("transport", ["stdio", "http"])
 @pytest.mark.parametrize(
-    ("sdk", "spoken"),
+    ("sdk", "version"),
     [("mcp==1.30.0", rev.id) for rev in EVERY if not rev.stateless] + [("mcp==2.3.0", rev.id) for rev in EVERY],
 )
-def test_the_official_python_client_uses_it(sdk: str, spoken: str, way: str) -> None:
-    check(driven(python_peer(sdk), "python_one.py", spoken, *target(way, spoken)), spoken)
+def test_the_official_python_client_uses_it(sdk: str, version: str, transport: str) -> None:
+    check(driven(python_peer(sdk), "python_one.py", version, *target(transport, version)), version)
 
 
-@pytest.mark.parametrize("way", ["stdio", "http"])
+@pytest.mark.parametrize("transport", ["stdio", "http"])
 @pytest.mark.parametrize(
-    ("package", "offered", "spoken"),
+    ("package", "negotiation", "version"),
     [
         ("@modelcontextprotocol/sdk@1.32.2", "usual", "2025-11-25"),
         ("@modelcontextprotocol/client@2.4.0", "usual", "2025-11-25"),
         ("@modelcontextprotocol/client@2.4.0", "auto", "2026-07-28"),
     ],
 )
-def test_the_official_typescript_client_uses_it(package: str, offered: str, spoken: str, way: str) -> None:
+def test_the_official_typescript_client_uses_it(package: str, negotiation: str, version: str, transport: str) -> None:
     folder = node_peer(package)
     driver = str(PEER_DRIVERS / "typescript_one.mjs")
-    command = ["node", driver, str(folder), offered, *target(way, spoken)]
+    command = ["node", driver, str(folder), negotiation, *target(transport, version)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr[-4000:]
-    check(json.loads(done.stdout), spoken)
+    check(json.loads(done.stdout), version)

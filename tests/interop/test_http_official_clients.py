@@ -1,4 +1,4 @@
-"""The official clients, in Python and TypeScript and on the command line, with our server of every revision over HTTP."""
+"""The official clients (Python, TypeScript, command line) with our server of every revision over HTTP."""
 
 from __future__ import annotations
 
@@ -44,20 +44,20 @@ def check(seen: dict[str, Any], version: str) -> None:
     assert seen["status"]["waiting"] == 0 and seen["status"]["cancelled"] == 1
 
 
-@pytest.mark.parametrize(("parser", "requirement", "way", "offered", "version"), TYPESCRIPT)
+@pytest.mark.parametrize(("parser", "requirement", "transport", "negotiation", "version"), TYPESCRIPT)
 def test_the_typescript_client_uses_our_server(
-    host: str, requirement: str, way: str, offered: str, version: str
+    host: str, requirement: str, transport: str, negotiation: str, version: str
 ) -> None:
     folder = node_peer(requirement)
     driver = str(PEER_DRIVERS / "typescript.mjs")
-    url = f"{host}/{'sse' if way == 'sse' else 'mcp'}"
-    command = ["node", driver, str(folder), way, url, offered]
+    url = f"{host}/{'sse' if transport == 'sse' else 'mcp'}"
+    command = ["node", driver, str(folder), transport, url, negotiation]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr[-4000:]
     seen = json.loads(done.stdout)
     check(seen, version)
     # Over the older HTTP this client forgets whom progress is for as soon as the answer is there.
-    assert seen["progress"] in ([[1, 2, 3]] if way == "http" else [[1, 2, 3], [1, 2], [1], []])
+    assert seen["progress"] in ([[1, 2, 3]] if transport == "http" else [[1, 2, 3], [1, 2], [1], []])
     assert seen["cancelled"] == "given up" and seen["together"] == [*"abcdefghi"] and seen["server"] == "served"
 
 
@@ -68,5 +68,5 @@ def test_the_newer_python_client_uses_our_server(host: str, mode: str, version: 
     seen = driven(python_peer("mcp==2.3.0"), "python_http.py", f"{host}/mcp", mode)
     check(seen, version)
     assert seen["progress"] == [1, 2, 3]
-    assert seen["large"] == 3 << 20 and [seen[each] for each in "abcdefghi"] == [*"abcdefghi"]
+    assert seen["large"] == 3 << 20 and [seen[letter] for letter in "abcdefghi"] == [*"abcdefghi"]
     assert seen.get("heard") == ("ToolsListChanged" if mode == "auto" else None)

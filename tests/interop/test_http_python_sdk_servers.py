@@ -19,20 +19,20 @@ from mcp_runtime.session.pending import Progress
 
 pytestmark = pytest.mark.long
 
-WAYS = {"stream": "/mcp", "json": "/mcp", "sse": "/sse"}
+PATHS = {"stream": "/mcp", "json": "/mcp", "sse": "/sse"}
 HANDSHAKES = [id for id in REVISIONS if id < "2026"]
 
 
 @cache
-def served(sdk: str, way: str) -> str:
+def served(sdk: str, transport: str) -> str:
     """The URL of a server of this process, which ends with it."""
     driver = str(PEER_DRIVERS / "python_sdk_http.py")
-    server = started([str(python_peer(sdk)), driver, way], clean(), "port ")
+    server = started([str(python_peer(sdk)), driver, transport], clean(), "port ")
     end_with_session(server.process)
-    return f"http://127.0.0.1:{int(server.said.split()[-1])}{WAYS[way]}"
+    return f"http://127.0.0.1:{int(server.said.split()[-1])}{PATHS[transport]}"
 
 
-@pytest.fixture(params=[(sdk, way) for sdk in ("mcp==1.30.0", "mcp==2.3.0") for way in WAYS], ids="-".join)
+@pytest.fixture(params=[(sdk, transport) for sdk in ("mcp==1.30.0", "mcp==2.3.0") for transport in PATHS], ids="-".join)
 def url(request: pytest.FixtureRequest) -> Iterator[str]:
     yield served(*request.param)
 
@@ -44,16 +44,16 @@ def newest(url: str) -> str:
 
 
 def _urls(sdk: str) -> list[str]:
-    return [served(sdk, way) for way in WAYS]
+    return [served(sdk, transport) for transport in PATHS]
 
 
 async def use(client: Any) -> None:
     """All that such a server has."""
-    heard: list[Progress] = []
+    progress: list[Progress] = []
     assert {tool.name async for tool in client.iter_tools()} == {"add", "steps", "fail", "big"}
     assert (await client.call_tool(name="add", arguments={"a": 1, "b": 2})).content[0].text == "3"
-    result = await client.call_tool(name="steps", options=RequestOptions(on_progress=heard.append))
-    assert result.content[0].text == "done" and heard in ([Progress(n, 3) for n in (1, 2, 3)], [])
+    result = await client.call_tool(name="steps", options=RequestOptions(on_progress=progress.append))
+    assert result.content[0].text == "done" and progress in ([Progress(n, 3) for n in (1, 2, 3)], [])
     assert (await client.call_tool(name="fail")).is_error
     assert len((await client.call_tool(name="big")).content[0].text) == 3 << 20
     assert (await client.read_resource(uri="demo://text")).contents[0].text == "héllo"

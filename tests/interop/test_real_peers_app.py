@@ -20,13 +20,13 @@ SDKS = {"mcp==1.30.0": "2025-11-25", "mcp==2.3.0": "2026-07-28"}
 
 @pytest.fixture(scope="module", params=SDKS)
 def seen(request: pytest.FixtureRequest) -> dict[str, Any]:
-    found: dict[str, Any] = driven(python_peer(request.param), "app_client.py", *COMMAND)
-    assert found["revision"] == SDKS[request.param]
-    return found
+    result: dict[str, Any] = driven(python_peer(request.param), "app_client.py", *COMMAND)
+    assert result["revision"] == SDKS[request.param]
+    return result
 
 
 def texts(result: dict[str, Any]) -> list[str]:
-    return [each["text"] for each in result["content"] if each["type"] == "text"]
+    return [content["text"] for content in result["content"] if content["type"] == "text"]
 
 
 def test_the_official_client_uses_tools_resources_and_prompts_of_an_app(seen: dict[str, Any]) -> None:
@@ -37,7 +37,7 @@ def test_the_official_client_uses_tools_resources_and_prompts_of_an_app(seen: di
     assert texts(calls["who"])[0].endswith(", sample")
     assert calls["point"]["structuredContent"] == {"x": 3, "y": 0}
     assert calls["total"]["structuredContent"] == {"result": 3}
-    assert [each["type"] for each in calls["mixed"]["content"]] == ["text", "image", "audio", "resource"]
+    assert [content["type"] for content in calls["mixed"]["content"]] == ["text", "image", "audio", "resource"]
     assert calls["refuses"]["isError"] is True and texts(calls["refuses"]) == ["not on a Sunday"]
     assert seen["resource"]["contents"][0]["text"] == '{"city":"Rome","day":2}'
     assert seen["prompt"]["messages"][0]["content"]["text"] == "Review 1: x"

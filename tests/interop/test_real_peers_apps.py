@@ -1,4 +1,4 @@
-"""The official app talks to our host, and our app to the official host: the package of the apps extension, under Node."""
+"""The official app talks to our host, and our app to the official host: the package of the extension, under Node."""
 
 from __future__ import annotations
 

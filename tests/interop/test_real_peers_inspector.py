@@ -27,7 +27,7 @@ def inspected(example: str, method: str, *options: str, env: dict[str, str] | No
     name = INSPECTOR.rpartition("@")[0]
     script = ROOT / "examples" / example / "server.py"
     server = [example] if example.startswith("http:") else [sys.executable, str(script), "stdio"]
-    settings = [option for each in (env or {}).items() for option in ("-e", "=".join(each))]
+    settings = [option for variable in (env or {}).items() for option in ("-e", "=".join(variable))]
     # `--no` keeps npx from downloading anything.
     command = ["npx", "--no", "--", name, "--cli", *settings, *server, "--method", method, *options]
     done = subprocess.run(
@@ -43,8 +43,8 @@ def inspected(example: str, method: str, *options: str, env: dict[str, str] | No
 
 
 def answer(example: str, method: str, *options: str, env: dict[str, str] | None = None) -> Any:
-    code, printed, said = inspected(example, method, *options, env=env)
-    assert code == 0, said
+    code, printed, errors = inspected(example, method, *options, env=env)
+    assert code == 0, errors
     return printed
 
 
@@ -66,9 +66,9 @@ def test_it_calls_a_tool_of_the_echo_server() -> None:
 
 
 def test_it_shows_the_error_of_a_call_that_our_server_refuses() -> None:
-    code, printed, said = inspected("echo", "tools/call", "--tool-name", "echo")
+    code, printed, errors = inspected("echo", "tools/call", "--tool-name", "echo")
     assert (code, printed) == (1, None)
-    assert "no tool takes this: echo with []" in said
+    assert "no tool takes this: echo with []" in errors
 
 
 def test_it_lists_and_calls_the_tools_of_the_weather_server() -> None:
@@ -100,12 +100,12 @@ def test_it_lists_calls_and_reads_over_http_in_both_its_shapes() -> None:
     with example_served("everything") as host:
         for url in (f"{host}/mcp", f"{host}/sse"):
             assert [tool["name"] for tool in answer(url, "tools/list")["tools"]][:2] == ["echo", "add"]
-            said = answer(url, "tools/call", "--tool-name", "echo", "--tool-arg", "text=héllo")
-            assert said["content"] == [{"type": "text", "text": "héllo"}]
+            result = answer(url, "tools/call", "--tool-name", "echo", "--tool-arg", "text=héllo")
+            assert result["content"] == [{"type": "text", "text": "héllo"}]
             assert answer(url, "resources/read", "--uri", "demo://text")["contents"][0]["text"] == "héllo"
 
 
 def test_it_calls_a_server_of_every_revision_over_http() -> None:
     with example_served("echo") as host:
-        said = answer(f"{host}/mcp", "tools/call", "--tool-name", "echo", "--tool-arg", "text=héllo")
-        assert said["content"] == [{"type": "text", "text": "héllo"}]
+        result = answer(f"{host}/mcp", "tools/call", "--tool-name", "echo", "--tool-arg", "text=héllo")
+        assert result["content"] == [{"type": "text", "text": "héllo"}]

@@ -29,8 +29,8 @@ def test_it_agrees_to_each_revision_with_a_handshake(handshake: str, way: str) -
         pytest.skip("this revision does not have it")
 
     async def conversation() -> None:
-        face: Any = package(handshake, "client")
-        async with reached(face.Client) as client:
+        module: Any = package(handshake, "client")
+        async with reached(module.Client) as client:
             assert client.server.protocol_version == handshake
             result = await client.call_tool(name="echo", arguments={"message": "héllo\u2028"})
             assert result.content[0].text == "Echo: héllo\u2028"
@@ -66,11 +66,11 @@ def test_all_lists_are_read_to_their_end() -> None:
         assert tools["get-structured-content"].output_schema is not None
         execution = tools["simulate-research-query"].execution
         assert execution is not None and execution.task_support == "required"
-        resources = [each.name async for each in client.iter_resources()]
+        resources = [resource.name async for resource in client.iter_resources()]
         assert resources[0] == "architecture.md"
-        templates = [each.uri_template async for each in client.iter_resource_templates()]
+        templates = [template.uri_template async for template in client.iter_resource_templates()]
         assert templates == [f"demo://resource/dynamic/{kind}/{{resourceId}}" for kind in ("text", "blob")]
-        prompts = [each.name async for each in client.iter_prompts()]
+        prompts = [prompt.name async for prompt in client.iter_prompts()]
         assert prompts == ["simple-prompt", "args-prompt", "completable-prompt", "resource-prompt"]
 
     converse(conversation)
@@ -112,8 +112,8 @@ def test_the_server_gets_a_small_environment(monkeypatch: pytest.MonkeyPatch, wa
     monkeypatch.setenv("A_SECRET", "of the parent")
 
     async def conversation(client: Everything) -> None:
-        said = text(await client.call_tool(name="get-env"))
-        assert '"PATH"' in said and "A_SECRET" not in said
+        environment = text(await client.call_tool(name="get-env"))
+        assert '"PATH"' in environment and "A_SECRET" not in environment
 
     converse(conversation)
 
@@ -129,7 +129,7 @@ def test_a_tool_makes_a_resource_and_tells_that_the_list_changed() -> None:
         [packed] = (await client.read_resource(uri=link.uri)).contents
         assert isinstance(packed, t.BlobResourceContents)
         assert gzip.decompress(base64.b64decode(packed.blob)) == b"a text"
-        assert link.uri in [each.uri async for each in client.iter_resources()]
+        assert link.uri in [resource.uri async for resource in client.iter_resources()]
 
     converse(conversation)
 
@@ -182,14 +182,16 @@ def test_prompts_are_filled_in() -> None:
 def test_arguments_are_completed() -> None:
     async def conversation(client: Everything) -> None:
         prompt = t.PromptReference(name="completable-prompt")
-        found = await client.complete(ref=prompt, argument=t.CompletionArgument(name="department", value="S"))
-        assert found.completion.values == ["Sales", "Support"]
-        known = t.CompletionContext(arguments={"department": "Sales"})
-        found = await client.complete(ref=prompt, argument=t.CompletionArgument(name="name", value=""), context=known)
-        assert found.completion.values == ["David", "Eve", "Frank"] and found.completion.has_more is False
+        result = await client.complete(ref=prompt, argument=t.CompletionArgument(name="department", value="S"))
+        assert result.completion.values == ["Sales", "Support"]
+        context = t.CompletionContext(arguments={"department": "Sales"})
+        result = await client.complete(
+            ref=prompt, argument=t.CompletionArgument(name="name", value=""), context=context
+        )
+        assert result.completion.values == ["David", "Eve", "Frank"] and result.completion.has_more is False
         template = t.ResourceTemplateReference(uri="demo://resource/dynamic/text/{resourceId}")
-        found = await client.complete(ref=template, argument=t.CompletionArgument(name="resourceId", value="12"))
-        assert found.completion.values == ["12"]
+        result = await client.complete(ref=template, argument=t.CompletionArgument(name="resourceId", value="12"))
+        assert result.completion.values == ["12"]
 
     converse(conversation)
 
@@ -202,8 +204,8 @@ def test_a_level_keeps_lesser_log_messages_away() -> None:
         await client.subscribe(uri=FIRST_TEXT)  # Which is logged as information.
         await client.set_level(level="debug")
         await client.subscribe(uri=FIRST_BLOB)
-        said = await client.until("log")
-        assert said.level == "info" and FIRST_BLOB in said.data
+        message = await client.until("log")
+        assert message.level == "info" and FIRST_BLOB in message.data
         await client.call_tool(name="toggle-simulated-logging")
         assert "message" in (await client.until("log")).data
         assert client.told("log").empty()
@@ -218,36 +220,38 @@ def test_the_server_asks_for_the_roots_and_again_when_they_change() -> None:
         client.roots = [t.Root(uri="file:///a"), t.Root(uri="file:///b", name="b")]
         await client.notify_roots_list_changed()
         assert (await client.until("log")).data == "Roots updated: 2 root(s) received from client"
-        said = text(await client.call_tool(name="get-roots-list"))
-        assert "file:///a" in said and "file:///b" in said and "file:///work" not in said
+        roots = text(await client.call_tool(name="get-roots-list"))
+        assert "file:///a" in roots and "file:///b" in roots and "file:///work" not in roots
 
     converse(conversation)
 
 
 def test_the_server_asks_for_a_message_of_the_model() -> None:
     async def conversation(client: Everything) -> None:
-        said = text(await client.call_tool(name="trigger-sampling-request", arguments={"prompt": "hi", "maxTokens": 7}))
-        assert '"text": "I am a parrot."' in said and '"model": "parrot"' in said
-        [asked] = client.asked
-        assert asked.max_tokens == 7 and asked.system_prompt and "hi" in asked.messages[0].content.text
+        sampled = text(
+            await client.call_tool(name="trigger-sampling-request", arguments={"prompt": "hi", "maxTokens": 7})
+        )
+        assert '"text": "I am a parrot."' in sampled and '"model": "parrot"' in sampled
+        [request] = client.asked
+        assert request.max_tokens == 7 and request.system_prompt and "hi" in request.messages[0].content.text
 
     converse(conversation)
 
 
 @pytest.mark.parametrize(
-    ("action", "said"),
+    ("action", "beginning"),
     [("accept", "✅ User provided"), ("decline", "❌ User declined"), ("cancel", "⚠️ User cancelled")],
 )
-def test_the_server_asks_the_user(action: str, said: str) -> None:
+def test_the_server_asks_the_user(action: str, beginning: str) -> None:
     async def conversation(client: Everything) -> None:
         client.action = action
         client.filled = {"name": "Ada", "integer": 36, "untitledMultipleSelectEnum": ["Piano", "Bass"]}
         result = await client.call_tool(name="trigger-elicitation-request")
-        assert text(result).startswith(said)
+        assert text(result).startswith(beginning)
         assert ("Name: Ada" in text(result, 1)) is (action == "accept")
-        [asked] = client.asked
+        [request] = client.asked
         # Every kind of form field that the revision has is in this form.
-        kinds = {type(each).__name__ for each in asked.requested_schema.properties.values()}
+        kinds = {type(field).__name__ for field in request.requested_schema.properties.values()}
         assert {"StringSchema", "NumberSchema", "BooleanSchema", "LegacyTitledEnumSchema"} <= kinds
         assert {"TitledSingleSelectEnumSchema", "UntitledMultiSelectEnumSchema"} <= kinds
 
@@ -264,6 +268,6 @@ def test_the_server_sends_the_user_to_a_page() -> None:
         assert first.elicitations[0].mode == "url" and not client.asked
         result = await client.call_tool(name="trigger-url-elicitation", arguments=arguments)
         assert text(result).startswith("✅ User completed the URL elicitation flow.")
-        assert [(asked.url, asked.elicitation_id) for asked in client.asked] == [("https://example.com/", "e-1")]
+        assert [(request.url, request.elicitation_id) for request in client.asked] == [("https://example.com/", "e-1")]
 
     converse(conversation)

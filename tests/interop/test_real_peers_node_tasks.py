@@ -65,32 +65,32 @@ def test_a_tool_runs_as_a_task_and_asks_the_user_on_its_way() -> None:
     async def conversation(client: Everything) -> None:
         client.filled = {"interpretation": "snake"}
         arguments = {"topic": "python", "ambiguous": True}
-        made = await client.call_tool_as_task(
+        created = await client.call_tool_as_task(
             name="simulate-research-query", arguments=arguments, task=t.TaskMetadata(ttl=60_000)
         )
-        task_id = made.task.task_id
-        assert made.task.status == "working"
+        task_id = created.task.task_id
+        assert created.task.status == "working"
         assert task_id in [task.task_id async for task in client.iter_tasks()]
         payload = await client.get_task_payload(task_id=task_id)
         result = t.CallToolResult.model_validate(payload.model_dump())
         assert text(result).startswith("# Research Report: python (snake)")
         assert payload.meta == {"io.modelcontextprotocol/related-task": {"taskId": task_id}}
         assert (await client.get_task(task_id=task_id)).status == "completed"
-        [asked] = client.asked
-        assert "python" in asked.message
-        assert asked.meta is not None
-        assert asked.meta.model_dump()["io.modelcontextprotocol/related-task"] == {"taskId": task_id}
+        [request] = client.asked
+        assert "python" in request.message
+        assert request.meta is not None
+        assert request.meta.model_dump()["io.modelcontextprotocol/related-task"] == {"taskId": task_id}
 
     converse(conversation)
 
 
 def test_a_task_is_cancelled() -> None:
     async def conversation(client: Everything) -> None:
-        made = await client.call_tool_as_task(
+        created = await client.call_tool_as_task(
             name="simulate-research-query", arguments={"topic": "rain"}, task=t.TaskMetadata()
         )
-        assert (await client.cancel_task(task_id=made.task.task_id)).status == "cancelled"
-        assert (await client.get_task(task_id=made.task.task_id)).status == "cancelled"
+        assert (await client.cancel_task(task_id=created.task.task_id)).status == "cancelled"
+        assert (await client.get_task(task_id=created.task.task_id)).status == "cancelled"
         with pytest.raises(RemoteJSONRPCError) as caught:
             await client.get_task(task_id="none")
         assert caught.value.code == -32602
@@ -103,9 +103,9 @@ def test_the_client_runs_what_it_is_asked_as_a_task(tool: str) -> None:
     async def conversation(client: Everything) -> None:
         client.filled = {"name": "Ada", "favoriteColor": "Blue"}
         arguments = {"prompt": "hi"} if "sampling" in tool else {}
-        said = text(await client.call_tool(name=tool, arguments=arguments))
-        assert said.startswith("[COMPLETED]")
-        [asked] = client.asked
-        assert asked.task is not None and asked.task.ttl
+        output = text(await client.call_tool(name=tool, arguments=arguments))
+        assert output.startswith("[COMPLETED]")
+        [request] = client.asked
+        assert request.task is not None and request.task.ttl
 
     converse(conversation)

@@ -1,5 +1,7 @@
-"""The official Python SDK's client, in both its versions, uses all that our everything server has, in each revision, over
-stdio and over HTTP in both its shapes."""
+"""The official Python SDK's client, in both its versions, uses all that our everything server has.
+
+In each revision, over stdio and over HTTP in both its shapes.
+"""
 
 from __future__ import annotations
 
@@ -21,8 +23,8 @@ SERVER = [sys.executable, str(ROOT / "examples" / "everything" / "server.py"), "
 SDKS = ["mcp==1.30.0", "mcp==2.3.0"]
 HANDSHAKES = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"]
 # A revision over what it has: the first one knows no Streamable HTTP, and later ones have the older HTTP left behind.
-WAYS = [("stdio", id) for id in HANDSHAKES] + [("/mcp", id) for id in HANDSHAKES[1:]] + [("/sse", HANDSHAKES[0])]
-EVERY_TOOL = [
+TRANSPORTS = [("stdio", id) for id in HANDSHAKES] + [("/mcp", id) for id in HANDSHAKES[1:]] + [("/sse", HANDSHAKES[0])]
+ALL_TOOLS = [
     *("echo", "add", "long_running", "log_something", "image", "audio", "embedded", "links", "statistics", "fail"),
     *("write_note", "toggle_extra", "sample", "research", "list_roots", "elicit_name", "visit_page", "locked"),
 ]
@@ -49,17 +51,17 @@ class Seen:
 
 
 @cache
-def story(sdk: str, way: str, revision: str, folder: Path) -> Seen:
+def story(sdk: str, transport: str, revision: str, folder: Path) -> Seen:
     """Run the driver, once for all test processes."""
-    kept = folder / f"{sdk}-{way.strip('/')}-{revision}.json"
+    file = folder / f"{sdk}-{transport.strip('/')}-{revision}.json"
     python = python_peer(sdk)
-    with alone(kept):
-        if not kept.exists() and way == "stdio":
-            kept.write_text(json.dumps(driven(python, "python_sdk.py", revision, *SERVER)))
-        elif not kept.exists():
+    with alone(file):
+        if not file.exists() and transport == "stdio":
+            file.write_text(json.dumps(driven(python, "python_sdk.py", revision, *SERVER)))
+        elif not file.exists():
             with example_served("everything") as url:
-                kept.write_text(json.dumps(driven(python, "python_sdk.py", revision, url + way)))
-    return Seen(sdk, revision, json.loads(kept.read_text()))
+                file.write_text(json.dumps(driven(python, "python_sdk.py", revision, url + transport)))
+    return Seen(sdk, revision, json.loads(file.read_text()))
 
 
 @pytest.fixture
@@ -69,7 +71,7 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder
 
 
-@pytest.fixture(params=[(sdk, *way) for sdk in SDKS for way in WAYS], ids="-".join)
+@pytest.fixture(params=[(sdk, *transport) for sdk in SDKS for transport in TRANSPORTS], ids="-".join)
 def seen(request: pytest.FixtureRequest, shared: Path) -> Seen:
     return story(*request.param, shared)
 
@@ -90,8 +92,8 @@ def code(outcome: dict[str, Any]) -> int:
     return int(outcome["error"]["code"])
 
 
-def messages(told: list[dict[str, Any]], method: str) -> list[Any]:
-    return [each for each in told if each["method"] == method]
+def messages(notifications: list[dict[str, Any]], method: str) -> list[Any]:
+    return [notification for notification in notifications if notification["method"] == method]
 
 
 def test_the_two_agree_on_the_revision_that_is_offered(seen: Seen) -> None:
@@ -108,10 +110,10 @@ def test_the_two_agree_on_the_revision_that_is_offered(seen: Seen) -> None:
 
 def test_lists_come_in_pages_and_a_wrong_cursor_is_refused(seen: Seen) -> None:
     lists = seen.lists
-    assert names(lists["tools"]) == [name for name in EVERY_TOOL if seen.has(name)]
-    assert [len(lists[each]) > 1 for each in ("tools", "resources", "prompts")] == [True, True, True]
+    assert names(lists["tools"]) == [name for name in ALL_TOOLS if seen.has(name)]
+    assert [len(lists[kind]) > 1 for kind in ("tools", "resources", "prompts")] == [True, True, True]
     assert names(lists["resources"])[:3] == ["text", "image", "status"]
-    assert [each["uriTemplate"] for each in lists["templates"][0]] == ["demo://number/{n}", "note://{name}"]
+    assert [template["uriTemplate"] for template in lists["templates"][0]] == ["demo://number/{n}", "note://{name}"]
     assert names(lists["prompts"]) == ["simple", "describe", "with_resource", "with_image", "summarize", "translate"]
     assert {code(refused) for refused in lists["bad"].values()} == {INVALID_PARAMS}
 
@@ -138,7 +140,7 @@ def test_tools_give_every_kind_of_content(seen: Seen) -> None:
         [audio] = calls["audio"]["content"]
         assert audio["type"] == "audio" and base64.b64decode(audio["data"]).startswith(b"RIFF")
     if seen.has("links"):
-        assert [each["uri"] for each in calls["links"]["content"]] == ["demo://text", "demo://image"]
+        assert [link["uri"] for link in calls["links"]["content"]] == ["demo://text", "demo://image"]
         assert calls["statistics"]["structuredContent"] == {"count": 3, "sum": 6.5, "maximum": 3}
 
 
@@ -151,7 +153,7 @@ def test_what_goes_wrong_is_an_error_for_the_model_or_for_the_program(seen: Seen
         assert text(calls["wrong"], is_error=True) == "add: 'two' is not of type 'number'"
     else:
         assert code(calls["wrong"]) == INVALID_PARAMS
-    for tool in EVERY_TOOL:
+    for tool in ALL_TOOLS:
         if tool in calls and not seen.has(tool):
             assert code(calls[tool]) == INVALID_PARAMS
 
@@ -162,24 +164,24 @@ def test_tools_ask_the_client_for_its_model_and_its_roots(seen: Seen) -> None:
     assert text(asking["refused"], is_error=True) == "the client rejected the request: not today (code -1)"
     assert text(asking["list_roots"]) == "work: file:///work"
     assert asking["roots"] == {"level": "info", "logger": "everything", "data": "roots: file:///work"}
-    sampled = [each for each in asking["asked"] if "messages" in each]
-    assert [each["maxTokens"] for each in sampled] == [100, 7]
+    sampled = [request for request in asking["asked"] if "messages" in request]
+    assert [request["maxTokens"] for request in sampled] == [100, 7]
     assert sampled[0]["systemPrompt"] == "Be brief." and sampled[0]["stopSequences"] == ["END"]
 
 
 def test_tools_ask_the_user(seen: Seen) -> None:
-    asking, asked = seen.asking, [each for each in seen.asking["asked"] if "messages" not in each]
+    asking, requests = seen.asking, [request for request in seen.asking["asked"] if "messages" not in request]
     if not seen.has("elicit_name"):
-        assert code(asking["elicit_name"]) == INVALID_PARAMS and not asked
+        assert code(asking["elicit_name"]) == INVALID_PARAMS and not requests
         return
     assert text(asking["elicit_name"]) == "accept: age=36, name=Ada, news=True, size=m"
-    fields = asked[0]["requestedSchema"]["properties"]
+    fields = requests[0]["requestedSchema"]["properties"]
     assert ("topics" in fields) is (seen.revision >= "2025-11-25")
     if not seen.has("visit_page"):
         return
     assert code(asking["locked"]) == -32042
     [page] = asking["locked"]["error"]["data"]["elicitations"]
-    assert asked[1]["url"] == page["url"] == "https://example.com/terms"
+    assert requests[1]["url"] == page["url"] == "https://example.com/terms"
     assert text(asking["visit_page"]) == "thank you" and text(asking["unlocked"]) == "open"
     [done] = messages(seen.resources["left"], "notifications/elicitation/complete")
     assert done["params"]["elicitationId"] == page["elicitationId"]
@@ -213,14 +215,14 @@ def test_prompts_are_filled_in(seen: Seen) -> None:
 
 
 def test_arguments_are_completed_with_at_most_a_hundred_values(seen: Seen) -> None:
-    found = {name: each["completion"] for name, each in seen.completion.items() if "completion" in each}
-    assert found["city"] == {"values": ["Paris", "Pau", "Padua"], "total": 3, "hasMore": False}
+    completions = {name: result["completion"] for name, result in seen.completion.items() if "completion" in result}
+    assert completions["city"] == {"values": ["Paris", "Pau", "Padua"], "total": 3, "hasMore": False}
     # Before 2025-06-18 there is no context, and what is no context narrows nothing down.
     narrowed = ["Paris", "Pau"] if seen.revision >= "2025-06-18" else ["Paris", "Pau", "Padua"]
-    assert found["city in France"]["values"] == narrowed
-    assert len(found["number"]["values"]) == 100
-    assert (found["number"]["total"], found["number"]["hasMore"]) == (1000, True)
-    assert len(found["few numbers"]["values"]) == 11 and found["few numbers"]["hasMore"] is False
+    assert completions["city in France"]["values"] == narrowed
+    assert len(completions["number"]["values"]) == 100
+    assert (completions["number"]["total"], completions["number"]["hasMore"]) == (1000, True)
+    assert len(completions["few numbers"]["values"]) == 11 and completions["few numbers"]["hasMore"] is False
     assert code(seen.completion["nonsense"]) == INVALID_PARAMS
 
 
@@ -238,8 +240,8 @@ def test_a_level_keeps_lesser_log_messages_away(seen: Seen) -> None:
 
 
 def test_progress_reaches_the_callback(seen: Seen) -> None:
-    said = [None] * 3 if seen.revision == "2024-11-05" else ["step 1", "step 2", "done"]
-    assert seen.progress["seen"] == [[step, 2, words] for step, words in enumerate(said)]
+    expected = [None] * 3 if seen.revision == "2024-11-05" else ["step 1", "step 2", "done"]
+    assert seen.progress["seen"] == [[step, 2, words] for step, words in enumerate(expected)]
     assert text(seen.progress["result"]) == "2 steps in 0.1 s"
 
 
@@ -255,7 +257,7 @@ def test_a_tool_runs_as_a_task(shared: Path) -> None:
     assert text(tasks["result"]) == "2 steps in 0.1 s"
     assert tasks["result"]["_meta"]["io.modelcontextprotocol/related-task"]["taskId"] == tasks["made"]["taskId"]
     assert tasks["cancelled"]["status"] == "cancelled"
-    assert [each["status"] for each in tasks["listed"]["tasks"]] == ["completed", "cancelled"]
+    assert [task["status"] for task in tasks["listed"]["tasks"]] == ["completed", "cancelled"]
     assert code(tasks["forbidden"]) == -32601 and code(tasks["unknown"]) == INVALID_PARAMS
-    told = messages(seen.logging["left"], "notifications/tasks/status")
-    assert [each["params"]["status"] for each in told] == ["completed", "cancelled"]
+    notifications = messages(seen.logging["left"], "notifications/tasks/status")
+    assert [notification["params"]["status"] for notification in notifications] == ["completed", "cancelled"]

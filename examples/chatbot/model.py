@@ -1,7 +1,7 @@
 """The interface of a model: it gets the messages and the tools, and replies with text or tool calls.
 
-To use a real model, write a class with the method of `Model` around the client of its vendor, and pass it to `client.run`.
-No other part of the example changes.
+To use a real model, write a class with the method of `Model` around the client of its vendor, and pass it to
+`client.run`. No other part of the example changes.
 """
 
 from __future__ import annotations

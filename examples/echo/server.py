@@ -1,7 +1,7 @@
-"""The smallest useful server, for clients of every version: `echo` returns its text, `slow` responds after some seconds.
+"""The smallest useful server, for clients of every version: `echo` returns its text, `slow` responds after seconds.
 
-Run it: `python examples/echo/server.py stdio`, or `… http --port 8000` with the endpoint /mcp. There is one class for each
-version; a client gets the one of its version.
+Run it: `python examples/echo/server.py stdio`, or `… http --port 8000` with the endpoint /mcp. There is one class for
+each version; a client gets the one of its version.
 """
 
 from __future__ import annotations

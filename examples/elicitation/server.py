@@ -1,7 +1,7 @@
 """A tool that uses elicitation and sampling, for clients of every version that support them.
 
-Run it: `python examples/elicitation/server.py`. With multi round-trip requests (2026-07-28) the handler runs again from its
-start after each input response; side effects, such as taking a number, therefore go through `ctx.once`.
+Run it: `python examples/elicitation/server.py`. With multi round-trip requests (2026-07-28) the handler runs again from
+its start after each input response; side effects, such as taking a number, therefore go through `ctx.once`.
 """
 
 from __future__ import annotations

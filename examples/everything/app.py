@@ -1,7 +1,7 @@
 """Every feature of the protocol in one file, for clients of all versions, over stdio and HTTP.
 
-Run it: `python examples/everything/app.py stdio`, or `… http --port 8000` with the endpoints /mcp and /sse (HTTP+SSE). The
-handlers are those of the newest version; messages are converted for older clients.
+Run it: `python examples/everything/app.py stdio`, or `… http --port 8000` with the endpoints /mcp and /sse (HTTP+SSE).
+The handlers are those of the newest version; messages are converted for older clients.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ app = App(
 notes: dict[str, str] = {}
 
 
-# ---- tools: results ---------------------------------------------------------------------------------------------------
+# ---- tools: results --------------------------------------------------------------------------------------------------
 
 
 class Statistics(TypedDict):
@@ -93,7 +93,7 @@ async def fail() -> str:
     raise ToolError("This tool always fails.")
 
 
-# ---- tools: progress, logging, changes-----------------------------------------------------------------------------------
+# ---- tools: progress, logging, changes -------------------------------------------------------------------------------
 
 
 @app.tool()
@@ -139,7 +139,7 @@ async def extra() -> str:
     return "I am only here for a while."
 
 
-# ---- tools: requests to the client --------------------------------------------------------------------------------------
+# ---- tools: requests to the client -----------------------------------------------------------------------------------
 
 
 @app.tool()
@@ -170,12 +170,12 @@ async def elicit_name(ctx: Context) -> str:
     return f"{result.action}: {values}" if values else str(result.action)
 
 
-# ---- resources ------------------------------------------------------------------------------------------------------------
+# ---- resources -------------------------------------------------------------------------------------------------------
 
 
 @app.resource("demo://text", mime_type="text/plain")
 async def text() -> str:
-    """A text."""
+    """Return a text."""
     return "héllo"
 
 
@@ -187,7 +187,7 @@ async def picture() -> bytes:
 
 @app.resource("demo://number/{n}", mime_type="text/plain")
 async def number(n: Annotated[int, Field(ge=0, lt=NUMBERS)]) -> str:
-    """A number below 1,000."""
+    """Return a number below 1,000."""
     return f"This is number {n}."
 
 
@@ -197,12 +197,12 @@ def embedded() -> t.EmbeddedResource:
     return t.EmbeddedResource(resource=content, annotations=t.Annotations(audience=["user"], priority=1))
 
 
-# ---- prompts and completion -----------------------------------------------------------------------------------------------
+# ---- prompts and completion ------------------------------------------------------------------------------------------
 
 
 @app.prompt()
 async def describe(city: str, style: str = "short") -> str:
-    """A text about a city.
+    """Request a text about a city.
 
     Args:
         city: Its name in English.
@@ -213,7 +213,7 @@ async def describe(city: str, style: str = "short") -> str:
 
 @app.prompt()
 async def with_everything() -> list[UserMessage | AssistantMessage]:
-    """A prompt with an image, a resource and a message of the assistant."""
+    """Return a prompt with an image, a resource and a message of the assistant."""
     return [UserMessage(Image(PNG)), UserMessage(embedded()), AssistantMessage("It is blue.")]
 
 

@@ -1,7 +1,7 @@
 """A server with every feature of the protocol, for clients of the versions from 2024-11-05 to 2025-11-25.
 
-Run it: `python examples/everything/server.py stdio`, or `… http --port 8000` with the endpoints /mcp and /sse (HTTP+SSE).
-There is one class for each version, with all features of that version.
+Run it: `python examples/everything/server.py stdio`, or `… http --port 8000` with the endpoints /mcp and /sse
+(HTTP+SSE). There is one class for each version, with all features of that version.
 """
 
 from __future__ import annotations

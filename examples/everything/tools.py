@@ -25,8 +25,8 @@ _NAME: Final = {"type": "string", "pattern": "^[a-z]{1,20}$"}
 class Tool:
     """A tool. Its function returns a text, content blocks, or an object for the output schema.
 
-    `properties` are the arguments, `optional` names the optional ones, `writes` is True if the tool changes something, and
-    `needs` is a type that the version has to have.
+    `properties` are the arguments, `optional` names the optional ones, `writes` is True if the tool changes something,
+    and `needs` is a type that the version has to have.
     """
 
     name: str
@@ -45,7 +45,7 @@ class Tool:
         return {"type": "object", "properties": dict(self.properties), "required": required}
 
 
-# ---- functions --------------------------------------------------------------------------------------------------------
+# ---- functions -------------------------------------------------------------------------------------------------------
 
 
 async def _echo(call: Call) -> str:
@@ -127,7 +127,7 @@ async def _extra(call: Call) -> str:
     return "I am only here for a while."
 
 
-# ---- the table --------------------------------------------------------------------------------------------------------
+# ---- the table -------------------------------------------------------------------------------------------------------
 
 _SUMMARY: Final = {
     "type": "object",

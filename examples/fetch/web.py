@@ -17,7 +17,7 @@ from urllib.parse import SplitResult, urljoin, urlsplit
 MAX_BYTES: Final = 1 << 20  # Of one page.
 SECONDS: Final = 15.0  # The time limit of one request; each redirect is a further request.
 MAX_REDIRECTS: Final = 5
-# Origins that may be fetched although they are not public, such as `http://127.0.0.1:8080`; for tests and home networks.
+# Origins that may be fetched although they are not public, such as `http://127.0.0.1:8080`: for tests, at home.
 ALLOWED: Final = frozenset(os.environ.get("FETCH_ALLOW", "").split())
 _PORTS: Final = {"http": 80, "https": 443}
 _MOVED: Final = frozenset({301, 302, 303, 307, 308})

@@ -1,7 +1,9 @@
-"""An MCP server whose users log in at an upstream provider, and a tool that uses the upstream token, which no client sees.
+"""An MCP server whose users log in at an upstream provider, and a tool that uses the upstream token.
 
-Run it: `DELEGATE_SECRET=… python examples/protected/delegated.py [PORT] [URL OF THE PROVIDER]`; the endpoint is /mcp. The
-provider may be `authorization.py`, with the same secret.
+No client sees the upstream token.
+
+Run it: `DELEGATE_SECRET=… python examples/protected/delegated.py [PORT] [URL OF THE PROVIDER]`; the endpoint is /mcp.
+The provider may be `authorization.py`, with the same secret.
 """
 
 from __future__ import annotations

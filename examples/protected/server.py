@@ -1,6 +1,7 @@
 """Notes of the logged-in user: an MCP server that verifies tokens by introspection at an authorization server.
 
-Run it: `NOTES_SECRET=… python examples/protected/server.py [PORT] [URL OF THE AUTHORIZATION SERVER]`; the endpoint is /mcp.
+Run it: `NOTES_SECRET=… python examples/protected/server.py [PORT] [URL OF THE AUTHORIZATION SERVER]`; the endpoint is
+/mcp.
 """
 
 from __future__ import annotations

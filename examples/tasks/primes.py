@@ -1,7 +1,7 @@
 """A slow tool: clients with the tasks extension get a task and poll it, other clients wait for the result.
 
-Run it: `python examples/tasks/primes.py` serves over stdio; `… primes.py client 200000` calls such a server, first with the
-methods of the extension and then with a client that polls by itself.
+Run it: `python examples/tasks/primes.py` serves over stdio; `… primes.py client 200000` calls such a server, first with
+the methods of the extension and then with a client that polls by itself.
 """
 
 from __future__ import annotations

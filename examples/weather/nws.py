@@ -109,7 +109,10 @@ class Service:
             raise ServiceError(f"Talking to the weather service failed: {error!r}.") from None
 
     def _fetch(self, http_request: request.Request) -> bytes:
-        """Return the body of a response. Raises the errors of urllib, and TimeoutError for a body that arrives too slowly."""
+        """Return the body of a response.
+
+        Raises the errors of urllib, and TimeoutError for a body that arrives too slowly.
+        """
         deadline = time.monotonic() + self.timeout
         body = bytearray()
         response = cast(HTTPResponse, _opener().open(http_request, timeout=self.timeout))
@@ -123,7 +126,7 @@ class Service:
         return bytes(body)
 
 
-# ---- fetching -----------------------------------------------------------------------------------------------------------
+# ---- fetching --------------------------------------------------------------------------------------------------------
 
 
 class _Redirects(request.HTTPRedirectHandler):
@@ -184,7 +187,7 @@ def _short(degrees: float) -> str:
     return "0" if text == "-0" else text
 
 
-# ---- the fields of responses that are read -----------------------------------------------------------------------------
+# ---- the fields of responses that are read ---------------------------------------------------------------------------
 
 
 class _Alert(BaseModel):

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from .app.content import AssistantMessage as AssistantMessage
     from .app.content import Audio as Audio
     from .app.content import Image as Image
+    from .app.content import Message as Message
     from .app.content import UserMessage as UserMessage
     from .app.registrations import tool as tool
     from .app.tools import ToolError as ToolError
@@ -79,6 +80,7 @@ __all__ = [
     "KeyRing",
     "LocalError",
     "MCPError",
+    "Message",
     "Progress",
     "ProtocolViolationError",
     "RateLimit",
@@ -114,6 +116,7 @@ _MODULES = {
     "AssistantMessage": "app.content",
     "Audio": "app.content",
     "Image": "app.content",
+    "Message": "app.content",
     "UserMessage": "app.content",
     "ToolError": "app.tools",
     "negotiate": "bindings.client",

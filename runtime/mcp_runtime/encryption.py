@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+import threading
 import time
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from functools import cache
@@ -17,6 +18,7 @@ _KEY_ID: Final = 4
 _EXPIRY: Final = 8
 _NONCE: Final = 12
 _HEADER: Final = _KEY_ID + _EXPIRY
+_MAX_STORED: Final = 64 << 20  # Bytes of values that are stored without encryption.
 
 
 class InvalidTokenError(Exception):
@@ -88,7 +90,44 @@ def _encode(raw: bytes) -> str:
     return _PREFIX + urlsafe_b64encode(raw).decode()
 
 
+class ProcessTokens(KeyRing):
+    """Tokens of this process without encryption: it stores the values, and a token is the random name of one.
+
+    They serve where `cryptography` is not installed. When the values exceed 64 MiB, the oldest are removed.
+    """
+
+    def __init__(self, lifetime: float = 600.0) -> None:
+        """Create an empty store. `lifetime` are the seconds for which a token is valid."""
+        self.lifetime = lifetime
+        self._values: dict[str, tuple[float, bytes, bytes]] = {}  # In the order of their expiry, which is the first.
+        self._size = 0
+        self._lock = threading.Lock()
+
+    def encrypt(self, value: bytes, associated_data: bytes) -> str:
+        token = _encode(secrets.token_bytes(_KEY))
+        with self._lock:
+            self._values[token] = (time.time() + self.lifetime, value, associated_data)
+            self._size += len(value) + len(associated_data)
+            for name, (expires, stored, data) in list(self._values.items()):
+                if self._size <= _MAX_STORED and expires >= time.time():
+                    break
+                del self._values[name]
+                self._size -= len(stored) + len(data)
+        return token
+
+    def decrypt(self, token: str, associated_data: bytes) -> bytes:
+        expires, value, data = self._values.get(token, (0.0, b"", b""))
+        if expires < time.time():
+            raise InvalidTokenError("the token has expired, or is not from this process")
+        if data != associated_data:
+            raise InvalidTokenError("the token was changed, or belongs to another request or user")
+        return value
+
+
 @cache
 def process_key_ring() -> KeyRing:
     """Return the key ring of this process, for servers that are configured without keys."""
-    return KeyRing(KeyRing.new_key())
+    try:
+        return KeyRing(KeyRing.new_key())
+    except LocalError:  # `cryptography` is not installed.
+        return ProcessTokens()

@@ -96,4 +96,4 @@ async def test_structured_content_is_what_the_output_schema_says(rev: Rev) -> No
         answer = await asking.call_tool(name="add", arguments={"a": 1, "b": 2})
     assert listed.model_dump()["outputSchema"]["properties"]["total"]["type"] == "integer"
     assert answer.model_dump()["structuredContent"] == {"total": 3}
-    assert answer.content[0].text.replace(" ", "") == '{"total":3}'
+    assert answer.content[0].text == '{\n  "total": 3\n}'

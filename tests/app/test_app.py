@@ -47,7 +47,11 @@ async def test_a_resource_is_text_bytes_or_json() -> None:
     assert isinstance(logo, t.BlobResourceContents)
     assert (base64.b64decode(logo.blob), logo.mime_type) == (b"\x89PNG", "image/png")
     uri = "weather://New%20York/2"
-    assert content(await app.read_resource(uri=uri)) == ('{"city":"New York","day":2}', "application/json", uri)
+    assert content(await app.read_resource(uri=uri)) == (
+        '{\n  "city": "New York",\n  "day": 2\n}',
+        "application/json",
+        uri,
+    )
     assert content(await app.read_resource(uri="file:///docs/a/b.md"))[0] == "a/b.md"
     assert content(await app.read_resource(uri="search://items?q=x+y"))[0] == "x y 5"
 
@@ -313,7 +317,8 @@ def test_a_picture_may_be_a_file(tmp_path: Path) -> None:
 
     path = tmp_path / "photo.jpg"
     path.write_bytes(b"jpeg")
-    assert Image(path=path).mime_type("image", "image/png") == "image/jpeg"
-    assert base64.b64decode(Image(path=path).encoded()) == b"jpeg"
-    with pytest.raises(LocalError, match="needs `data` or `path`"):
-        Image().encoded()
+    assert Image(path=path).mime_type == Image(path).mime_type == "image/jpeg"
+    assert base64.b64decode(Image(path=path).encoded()) == base64.b64decode(Image(str(path)).encoded()) == b"jpeg"
+    for arguments in ({}, {"data": b"", "path": path}):
+        with pytest.raises(LocalError, match="Image needs either `data` or `path`"):
+            Image(**arguments)

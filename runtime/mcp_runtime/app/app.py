@@ -56,6 +56,7 @@ class BaseApp(Registrations, Generic[ServerT]):
         version: str = "0.1.0",
         lifespan: Callable[[Any], AbstractAsyncContextManager[Any]] | None = None,
         coerce: bool = False,
+        json_indent: int | None = 2,
         tool_errors: ShownExceptions = (),
         page_size: int = 50,
         declare: Collection[ListKind] = (),
@@ -73,6 +74,7 @@ class BaseApp(Registrations, Generic[ServerT]):
             version: The version of the server (`serverInfo.version`).
             lifespan: Called with the app; the value that its async context manager yields is `ctx.state` of functions.
             coerce: True converts arguments, such as "5" to 5; by default they are validated strictly.
+            json_indent: The spaces of indentation in the JSON text of results; None writes it in one line.
             tool_errors: Exceptions whose text a tool result shows to the model, besides ToolError. Others are logged.
             page_size: The maximum number of items in one page of a list result.
             declare: The lists to declare although they are empty: "tools", "resources" or "prompts".
@@ -87,7 +89,7 @@ class BaseApp(Registrations, Generic[ServerT]):
         self.name, self.version, self.instructions = name, version, instructions
         self.on_change: list[Callable[[ListKind], None]] = []
         """Callbacks that are called with the kind of a list that has changed at run time."""
-        self._lifespan, self._coerce = lifespan, coerce
+        self._lifespan, self._coerce, self._json_indent = lifespan, coerce, json_indent
         self._declared, self._capabilities, self._tasks = declare, capabilities, tasks
         self._server_options = {"rate_limits": rate_limits, "cache_hints": cache_hints, "keys": keys}
         self._mounted: list[BaseApp[Any]] = []

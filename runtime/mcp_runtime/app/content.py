@@ -7,72 +7,118 @@ import mimetypes
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Final, cast
+from typing import Any, ClassVar, Final, Literal, cast
 
-from pydantic_core import to_json
+from pydantic.errors import PydanticSchemaGenerationError
+from pydantic_core import PydanticSerializationError, from_json, to_json, to_jsonable_python
 
-from ..errors import LocalError
+from ..errors import InvalidMessageError, LocalError
 from ..protocol.models import WireModel
+from .introspection.type_hints import attributes_of
+
+# The MIME types of common files, which a table of the operating system may lack or name otherwise.
+_MIME_TYPES: Final = {
+    ".aac": "audio/aac",
+    ".flac": "audio/flac",
+    ".gif": "image/gif",
+    ".jpeg": "image/jpeg",
+    ".jpg": "image/jpeg",
+    ".m4a": "audio/mp4",
+    ".mp3": "audio/mpeg",
+    ".ogg": "audio/ogg",
+    ".png": "image/png",
+    ".wav": "audio/wav",
+    ".webp": "image/webp",
+}
 
 
 @dataclass(frozen=True, slots=True)
 class _Media:
-    """Media from bytes or from a file; `format` is a subtype such as `png`, or a MIME type."""
+    """Media from bytes (`data`) or from a file (`path`, also by position); `format` is a subtype such as `png`, or a
+    MIME type."""
 
-    data: bytes | None = None
+    family: ClassVar[str]
+    default: ClassVar[str]
+
+    data: bytes | str | Path | None = None
     path: str | Path | None = None
     format: str | None = None
 
-    def encoded(self) -> str:
-        """Return the bytes in base64. Raises LocalError if there is neither `data` nor `path`."""
-        if self.data is None and self.path is None:
-            raise LocalError(f"{type(self).__name__} needs `data` or `path`")
-        return base64.b64encode(self.data if self.data is not None else Path(self.path or "").read_bytes()).decode()
+    def __post_init__(self) -> None:
+        if isinstance(self.data, (str, Path)) and self.path is None:
+            object.__setattr__(self, "path", self.data)
+            object.__setattr__(self, "data", None)
+        if (self.data is None) is (self.path is None):
+            raise LocalError(f"{type(self).__name__} needs either `data` or `path`")
 
-    def mime_type(self, family: str, default: str) -> str:
-        """Return the MIME type: from `format`, else from the file name, else the default."""
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: Any, /) -> Any:
+        raise PydanticSchemaGenerationError(f"{cls.__name__} is content, which has no JSON Schema")
+
+    def encoded(self) -> str:
+        """Return the bytes in base64. Raises OSError if the file cannot be read."""
+        data = self.data if isinstance(self.data, bytes) else Path(self.path or "").read_bytes()
+        return base64.b64encode(data).decode()
+
+    @property
+    def mime_type(self) -> str:
+        """The MIME type: from `format`, else from the file name, else the default of bytes."""
         if self.format is not None:
-            return self.format if "/" in self.format else f"{family}/{self.format}"
-        guessed = mimetypes.guess_type(str(self.path))[0] if self.path is not None else None
-        return guessed or default
+            return self.format if "/" in self.format else f"{self.family}/{self.format.lower()}"
+        if self.path is None:
+            return self.default
+        common = _MIME_TYPES.get(Path(self.path).suffix.lower())
+        return common or mimetypes.guess_type(str(self.path))[0] or "application/octet-stream"
 
 
 class Image(_Media):
     """An image that a tool returns, as bytes (`data`, PNG unless `format` is set) or as a file (`path`)."""
 
+    family = "image"
+    default = "image/png"
+
 
 class Audio(_Media):
     """Audio that a tool returns, as bytes (`data`, WAV unless `format` is set) or as a file (`path`)."""
 
+    family = "audio"
+    default = "audio/wav"
+
 
 @dataclass(frozen=True, slots=True)
-class UserMessage:
+class Message:
+    """A message of a prompt: text, an image, a content block, or another value, which becomes JSON text."""
+
+    content: Any
+    role: Literal["user", "assistant"] = "user"
+
+
+@dataclass(frozen=True, slots=True)
+class UserMessage(Message):
     """A message of a prompt with the role `user`."""
 
-    content: Any
-    role: Final = "user"
+    role: Literal["user", "assistant"] = "user"
 
 
 @dataclass(frozen=True, slots=True)
-class AssistantMessage:
+class AssistantMessage(Message):
     """A message of a prompt with the role `assistant`."""
 
-    content: Any
-    role: Final = "assistant"
+    role: Literal["user", "assistant"] = "assistant"
 
 
-def to_content_blocks(value: Any, t: ModuleType) -> list[Any]:
+def to_content_blocks(value: Any, t: ModuleType, indent: int | None = None) -> list[Any]:
     """Return the content blocks of a value: text for a string, the blocks of all items for a list, JSON text
-    otherwise."""
+    otherwise. Raises InvalidMessageError for a value that JSON cannot express."""
     match value:
         case None:
             return []
         case str():
-            return [t.TextContent(text=value)]
+            return [t.TextContent(text=str.__str__(value))]  # Of a subclass, such as an enumeration, its text.
         case Image():
-            return [t.ImageContent(data=value.encoded(), mime_type=value.mime_type("image", "image/png"))]
+            return [t.ImageContent(data=value.encoded(), mime_type=value.mime_type)]
         case Audio():
-            return [t.AudioContent(data=value.encoded(), mime_type=value.mime_type("audio", "audio/wav"))]
+            return [t.AudioContent(data=value.encoded(), mime_type=value.mime_type)]
         case t.ResourceContents():
             return [t.EmbeddedResource(resource=value)]
         case WireModel() if isinstance(getattr(value, "type", None), str):
@@ -80,11 +126,44 @@ def to_content_blocks(value: Any, t: ModuleType) -> list[Any]:
         case t.Resource():
             return [t.ResourceLink(**value.model_dump())]
         case _ if isinstance(value, (list, tuple)):
-            return [block for item in as_list(cast(object, value)) for block in to_content_blocks(item, t)]
+            return [block for item in as_list(cast(object, value)) for block in to_content_blocks(item, t, indent)]
         case _:
-            return [t.TextContent(text=to_json(value).decode())]
+            return [t.TextContent(text=json_text(value, indent))]
+
+
+def json_text(value: Any, indent: int | None) -> str:
+    """Return a value as JSON text, with so many spaces of indentation, or in one line for None.
+
+    An object that has no JSON form is written as its attributes with type hints, or as `str(object)`. Raises
+    InvalidMessageError for NaN, infinity, and bytes that are not UTF-8.
+    """
+    try:
+        plain = to_jsonable_python(value, fallback=_fallback)
+        text = to_json(plain, indent=indent)
+    except (PydanticSerializationError, ValueError) as error:
+        raise InvalidMessageError(f"JSON cannot express it: {error}") from None
+    _require_finite(text)
+    return text.decode()
+
+
+def require_finite(value: Any) -> None:
+    """Raise InvalidMessageError if plain JSON contains NaN or infinity."""
+    _require_finite(to_json(value))
 
 
 def as_list(value: object) -> list[Any]:
     """Return the items of a list or tuple; a list with the value otherwise."""
     return list(cast(list[Any], value)) if isinstance(value, (list, tuple)) else [value]
+
+
+def _fallback(value: Any) -> Any:
+    attributes = attributes_of(value)
+    return str(value) if attributes is None else attributes
+
+
+def _require_finite(text: bytes) -> None:
+    if b"NaN" in text or b"Infinity" in text:  # It may be part of a string.
+        try:
+            from_json(text, allow_inf_nan=False)
+        except ValueError:
+            raise InvalidMessageError("JSON has no number NaN or infinity") from None

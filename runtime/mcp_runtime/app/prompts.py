@@ -9,11 +9,11 @@ from typing import Any
 from pydantic import ValidationError
 
 from ..auth.resource_server.challenges import check_scopes
-from ..errors import JSONRPCError
+from ..errors import JSONRPCError, LocalError
 from ..protocol.jsonrpc import INVALID_PARAMS
 from ..protocol.models import format_validation_error, is_object
 from ..server.context import ServerContext
-from .content import AssistantMessage, UserMessage, as_list, to_content_blocks
+from .content import Message, as_list, to_content_blocks
 from .settings import Settings, to_wire
 from .signature import Signature, function_name
 
@@ -21,11 +21,14 @@ from .signature import Signature, function_name
 class Prompt:
     """A prompt of an app; `definition` is its item in the prompts list."""
 
-    def __init__(self, function: Callable[..., Any], name: str | None, settings: Settings, t: ModuleType) -> None:
+    def __init__(
+        self, function: Callable[..., Any], name: str | None, settings: Settings, t: ModuleType, indent: int | None
+    ) -> None:
         """Create a prompt from a function. Raises LocalError if its parameters cannot be prompt arguments."""
         self.name = name or function_name(function)
         self._description = f"the prompt {self.name!r}"
         self._t = t
+        self._indent = indent
         self.scopes = check_scopes(settings.get("scopes", ()))
         self._signature = Signature(function, self._description)
         schema = self._signature.schema()
@@ -63,15 +66,19 @@ class Prompt:
         return self._t.GetPromptResult(description=self.definition.description, messages=messages)
 
     def _messages(self, value: Any) -> list[Any]:
+        """Return the messages of a value: one for each content block."""
         match value:
             case self._t.PromptMessage():
                 return [value]
-            case UserMessage() | AssistantMessage():
+            case Message():
                 role, content = value.role, value.content
-            case {"role": str(dict_role), "content": inner}:
-                if is_object(inner):
-                    return [self._t.PromptMessage.model_validate(value)]
-                role, content = dict_role, inner
+            case {"content": inner}:
+                role, content = value.get("role", "user"), inner
+            case dict():
+                raise LocalError(f"{self._description} returned a dict without 'content': use {{'role', 'content'}}")
             case _:
                 role, content = "user", value
-        return [self._t.PromptMessage(role=role, content=block) for block in to_content_blocks(content, self._t)]
+        if is_object(content) and isinstance(content.get("type"), str):
+            return [self._t.PromptMessage.model_validate({"role": role, "content": content})]
+        blocks = to_content_blocks(content, self._t, self._indent)
+        return [self._t.PromptMessage(role=role, content=block) for block in blocks]

@@ -26,6 +26,7 @@ class Registrations:
     types: ClassVar[ModuleType]
     name: str
     _coerce: bool
+    _json_indent: int | None
     _registry: Registry
 
     def tool(self, name: str | None = None, **settings: Unpack[ToolSettings]) -> Callable[[F], F]:
@@ -46,7 +47,7 @@ class Registrations:
     def add_tool(self, function: Callable[..., Any], name: str | None = None, **settings: Unpack[ToolSettings]) -> None:
         """Add a tool, also at run time. Raises LocalError if the name is in use or the function cannot be a tool."""
         check_keywords("add_tool", settings, ToolSettings)
-        tool = Tool(function, name, settings, self.types, self._coerce)
+        tool = Tool(function, name, settings, self.types, self._coerce, self._json_indent)
         self._add("tools", self._registry.tools, tool.name, tool)
 
     def add_tools(self, holder: object) -> None:
@@ -80,7 +81,7 @@ class Registrations:
     def add_resource(self, uri: str, function: Callable[..., Any], **settings: Unpack[ResourceSettings]) -> None:
         """Add a resource, also at run time. Raises LocalError if the URI is in use or invalid."""
         check_keywords("add_resource", settings, ResourceSettings)
-        resource = Resource(uri, function, settings, self.types)
+        resource = Resource(uri, function, settings, self.types, self._json_indent)
         self._add("resources", self._registry.resources, uri, resource)
 
     def prompt(self, name: str | None = None, **settings: Unpack[Settings]) -> Callable[[F], F]:
@@ -99,7 +100,7 @@ class Registrations:
     def add_prompt(self, function: Callable[..., Any], name: str | None = None, **settings: Unpack[Settings]) -> None:
         """Add a prompt, also at run time. Raises LocalError if the name is in use."""
         check_keywords("add_prompt", settings, Settings)
-        prompt = Prompt(function, name, settings, self.types)
+        prompt = Prompt(function, name, settings, self.types, self._json_indent)
         self._add("prompts", self._registry.prompts, prompt.name, prompt)
 
     def completion(self) -> Callable[[F], F]:

@@ -3,32 +3,35 @@
 from __future__ import annotations
 
 import base64
+import inspect
 import logging
 from collections.abc import Callable
-from types import ModuleType
-from typing import Any, Final
+from types import ModuleType, NoneType, UnionType
+from typing import Annotated, Any, Final, Union, get_args, get_origin
 
 from pydantic import ValidationError
-from pydantic_core import to_json
 
 from ..auth.resource_server.challenges import check_scopes
-from ..errors import JSONRPCError, LocalError
+from ..errors import InvalidMessageError, JSONRPCError, LocalError
 from ..http.urls import is_https_url
 from ..protocol.jsonrpc import INVALID_PARAMS
-from ..protocol.models import format_validation_error
+from ..protocol.models import WireModel, format_validation_error
 from ..server.context import ServerContext
-from .content import as_list
+from .content import Audio, Image, as_list, json_text
 from .settings import ResourceSettings, to_wire
 from .signature import Signature, function_name
 from .uri_templates import URITemplate
 
+_UNTYPED: Final = (Any, object, NoneType, inspect.Signature.empty)
 _log: Final = logging.getLogger(__name__)
 
 
 class Resource:
     """A resource of an app, or a resource template if its URI has variables; `definition` is its item in the list."""
 
-    def __init__(self, uri: str, function: Callable[..., Any], settings: ResourceSettings, t: ModuleType) -> None:
+    def __init__(
+        self, uri: str, function: Callable[..., Any], settings: ResourceSettings, t: ModuleType, indent: int | None
+    ) -> None:
         """Create a resource from a function.
 
         Raises LocalError if the variables of the URI differ from the parameters of the function, and for a public
@@ -38,6 +41,7 @@ class Resource:
         self._description = f"the resource {uri!r}"
         self._check_scheme(settings.get("public", False))
         self._t = t
+        self._indent = indent
         self._mime_type = settings.get("mime_type")
         self.scopes = check_scopes(settings.get("scopes", ()))
         self.template = URITemplate(uri)
@@ -46,7 +50,7 @@ class Resource:
         shown = {
             **to_wire(settings, self._signature.summary),
             "name": settings.get("name") or function_name(function) or uri,
-            "mimeType": self._mime_type,
+            "mimeType": self._mime_type or _mime_type_of(self._signature.returns),
             "annotations": settings.get("annotations"),
         }
         self.is_template = bool(self.template.names)
@@ -80,8 +84,14 @@ class Resource:
             case bytes():
                 kind = self._mime_type or "application/octet-stream"
                 return self._t.BlobResourceContents(uri=uri, blob=base64.b64encode(value).decode(), mime_type=kind)
+            case Image() | Audio():
+                kind = self._mime_type or value.mime_type
+                return self._t.BlobResourceContents(uri=uri, blob=value.encoded(), mime_type=kind)
             case _:
-                text = to_json(value).decode()
+                try:
+                    text = json_text(value, self._indent)
+                except InvalidMessageError as error:
+                    raise InvalidMessageError(f"{self._description} returned a value: {error}") from None
                 return self._t.TextResourceContents(uri=uri, text=text, mime_type=self._mime_type or "application/json")
 
     def _check_scheme(self, public: bool) -> None:
@@ -100,9 +110,9 @@ class Resource:
             raise LocalError(f"{self._description} cannot be public: public resources need an https:// URI")
 
     def _check(self, signature: Signature) -> None:
-        variables = {*self.template.names}
-        required = {name for name, parameter in signature.parameters.items() if parameter.default is parameter.empty}
-        if missing := required - variables | (variables - {*signature.parameters}):
+        schema = signature.schema()
+        variables, required = {*self.template.names}, {*schema.get("required", ())}
+        if missing := required - variables | (variables - {*schema["properties"]}):
             raise LocalError(
                 f"{self._description}: URI variables and function parameters differ: {', '.join(sorted(missing))}"
             )
@@ -110,3 +120,27 @@ class Resource:
             raise LocalError(
                 f"{self._description}: parameters for query variables need a default: {', '.join(sorted(absent))}"
             )
+
+
+def _mime_type_of(returns: Any) -> str | None:
+    """Return the MIME type of the contents of a return type; None if it does not say it."""
+    origin, inner = get_origin(returns), get_args(returns)
+    if origin is Annotated:
+        return _mime_type_of(inner[0])
+    if origin in (Union, UnionType):
+        kinds = {_mime_type_of(hint) for hint in inner}
+        return kinds.pop() if len(kinds) == 1 else None
+    if any(_has_own_type(hint) for hint in (returns, *inner)) or returns in (
+        Any,
+        object,
+        NoneType,
+        inspect.Signature.empty,
+    ):
+        return None
+    if isinstance(returns, type) and issubclass(returns, (str, bytes)):
+        return "text/plain" if issubclass(returns, str) else "application/octet-stream"
+    return "application/json"
+
+
+def _has_own_type(hint: Any) -> bool:
+    return isinstance(hint, type) and not get_args(hint) and issubclass(hint, (WireModel, Image, Audio))

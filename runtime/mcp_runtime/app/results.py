@@ -2,62 +2,117 @@
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Callable, Mapping
-from types import NoneType, UnionType
-from typing import Annotated, Any, Final, NamedTuple, Union, cast, get_args, get_origin, is_typeddict
+from collections.abc import Callable, Mapping, Sequence
+from types import GenericAlias, ModuleType, NoneType, UnionType
+from typing import Annotated, Any, Final, NamedTuple, Union, get_args, get_origin
 
+import typing_extensions
 from pydantic import BaseModel, TypeAdapter, ValidationError
-from pydantic.errors import PydanticInvalidForJsonSchema, PydanticSchemaGenerationError, PydanticUserError
+from pydantic.errors import PydanticUserError
+from pydantic.json_schema import JsonSchemaWarningKind
+from pydantic_core import PydanticSerializationError, SchemaError
 
 from ..errors import InvalidMessageError, LocalError
 from ..json_schema.validator import compile_schema
 from ..protocol.models import WireModel, format_validation_error, is_object
-from .content import AssistantMessage, Audio, Image, UserMessage
+from .content import Audio, Image, require_finite
+from .introspection.type_hints import RESULT, UNREADABLE, attribute_model, is_dataclass_type, readable_hint
 from .signature import JsonSchema
 
 WRAPPED_KEY: Final = "result"
 
-_CONTENT: Final = (Image, Audio, UserMessage, AssistantMessage, WireModel)
-_PLAIN: Final = (str, NoneType)
+_CONTENT: Final = (Image, Audio, WireModel)
+_WRAPPED: Final = (str, int, float, bool, bytes, NoneType)
+_SCALARS: Final = (str, int)
+_SEQUENCES: Final = (list, tuple, Sequence)
+# What pydantic raises for types without a schema.
+_NO_SCHEMA: Final = (PydanticUserError, SchemaError, NameError, TypeError, ValueError)
 
 
 class Output(NamedTuple):
     """An output schema, and the function that converts a return value to structured content.
 
-    The function raises InvalidMessageError for a value that does not match the schema.
+    The function raises InvalidMessageError for a value that does not match the schema. `scalar` is the type of values
+    that need no conversion, `str` or `int`, and None for other outputs.
     """
 
     schema: dict[str, Any]
     structure: Callable[[Any], Any]
+    scalar: type | None = None
 
 
-def output_from_annotation(returns: Any, description: str) -> Output | None:
-    """Return the output of a return type; None for text, content blocks, and types without a JSON Schema.
+class _StrictJsonSchema(JsonSchema):
+    """A generator that refuses a part without a JSON Schema, instead of leaving it out."""
 
-    Raises LocalError for a type that pydantic rejects.
+    def emit_warning(self, kind: JsonSchemaWarningKind, detail: str) -> None:
+        raise ValueError(f"{kind}: {detail}")
+
+
+def output_from_annotation(
+    returns: Any, description: str, t: ModuleType, structured_output: bool | None
+) -> Output | None:
+    """Return the output of a return type; None for content blocks, and types without a JSON Schema.
+
+    `structured_output` is that of `ToolSettings`. Raises LocalError if it is True and there is no output.
     """
-    if returns is Any or returns is object or _is_content(returns):
+    if structured_output is False:
         return None
-    try:
-        adapter = TypeAdapter[Any](returns)
-        schema = adapter.json_schema(mode="serialization", by_alias=True, schema_generator=JsonSchema)
-    except (PydanticInvalidForJsonSchema, PydanticSchemaGenerationError):
+    declared = _declared_type(returns, t)
+    if declared is None or (structured_output is None and _is_content(declared)):
+        reason = "its return type has no structured content"
+    else:
+        try:
+            output = _output(declared, description)
+            reason = "its return type is missing, or declares no fields"
+        except (LocalError, *_NO_SCHEMA) as error:
+            output, reason = None, f"its return type has no JSON Schema: {str(error).partition(chr(10))[0]}"
+        if output is not None:
+            return output
+    if structured_output:
+        raise LocalError(f"{description} cannot have `structured_output=True`: {reason}")
+    return None
+
+
+def _output(declared: Any, description: str) -> Output | None:
+    """Return the output of a type; None for a class without type hints. Raises an error of `_NO_SCHEMA`."""
+    bare = _bare(declared)
+    if bare is Any or bare is object or bare in (list, tuple, dict, set, frozenset):
         return None
-    except PydanticUserError as error:
-        raise LocalError(f"{description}: its return type has no JSON Schema: {error.message}") from None
-    wraps = not _is_object(returns)
+    wraps = not _is_object(bare)
+    if wraps and isinstance(bare, type) and not isinstance(bare, GenericAlias) and bare not in _WRAPPED:
+        declared = attribute_model(bare)
+        if declared is None:
+            return None
+        wraps = False
+    adapter = _adapter(declared)
+    schema = adapter.json_schema(mode="serialization", by_alias=True, schema_generator=_StrictJsonSchema)
 
     def structure(value: Any) -> Any:
         try:
-            structured = adapter.dump_python(adapter.validate_python(value), mode="json", by_alias=True)
+            validated = adapter.validate_python(value, by_alias=True, by_name=True)
+            # A model is dumped by its own class: it may be a subclass with more fields.
+            if isinstance(validated, BaseModel):
+                structured: Any = validated.model_dump(mode="json", by_alias=True)
+            else:
+                structured = adapter.dump_python(validated, mode="json", by_alias=True)
+            require_finite(structured)
         except ValidationError as error:
-            raise InvalidMessageError(
-                f"{description} returned a value that does not match its return type: {format_validation_error(error)}"
-            ) from None
-        return {WRAPPED_KEY: structured} if wraps else structured
+            reason = format_validation_error(error)
+        except (InvalidMessageError, PydanticSerializationError) as error:
+            reason = str(error)
+        else:
+            return {WRAPPED_KEY: structured} if wraps else structured
+        raise InvalidMessageError(f"{description} returned a value that does not match its return type: {reason}")
 
-    return Output(_wrap(schema) if wraps else _object(schema), structure)
+    scalar = declared if declared in _SCALARS else None
+    return Output(_wrap(schema) if wraps else _object(schema), structure, scalar)
+
+
+def _adapter(declared: Any) -> TypeAdapter[Any]:
+    try:
+        return TypeAdapter[Any](declared)
+    except UNREADABLE:
+        return TypeAdapter[Any](readable_hint(declared, RESULT))
 
 
 def output_from_schema(schema: Mapping[str, Any], description: str) -> Output:
@@ -65,8 +120,13 @@ def output_from_schema(schema: Mapping[str, Any], description: str) -> Output:
     check = compile_schema(schema)
 
     def structure(value: Any) -> Any:
-        plain = TypeAdapter(Any).dump_python(value, mode="json", by_alias=True)
-        error = check.first_error(plain)
+        plain: Any = None
+        try:
+            plain = TypeAdapter(Any).dump_python(value, mode="json", by_alias=True)
+            require_finite(plain)
+            error = check.first_error(plain)
+        except (InvalidMessageError, PydanticSerializationError) as exc:
+            error = str(exc)
         if error is not None:
             raise InvalidMessageError(f"{description} returned a value that does not match its output schema: {error}")
         return plain
@@ -74,34 +134,51 @@ def output_from_schema(schema: Mapping[str, Any], description: str) -> Output:
     return Output(dict(schema), structure)
 
 
+def _bare(hint: Any) -> Any:
+    return get_args(hint)[0] if get_origin(hint) is Annotated else hint
+
+
+def _declared_type(returns: Any, t: ModuleType) -> Any:
+    """Return the type of the structured content that a return type declares, None without one.
+
+    It is the second type of `Annotated[CallToolResult, …]`. Alternatives that are results as a whole have none.
+    """
+    results = (t.CallToolResult, getattr(t, "InputRequiredResult", t.CallToolResult))
+
+    def is_result(hint: Any) -> bool:
+        return isinstance(_bare(hint), type) and issubclass(_bare(hint), results)
+
+    if get_origin(returns) is Annotated and is_result(returns):
+        _, first, *metadata = get_args(returns)
+        return Annotated[(first, *metadata)] if metadata else first
+    if is_result(returns):
+        return None
+    if get_origin(_bare(returns)) in (Union, UnionType):
+        inner = get_args(_bare(returns))
+        data = tuple(hint for hint in inner if not is_result(hint))
+        if len(data) < len(inner):
+            return Union[data] if data else None  # noqa: UP007 — `|` has no form for a tuple of types.
+    return returns
+
+
 def _is_content(hint: Any) -> bool:
-    """Return True if values of the type become content without structure: text, or one or more content blocks."""
-    if hint is None or hint in _PLAIN:
-        return True
-    if isinstance(hint, type) and issubclass(hint, _CONTENT):
-        return True
-    origin, inner = get_origin(hint), get_args(hint)
-    if origin is Annotated:
-        return _is_content(inner[0])
-    if origin in (Union, UnionType):
-        return all(map(_is_content, inner)) or any(map(_is_displayable, inner))
-    return any(map(_is_displayable, inner)) if hint in (list, tuple) or origin is not None else hint in (list, tuple)
+    """Return True if a type is that of content blocks, or a union, list or tuple with such a type."""
+    bare = _bare(hint)
+    if isinstance(bare, type) and not isinstance(bare, GenericAlias):
+        return issubclass(bare, _CONTENT)
+    return get_origin(bare) in (Union, UnionType, *_SEQUENCES) and any(map(_is_content, get_args(bare)))
 
 
-def _is_displayable(hint: Any) -> bool:
-    """Return True if the type contains a content type."""
-    if isinstance(hint, type) and issubclass(hint, _CONTENT):
-        return True
-    return any(map(_is_displayable, get_args(hint)))
+def _is_object(bare: Any) -> bool:
+    """Return True if values of a type are objects in JSON, which need no wrapper.
 
-
-def _is_object(hint: Any) -> bool:
-    if get_origin(hint) is Annotated:
-        return _is_object(get_args(hint)[0])
-    kind: object = get_origin(hint) or hint
-    if not isinstance(kind, type) or is_typeddict(kind):
-        return is_typeddict(kind)
-    return issubclass(kind, (BaseModel, dict)) or dataclasses.is_dataclass(cast(object, kind))
+    `typing.Dict` is not among them: the official SDK wraps it.
+    """
+    if isinstance(bare, GenericAlias):
+        return get_origin(bare) is dict and get_args(bare)[0] is str
+    if not isinstance(bare, type):
+        return False
+    return typing_extensions.is_typeddict(bare) or issubclass(bare, BaseModel) or is_dataclass_type(bare)
 
 
 def _wrap(schema: dict[str, Any]) -> dict[str, Any]:

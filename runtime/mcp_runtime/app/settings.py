@@ -23,15 +23,16 @@ class ToolSettings(Settings, total=False):
     """The keywords of a tool.
 
     `annotations` are ToolAnnotations or a dict. With `input_schema`, an explicit JSON Schema, the function gets the
-    arguments as one dict; `output_schema` is an explicit schema of the structured content. `structured=False` returns
-    only text, whatever the return type. `coerce=True` accepts "5" for an int. `task=True` or TaskOptions run calls as
-    tasks for clients with the tasks extension.
+    arguments as one dict; `output_schema` is an explicit schema of the structured content. `structured_output` says
+    whether results have structured content: by default if the return type has a JSON Schema and is not content, never
+    for False, and for True a return type that cannot have it is an error. `coerce=True` accepts "5" for an int.
+    `task=True` or TaskOptions run calls as tasks for clients with the tasks extension.
     """
 
     annotations: Any
     input_schema: Mapping[str, Any] | None
     output_schema: Mapping[str, Any] | None
-    structured: bool
+    structured_output: bool | None
     coerce: bool
     task: bool | TaskOptions
 

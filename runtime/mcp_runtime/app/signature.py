@@ -6,19 +6,18 @@ import inspect
 import warnings
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
-from typing import Annotated, Any, Final, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Final, cast, get_args, get_origin, get_type_hints
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
-from pydantic.errors import PydanticSchemaGenerationError, PydanticUserError
-from pydantic.fields import FieldInfo
+from pydantic import BaseModel, Field, GetCoreSchemaHandler, ValidationError, create_model
 from pydantic.json_schema import GenerateJsonSchema, PydanticJsonSchemaWarning
-from pydantic_core import CoreSchema, to_json
+from pydantic_core import CoreSchema, PydanticSerializationError, from_json, to_json, to_jsonable_python
 
 from ..aio.threads import WORKER_THREADS
 from ..errors import LocalError
 from ..protocol.models import is_list, is_object
 from ..server.context import ServerContext
-from .introspection import parse_docstring, pydantic_compatible
+from .introspection.docstrings import parse_docstring
+from .introspection.type_hints import UNREADABLE, attributes_of, readable_hint
 
 _NO_DEFAULT: Final = inspect.Parameter.empty
 _ONLY_BY_NAME: Final = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
@@ -35,6 +34,25 @@ class JsonSchema(GenerateJsonSchema):
             warnings.simplefilter("ignore", PydanticJsonSchemaWarning)  # Defaults without a JSON form are omitted.
             return super().generate(schema, mode)
 
+    def encode_default(self, dft: Any) -> Any:
+        try:
+            return super().encode_default(dft)
+        except PydanticSerializationError:
+            return to_jsonable_python(dft, by_alias=self.by_alias, fallback=_attributes)
+
+
+class _Arguments(BaseModel):
+    """The base of the models of arguments. It refuses unknown arguments, but not unknown properties of their values:
+    a configuration would hold for these as well."""
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler, /) -> CoreSchema:
+        schema = handler(source)
+        fields: dict[str, Any] = cast(dict[str, Any], schema).get("schema", {})
+        if fields.get("type") == "model-fields":
+            fields["extra_behavior"] = "forbid"
+        return schema
+
 
 class Signature:
     """The signature of a function. A parameter of type Context is injected; all others are arguments of requests."""
@@ -46,7 +64,7 @@ class Signature:
         self.description = description
         self.is_async = inspect.iscoroutinefunction(_code_of(function))
         hints = _annotations(function, description)
-        self.returns: Any = hints.get("return", Any)
+        self.returns: Any = hints.get("return", inspect.Signature.empty)
         docstring = parse_docstring(function)
         self.summary = docstring.text
         self.context: str | None = None
@@ -59,26 +77,36 @@ class Signature:
             else:
                 raise LocalError(f"{description}: the parameter {parameter} must accept a keyword argument")
         self.annotations = {
-            name: _with_description(hints.get(name, Any), docstring.parameters.get(name)) for name in self.parameters
+            name: _named(name, hints.get(name, Any), docstring.parameters.get(name)) for name in self.parameters
         }
         self._keys = [(name, f"a{number}") for number, name in enumerate(self.parameters)]
         self.model = self._model()
-        self._validate = self.model.__pydantic_validator__.validate_python
-        self._validate_json = self.model.__pydantic_validator__.validate_json
+        self._validate: Callable[..., BaseModel] = self.model.__pydantic_validator__.validate_python
+        self._validate_json: Callable[..., BaseModel] = self.model.__pydantic_validator__.validate_json
 
     def _model(self) -> type[BaseModel]:
         """Return a model of the arguments. The parameter names are aliases, so that they cannot clash with model
         attributes."""
-        names = {key: name for name, key in self._keys}
+        try:
+            return self._model_of(self.annotations)
+        except UNREADABLE:
+            pass
+        try:
+            return self._model_of({name: readable_hint(hint) for name, hint in self.annotations.items()})
+        except UNREADABLE as error:
+            text = error.message.splitlines()[0]
+            raise LocalError(f"{self.description}: a parameter has an unsupported type: {text}") from None
+        except LocalError as error:
+            raise LocalError(f"{self.description}: {error}") from None
+
+    def _model_of(self, annotations: Mapping[str, Any]) -> type[BaseModel]:
         fields: dict[str, Any] = {}
         for name, key in self._keys:
             default: Any = self.parameters[name].default
-            fields[key] = (self.annotations[name], ... if default is _NO_DEFAULT else default)
-        settings = ConfigDict(extra="forbid", alias_generator=lambda key: names[key], arbitrary_types_allowed=False)
-        try:
-            return create_model("Arguments", __config__=settings, **fields)
-        except (PydanticSchemaGenerationError, PydanticUserError) as error:
-            raise LocalError(f"{self.description}: a parameter has an unsupported type: {error.message}") from None
+            fields[key] = (annotations[name], ... if default is _NO_DEFAULT else default)
+        make: Any = create_model
+        model: type[BaseModel] = make("Arguments", __base__=_Arguments, **fields)
+        return model
 
     def schema(self) -> dict[str, Any]:
         """Return the JSON Schema of the arguments."""
@@ -86,20 +114,29 @@ class Signature:
         schema.pop("title", None)
         schema.pop("description", None)
         schema.setdefault("properties", {})
-        return schema
+        return {"type": "object", "additionalProperties": False, **schema}
 
     def read(self, arguments: Mapping[str, Any], coerce: bool) -> dict[str, Any]:
         """Validate the arguments and convert them to the types of the hints. Raises ValidationError."""
-        if coerce:
-            checked = self._validate(arguments, strict=False)
-        else:
-            try:
-                checked = self._validate(arguments, strict=True)
-            except ValidationError:
-                # Types without a JSON type, such as dates, are strings in JSON: strict JSON mode accepts them.
-                checked = self._validate_json(to_json(_integral_float(arguments)), strict=True)
+        try:
+            checked = self._validate(arguments, strict=not coerce)
+        except ValidationError:
+            checked = self._read_json(arguments, coerce)
         values = checked.__dict__
         return {name: values[key] for name, key in self._keys}
+
+    def _read_json(self, arguments: Mapping[str, Any], coerce: bool) -> BaseModel:
+        """Validate the arguments as JSON, where types without a JSON type, such as dates, are strings.
+
+        Some clients send objects and arrays as strings of JSON text: they are parsed where the string is not valid.
+        """
+        try:
+            return self._validate_json(to_json(_integral_float(arguments)), strict=not coerce)
+        except ValidationError:
+            parsed = {name: _parsed(value) for name, value in arguments.items()}
+            if parsed == arguments:
+                raise
+        return self._validate_json(to_json(_integral_float(parsed)), strict=not coerce)
 
     def call(self, ctx: ServerContext, arguments: dict[str, Any]) -> Awaitable[Any]:
         """Call the function, and return its awaitable result. An `async def` runs in the event loop, others in a
@@ -129,10 +166,9 @@ def _code_of(function: Callable[..., Any]) -> Any:
 
 def _annotations(function: Callable[..., Any], description: str) -> dict[str, Any]:
     try:
-        hints = get_type_hints(_code_of(function), include_extras=True)
+        return get_type_hints(_code_of(function), include_extras=True)
     except (NameError, TypeError) as error:
         raise LocalError(f"{description}: a type hint cannot be evaluated: {error}") from None
-    return {name: pydantic_compatible(hint) for name, hint in hints.items()}
 
 
 def _is_context(annotation: Any) -> bool:
@@ -140,16 +176,31 @@ def _is_context(annotation: Any) -> bool:
     return any(isinstance(kind, type) and issubclass(kind, ServerContext) for kind in kinds)
 
 
-def _with_description(hint: Any, text: str | None) -> Any:
-    """Return the hint with the description of the docstring, unless the hint has its own description."""
-    if text is None:
-        return hint
+def _named(name: str, hint: Any, text: str | None) -> Any:
+    """Return the hint with the name of its argument, and the description of the docstring, unless it has its own."""
+    field = Field(alias=name) if text is None else Field(alias=name, description=text)
     if get_origin(hint) is Annotated:
         inner, *metadata = get_args(hint)
-        if any(isinstance(field, FieldInfo) and field.description for field in metadata):
-            return hint
-        return Annotated[(inner, Field(description=text), *metadata)]
-    return Annotated[hint, Field(description=text)]
+        return Annotated[(inner, field, *metadata)]
+    return Annotated[hint, field]
+
+
+def _attributes(value: Any) -> dict[str, Any]:
+    attributes = attributes_of(value)
+    if attributes is None:
+        raise PydanticSerializationError(f"{type(value).__name__} has no attributes with type hints")
+    return attributes
+
+
+def _parsed(value: Any) -> Any:
+    """Return the array, the object or the null that a string has as JSON text; other values as they are."""
+    if not isinstance(value, str) or not value.lstrip().startswith(("[", "{", "null")):
+        return value
+    try:
+        parsed = from_json(value)
+    except ValueError:
+        return value
+    return parsed if parsed is None or is_object(parsed) or is_list(parsed) else value
 
 
 def _integral_float(value: Any) -> Any:

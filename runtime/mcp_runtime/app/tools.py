@@ -9,7 +9,6 @@ from types import ModuleType
 from typing import Any, Final
 
 from pydantic import ValidationError
-from pydantic_core import to_json
 
 from ..auth.resource_server.challenges import check_scopes
 from ..errors import InvalidMessageError, JSONRPCError, LocalError, MCPError
@@ -17,8 +16,8 @@ from ..json_schema.validator import compile_schema
 from ..protocol.models import format_validation_error
 from ..server.context import ServerContext
 from ..server.task_options import TaskOptions
-from .content import to_content_blocks
-from .results import Output, output_from_annotation, output_from_schema
+from .content import require_finite, to_content_blocks
+from .results import WRAPPED_KEY, Output, output_from_annotation, output_from_schema
 from .settings import ToolSettings, to_wire
 from .signature import Signature, function_name
 
@@ -38,7 +37,13 @@ class Tool:
     """A tool of an app; `definition` is its item in the tools list."""
 
     def __init__(
-        self, function: Callable[..., Any], name: str | None, settings: ToolSettings, t: ModuleType, coerce: bool
+        self,
+        function: Callable[..., Any],
+        name: str | None,
+        settings: ToolSettings,
+        t: ModuleType,
+        coerce: bool,
+        indent: int | None,
     ) -> None:
         """Create a tool from a function. Raises LocalError for an invalid name or unsupported parameters."""
         self.name = name or function_name(function)
@@ -47,6 +52,7 @@ class Tool:
         self._description = f"the tool {self.name!r}"
         self._t = t
         self._coerce = settings.get("coerce", coerce)
+        self._indent = indent
         self.scopes = check_scopes(settings.get("scopes", ()))
         self._signature = Signature(function, self._description)
         task = settings.get("task", False)
@@ -87,9 +93,6 @@ class Tool:
                 if self.task.immediately:
                     await ctx.as_task()
             value = await self._signature.call(ctx, values)
-            if isinstance(value, result_types):
-                return value
-            return self._result(value)
         except (JSONRPCError, InvalidMessageError):
             raise
         except Exception as error:
@@ -97,16 +100,21 @@ class Tool:
                 return self._error_result(str(error))
             _log.exception("%s failed", self._description)
             return self._error_result(f"{self._description} failed")
+        try:
+            return self._checked(value) if isinstance(value, result_types) else self._result(value)
+        except InvalidMessageError as error:
+            _log.error("%s", error)
+            return self._error_result(str(error))
+        except Exception:
+            _log.exception("%s: its result cannot be converted", self._description)
+            return self._error_result(f"{self._description} failed: its result cannot be converted")
 
     def _declared_output(self, settings: ToolSettings) -> Output | None:
         schema = settings.get("output_schema")
         if schema is not None:
             return output_from_schema(schema, self._description)
-        return (
-            output_from_annotation(self._signature.returns, self._description)
-            if settings.get("structured", True)
-            else None
-        )
+        structured_output = settings.get("structured_output")
+        return output_from_annotation(self._signature.returns, self._description, self._t, structured_output)
 
     def _read(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         if self._parameters is None:
@@ -124,12 +132,31 @@ class Tool:
         return {name: dict(arguments)}
 
     def _result(self, value: Any) -> Any:
-        t = self._t
-        if self._output is None:
-            return t.CallToolResult(content=to_content_blocks(value, t))
-        structured = self._output.structure(value)
-        text = value if isinstance(value, str) else to_json(structured).decode()
-        return t.CallToolResult(content=[t.TextContent(text=text)], structured_content=structured)
+        t, output = self._t, self._output
+        if output is not None and type(value) is output.scalar:  # Without a call, because most tools return these.
+            content = [t.TextContent(text=value if type(value) is str else str(value))]
+            return t.CallToolResult(content=content, structured_content={WRAPPED_KEY: value})
+        try:
+            content = to_content_blocks(value, t, self._indent)
+        except InvalidMessageError as error:
+            raise InvalidMessageError(f"{self._description} returned a value that cannot be sent: {error}") from None
+        if output is None:
+            return t.CallToolResult(content=content)
+        return t.CallToolResult(content=content, structured_content=output.structure(value))
+
+    def _checked(self, result: Any) -> Any:
+        """Return a result that the function made itself. Raises InvalidMessageError if its structured content does not
+        match the output schema."""
+        if not isinstance(result, self._t.CallToolResult) or result.is_error:
+            return result
+        structured = result.model_dump(by_alias=True).get("structuredContent")
+        try:
+            require_finite(structured)
+        except InvalidMessageError as error:
+            raise InvalidMessageError(f"{self._description} returned a value that cannot be sent: {error}") from None
+        if self._output is not None:
+            self._output.structure(structured)
+        return result
 
     def _error_result(self, message: str) -> Any:
         return self._t.CallToolResult(content=[self._t.TextContent(text=message)], is_error=True)

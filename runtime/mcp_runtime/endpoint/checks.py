@@ -66,15 +66,17 @@ def check_form_answer(params: Any, result: Any) -> None:
         return
     from ..json_schema.validator import compile_schema
 
+    fields, content = _to_json(schema), _to_json(result.content or {})
     try:
-        validator = compile_schema(_to_json(schema))
+        mismatch = compile_schema(fields).first_error(content)
     except InvalidSchemaError as error:
         _log.debug("the content of a form is not checked: %s", error)
         return
-    except LocalError as error:
-        _warn_once(f"the contents of forms are not checked: {error}")
-        return
-    if mismatch := validator.first_error(_to_json(result.content or {})):
+    except LocalError:  # jsonschema-rs is not installed, and a form needs little of JSON Schema.
+        from ..json_schema.forms import first_form_error
+
+        mismatch = first_form_error(fields, content)
+    if mismatch:
         raise InvalidMessageError(f"the content does not match the requested schema: {mismatch}")
 
 

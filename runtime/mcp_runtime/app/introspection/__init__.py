@@ -1,0 +1,1 @@
+"""Introspection of functions: docstrings, and type hints that pydantic can read."""

@@ -159,12 +159,16 @@ def _readable_class(cls: Any, scope: _Scope) -> Any:
         )
     if inspect.isabstract(cls) or getattr(cls, "_is_protocol", False):
         return None
-    if cls.__init__ is not object.__init__:
+    if _has_initializer(cls):
         fields = _initializer(cls)
         return None if fields is None else _instances(cls, fields, cls, scope)
     hints = get_type_hints(cls, include_extras=True)
     fields = {name: (hint, getattr(cls, name, _NO_DEFAULT)) for name, hint in hints.items() if name[0] != "_"}
     return _instances(cls, fields, _setter(cls), scope) if fields else None
+
+
+def _has_initializer(cls: Any) -> bool:
+    return cls.__init__ is not object.__init__
 
 
 def _is_named_tuple(cls: Any) -> bool:
@@ -216,11 +220,12 @@ def _instances(cls: Any, fields: dict[str, tuple[Any, Any]], make: Callable[...,
         return make(**{name: getattr(value, key) for key, name in names.items()})
 
     names = {f"a{number}": name for number, name in enumerate(fields)}
-    return annotated(model, AfterValidator(instance))
+    return _annotated(model, AfterValidator(instance))
 
 
-def annotated(hint: Any, *metadata: Any) -> Any:
-    """Return a type hint with metadata."""
+def _annotated(*parts: Any) -> Any:
+    """Return a type hint with metadata: the first part is the type."""
+    hint, *metadata = parts
     return Annotated[(hint, *metadata)]
 
 
@@ -228,7 +233,7 @@ def _model(cls: Any, fields: dict[str, tuple[Any, Any]], scope: _Scope) -> type[
     """Return a model with the name of a class. Its properties are aliases, which cannot clash with its attributes."""
     items: dict[str, Any] = {}
     for number, (name, (hint, default)) in enumerate(fields.items()):
-        annotation = Annotated[readable_hint(hint, scope), Field(alias=name)]
+        annotation = _annotated(readable_hint(hint, scope), Field(alias=name))
         items[f"a{number}"] = (annotation, ... if default is _NO_DEFAULT else default)
     make: Any = create_model
     model: type[BaseModel] = make(cls.__name__, __config__=_FROM_ATTRIBUTES, __doc__=_own_docstring(cls), **items)

@@ -172,7 +172,7 @@ def _has_initializer(cls: Any) -> bool:
 
 
 def _is_named_tuple(cls: Any) -> bool:
-    return issubclass(cls, tuple) and hasattr(cls, "_fields")
+    return hasattr(cls, "_fields") and issubclass(cls, tuple)
 
 
 def is_dataclass_type(cls: Any) -> bool:

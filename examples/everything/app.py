@@ -32,12 +32,6 @@ app = App(
     "Call `echo` first. Notes that `write_note` writes are resources with subscriptions.",
     version="1.0",
     page_size=5,
-    capabilities={
-        "logging": {},
-        "prompts": {"listChanged": True},
-        "resources": {"subscribe": True, "listChanged": True},
-        "tools": {"listChanged": True},
-    },
 )
 notes: dict[str, str] = {}
 

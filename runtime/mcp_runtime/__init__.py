@@ -12,6 +12,15 @@ if TYPE_CHECKING:
     from .app.content import Image as Image
     from .app.content import Message as Message
     from .app.content import UserMessage as UserMessage
+    from .app.context.elicitation import AcceptedElicitation as AcceptedElicitation
+    from .app.context.elicitation import AcceptedUrlElicitation as AcceptedUrlElicitation
+    from .app.context.elicitation import CancelledElicitation as CancelledElicitation
+    from .app.context.elicitation import DeclinedElicitation as DeclinedElicitation
+    from .app.context.elicitation import ElicitationResult as ElicitationResult
+    from .app.context.own_requests import ResourceContent as ResourceContent
+    from .app.context.sampling import SampleResult as SampleResult
+    from .app.context.session_view import RequestContext as RequestContext
+    from .app.context.session_view import ServerSession as ServerSession
     from .app.registrations import tool as tool
     from .app.tools import ToolError as ToolError
     from .bindings.client import negotiate as negotiate
@@ -30,6 +39,7 @@ if TYPE_CHECKING:
     from .endpoint.roots import readable_roots as readable_roots
     from .errors import AuthorizationError as AuthorizationError
     from .errors import AuthorizationServerUnavailableError as AuthorizationServerUnavailableError
+    from .errors import ClientCapabilityError as ClientCapabilityError
     from .errors import ConnectionClosedError as ConnectionClosedError
     from .errors import ConversionError as ConversionError
     from .errors import HTTPStatusError as HTTPStatusError
@@ -51,6 +61,8 @@ if TYPE_CHECKING:
     from .server.completion import rank_completions as rank_completions
     from .server.lists import paginate as paginate
     from .server.roots import RootsCache as RootsCache
+    from .server.state_store import InMemoryStateStore as InMemoryStateStore
+    from .server.state_store import StateStore as StateStore
     from .server.task_options import TaskOptions as TaskOptions
     from .session.options import Progress as Progress
     from .session.options import RequestOptions as RequestOptions
@@ -58,21 +70,28 @@ if TYPE_CHECKING:
     from .versions.conversion.report import ConversionReport as ConversionReport
 
 __all__ = [
+    "AcceptedElicitation",
+    "AcceptedUrlElicitation",
     "ApprovedTools",
     "AssistantMessage",
     "Audio",
     "AuthorizationError",
     "AuthorizationServerUnavailableError",
     "CacheHint",
+    "CancelledElicitation",
+    "ClientCapabilityError",
     "ClientResponseCache",
     "CompletionSession",
     "ConnectionClosedError",
     "ConversionError",
     "ConversionReport",
+    "DeclinedElicitation",
+    "ElicitationResult",
     "FileRoots",
     "HTTPOptions",
     "HTTPStatusError",
     "Image",
+    "InMemoryStateStore",
     "InvalidMessageError",
     "InvalidResponseError",
     "InvalidSchemaError",
@@ -86,11 +105,16 @@ __all__ = [
     "RateLimit",
     "RemoteError",
     "RemoteJSONRPCError",
+    "RequestContext",
     "RequestOptions",
     "RequestTimeoutError",
+    "ResourceContent",
     "ResponseCache",
     "RootsCache",
+    "SampleResult",
+    "ServerSession",
     "SkillVerificationError",
+    "StateStore",
     "TaskOptions",
     "ToolError",
     "ToolResultError",
@@ -111,6 +135,18 @@ __all__ = [
 ]
 
 _MODULES = {
+    "StateStore": "server.state_store",
+    "InMemoryStateStore": "server.state_store",
+    "ClientCapabilityError": "errors",
+    "ServerSession": "app.context.session_view",
+    "RequestContext": "app.context.session_view",
+    "SampleResult": "app.context.sampling",
+    "ResourceContent": "app.context.own_requests",
+    "ElicitationResult": "app.context.elicitation",
+    "DeclinedElicitation": "app.context.elicitation",
+    "CancelledElicitation": "app.context.elicitation",
+    "AcceptedUrlElicitation": "app.context.elicitation",
+    "AcceptedElicitation": "app.context.elicitation",
     "RateLimit": "aio.rate_limit",
     "tool": "app.registrations",
     "AssistantMessage": "app.content",

@@ -3,6 +3,7 @@
 MCPError
 ├── LocalError                              this side cannot or must not do what was called
 │   ├── ProtocolViolationError              the message may not be sent now, or needs an undeclared capability
+│   │   └── ClientCapabilityError           the client cannot do what a function of an app requests
 │   ├── InvalidMessageError                 params or a result do not match the schema of the revision
 │   ├── ConversionError                     a message cannot be converted to the other side's revision
 │   ├── ConnectionClosedError               there is no connection, or it closed before the response arrived
@@ -33,6 +34,11 @@ class LocalError(MCPError):
 class ProtocolViolationError(LocalError):
     """Raised if a message may not be sent: wrong direction, wrong phase, or a missing capability. Declare the
     capability, or check the peer's capabilities before sending."""
+
+
+class ClientCapabilityError(ProtocolViolationError):
+    """Raised if the client cannot do what a function of an app requests, such as showing a form; the message names the
+    capability that it lacks. Check `ctx.capabilities` before the request, or catch this error to do without."""
 
 
 class InvalidMessageError(LocalError):

@@ -223,8 +223,20 @@ async def test_an_app_is_mounted_in_an_asgi_application_and_answers_over_http() 
 async def test_only_what_there_is_is_declared() -> None:
     tools = App("tools")
     tools.add_tool(lambda: "", "one")
-    assert tools.server.capabilities == {"tools": {"listChanged": True}}
-    assert {*app.server.capabilities} == {"tools", "resources", "prompts", "completions"}
+    assert tools.server.capabilities == {"logging": {}, "tools": {"listChanged": True}}
+    assert {*app.server.capabilities} == {"logging", "tools", "resources", "prompts", "completions"}
+    assert app.server.capabilities["resources"] == {"listChanged": True, "subscribe": True}
+
+
+async def test_the_first_item_of_a_list_that_was_not_declared_is_refused() -> None:
+    tools = App("tools")
+    tools.add_tool(lambda: "", "one")
+    async with Client.memory(tools.server) as client:
+        with pytest.raises(LocalError, match=r"declare=\['prompts'\]"):
+            tools.add_prompt(lambda: "hi", "greet")
+        tools.remove_tool("one")
+        tools.add_tool(lambda: "", "two")
+        assert [tool.name async for tool in client.iter_tools()] == ["two"]
 
 
 async def test_middleware_is_around_every_request_in_order() -> None:

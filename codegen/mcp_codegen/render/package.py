@@ -144,10 +144,17 @@ def render_converters_package(templates: Templates) -> str:
 def render_app(revision: Revision, templates: Templates) -> str | None:
     """Return the module of the app, which is made for the newest revision; None where it has not all that apps
     offer."""
-    table = method_views(revision)["FromClient"]
+    views = method_views(revision)
+    table = views["FromClient"]
     if not {call.name for call in table} >= _APP_METHODS:
         return None
-    context = {"revision": revision, "calls": table, "generator": GENERATOR}
+    context = {
+        "revision": revision,
+        "calls": table,
+        "server_sends": views["FromServer"],
+        "grouped": False,
+        "generator": GENERATOR,
+    }
     return format_module(print_template("app.py.jinja2", context, templates), "app.py")
 
 

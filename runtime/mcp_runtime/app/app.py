@@ -16,12 +16,13 @@ from ..bindings.server import BaseServer
 from ..bindings.settings import ASGISettings, HTTPServerSettings
 from ..encryption import KeyRing
 from ..endpoint.extensions import load_extension
-from ..errors import LocalError
+from ..errors import ClientCapabilityError, LocalError
 from ..extensions.tasks import TaskServerMixin, TaskStore
 from ..protocol.capabilities import merge
 from ..protocol.revision import Request
 from ..server.cache_hints import CacheHint
 from ..server.context import ServerContext
+from ..server.state_store import StateStore
 from ..session.interfaces import RevisionChoice
 from .registrations import Registrations
 from .registry import LifespanStates, ListKind, Registry
@@ -46,6 +47,7 @@ class BaseApp(Registrations, Generic[ServerT]):
 
     server_class: ClassVar[type[BaseServer]]
     client_class: ClassVar[type[BaseClient]]
+    context_class: ClassVar[type[ServerContext]]
     types: ClassVar[ModuleType]
 
     def __init__(
@@ -65,6 +67,7 @@ class BaseApp(Registrations, Generic[ServerT]):
         rate_limits: Mapping[str, RateLimit | None] | None = None,
         cache_hints: Mapping[str, CacheHint] | None = None,
         tasks: TaskStore | None = None,
+        session_state_store: StateStore | None = None,
     ) -> None:
         """Create an app.
 
@@ -83,6 +86,7 @@ class BaseApp(Registrations, Generic[ServerT]):
             rate_limits: Limits of each client by handler: `{"call_tool": RateLimit(10, burst=50)}`; None: no limit.
             cache_hints: How long clients may cache results: `{"list_tools": CacheHint(60, "public")}` (seconds).
             tasks: The store of the tasks of tools; by default they are stored in memory.
+            session_state_store: The store of `ctx.set_state`; by default in memory.
 
         Raises LocalError if an argument is invalid; some arguments are checked when the server is created.
         """
@@ -90,14 +94,18 @@ class BaseApp(Registrations, Generic[ServerT]):
         self.on_change: list[Callable[[ListKind], None]] = []
         """Callbacks that are called with the kind of a list that has changed at run time."""
         self._lifespan, self._coerce, self._json_indent = lifespan, coerce, json_indent
-        self._declared, self._capabilities, self._tasks = declare, capabilities, tasks
+        self._declared, self._capabilities = declare, capabilities
+        self._tasks, self.session_state_store = tasks, session_state_store
         self._server_options = {"rate_limits": rate_limits, "cache_hints": cache_hints, "keys": keys}
         self._mounted: list[BaseApp[Any]] = []
         self._extensions: dict[Any, tuple[str, ...]] = {}  # The handler names of each extension package.
         self._loops: dict[asyncio.AbstractEventLoop, int] = {}  # The event loops that serve it: their open lifespans.
         self._notifying: set[asyncio.Future[None]] = set()
+        self._registry = self._new_registry((ToolError, ClientCapabilityError, *tool_errors), page_size)
+
+    def _new_registry(self, shown_exceptions: ShownExceptions, page_size: int) -> Registry:
         results = {row.name: row.result_types for row in self.server_class.revision.rows if isinstance(row, Request)}
-        self._registry = Registry(self.types, results, (ToolError, *tool_errors), page_size)
+        return Registry(self.types, results, shown_exceptions, page_size)
 
     def mount(self, app: BaseApp[Any], prefix: str) -> None:
         """Add all tools, resources and prompts of another app, including those that it adds later.
@@ -145,6 +153,8 @@ class BaseApp(Registrations, Generic[ServerT]):
         Raises LocalError if a mounted app has skills.
         """
         members: dict[str, Any] = {
+            "app": self,
+            "context": self.context_class,
             "lifespan": _lifespan_of(self._enter_lifespans),
             "scopes": _scopes_of(self._registry),
         }
@@ -165,6 +175,9 @@ class BaseApp(Registrations, Generic[ServerT]):
             options["tasks"] = self._tasks
         server = cast(type[ServerT], type("Served", kinds, members))
         declared: dict[str, Any] = {kind: {"listChanged": True} for kind in _LISTS if self._declares(kind)}
+        declared["logging"] = {}
+        if "resources" in declared:
+            declared["resources"]["subscribe"] = True
         merge(declared, self._capabilities or {})
         identity: dict[str, Any] = {"name": self.name, "version": self.version, "instructions": self.instructions}
         return server(**identity, capabilities=declared, **options)
@@ -194,6 +207,19 @@ class BaseApp(Registrations, Generic[ServerT]):
         The keywords are those of `Server.asgi`. Raises TypeError for an unknown keyword.
         """
         return self.server.asgi(revisions=revisions, **settings)
+
+    async def handle_nested(self, name: str, ctx: ServerContext, params: Any) -> Any:
+        """Return the result of a request that a function of this app makes to the app itself.
+
+        The request passes the middleware, and needs the scopes that a client's request needs.
+
+        Args:
+            name: The name of the handler, such as "read_resource".
+            ctx: A context of its own for the request.
+            params: The params of the request.
+        """
+        ctx.require_scopes(*self._registry.required_scopes(name, params))
+        return await self._registry.handle(name, ctx, params, ctx.state or {})
 
     async def _call_client(self, method: str, /, **arguments: Any) -> Any:
         """Call a method of a client in the same process, and return its result."""
@@ -231,6 +257,14 @@ class BaseApp(Registrations, Generic[ServerT]):
     def _all_apps(self) -> list[BaseApp[Any]]:
         return [self, *(inner for app in self._mounted for inner in app._all_apps())]
 
+    def _add(self, kind: ListKind, registered: dict[str, Any], name: str, item: Any) -> None:
+        if "server" in vars(self) and kind not in self.server.capabilities:
+            raise LocalError(
+                f"the app {self.name!r} has declared no {kind} to its clients: to add the first one at run time, create"
+                f" it with App(…, declare=[{kind!r}])"
+            )
+        super()._add(kind, registered, name, item)
+
     def _changed(self, kind: ListKind) -> None:
         for callback in self.on_change:
             callback(kind)
@@ -239,7 +273,7 @@ class BaseApp(Registrations, Generic[ServerT]):
 
     def _notify(self, kind: ListKind) -> None:
         """Notify the clients of a list change, if the list was declared."""
-        if self._declares(kind):
+        if kind in self.server.capabilities:
             notification = asyncio.ensure_future(getattr(self.server, f"notify_{kind[:-1]}_list_changed")())
             self._notifying.add(notification)
             notification.add_done_callback(self._notifying.discard)

@@ -172,8 +172,10 @@ def _annotations(function: Callable[..., Any], description: str) -> dict[str, An
 
 
 def _is_context(annotation: Any) -> bool:
+    """Return True for a context class, also with type parameters, and in a union or Annotated."""
     kinds = (annotation, *get_args(annotation)) if annotation is not None else ()
-    return any(isinstance(kind, type) and issubclass(kind, ServerContext) for kind in kinds)
+    classes = (get_origin(kind) or kind for kind in kinds)
+    return any(isinstance(kind, type) and issubclass(kind, ServerContext) for kind in classes)
 
 
 def _named(name: str, hint: Any, text: str | None) -> Any:

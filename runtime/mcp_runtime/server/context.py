@@ -39,7 +39,7 @@ class ConnectionState:
         log_rate: The rate limit of log messages; None before the first one.
     """
 
-    __slots__ = ("state", "log_level", "client_info", "log_rate", "_background_tasks", "__weakref__")
+    __slots__ = ("state", "log_level", "client_info", "log_rate", "_session_id", "_background_tasks", "__weakref__")
 
     def __init__(self, state: Any, log_level: str | None) -> None:
         """Create the state of a new connection.
@@ -53,7 +53,21 @@ class ConnectionState:
         self.client_info: dict[str, Any] = {}
         # Few clients need these, and there may be very many clients: they are created on first use.
         self.log_rate: TokenBucket | None = None
+        self._session_id: str | None = ""
         self._background_tasks: BackgroundTasks | None = None
+
+    @property
+    def session_id(self) -> str | None:
+        """The id of the client's session: that of the transport, or else a random one; None without sessions."""
+        if self._session_id == "":
+            from uuid import uuid4
+
+            self._session_id = uuid4().hex
+        return self._session_id
+
+    def identify(self, session_id: str | None) -> None:
+        """Set the id of the client's session; None if this is the state of requests without sessions."""
+        self._session_id = session_id
 
     @property
     def background_tasks(self) -> BackgroundTasks:

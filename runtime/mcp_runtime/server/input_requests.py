@@ -223,6 +223,19 @@ class MultiRoundTripRequest(ChannelProxy):
             values[key] = from_json(to_json(await value if inspect.isawaitable(value) else value))
         return values[key]
 
+    def is_repeated(self, kind: str) -> bool:
+        """Return True if an earlier round of this request has done this already; call it once for each time.
+
+        Args:
+            kind: What is done, such as "log": the calls of one kind are counted.
+        """
+        current = self._current_round()
+        count = current.counts[kind] = current.counts.get(kind, 0) + 1
+        if count <= current.state["values"].get(kind, 0):
+            return True
+        current.state["values"][kind] = count
+        return False
+
     def input_required_result(self, error: InputRequired | BaseExceptionGroup) -> Any:
         """Return the result that carries the input requests of a handler that was stopped by this error.
 

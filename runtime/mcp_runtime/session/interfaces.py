@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Literal, Protocol, TypeVar, runtime_checkable
 
@@ -102,6 +102,11 @@ class Channel(Protocol):
         """The authentication of the message; None over stdio and in memory."""
         ...
 
+    @property
+    def scope(self) -> Mapping[str, Any] | None:
+        """The ASGI scope of the HTTP request; None over stdio and in memory."""
+        ...
+
     async def send_request(
         self,
         row: Request[Any],
@@ -125,6 +130,11 @@ class ChannelProxy:
         self._channel = channel
 
     @property
+    def wrapped(self) -> Channel:
+        """The channel that this one forwards to."""
+        return self._channel
+
+    @property
     def connection(self) -> Connection:
         return self._channel.connection
 
@@ -132,12 +142,23 @@ class ChannelProxy:
     def auth(self) -> RequestAuth | None:
         return self._channel.auth
 
+    @property
+    def scope(self) -> Mapping[str, Any] | None:
+        return self._channel.scope
+
     def close_sse_stream(self) -> None:
         self._channel.close_sse_stream()
 
     async def send_notification(self, row: Notification, params: Any) -> None:
         """Send a notification on the wrapped channel."""
         await self._channel.send_notification(row, params)
+
+
+def channel_of_connection(channel: Channel) -> Channel:
+    """Return the channel of the connection itself, in the negotiated protocol version, below all that wrap it."""
+    while isinstance(channel, ChannelProxy):
+        channel = channel.wrapped
+    return channel
 
 
 Connect = Callable[[], Awaitable[Transport | RequestTransport]]
@@ -169,6 +190,10 @@ class Dispatcher(Protocol):
 
     def initialize(self, connection: Connection, request: RequestReceived) -> BaseModel:
         """Negotiate the protocol version and return the result of the opening request."""
+        ...
+
+    def identify(self, session_id: str | None) -> None:
+        """Set the id of the client's session; None if the dispatcher handles requests without sessions."""
         ...
 
     def attach(self, channel: Channel) -> None:

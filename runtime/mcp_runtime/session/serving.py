@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from ..protocol.connection import Connection
 from .identity import RequestAuth
@@ -12,14 +13,24 @@ from .session import Session
 
 
 async def serve(
-    candidates: Sequence[Candidate[Service]], transport: Transport, auth: RequestAuth | None = None
+    candidates: Sequence[Candidate[Service]],
+    transport: Transport,
+    auth: RequestAuth | None = None,
+    scope: Mapping[str, Any] | None = None,
 ) -> None:
-    """Serve one connection with the candidate of the version that the client names; then close the transport."""
+    """Serve one connection with the candidate of the version that the client names; then close the transport.
+
+    Args:
+        candidates: The services of all protocol versions that the client may negotiate.
+        transport: The open transport of the connection.
+        auth: The authentication of the connection; None without one.
+        scope: The ASGI scope of the HTTP request that opened the connection; None over stdio and in memory.
+    """
     try:
         while (first := await transport.receive()) is not None:
             service = select_service(candidates, first)
             if service is not None:
-                await _serve_session(service, transport, auth, first)
+                await _serve_session(service, transport, auth, scope, first)
                 return
             reject_message(candidates, transport, first)
             await transport.drain()
@@ -27,12 +38,18 @@ async def serve(
         await transport.close()
 
 
-async def _serve_session(service: Service, transport: Transport, auth: RequestAuth | None, first: bytes) -> None:
+async def _serve_session(
+    service: Service,
+    transport: Transport,
+    auth: RequestAuth | None,
+    scope: Mapping[str, Any] | None,
+    first: bytes,
+) -> None:
     async with service.lifespan() as state:
         dispatcher = service.dispatcher(state)
         connection = Connection(service.revision, "server", local_capabilities=service.capabilities)
         dispatcher.stamp_server_info(connection)
-        session = Session(connection, transport, dispatcher.handle, dispatcher.initialize, auth=auth)
+        session = Session(connection, transport, dispatcher.handle, dispatcher.initialize, auth=auth, scope=scope)
         dispatcher.attach(session)
         session.closed.add_done_callback(lambda _: dispatcher.detach())
         try:

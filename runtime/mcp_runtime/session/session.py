@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Collection, Coroutine
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping
 from functools import partial
 from typing import Any, Final
 
@@ -41,9 +41,9 @@ class Session:
     synchronously, so that messages which follow immediately are read with the negotiated version.
     """
 
-    __slots__ = ("connection", "auth", "transport", "handle", "ended", "_on_initialize", "_pending", "_running",
-                 "_tasks", "_loop", "_starter", "_shares_starter", "_input_ended", "_closed", "_push_transport",
-                 "_request_transport")  # fmt: skip
+    __slots__ = ("connection", "auth", "scope", "transport", "handle", "ended", "_on_initialize", "_pending",
+                 "_running", "_tasks", "_loop", "_starter", "_shares_starter", "_input_ended", "_closed",
+                 "_push_transport", "_request_transport")  # fmt: skip
 
     def __init__(
         self,
@@ -53,9 +53,12 @@ class Session:
         on_initialize: Callable[[Connection, RequestReceived], BaseModel] | None = None,
         starter: TaskStarter | None = None,
         auth: RequestAuth | None = None,
+        *,
+        scope: Mapping[str, Any] | None = None,
     ) -> None:
         self.connection = connection
         self.auth = auth
+        self.scope = scope
         self.transport: Any = transport
         self._request_transport = transport if isinstance(transport, RequestTransport) else None
         self.handle = handle

@@ -169,7 +169,7 @@ class MCPASGIApp:
                 body = await self._body_reader.read(receive, length)
                 if not isinstance(body, bytes):
                     return await send_error(send, body)
-                response = self._handle_post((decode(body), head, auth, receive, send))
+                response = self._handle_post((decode(body), head, auth, scope, receive, send))
                 del body
             elif method == "GET":
                 response = self._stateful.listen(head.headers, auth, receive, send)
@@ -250,7 +250,7 @@ class MCPASGIApp:
         return await authenticator.authenticate(head.headers, scope["method"], path, scope.get("query_string", b""))
 
     def _handle_post(self, post: IncomingPost) -> Sending:
-        message, head, _, _, send = post
+        message, head, _, _, _, send = post
         kind = head.kind or classify(head, message, self._revisions)
         if type(message) is list and len(message) > self._limits.max_batch:
             kind = HTTPError(413, f"a batch has at most {self._limits.max_batch} messages")

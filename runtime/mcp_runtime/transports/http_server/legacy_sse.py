@@ -107,7 +107,7 @@ class LegacySSEHandler:
             return await send_error(send, HTTPError(503, "there are too many sessions"))
         id, transport = secrets.token_urlsafe(24), _LegacySSETransport(auth)
         self._connections[id] = transport
-        serving = asyncio.create_task(serve(self._servers, transport, auth))
+        serving = asyncio.create_task(serve(self._servers, transport, auth, scope))
         url = f"{scope.get('root_path', '')}{self._message_path}?session_id={id}"
         try:
             disconnect = disconnect_task(receive, auth.expires_in)

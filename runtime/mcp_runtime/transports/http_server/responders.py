@@ -9,7 +9,7 @@ from typing import Any, Final
 from pydantic import BaseModel
 
 from ...errors import ConnectionClosedError
-from ...http.asgi import Receive, Send
+from ...http.asgi import Receive, Scope, Send
 from ...http.server_rules import RequestHead
 from ...protocol.connection import Connection
 from ...protocol.jsonrpc import Message
@@ -20,8 +20,8 @@ from ...session.session import Session
 from .event_store import InMemoryEventStore
 from .streams import SSEStream
 
-# A received POST: message, head of the HTTP request, authentication, and the ASGI functions `receive` and `send`.
-IncomingPost = tuple[Message | list[Message], RequestHead, RequestAuth, Receive, Send]
+# A received POST: message, head of the HTTP request, authentication, and `scope`, `receive` and `send` of ASGI.
+IncomingPost = tuple[Message | list[Message], RequestHead, RequestAuth, Scope, Receive, Send]
 
 
 _NO_RESPONSE: Final = (None, 0)
@@ -86,8 +86,9 @@ class PostResponder:
 class SessionResponder(PostResponder):
     """The response to a POST of a session, and the channel of its handlers."""
 
-    def __init__(self, session: Session, auth: RequestAuth, open_stream: Callable[[], SSEStream]) -> None:
+    def __init__(self, session: Session, auth: RequestAuth, open_stream: Callable[[], SSEStream], scope: Scope) -> None:
         self.auth = auth
+        self.scope = scope
         self._session = session
         self._open_stream = open_stream
 
@@ -126,9 +127,10 @@ class StatelessResponder(PostResponder):
     _task: asyncio.Task[Any] | None = None  # The task while the handler runs.
     _cancelled = 0
 
-    def __init__(self, connection: Connection, auth: RequestAuth) -> None:
+    def __init__(self, connection: Connection, auth: RequestAuth, scope: Scope | None = None) -> None:
         self.connection = connection
         self.auth = auth
+        self.scope = scope
 
     async def serve(self, work: Awaitable[tuple[bytes, int] | None]) -> None:
         """Run a handler, or the rest of one. Raises CancelledError if the task was not cancelled by `cancel` alone."""

@@ -45,7 +45,7 @@ class StatefulHandler:
 
     async def open(self, post: IncomingPost) -> None:
         """Open a session with the newest server; end it at once if `initialize` fails."""
-        message, _, auth, _, send = post
+        message, _, auth, _, _, send = post
         service = self._servers[-1]
         state = await self._lifespans[id(service.origin)].state()
         http_session = self._sessions.open(auth.owner)
@@ -57,6 +57,7 @@ class StatefulHandler:
             self._template = Connection(service.revision, "server", local_capabilities=service.capabilities)
             self._starter = task_starter(asyncio.get_running_loop())
         connection = self._template.copy_for_new_connection()
+        dispatcher.identify(http_session.id)
         http_session.on_end = dispatcher.detach
         session = Session(connection, http_session, dispatcher.handle, dispatcher.initialize, self._starter, auth)
         http_session.session = session
@@ -70,7 +71,7 @@ class StatefulHandler:
 
     def serve(self, post: IncomingPost) -> Sending:
         """Serve a POST that belongs to a session."""
-        message, head, auth, _, send = post
+        message, head, auth, _, _, send = post
         http_session = self._sessions.find(head.headers[SESSION_ID], auth.owner)
         if http_session is None:
             return send_error(send, _UNKNOWN_SESSION, id_of(message))
@@ -111,7 +112,7 @@ class StatefulHandler:
     def _respond(
         self, session: Session, responder: PostResponder | None, post: IncomingPost, more: Raw = ()
     ) -> Sending:
-        message, _, auth, _, send = post
+        message, _, auth, _, _, send = post
         if responder is None:
             return respond(send, 202)
         if responder.response is None:
@@ -132,7 +133,7 @@ class StatefulHandler:
         elif responder.is_done and responder.stream is None:
             await _send_nothing(session, post)
         else:
-            _, _, _, receive, send = post
+            _, _, _, _, receive, send = post
             primed = session.connection.revision.http.priming_event
             client = disconnect_task(receive)
             await send_stream(responder.open_stream(), client, send, self._keep_alive, more=more, priming_event=primed)
@@ -140,8 +141,8 @@ class StatefulHandler:
 
 def _dispatch(session: Session, post: IncomingPost, http_session: HTTPSession) -> PostResponder | None:
     """Let a session handle a posted message; return None if the message gets no response."""
-    message, head, auth, _, _ = post
-    responder = SessionResponder(session, auth, http_session.open_stream)
+    message, head, auth, scope, _, _ = post
+    responder = SessionResponder(session, auth, http_session.open_stream, scope)
     if not head.accepts_json:
         responder.open_stream()
     event = session.connection.receive_message(message)
@@ -157,7 +158,7 @@ def _status(code: int, session: Session, message: Message | list[Message]) -> in
 
 async def _send_nothing(session: Session, post: IncomingPost) -> None:
     """End a request without a response: 404 if its session was ended, an empty stream if it was cancelled."""
-    message, _, _, _, send = post
+    message, _, _, _, _, send = post
     if session.ended:
         return await send_error(send, HTTPError(404, session.transport.close_reason), id_of(message))
     await begin_stream(send)

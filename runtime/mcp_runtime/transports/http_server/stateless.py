@@ -59,7 +59,7 @@ class StatelessHandler:
 
     def serve(self, post: IncomingPost) -> Sending:
         """Serve a POST. A client that disconnects cancels its request."""
-        message, head, auth, receive, send = post
+        message, head, auth, scope, receive, send = post
         if self._dispatcher is None:
             return self._serve_after(self._start(), post)
         if isinstance(message, RequestMessage) and message.method == self._tool_call:
@@ -67,7 +67,7 @@ class StatelessHandler:
                 return self._serve_after(self._load_tool_headers(), post)
             if self._paths and (error := self._check_parameter_headers(head.headers, message.params)) is not None:
                 return send_error(send, error, message.id)
-        event, responder = self._connection.receive_message(message), StatelessResponder(self._connection, auth)
+        event, responder = self._connection.receive_message(message), StatelessResponder(self._connection, auth, scope)
         if not isinstance(event, RequestReceived):
             return self._handle_notification(event, responder, send)
         if not head.accepts_json:
@@ -96,6 +96,7 @@ class StatelessHandler:
         if self._dispatcher is None:
             self._dispatcher = self._service.dispatcher(state)
             self._dispatcher.stamp_server_info(self._connection)
+            self._dispatcher.identify(None)
             self._loop = asyncio.get_running_loop()
         return self._dispatcher
 

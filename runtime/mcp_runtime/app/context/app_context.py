@@ -1,0 +1,155 @@
+"""The context of an app's functions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Generic
+
+from typing_extensions import TypeVar
+
+from ...protocol.revision import Notification
+from ...session.interfaces import channel_of_connection
+from ...session.options import Params, RequestOptions
+from .own_context import OwnContext
+
+if TYPE_CHECKING:
+    from ...http.received_request import ReceivedRequest
+    from .session_view import RequestContext, ServerSession
+
+FirstT = TypeVar("FirstT", default=Any)
+StateT = TypeVar("StateT", default=FirstT)
+RequestT = TypeVar("RequestT", default=Any)
+
+
+class AppContext(OwnContext, Generic[FirstT, StateT, RequestT]):
+    """The context of an app's function.
+
+    `Context[State]` types `state`, the value that the lifespan yields. `Context[Session, State]` and
+    `Context[Session, State, Request]` do so as well: the order is that of the official SDK.
+    """
+
+    if TYPE_CHECKING:
+        state: StateT
+
+    count_of_reads = 0
+    """How often `get_state` was called in this run of the function."""
+
+    # ---- the request and its session ---------------------------------------------------------------------------------
+
+    @property
+    def lifespan_context(self) -> StateT:
+        """The value that the lifespan yielded; another name of `state`."""
+        return self.state
+
+    @property
+    def request(self) -> ReceivedRequest | None:
+        """The HTTP request: its headers, the client's address, method and path; None over stdio and in memory.
+
+        Headers are input of the client: they prove no identity.
+        """
+        scope = channel_of_connection(self._channel).scope
+        if scope is None:
+            return None
+        from ...http.received_request import ReceivedRequest
+
+        return ReceivedRequest(scope)
+
+    @property
+    def headers(self) -> Mapping[str, str] | None:
+        """The headers of the HTTP request; None over stdio and in memory."""
+        request = self.request
+        return None if request is None else request.headers
+
+    @property
+    def client_id(self) -> str | None:
+        """The OAuth client of the access token; without one what the client calls itself in `_meta`, else None."""
+        if self.user is not None:
+            return self.user.client_id
+        name = self.meta.get("client_id")
+        return name if isinstance(name, str) else None
+
+    @property
+    def session_id(self) -> str | None:
+        """The id of the session: over HTTP that of the header, over stdio an id of the connection.
+
+        None over HTTP in a protocol version without sessions.
+        """
+        return self._connection_state.session_id
+
+    @property
+    def protocol_version(self) -> str:
+        """The protocol version that the client has negotiated. `revision` is that of the app's functions."""
+        return channel_of_connection(self._channel).connection.revision.id
+
+    @property
+    def request_context(self) -> RequestContext[StateT]:
+        """The request, as the official SDK shows it: `meta`, `session`, `lifespan_context`, `request` and more."""
+        from .session_view import RequestContext
+
+        return RequestContext(self)
+
+    @property
+    def session(self) -> ServerSession:
+        """The client's session, with the methods that the official SDK has: `create_message`, `send_log_message` …"""
+        from .session_view import ServerSession
+
+        return ServerSession(self)
+
+    # ---- state of the session ----------------------------------------------------------------------------------------
+
+    async def get_state(self, key: str, default: Any = None) -> Any:
+        """Return a value of the session that `set_state` has stored; `default` if there is none.
+
+        Args:
+            key: The name of the value.
+            default: What to return if there is no value.
+        """
+        from .session_state import get_state
+
+        return await get_state(self, key, default)
+
+    async def set_state(self, key: str, value: Any, *, serializable: bool = True) -> None:
+        """Store a value for later requests of the session.
+
+        A session is that of a handshake, or the connection over stdio. Over HTTP without sessions it is the
+        authenticated user; without a user the value lasts for this request, and a warning is logged. The values of a
+        session are stored for a day, and do not outlast the process, unless the app has another store.
+
+        Args:
+            key: The name of the value.
+            value: A JSON value.
+            serializable: False stores any object, which lasts for this request.
+
+        Raises TypeError if the value is not JSON.
+        """
+        from .session_state import set_state
+
+        await set_state(self, key, value, serializable)
+
+    async def delete_state(self, key: str) -> None:
+        """Delete a value of the session; do nothing if there is none.
+
+        Args:
+            key: The name of the value.
+        """
+        from .session_state import delete_state
+
+        await delete_state(self, key)
+
+    # ---- changes -----------------------------------------------------------------------------------------------------
+
+    async def notify_tools_changed(self) -> None:
+        """Notify all clients that the list of tools has changed; another name of `notify_tool_list_changed`."""
+        await self._announce(self.client_row("on_tool_list_changed"), {}, None)
+
+    async def notify_resources_changed(self) -> None:
+        """Notify all clients that the list of resources has changed; another name of `notify_resource_list_changed`."""
+        await self._announce(self.client_row("on_resource_list_changed"), {}, None)
+
+    async def notify_prompts_changed(self) -> None:
+        """Notify all clients that the list of prompts has changed; another name of `notify_prompt_list_changed`."""
+        await self._announce(self.client_row("on_prompt_list_changed"), {}, None)
+
+    async def _announce(self, row: Notification, params: Params, options: RequestOptions | None) -> None:
+        """Send a change notification to all clients of the app that have subscribed to it."""
+        await self._served._announce(row, params, options)

@@ -1,0 +1,232 @@
+"""The context of an app's functions: requests for input of the user and of the client's model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final, TypeVar, Unpack, overload
+
+from pydantic import BaseModel
+
+from ...endpoint.requests import ResultT
+from ...errors import ClientCapabilityError, ConversionError, JSONRPCError, ProtocolViolationError
+from ...protocol.capabilities import MISSING_CAPABILITY_ERROR
+from ...protocol.revision import InputRequest, Request, Revision
+from ...session.options import Params, RequestKeywords, RequestOptions
+from .logging_context import LoggingContext
+
+if TYPE_CHECKING:
+    from .elicitation import ElicitationResult, URLElicitationResult
+    from .sampling import SampleResult
+
+T = TypeVar("T")
+
+_MAX_TOKENS: Final = 512
+
+
+class MissingCapabilityResponseError(ClientCapabilityError, JSONRPCError):
+    """The error of a protocol version that has a JSON-RPC error for a capability that the client does not have."""
+
+
+class InputContext(LoggingContext):
+    """The context of a handler that requests input with Python types: forms, URLs and messages of a model."""
+
+    @overload
+    async def elicit(
+        self,
+        message: str,
+        schema: type[T],
+        *,
+        response_title: str | None = None,
+        response_description: str | None = None,
+        **keywords: Unpack[RequestKeywords],
+    ) -> ElicitationResult[T]: ...
+    @overload
+    async def elicit(
+        self,
+        message: str,
+        *,
+        response_type: type[T],
+        response_title: str | None = None,
+        response_description: str | None = None,
+        **keywords: Unpack[RequestKeywords],
+    ) -> ElicitationResult[T]: ...
+    @overload
+    async def elicit(
+        self,
+        message: str,
+        schema: Any = None,
+        *,
+        response_type: Any = None,
+        response_title: str | None = None,
+        response_description: str | None = None,
+        **keywords: Unpack[RequestKeywords],
+    ) -> ElicitationResult[Any]: ...
+    @overload
+    async def elicit(
+        self,
+        message: BaseModel,
+        *,
+        options: RequestOptions | None = None,
+        **keywords: Unpack[RequestKeywords],
+    ) -> Any: ...
+    async def elicit(
+        self,
+        message: str | BaseModel,
+        schema: Any = None,
+        *,
+        response_type: Any = None,
+        response_title: str | None = None,
+        response_description: str | None = None,
+        options: RequestOptions | None = None,
+        **keywords: Unpack[RequestKeywords],
+    ) -> Any:
+        """Elicit input from the user with a form, through the client.
+
+        The result is an AcceptedElicitation with the `data`, a DeclinedElicitation or a CancelledElicitation; each has
+        an `action`. See https://modelcontextprotocol.io/specification/draft/client/elicitation
+
+        Args:
+            message: What the user is asked for; or the params of the request, for the result as the client sends it.
+            schema: The type of the data: a pydantic model, a dataclass or a TypedDict with fields of simple types; a
+                simple type (`str`, `int`, `float`, `bool`, a date), a Literal or an Enum; a list of a Literal or an
+                Enum; a list of strings to choose from; or the JSON Schema of a form.
+            response_type: Another name of `schema`.
+            response_title: The label of the field of a simple type.
+            response_description: The description of the field of a simple type.
+            options: The options of the request, with the params as `message`.
+            keywords: The options of the request, such as `timeout` in seconds; by default there is no time-out.
+
+        Raises ClientCapabilityError if the client cannot show forms, TypeError if the type does not fit into a form,
+        and InvalidResponseError if the data do not have the type.
+        """
+        from .elicitation import elicit_form
+
+        if isinstance(message, BaseModel):
+            return await self._send_request(self.client_row("on_elicit"), message, options, keywords)
+        return await elicit_form(
+            self,
+            message,
+            schema,
+            response_type=response_type,
+            title=response_title,
+            description=response_description,
+            keywords=keywords,
+        )
+
+    async def elicit_url(
+        self, message: str, url: str, elicitation_id: str | None = None, **keywords: Unpack[RequestKeywords]
+    ) -> URLElicitationResult:
+        """Let the user visit a URL, for input that must not pass through the client, such as a password or a payment.
+
+        The result says whether the user agreed to visit it. See
+        https://modelcontextprotocol.io/specification/draft/client/elicitation
+
+        Args:
+            message: Why the user needs to visit the URL.
+            url: The URL.
+            elicitation_id: The id of the elicitation, in protocol versions that have one; by default derived from the
+                URL.
+            keywords: The options of the request, such as `timeout` in seconds; by default there is no time-out.
+
+        Raises ClientCapabilityError if the client cannot open URLs.
+        """
+        from .elicitation import elicit_url
+
+        return await elicit_url(self, message, url, elicitation_id, keywords)
+
+    @overload
+    async def sample(
+        self,
+        messages: Any,
+        max_tokens: int = _MAX_TOKENS,
+        *,
+        result_type: type[T],
+        system_prompt: str | None = None,
+        temperature: float | None = None,
+        model_preferences: Any = None,
+        include_context: str | None = None,
+        stop_sequences: Sequence[str] | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        tools: Sequence[Any] | None = None,
+        tool_choice: Any = None,
+        **keywords: Unpack[RequestKeywords],
+    ) -> SampleResult[T]: ...
+    @overload
+    async def sample(
+        self,
+        messages: Any,
+        max_tokens: int = _MAX_TOKENS,
+        *,
+        result_type: None = None,
+        system_prompt: str | None = None,
+        temperature: float | None = None,
+        model_preferences: Any = None,
+        include_context: str | None = None,
+        stop_sequences: Sequence[str] | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        tools: Sequence[Any] | None = None,
+        tool_choice: Any = None,
+        **keywords: Unpack[RequestKeywords],
+    ) -> SampleResult[str]: ...
+    async def sample(
+        self, messages: Any, max_tokens: int = _MAX_TOKENS, *, result_type: Any = None, **settings: Any
+    ) -> SampleResult[Any]:
+        """Sample a message from the client's model.
+
+        Args:
+            messages: A text, a message with `role` and `content`, or a list of these.
+            max_tokens: The maximum number of tokens of the message.
+            result_type: The type of `result`: the model is told its JSON Schema, and its message is read as JSON. After
+                a message that does not fit, the model gets the error and two more attempts.
+            system_prompt: The system prompt.
+            temperature: The temperature of the sampling.
+            model_preferences: The name of a model, a list of names, or ModelPreferences.
+            include_context: Which servers' context the client adds: "none", "thisServer" or "allServers".
+            stop_sequences: Texts that end the message.
+            metadata: JSON values for the client's provider.
+            tools: The definitions of tools that the model may use; the client needs the capability for them.
+            tool_choice: How the model chooses tools.
+            keywords: The options of the request, such as `timeout` in seconds; by default there is no time-out.
+
+        Raises ClientCapabilityError if the client has no model, TypeError for an unknown keyword, and
+        InvalidResponseError if no message has the type.
+        """
+        from .sampling import sample
+
+        return await sample(self, messages, max_tokens, result_type, settings)
+
+    async def _send_request(
+        self,
+        row: Request[ResultT] | InputRequest[ResultT],
+        params: Params,
+        options: RequestOptions | None,
+        keywords: RequestKeywords | None = None,
+    ) -> ResultT:
+        """Send a request to the client. Raises ClientCapabilityError if the client cannot answer it."""
+        try:
+            return await super()._send_request(row, params, options, keywords)
+        except (ConversionError, ProtocolViolationError) as error:
+            raise ClientCapabilityError(f"the client cannot do this: {error}") from None
+        except JSONRPCError as error:
+            if error.code != self.revision.constants.get(MISSING_CAPABILITY_ERROR):
+                raise
+            raise MissingCapabilityResponseError(error.code, str(error), error.data) from None
+
+    async def send_client_request(
+        self, name: str, params: dict[str, Any], options: RequestOptions, keywords: RequestKeywords | None = None
+    ) -> Any:
+        """Send a request to the client, and return its result; `name` is that of the client's handler."""
+        return await self._send_request(self.client_row(name), params, options, keywords)
+
+    def client_row(self, name: str) -> Any:
+        """Return the row of a request or a notification to the client; `name` is that of the client's handler.
+
+        Raises LocalError if the protocol version of the app has none.
+        """
+        return _client_rows(self.revision)[name]
+
+
+@cache
+def _client_rows(revision: Revision) -> Mapping[str, Any]:
+    return {row.name: row for row in revision.rows if row.direction == "server_to_client"}

@@ -1,0 +1,91 @@
+"""The context of an app's functions: log messages and progress."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ...endpoint.context import LEVELS
+from ...errors import LocalError
+from ...server.context import Level, ServerContext
+
+
+class LoggingContext(ServerContext):
+    """The context of a handler, with a method for each of the usual levels of log messages."""
+
+    async def log(
+        self,
+        level: Level,
+        data: Any = None,
+        logger: str | None = None,
+        *,
+        message: Any = None,
+        logger_name: str | None = None,
+        extra: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Send a log message to the client, if its minimum level allows it.
+
+        A function that runs again, because the client has answered an input request, sends each message once.
+        Messages above 1,000 a second (after the first 5,000) are dropped. See
+        https://modelcontextprotocol.io/specification/draft/server/utilities/logging
+
+        Args:
+            level: The severity of the message (RFC 5424).
+            data: The message: any JSON value.
+            logger: The name of the logger.
+            message: Another name of `data`.
+            logger_name: Another name of `logger`.
+            extra: Further JSON values; the message is then `{"msg": data, "extra": extra}`.
+
+        Raises LocalError for an unknown level.
+        """
+        if level not in LEVELS:
+            raise LocalError(f"log() has no level {level!r}; the levels are {', '.join(LEVELS)}")
+        if self.is_repeated("log"):
+            return
+        text = message if data is None else data
+        await super().log(level, {"msg": text, "extra": dict(extra)} if extra else text, logger_name or logger)
+
+    def is_repeated(self, kind: str) -> bool:
+        """Return True if this function runs again, because the client has answered an input request, and has done this
+        in an earlier run already.
+
+        Args:
+            kind: What is done, such as "log": the calls of one kind are counted.
+        """
+        return self._mrtr is not None and self._mrtr.is_repeated(f"#{kind}")
+
+    async def debug(
+        self, message: Any, logger_name: str | None = None, extra: Mapping[str, Any] | None = None, **fields: Any
+    ) -> None:
+        """Send a log message of the level `debug`. The arguments are those of `info`."""
+        await self.log("debug", message, logger_name, extra={**(extra or {}), **fields})
+
+    async def info(
+        self, message: Any, logger_name: str | None = None, extra: Mapping[str, Any] | None = None, **fields: Any
+    ) -> None:
+        """Send a log message of the level `info`.
+
+        Args:
+            message: The message: any JSON value.
+            logger_name: The name of the logger.
+            extra: Further JSON values.
+            fields: Further values of `extra`.
+        """
+        await self.log("info", message, logger_name, extra={**(extra or {}), **fields})
+
+    async def warning(
+        self, message: Any, logger_name: str | None = None, extra: Mapping[str, Any] | None = None, **fields: Any
+    ) -> None:
+        """Send a log message of the level `warning`. The arguments are those of `info`."""
+        await self.log("warning", message, logger_name, extra={**(extra or {}), **fields})
+
+    async def error(
+        self, message: Any, logger_name: str | None = None, extra: Mapping[str, Any] | None = None, **fields: Any
+    ) -> None:
+        """Send a log message of the level `error`. The arguments are those of `info`."""
+        await self.log("error", message, logger_name, extra={**(extra or {}), **fields})
+
+    async def report_progress(self, progress: float, total: float | None = None, message: str | None = None) -> None:
+        """Send a progress notification, if the client has requested progress; another name of `progress`."""
+        await self.progress(progress, total, message)

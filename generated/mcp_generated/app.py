@@ -5,8 +5,9 @@ from types import ModuleType
 from typing import Any, ClassVar, Unpack, cast
 
 from mcp_runtime.app.app import BaseApp
-from mcp_runtime.bindings.client import BaseClient, RequestKeywords, RequestOptions
+from mcp_runtime.bindings.client import BaseClient, NoKeywords, RequestKeywords, RequestOptions
 from mcp_runtime.bindings.server import BaseServer
+from mcp_runtime.usage.keywords import refuse_unknown
 
 from .v2026_07_28 import types as t
 from .v2026_07_28.client import Client
@@ -71,16 +72,19 @@ class App(BaseApp[Server]):
             ),
         )
 
-    async def list_prompts(self) -> list[t.Prompt]:
+    async def list_prompts(self, **keywords: Unpack[NoKeywords]) -> list[t.Prompt]:
         """Return all prompts, of all pages, as a list."""
+        refuse_unknown("list_prompts", keywords, ())
         return await self._list_all("iter_prompts")
 
-    async def list_resources(self) -> list[t.Resource]:
+    async def list_resources(self, **keywords: Unpack[NoKeywords]) -> list[t.Resource]:
         """Return all resources, of all pages, as a list."""
+        refuse_unknown("list_resources", keywords, ())
         return await self._list_all("iter_resources")
 
-    async def list_resource_templates(self) -> list[t.ResourceTemplate]:
+    async def list_resource_templates(self, **keywords: Unpack[NoKeywords]) -> list[t.ResourceTemplate]:
         """Return all resource templates, of all pages, as a list."""
+        refuse_unknown("list_resource_templates", keywords, ())
         return await self._list_all("iter_resource_templates")
 
     async def read_resource(
@@ -135,6 +139,7 @@ class App(BaseApp[Server]):
             ),
         )
 
-    async def list_tools(self) -> list[t.Tool]:
+    async def list_tools(self, **keywords: Unpack[NoKeywords]) -> list[t.Tool]:
         """Return all tools, of all pages, as a list."""
+        refuse_unknown("list_tools", keywords, ())
         return await self._list_all("iter_tools")

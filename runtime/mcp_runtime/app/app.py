@@ -20,11 +20,16 @@ from ..errors import LocalError
 from ..extensions.tasks import TaskServerMixin, TaskStore
 from ..protocol.capabilities import merge
 from ..protocol.revision import Request
-from ..server.cache_hints import CacheHint
+from ..server.cache_hints import CacheHint, add_cache_hints
 from ..server.context import ServerContext
+from ..server.limits import check_handlers
 from ..session.interfaces import RevisionChoice
+from ..usage.functions import check_lifespan
+from ..usage.keywords import checked
+from ..usage.rules import shown
 from .registrations import Registrations
 from .registry import LifespanStates, ListKind, Registry
+from .settings import APP_RULES
 from .tools import ShownExceptions, ToolError
 
 if TYPE_CHECKING:
@@ -48,6 +53,7 @@ class BaseApp(Registrations, Generic[ServerT]):
     client_class: ClassVar[type[BaseClient]]
     types: ClassVar[ModuleType]
 
+    @checked(rules=APP_RULES, example='App("name", "instructions")')
     def __init__(
         self,
         name: str = "app",
@@ -82,8 +88,12 @@ class BaseApp(Registrations, Generic[ServerT]):
             cache_hints: How long clients may cache results: `{"list_tools": CacheHint(60, "public")}` (seconds).
             tasks: The store of the tasks of tools; by default they are stored in memory.
 
-        Raises LocalError if an argument is invalid; some arguments are checked when the server is created.
+        Raises TypeError for an unknown keyword, and LocalError for a wrong value.
         """
+        check_lifespan(lifespan, type(self).__name__)
+        revision = self.server_class.revision
+        check_handlers(type(self).__name__, revision, rate_limits)
+        add_cache_hints({}, revision.table("client_to_server").values(), cache_hints or {})
         self.name, self.version, self.instructions = name, version, instructions
         self.on_change: list[Callable[[ListKind], None]] = []
         """Callbacks that are called with the kind of a list that has changed at run time."""
@@ -94,19 +104,22 @@ class BaseApp(Registrations, Generic[ServerT]):
         self._extensions: dict[Any, tuple[str, ...]] = {}  # The handler names of each extension package.
         self._loops: dict[asyncio.AbstractEventLoop, int] = {}  # The event loops that serve it: their open lifespans.
         self._notifying: set[asyncio.Future[None]] = set()
-        results = {row.name: row.result_types for row in self.server_class.revision.rows if isinstance(row, Request)}
+        results = {row.name: row.result_types for row in revision.rows if isinstance(row, Request)}
         self._registry = Registry(self.types, results, (ToolError, *tool_errors), page_size)
 
+    @checked(example='app.mount(other, "prefix")')
     def mount(self, app: BaseApp[Any], prefix: str) -> None:
         """Add all tools, resources and prompts of another app, including those that it adds later.
 
         Tools and prompts are named `prefix_name`, resource URIs become `scheme://prefix/path`. Raises LocalError if the
         prefix is in use or not an identifier, and if the app would contain itself.
         """
+        _check_mounted(app, prefix)
         if not prefix.isidentifier() or prefix in self._registry.mounted:
-            raise LocalError(f"{prefix!r} cannot be a prefix: it is in use, or not an identifier")
+            reason = "in use already" if prefix in self._registry.mounted else "not an identifier such as 'sub'"
+            raise LocalError(f"mount(): {prefix!r} cannot be the prefix of {app.name!r}: it is {reason}")
         if self in app._all_apps():
-            raise LocalError(f"the app {app.name!r} cannot be mounted inside of itself")
+            raise LocalError(f"mount(): the app {app.name!r} cannot be mounted inside of itself: mount another one")
         self._registry.mounted[prefix] = app._registry
         self._mounted.append(app)
         app.on_change.append(self._changed)
@@ -241,6 +254,12 @@ class BaseApp(Registrations, Generic[ServerT]):
             notification = asyncio.ensure_future(getattr(self.server, f"notify_{kind[:-1]}_list_changed")())
             self._notifying.add(notification)
             notification.add_done_callback(self._notifying.discard)
+
+
+def _check_mounted(app: object, prefix: object) -> None:
+    for what, value, kind in (("an App", app, BaseApp), ("a prefix", prefix, str)):
+        if not isinstance(value, kind):
+            raise LocalError(f'mount() needs {what}, not {shown(value)}: write app.mount(other, "prefix")')
 
 
 def _handler(registry: Registry, name: str) -> Callable[..., Any]:

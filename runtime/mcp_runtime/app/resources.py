@@ -18,7 +18,7 @@ from ..protocol.jsonrpc import INVALID_PARAMS
 from ..protocol.models import format_validation_error
 from ..server.context import ServerContext
 from .content import as_list
-from .settings import ResourceSettings, to_wire
+from .settings import ResourceSettings, to_definition, to_wire
 from .signature import Signature, function_name
 from .uri_templates import URITemplate
 
@@ -51,9 +51,15 @@ class Resource:
         }
         self.is_template = bool(self.template.names)
         if self.is_template:
-            self.definition: Any = t.ResourceTemplate.model_validate({**shown, "uriTemplate": uri})
+            if settings.get("size") is not None:
+                raise LocalError(
+                    f"{self._description}: `size` is that of one resource, not of a template: leave it out"
+                )
+            self.definition: Any = to_definition(t.ResourceTemplate, {**shown, "uriTemplate": uri}, self._description)
         else:
-            self.definition = t.Resource.model_validate({**shown, "uri": uri, "size": settings.get("size")})
+            self.definition = to_definition(
+                t.Resource, {**shown, "uri": uri, "size": settings.get("size")}, self._description
+            )
 
     async def read(self, ctx: ServerContext, uri: str, values: dict[str, str], result_types: tuple[type, ...]) -> Any:
         """Return the ReadResourceResult. Raises JSONRPCError (invalid params) for invalid values of the variables."""
@@ -100,11 +106,14 @@ class Resource:
             raise LocalError(f"{self._description} cannot be public: public resources need an https:// URI")
 
     def _check(self, signature: Signature) -> None:
+        if signature.returns is None or signature.returns is type(None):
+            raise LocalError(f"{self._description} returns nothing: return text, bytes, or a value for JSON")
         variables = {*self.template.names}
         required = {name for name, parameter in signature.parameters.items() if parameter.default is parameter.empty}
         if missing := required - variables | (variables - {*signature.parameters}):
             raise LocalError(
-                f"{self._description}: URI variables and function parameters differ: {', '.join(sorted(missing))}"
+                f"{self._description}: URI variables and function parameters differ: {', '.join(sorted(missing))}; "
+                "add them to both, or remove them"
             )
         if absent := self.template.optional & required:
             raise LocalError(

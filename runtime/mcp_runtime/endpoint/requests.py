@@ -95,7 +95,7 @@ class Requester:
     ) -> AsyncIterator[Any]:
         """Return an iterator over all items of a list. Raises TypeError for a keyword that the method does not have."""
         if keywords:
-            options = self._with_keywords(f"iter_{row.name.partition('_')[2]}", options, keywords)
+            options = self._with_keywords(f"iter_{row.name.removeprefix('on_').partition('_')[2]}", options, keywords)
         return self._pages(row, params, items, options)
 
     async def _pages(

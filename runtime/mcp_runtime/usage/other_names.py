@@ -81,8 +81,8 @@ _APP: Final = {
     "warn_on_duplicate_resources": "a URI that is in use is always refused: leave it out",
     "warn_on_duplicate_prompts": "a name that is in use is always refused: leave it out",
     "dependencies": "list them in the pyproject.toml of the project",
-    "include_tags": "tags",
-    "exclude_tags": "tags",
+    "include_tags": "add only what clients shall see",
+    "exclude_tags": "add only what clients shall see",
 }
 _HANDLER: Final = "override the method {} in a subclass of Client"
 _CLIENT: Final = {

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Literal, TypeVa
 
 from ..aio.rate_limit import RateLimit
 from ..bindings.client import BaseClient
-from ..bindings.server import BaseServer
+from ..bindings.server import BaseServer, Servable
 from ..bindings.settings import ASGISettings, HTTPServerSettings
 from ..encryption import KeyRing
 from ..endpoint.extensions import load_extension
@@ -20,16 +20,14 @@ from ..errors import LocalError
 from ..extensions.tasks import TaskServerMixin, TaskStore
 from ..protocol.capabilities import merge
 from ..protocol.revision import Request
-from ..server.cache_hints import CacheHint, add_cache_hints
+from ..server.cache_hints import CacheHint
 from ..server.context import ServerContext
-from ..server.limits import check_handlers
 from ..session.interfaces import RevisionChoice
-from ..usage.functions import check_lifespan
 from ..usage.keywords import checked
 from ..usage.rules import shown
 from .registrations import Registrations
 from .registry import LifespanStates, ListKind, Registry
-from .settings import APP_RULES
+from .settings import APP_RULES, check_app
 from .tools import ShownExceptions, ToolError
 
 if TYPE_CHECKING:
@@ -46,7 +44,7 @@ _HANDLERS_BY_KIND: Final[Mapping[str, tuple[str, ...]]] = {
 _LISTS: Final[tuple[ListKind, ...]] = ("tools", "resources", "prompts")
 
 
-class BaseApp(Registrations, Generic[ServerT]):
+class BaseApp(Registrations, Servable, Generic[ServerT]):
     """The base class of `App`: a server made from functions."""
 
     server_class: ClassVar[type[BaseServer]]
@@ -90,10 +88,8 @@ class BaseApp(Registrations, Generic[ServerT]):
 
         Raises TypeError for an unknown keyword, and LocalError for a wrong value.
         """
-        check_lifespan(lifespan, type(self).__name__)
         revision = self.server_class.revision
-        check_handlers(type(self).__name__, revision, rate_limits)
-        add_cache_hints({}, revision.table("client_to_server").values(), cache_hints or {})
+        check_app(type(self).__name__, revision, lifespan, rate_limits, cache_hints)
         self.name, self.version, self.instructions = name, version, instructions
         self.on_change: list[Callable[[ListKind], None]] = []
         """Callbacks that are called with the kind of a list that has changed at run time."""
@@ -179,6 +175,10 @@ class BaseApp(Registrations, Generic[ServerT]):
         merge(declared, self._capabilities or {})
         identity: dict[str, Any] = {"name": self.name, "version": self.version, "instructions": self.instructions}
         return server(**identity, capabilities=declared, **options)
+
+    def as_server(self) -> ServerT:
+        """Return the server of this app, as `server` does."""
+        return self.server
 
     @overload
     def run(self, transport: Literal["stdio"] = "stdio", *, revisions: RevisionChoice = "all") -> None: ...

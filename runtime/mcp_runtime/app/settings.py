@@ -10,8 +10,11 @@ from pydantic import BaseModel, ValidationError
 from ..aio.rate_limit import RateLimit
 from ..errors import LocalError
 from ..protocol.models import format_validation_error
-from ..server.cache_hints import CacheHint
+from ..protocol.revision import Revision
+from ..server.cache_hints import CacheHint, add_cache_hints
+from ..server.limits import check_handlers
 from ..server.task_options import TaskOptions
+from ..usage.functions import check_lifespan
 from ..usage.keywords import nearest
 from ..usage.rules import COUNT, FLAG, MAPPING, NAME, TEXT, Rule, are_texts, is_items
 
@@ -123,6 +126,19 @@ APP_RULES: Final[Mapping[str, Rule]] = {
     ).or_none(),
     "tasks": Rule(lambda value: not isinstance(value, (bool, str, int)), "a TaskStore").or_none(),
 }
+
+
+def check_app(
+    function: str,
+    revision: Revision,
+    lifespan: object,
+    rate_limits: Mapping[str, RateLimit | None] | None,
+    cache_hints: Mapping[str, CacheHint] | None,
+) -> None:
+    """Raise LocalError for a wrong lifespan, and for a rate limit or a cache hint of something that is no handler."""
+    check_lifespan(lifespan, function)
+    check_handlers(function, revision, rate_limits)
+    add_cache_hints({}, revision.table("client_to_server").values(), cache_hints or {})
 
 
 def to_wire(settings: Settings, description: str | None) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from ..session.options import RequestOptions as RequestOptions
 from ..usage.keywords import NoKeywords as NoKeywords
 from ..usage.keywords import checked
 from ..versions.candidates import client_candidates
-from .rules import HTTP_RULES, STDIO_RULES, check_command, check_url
+from .arguments import HTTP_RULES, STDIO_RULES, check_command, check_url
 from .server import ServerChoice, check_servers, services_of
 from .settings import ClientSettings, HTTPClientSettings, StdioClientSettings
 

@@ -65,7 +65,7 @@ def newest_client(package: str) -> type[BaseClient]:
 
 
 def _is_server(item: object) -> bool:
-    return isinstance(item, BaseServer) or (not inspect.isclass(item) and hasattr(item, "server"))
+    return isinstance(item, (BaseServer, Servable))
 
 
 def _as_words(command: str) -> str:

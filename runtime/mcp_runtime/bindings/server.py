@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, Unpack, cast, overload
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Unpack, overload
 
 from ..endpoint.base import HandlerResult as HandlerResult
 from ..endpoint.revision_ids import check_revisions
@@ -18,18 +17,19 @@ from ..session.options import RequestKeywords as RequestKeywords
 from ..session.options import RequestOptions as RequestOptions
 from ..usage.keywords import NoKeywords as NoKeywords
 from ..usage.rules import shown
-from .rules import check_asgi, check_run
+from .arguments import check_asgi, check_run
 from .settings import ASGISettings, HTTPServerSettings
 
 if TYPE_CHECKING:
     from ..transports.http_server.app import MCPASGIApp
 
 
-class Servable(Protocol):
-    """An object with a server, such as an App."""
+class Servable:
+    """The base of objects that have a server, such as an App: what takes a server object takes them as well."""
 
-    @property
-    def server(self) -> ServerCore: ...
+    def as_server(self) -> ServerCore:
+        """Return the server of this object."""
+        raise NotImplementedError
 
 
 ServerChoice: TypeAlias = "ServerCore | Candidate[ServerCore] | Servable"
@@ -162,12 +162,11 @@ def services_of(servers: Sequence[ServerChoice]) -> list[Candidate[Service]]:
 def _candidates_of(server: ServerChoice) -> list[Candidate[ServerCore]]:
     if isinstance(server, ServerCore):
         return [ready_candidate(server.revision, server)]
-    inner: ServerCore | None = getattr(server, "server", None)
-    if inner is None:
-        return [cast("Candidate[ServerCore]", server)]
+    if not isinstance(server, Servable):
+        return [server]
     from ..versions.candidates import server_candidates
 
-    return server_candidates(inner)
+    return server_candidates(server.as_server())
 
 
 def check_servers(function: str, servers: Sequence[object]) -> None:
@@ -175,9 +174,7 @@ def check_servers(function: str, servers: Sequence[object]) -> None:
     if not servers:
         raise LocalError(f"{function}() needs at least one server: write {function}(server)")
     for server in servers:
-        if inspect.isclass(server) or not (
-            isinstance(server, ServerCore) or hasattr(server, "revision_id") or hasattr(server, "server")
-        ):
+        if not isinstance(server, (ServerCore, Servable)) and not hasattr(server, "revision_id"):
             raise LocalError(f"{function}() needs the object of an App or a Server, not {shown(server)}")
 
 

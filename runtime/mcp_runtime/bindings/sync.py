@@ -15,8 +15,8 @@ from ..session.options import RequestOptions as RequestOptions
 from ..usage.keywords import NoKeywords as NoKeywords
 from ..usage.keywords import checked
 from ..usage.rules import Rule, instance
+from .arguments import HTTP_RULES, STDIO_RULES
 from .client import BaseClient
-from .rules import HTTP_RULES, STDIO_RULES
 from .server import ServerChoice
 from .settings import ClientSettings, HTTPClientSettings, StdioClientSettings
 

@@ -81,8 +81,7 @@ class ClientCore(Endpoint):
                 cache that is shared with other clients: `ResponseCache.for_user`.
             roots: The files and folders to list when the server requests the roots.
 
-        Raises LocalError if `roots` is given and `on_list_roots` is overridden, and if an extension belongs to another
-        protocol version or contradicts another extension.
+        Raises TypeError for an unknown keyword, and LocalError for values that are wrong or contradict another.
         """
         check_revisions(type(self).__name__, revisions, self.revision)
         super().__init__(capabilities, extensions)

@@ -53,7 +53,7 @@ def are_texts(value: Any) -> bool:
     return is_items(value) and not hasattr(value, "__next__") and all(isinstance(item, str) for item in value)
 
 
-def instance(kind: type[Any], expected: str) -> Rule:
+def instance(kind: type[Any] | tuple[type[Any], ...], expected: str) -> Rule:
     """Return the rule that a value is an instance of a class."""
     return Rule(lambda value: isinstance(value, kind), expected)
 

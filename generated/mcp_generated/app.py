@@ -7,8 +7,9 @@ from typing import Any, ClassVar, Literal, Unpack, cast
 
 from mcp_runtime.app.app import BaseApp
 from mcp_runtime.app.context.app_context import AppContext, FirstT, RequestT, StateT
-from mcp_runtime.bindings.client import BaseClient, RequestKeywords, RequestOptions
+from mcp_runtime.bindings.client import BaseClient, NoKeywords, RequestKeywords, RequestOptions
 from mcp_runtime.bindings.server import BaseServer, ServerContext
+from mcp_runtime.usage.keywords import refuse_unknown
 from typing_extensions import deprecated
 
 from .v2026_07_28 import types as t
@@ -72,33 +73,41 @@ class Context(AppContext[FirstT, StateT, RequestT]):
         """
         return await self._send_request(FromServer.LIST_ROOTS, {}, options, keywords)
 
-    async def notify_resource_updated(self, uri: str, *, options: RequestOptions | None = None) -> None:
+    async def notify_resource_updated(
+        self, uri: str, *, options: RequestOptions | None = None, **keywords: Unpack[NoKeywords]
+    ) -> None:
         """Send a notification that a subscribed resource has changed.
 
         https://modelcontextprotocol.io/specification/2026-07-28/schema#resourceupdatednotification
         """
-        await self._announce(FromServer.RESOURCE_UPDATED, {"uri": uri}, options)
+        await self._announce(FromServer.RESOURCE_UPDATED, {"uri": uri}, options, keywords)
 
-    async def notify_resource_list_changed(self, *, options: RequestOptions | None = None) -> None:
+    async def notify_resource_list_changed(
+        self, *, options: RequestOptions | None = None, **keywords: Unpack[NoKeywords]
+    ) -> None:
         """Send a notification that the list of resources has changed.
 
         https://modelcontextprotocol.io/specification/2026-07-28/schema#resourcelistchangednotification
         """
-        await self._announce(FromServer.RESOURCE_LIST_CHANGED, {}, options)
+        await self._announce(FromServer.RESOURCE_LIST_CHANGED, {}, options, keywords)
 
-    async def notify_tool_list_changed(self, *, options: RequestOptions | None = None) -> None:
+    async def notify_tool_list_changed(
+        self, *, options: RequestOptions | None = None, **keywords: Unpack[NoKeywords]
+    ) -> None:
         """Send a notification that the list of tools has changed.
 
         https://modelcontextprotocol.io/specification/2026-07-28/schema#toollistchangednotification
         """
-        await self._announce(FromServer.TOOL_LIST_CHANGED, {}, options)
+        await self._announce(FromServer.TOOL_LIST_CHANGED, {}, options, keywords)
 
-    async def notify_prompt_list_changed(self, *, options: RequestOptions | None = None) -> None:
+    async def notify_prompt_list_changed(
+        self, *, options: RequestOptions | None = None, **keywords: Unpack[NoKeywords]
+    ) -> None:
         """Send a notification that the list of prompts has changed.
 
         https://modelcontextprotocol.io/specification/2026-07-28/schema#promptlistchangednotification
         """
-        await self._announce(FromServer.PROMPT_LIST_CHANGED, {}, options)
+        await self._announce(FromServer.PROMPT_LIST_CHANGED, {}, options, keywords)
 
 
 class App(BaseApp[Server]):
@@ -159,16 +168,19 @@ class App(BaseApp[Server]):
             ),
         )
 
-    async def list_prompts(self) -> list[t.Prompt]:
+    async def list_prompts(self, **keywords: Unpack[NoKeywords]) -> list[t.Prompt]:
         """Return all prompts, of all pages, as a list."""
+        refuse_unknown("list_prompts", keywords, ())
         return await self._list_all("iter_prompts")
 
-    async def list_resources(self) -> list[t.Resource]:
+    async def list_resources(self, **keywords: Unpack[NoKeywords]) -> list[t.Resource]:
         """Return all resources, of all pages, as a list."""
+        refuse_unknown("list_resources", keywords, ())
         return await self._list_all("iter_resources")
 
-    async def list_resource_templates(self) -> list[t.ResourceTemplate]:
+    async def list_resource_templates(self, **keywords: Unpack[NoKeywords]) -> list[t.ResourceTemplate]:
         """Return all resource templates, of all pages, as a list."""
+        refuse_unknown("list_resource_templates", keywords, ())
         return await self._list_all("iter_resource_templates")
 
     async def read_resource(
@@ -223,6 +235,7 @@ class App(BaseApp[Server]):
             ),
         )
 
-    async def list_tools(self) -> list[t.Tool]:
+    async def list_tools(self, **keywords: Unpack[NoKeywords]) -> list[t.Tool]:
         """Return all tools, of all pages, as a list."""
+        refuse_unknown("list_tools", keywords, ())
         return await self._list_all("iter_tools")

@@ -265,7 +265,7 @@ def test_what_cannot_be_a_tool_is_refused_at_once() -> None:
     with pytest.raises(LocalError, match="Nowhere"):
         broken.add_tool(unknown)
     with pytest.raises(LocalError, match="is not a tool name"):
-        broken.add_tool(str.upper, "a b")
+        broken.add_tool(lambda: "", "a b")
     with pytest.raises(InvalidSchemaError, match="never fetched"):
         broken.add_tool(lambda arguments: "", "far", input_schema={"$ref": "https://x.test/s"})
     broken.add_tool(lambda: "", "once")

@@ -12,7 +12,7 @@ import pytest
 from support.checkers import pyright
 from support.endpoints import EVERY, Rev, among, client_of, server_of
 
-from mcp_generated import v2026_07_28
+from mcp_generated import App, v2026_07_28
 from mcp_runtime.bindings.client import BaseClient
 from mcp_runtime.protocol.models import validator
 
@@ -79,7 +79,7 @@ def test_overriding_what_answers_older_servers_does_not_warn(every_warning: Any)
         async def on_list_roots(self, ctx: Any, params: Any) -> t.ListRootsResult:
             return validator(t.ListRootsResult)({"roots": []})
 
-    assert isinstance(Answering.memory(), BaseClient) and every_warning == []
+    assert isinstance(Answering.memory(App("answering")), BaseClient) and every_warning == []
 
 
 def test_what_is_ours_warns_of_nothing_when_it_is_loaded() -> None:

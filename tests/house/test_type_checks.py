@@ -12,6 +12,8 @@ from support.checkers import mypy, pyright
 from support.project import ROOT, package
 
 Checker = Callable[..., list[str]]
+CALLS = Path(__file__).parent / "calls"
+WRONG_CALLS = (CALLS / "wrong.txt").read_text(encoding="utf-8")
 
 # Right use, with every mistake below one line of it changed.
 SNIPPET = """
@@ -62,6 +64,8 @@ def findings(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
     for number, (old, new) in enumerate(MISTAKES.values()):
         assert SNIPPET.count(old) == 1, old
         (folder / f"wrong_{number}.py").write_text(SNIPPET.replace(old, new))
+    for name in ("right", "wrong"):
+        (folder / f"{name}_calls.py").write_text((CALLS / f"{name}.txt").read_text(encoding="utf-8"))
     check: Checker = request.param
     return check(folder, ".")
 
@@ -77,6 +81,21 @@ def test_a_mistake_is_reported_where_it_is_made(findings: list[str], mistake: st
     line = SNIPPET[: SNIPPET.index(old)].count("\n") + 1
     reported = {int(each.split(":")[1]) for each in findings if each.startswith(f"wrong_{number}.py:")}
     assert reported and min(abs(each - line) for each in reported) <= 1, findings
+
+
+def test_right_calls_have_no_findings(findings: list[str]) -> None:
+    assert [line for line in findings if line.startswith("right_calls.py")] == []
+
+
+def test_each_wrong_call_is_reported(findings: list[str]) -> None:
+    """A checker may miss no line below the comment, and report none above it."""
+    first = WRONG_CALLS[: WRONG_CALLS.index("# Only wrong lines follow.")].count("\n") + 2
+    last = WRONG_CALLS.count("\n")
+    assert last - first > 70
+    reported = {int(finding.split(":")[1]) for finding in findings if finding.startswith("wrong_calls.py:")}
+    lines = WRONG_CALLS.splitlines()
+    missed = [lines[number - 1] for number in range(first, last + 1) if number not in reported]
+    assert (missed, min(reported) >= first) == ([], True)
 
 
 @pytest.mark.long

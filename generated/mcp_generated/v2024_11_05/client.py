@@ -10,6 +10,7 @@ from mcp_runtime.bindings.client import (
     BaseClient,
     ClientContext,
     HandlerResult,
+    NoKeywords,
     RequestKeywords,
     RequestOptions,
     Subscription,
@@ -166,9 +167,11 @@ class Client(BaseClient):
 
     # ---- notifications ----
 
-    async def notify_roots_list_changed(self, *, options: RequestOptions | None = None) -> None:
+    async def notify_roots_list_changed(
+        self, *, options: RequestOptions | None = None, **keywords: Unpack[NoKeywords]
+    ) -> None:
         """Send a notification that the client's list of roots has changed."""
-        await self._send_notification(FromClient.ROOTS_LIST_CHANGED, {}, options)
+        await self._send_notification(FromClient.ROOTS_LIST_CHANGED, {}, options, keywords)
 
     def listen(
         self,
@@ -178,11 +181,13 @@ class Client(BaseClient):
         tool_list_changed: bool | None = None,
         prompt_list_changed: bool | None = None,
         options: RequestOptions | None = None,
+        **keywords: Unpack[NoKeywords],
     ) -> Subscription[ServerChange]:
         """Subscribe to changes with `async with`, and iterate over the notifications with `async for`.
 
         Each keyword selects one kind of change. Without a keyword, the changes of all lists are selected.
         """
+        self._refuse_keywords("listen", keywords)
         return Subscription[ServerChange](
             self,
             (

@@ -6,7 +6,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar, Unpack
 
-from mcp_runtime.bindings.sync import BaseSyncClient, RequestKeywords, RequestOptions, SyncSubscription
+from mcp_runtime.bindings.sync import BaseSyncClient, NoKeywords, RequestKeywords, RequestOptions, SyncSubscription
 
 from . import types as t
 from .client import Client, ServerChange
@@ -142,9 +142,11 @@ class SyncClient(BaseSyncClient[Client]):
         """Iterate over all tools, with a `tools/list` request for each page."""
         return self._iterate(self.client.iter_tools(options=options, **keywords))
 
-    def notify_roots_list_changed(self, *, options: RequestOptions | None = None) -> None:
+    def notify_roots_list_changed(
+        self, *, options: RequestOptions | None = None, **keywords: Unpack[NoKeywords]
+    ) -> None:
         """Send a notification that the client's list of roots has changed."""
-        return self._run(self.client.notify_roots_list_changed(options=options))
+        return self._run(self.client.notify_roots_list_changed(options=options, **keywords))
 
     def listen(
         self,
@@ -154,6 +156,7 @@ class SyncClient(BaseSyncClient[Client]):
         tool_list_changed: bool | None = None,
         prompt_list_changed: bool | None = None,
         options: RequestOptions | None = None,
+        **keywords: Unpack[NoKeywords],
     ) -> SyncSubscription[ServerChange]:
         """Subscribe to changes with `with`, and iterate over the notifications with `for`.
 
@@ -167,5 +170,6 @@ class SyncClient(BaseSyncClient[Client]):
                 tool_list_changed=tool_list_changed,
                 prompt_list_changed=prompt_list_changed,
                 options=options,
+                **keywords,
             ),
         )

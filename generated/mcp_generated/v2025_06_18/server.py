@@ -5,7 +5,14 @@
 
 from typing import Any, ClassVar, Literal, Unpack
 
-from mcp_runtime.bindings.server import BaseServer, HandlerResult, RequestKeywords, RequestOptions, ServerContext
+from mcp_runtime.bindings.server import (
+    BaseServer,
+    HandlerResult,
+    NoKeywords,
+    RequestKeywords,
+    RequestOptions,
+    ServerContext,
+)
 from mcp_runtime.protocol.revision import Revision
 
 from . import types as t
@@ -89,33 +96,41 @@ class Context(ServerContext):
 
     # ---- notifications ----
 
-    async def notify_resource_updated(self, uri: str, *, options: RequestOptions | None = None) -> None:
+    async def notify_resource_updated(
+        self, uri: str, *, options: RequestOptions | None = None, **keywords: Unpack[NoKeywords]
+    ) -> None:
         """Send a notification that a subscribed resource has changed.
 
         https://modelcontextprotocol.io/specification/2025-06-18/schema#resourceupdatednotification
         """
-        await self._send_notification(FromServer.RESOURCE_UPDATED, {"uri": uri}, options)
+        await self._send_notification(FromServer.RESOURCE_UPDATED, {"uri": uri}, options, keywords)
 
-    async def notify_resource_list_changed(self, *, options: RequestOptions | None = None) -> None:
+    async def notify_resource_list_changed(
+        self, *, options: RequestOptions | None = None, **keywords: Unpack[NoKeywords]
+    ) -> None:
         """Send a notification that the list of resources has changed.
 
         https://modelcontextprotocol.io/specification/2025-06-18/schema#resourcelistchangednotification
         """
-        await self._send_notification(FromServer.RESOURCE_LIST_CHANGED, {}, options)
+        await self._send_notification(FromServer.RESOURCE_LIST_CHANGED, {}, options, keywords)
 
-    async def notify_tool_list_changed(self, *, options: RequestOptions | None = None) -> None:
+    async def notify_tool_list_changed(
+        self, *, options: RequestOptions | None = None, **keywords: Unpack[NoKeywords]
+    ) -> None:
         """Send a notification that the list of tools has changed.
 
         https://modelcontextprotocol.io/specification/2025-06-18/schema#toollistchangednotification
         """
-        await self._send_notification(FromServer.TOOL_LIST_CHANGED, {}, options)
+        await self._send_notification(FromServer.TOOL_LIST_CHANGED, {}, options, keywords)
 
-    async def notify_prompt_list_changed(self, *, options: RequestOptions | None = None) -> None:
+    async def notify_prompt_list_changed(
+        self, *, options: RequestOptions | None = None, **keywords: Unpack[NoKeywords]
+    ) -> None:
         """Send a notification that the list of prompts has changed.
 
         https://modelcontextprotocol.io/specification/2025-06-18/schema#promptlistchangednotification
         """
-        await self._send_notification(FromServer.PROMPT_LIST_CHANGED, {}, options)
+        await self._send_notification(FromServer.PROMPT_LIST_CHANGED, {}, options, keywords)
 
 
 class Server(BaseServer):
@@ -212,30 +227,38 @@ class Server(BaseServer):
         """
         raise self._not_handled(FromClient.ROOTS_LIST_CHANGED)
 
-    async def notify_resource_updated(self, uri: str, *, options: RequestOptions | None = None) -> None:
+    async def notify_resource_updated(
+        self, uri: str, *, options: RequestOptions | None = None, **keywords: Unpack[NoKeywords]
+    ) -> None:
         """Send a notification that a subscribed resource has changed.
 
         https://modelcontextprotocol.io/specification/2025-06-18/schema#resourceupdatednotification
         """
-        await self._announce(FromServer.RESOURCE_UPDATED, {"uri": uri}, options)
+        await self._announce(FromServer.RESOURCE_UPDATED, {"uri": uri}, options, keywords)
 
-    async def notify_resource_list_changed(self, *, options: RequestOptions | None = None) -> None:
+    async def notify_resource_list_changed(
+        self, *, options: RequestOptions | None = None, **keywords: Unpack[NoKeywords]
+    ) -> None:
         """Send a notification that the list of resources has changed.
 
         https://modelcontextprotocol.io/specification/2025-06-18/schema#resourcelistchangednotification
         """
-        await self._announce(FromServer.RESOURCE_LIST_CHANGED, {}, options)
+        await self._announce(FromServer.RESOURCE_LIST_CHANGED, {}, options, keywords)
 
-    async def notify_tool_list_changed(self, *, options: RequestOptions | None = None) -> None:
+    async def notify_tool_list_changed(
+        self, *, options: RequestOptions | None = None, **keywords: Unpack[NoKeywords]
+    ) -> None:
         """Send a notification that the list of tools has changed.
 
         https://modelcontextprotocol.io/specification/2025-06-18/schema#toollistchangednotification
         """
-        await self._announce(FromServer.TOOL_LIST_CHANGED, {}, options)
+        await self._announce(FromServer.TOOL_LIST_CHANGED, {}, options, keywords)
 
-    async def notify_prompt_list_changed(self, *, options: RequestOptions | None = None) -> None:
+    async def notify_prompt_list_changed(
+        self, *, options: RequestOptions | None = None, **keywords: Unpack[NoKeywords]
+    ) -> None:
         """Send a notification that the list of prompts has changed.
 
         https://modelcontextprotocol.io/specification/2025-06-18/schema#promptlistchangednotification
         """
-        await self._announce(FromServer.PROMPT_LIST_CHANGED, {}, options)
+        await self._announce(FromServer.PROMPT_LIST_CHANGED, {}, options, keywords)

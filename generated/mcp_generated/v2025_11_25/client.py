@@ -10,6 +10,7 @@ from mcp_runtime.bindings.client import (
     BaseClient,
     ClientContext,
     HandlerResult,
+    NoKeywords,
     RequestKeywords,
     RequestOptions,
     Subscription,
@@ -272,12 +273,14 @@ class Client(BaseClient):
 
     # ---- notifications ----
 
-    async def notify_roots_list_changed(self, *, options: RequestOptions | None = None) -> None:
+    async def notify_roots_list_changed(
+        self, *, options: RequestOptions | None = None, **keywords: Unpack[NoKeywords]
+    ) -> None:
         """Send a notification that the client's list of roots has changed.
 
         https://modelcontextprotocol.io/specification/2025-11-25/schema#rootslistchangednotification
         """
-        await self._send_notification(FromClient.ROOTS_LIST_CHANGED, {}, options)
+        await self._send_notification(FromClient.ROOTS_LIST_CHANGED, {}, options, keywords)
 
     async def notify_task_status(
         self,
@@ -290,6 +293,7 @@ class Client(BaseClient):
         status_message: str | None = None,
         poll_interval: int | None = None,
         options: RequestOptions | None = None,
+        **keywords: Unpack[NoKeywords],
     ) -> None:
         """Send a notification that the status of a task has changed.
 
@@ -307,6 +311,7 @@ class Client(BaseClient):
                 "pollInterval": poll_interval,
             },
             options,
+            keywords,
         )
 
     def listen(
@@ -317,11 +322,13 @@ class Client(BaseClient):
         tool_list_changed: bool | None = None,
         prompt_list_changed: bool | None = None,
         options: RequestOptions | None = None,
+        **keywords: Unpack[NoKeywords],
     ) -> Subscription[ServerChange]:
         """Subscribe to changes with `async with`, and iterate over the notifications with `async for`.
 
         Each keyword selects one kind of change. Without a keyword, the changes of all lists are selected.
         """
+        self._refuse_keywords("listen", keywords)
         return Subscription[ServerChange](
             self,
             (

@@ -6,7 +6,14 @@
 from collections.abc import AsyncIterator
 from typing import Any, ClassVar, Literal, Unpack
 
-from mcp_runtime.bindings.server import BaseServer, HandlerResult, RequestKeywords, RequestOptions, ServerContext
+from mcp_runtime.bindings.server import (
+    BaseServer,
+    HandlerResult,
+    NoKeywords,
+    RequestKeywords,
+    RequestOptions,
+    ServerContext,
+)
 from mcp_runtime.protocol.revision import Revision
 
 from . import types as t
@@ -191,40 +198,52 @@ class Context(ServerContext):
 
     # ---- notifications ----
 
-    async def notify_resource_updated(self, uri: str, *, options: RequestOptions | None = None) -> None:
+    async def notify_resource_updated(
+        self, uri: str, *, options: RequestOptions | None = None, **keywords: Unpack[NoKeywords]
+    ) -> None:
         """Send a notification that a subscribed resource has changed.
 
         https://modelcontextprotocol.io/specification/2025-11-25/schema#resourceupdatednotification
         """
-        await self._send_notification(FromServer.RESOURCE_UPDATED, {"uri": uri}, options)
+        await self._send_notification(FromServer.RESOURCE_UPDATED, {"uri": uri}, options, keywords)
 
-    async def notify_resource_list_changed(self, *, options: RequestOptions | None = None) -> None:
+    async def notify_resource_list_changed(
+        self, *, options: RequestOptions | None = None, **keywords: Unpack[NoKeywords]
+    ) -> None:
         """Send a notification that the list of resources has changed.
 
         https://modelcontextprotocol.io/specification/2025-11-25/schema#resourcelistchangednotification
         """
-        await self._send_notification(FromServer.RESOURCE_LIST_CHANGED, {}, options)
+        await self._send_notification(FromServer.RESOURCE_LIST_CHANGED, {}, options, keywords)
 
-    async def notify_tool_list_changed(self, *, options: RequestOptions | None = None) -> None:
+    async def notify_tool_list_changed(
+        self, *, options: RequestOptions | None = None, **keywords: Unpack[NoKeywords]
+    ) -> None:
         """Send a notification that the list of tools has changed.
 
         https://modelcontextprotocol.io/specification/2025-11-25/schema#toollistchangednotification
         """
-        await self._send_notification(FromServer.TOOL_LIST_CHANGED, {}, options)
+        await self._send_notification(FromServer.TOOL_LIST_CHANGED, {}, options, keywords)
 
-    async def notify_prompt_list_changed(self, *, options: RequestOptions | None = None) -> None:
+    async def notify_prompt_list_changed(
+        self, *, options: RequestOptions | None = None, **keywords: Unpack[NoKeywords]
+    ) -> None:
         """Send a notification that the list of prompts has changed.
 
         https://modelcontextprotocol.io/specification/2025-11-25/schema#promptlistchangednotification
         """
-        await self._send_notification(FromServer.PROMPT_LIST_CHANGED, {}, options)
+        await self._send_notification(FromServer.PROMPT_LIST_CHANGED, {}, options, keywords)
 
-    async def notify_elicitation_complete(self, elicitation_id: str, *, options: RequestOptions | None = None) -> None:
+    async def notify_elicitation_complete(
+        self, elicitation_id: str, *, options: RequestOptions | None = None, **keywords: Unpack[NoKeywords]
+    ) -> None:
         """Send a notification that an elicitation at a URL is complete.
 
         https://modelcontextprotocol.io/specification/2025-11-25/schema#elicitationcompletenotification
         """
-        await self._send_notification(FromServer.ELICITATION_COMPLETE, {"elicitationId": elicitation_id}, options)
+        await self._send_notification(
+            FromServer.ELICITATION_COMPLETE, {"elicitationId": elicitation_id}, options, keywords
+        )
 
     async def notify_task_status(
         self,
@@ -237,6 +256,7 @@ class Context(ServerContext):
         status_message: str | None = None,
         poll_interval: int | None = None,
         options: RequestOptions | None = None,
+        **keywords: Unpack[NoKeywords],
     ) -> None:
         """Send a notification that the status of a task has changed.
 
@@ -254,6 +274,7 @@ class Context(ServerContext):
                 "pollInterval": poll_interval,
             },
             options,
+            keywords,
         )
 
 
@@ -390,30 +411,38 @@ class Server(BaseServer):
         """
         raise self._not_handled(FromClient.TASK_STATUS)
 
-    async def notify_resource_updated(self, uri: str, *, options: RequestOptions | None = None) -> None:
+    async def notify_resource_updated(
+        self, uri: str, *, options: RequestOptions | None = None, **keywords: Unpack[NoKeywords]
+    ) -> None:
         """Send a notification that a subscribed resource has changed.
 
         https://modelcontextprotocol.io/specification/2025-11-25/schema#resourceupdatednotification
         """
-        await self._announce(FromServer.RESOURCE_UPDATED, {"uri": uri}, options)
+        await self._announce(FromServer.RESOURCE_UPDATED, {"uri": uri}, options, keywords)
 
-    async def notify_resource_list_changed(self, *, options: RequestOptions | None = None) -> None:
+    async def notify_resource_list_changed(
+        self, *, options: RequestOptions | None = None, **keywords: Unpack[NoKeywords]
+    ) -> None:
         """Send a notification that the list of resources has changed.
 
         https://modelcontextprotocol.io/specification/2025-11-25/schema#resourcelistchangednotification
         """
-        await self._announce(FromServer.RESOURCE_LIST_CHANGED, {}, options)
+        await self._announce(FromServer.RESOURCE_LIST_CHANGED, {}, options, keywords)
 
-    async def notify_tool_list_changed(self, *, options: RequestOptions | None = None) -> None:
+    async def notify_tool_list_changed(
+        self, *, options: RequestOptions | None = None, **keywords: Unpack[NoKeywords]
+    ) -> None:
         """Send a notification that the list of tools has changed.
 
         https://modelcontextprotocol.io/specification/2025-11-25/schema#toollistchangednotification
         """
-        await self._announce(FromServer.TOOL_LIST_CHANGED, {}, options)
+        await self._announce(FromServer.TOOL_LIST_CHANGED, {}, options, keywords)
 
-    async def notify_prompt_list_changed(self, *, options: RequestOptions | None = None) -> None:
+    async def notify_prompt_list_changed(
+        self, *, options: RequestOptions | None = None, **keywords: Unpack[NoKeywords]
+    ) -> None:
         """Send a notification that the list of prompts has changed.
 
         https://modelcontextprotocol.io/specification/2025-11-25/schema#promptlistchangednotification
         """
-        await self._announce(FromServer.PROMPT_LIST_CHANGED, {}, options)
+        await self._announce(FromServer.PROMPT_LIST_CHANGED, {}, options, keywords)

@@ -6,7 +6,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar, Unpack
 
-from mcp_runtime.bindings.sync import BaseSyncClient, RequestKeywords, RequestOptions, SyncSubscription
+from mcp_runtime.bindings.sync import BaseSyncClient, NoKeywords, RequestKeywords, RequestOptions, SyncSubscription
 
 from . import types as t
 from .client import Client, ServerChange
@@ -242,12 +242,14 @@ class SyncClient(BaseSyncClient[Client]):
         """
         return self._run(self.client.cancel_task(task_id=task_id, options=options, **keywords))
 
-    def notify_roots_list_changed(self, *, options: RequestOptions | None = None) -> None:
+    def notify_roots_list_changed(
+        self, *, options: RequestOptions | None = None, **keywords: Unpack[NoKeywords]
+    ) -> None:
         """Send a notification that the client's list of roots has changed.
 
         https://modelcontextprotocol.io/specification/2025-11-25/schema#rootslistchangednotification
         """
-        return self._run(self.client.notify_roots_list_changed(options=options))
+        return self._run(self.client.notify_roots_list_changed(options=options, **keywords))
 
     def notify_task_status(
         self,
@@ -260,6 +262,7 @@ class SyncClient(BaseSyncClient[Client]):
         status_message: str | None = None,
         poll_interval: int | None = None,
         options: RequestOptions | None = None,
+        **keywords: Unpack[NoKeywords],
     ) -> None:
         """Send a notification that the status of a task has changed.
 
@@ -275,6 +278,7 @@ class SyncClient(BaseSyncClient[Client]):
                 status_message=status_message,
                 poll_interval=poll_interval,
                 options=options,
+                **keywords,
             )
         )
 
@@ -286,6 +290,7 @@ class SyncClient(BaseSyncClient[Client]):
         tool_list_changed: bool | None = None,
         prompt_list_changed: bool | None = None,
         options: RequestOptions | None = None,
+        **keywords: Unpack[NoKeywords],
     ) -> SyncSubscription[ServerChange]:
         """Subscribe to changes with `with`, and iterate over the notifications with `for`.
 
@@ -299,5 +304,6 @@ class SyncClient(BaseSyncClient[Client]):
                 tool_list_changed=tool_list_changed,
                 prompt_list_changed=prompt_list_changed,
                 options=options,
+                **keywords,
             ),
         )

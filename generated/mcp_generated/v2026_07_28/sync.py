@@ -7,7 +7,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar, Unpack
 
-from mcp_runtime.bindings.sync import BaseSyncClient, RequestKeywords, RequestOptions, SyncSubscription
+from mcp_runtime.bindings.sync import BaseSyncClient, NoKeywords, RequestKeywords, RequestOptions, SyncSubscription
 
 from . import types as t
 from .client import Client, ServerChange
@@ -195,6 +195,7 @@ class SyncClient(BaseSyncClient[Client]):
         tool_list_changed: bool | None = None,
         prompt_list_changed: bool | None = None,
         options: RequestOptions | None = None,
+        **keywords: Unpack[NoKeywords],
     ) -> SyncSubscription[ServerChange]:
         """Subscribe to changes with `with`, and iterate over the notifications with `for`.
 
@@ -208,5 +209,6 @@ class SyncClient(BaseSyncClient[Client]):
                 tool_list_changed=tool_list_changed,
                 prompt_list_changed=prompt_list_changed,
                 options=options,
+                **keywords,
             ),
         )

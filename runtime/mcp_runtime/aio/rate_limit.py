@@ -6,7 +6,12 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from ..errors import LocalError
+from ..usage.keywords import checked_fields
+from ..usage.rules import Rule, is_number
 
+
+@checked_fields(rules={"per_second": Rule(is_number, "a number"), "burst": Rule(is_number, "a whole number")})
 @dataclass(frozen=True, slots=True)
 class RateLimit:
     """A rate limit.
@@ -14,10 +19,16 @@ class RateLimit:
     Args:
         per_second: Uses a second in the long run.
         burst: Uses at once after a pause.
+
+    Raises LocalError unless both are above 0.
     """
 
     per_second: float
     burst: int
+
+    def __post_init__(self) -> None:
+        if not self.per_second > 0 or self.burst < 1:
+            raise LocalError("RateLimit(): per_second must be above 0 and burst at least 1: write None for no limit")
 
 
 class TokenBucket:

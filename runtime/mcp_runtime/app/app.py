@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Literal, TypeVa
 
 from ..aio.rate_limit import RateLimit
 from ..bindings.client import BaseClient
-from ..bindings.server import BaseServer
+from ..bindings.server import BaseServer, Servable
 from ..bindings.settings import ASGISettings, HTTPServerSettings
 from ..encryption import KeyRing
 from ..endpoint.extensions import load_extension
@@ -24,8 +24,11 @@ from ..server.cache_hints import CacheHint
 from ..server.context import ServerContext
 from ..server.state_store import StateStore
 from ..session.interfaces import RevisionChoice
+from ..usage.keywords import checked
+from ..usage.rules import shown
 from .registrations import Registrations
 from .registry import LifespanStates, ListKind, Registry
+from .settings import APP_RULES, check_app
 from .tools import ShownExceptions, ToolError
 
 if TYPE_CHECKING:
@@ -42,7 +45,7 @@ _HANDLERS_BY_KIND: Final[Mapping[str, tuple[str, ...]]] = {
 _LISTS: Final[tuple[ListKind, ...]] = ("tools", "resources", "prompts")
 
 
-class BaseApp(Registrations, Generic[ServerT]):
+class BaseApp(Registrations, Servable, Generic[ServerT]):
     """The base class of `App`: a server made from functions."""
 
     server_class: ClassVar[type[BaseServer]]
@@ -50,6 +53,7 @@ class BaseApp(Registrations, Generic[ServerT]):
     context_class: ClassVar[type[ServerContext]]
     types: ClassVar[ModuleType]
 
+    @checked(rules=APP_RULES, example='App("name", "instructions")')
     def __init__(
         self,
         name: str = "app",
@@ -88,8 +92,10 @@ class BaseApp(Registrations, Generic[ServerT]):
             tasks: The store of the tasks of tools; by default they are stored in memory.
             session_state_store: The store of `ctx.set_state`; by default in memory.
 
-        Raises LocalError if an argument is invalid; some arguments are checked when the server is created.
+        Raises TypeError for an unknown keyword, and LocalError for a wrong value.
         """
+        revision = self.server_class.revision
+        check_app(type(self).__name__, revision, lifespan, rate_limits, cache_hints)
         self.name, self.version, self.instructions = name, version, instructions
         self.on_change: list[Callable[[ListKind], None]] = []
         """Callbacks that are called with the kind of a list that has changed at run time."""
@@ -107,16 +113,19 @@ class BaseApp(Registrations, Generic[ServerT]):
         results = {row.name: row.result_types for row in self.server_class.revision.rows if isinstance(row, Request)}
         return Registry(self.types, results, shown_exceptions, page_size)
 
+    @checked(example='app.mount(other, "prefix")')
     def mount(self, app: BaseApp[Any], prefix: str) -> None:
         """Add all tools, resources and prompts of another app, including those that it adds later.
 
         Tools and prompts are named `prefix_name`, resource URIs become `scheme://prefix/path`. Raises LocalError if the
         prefix is in use or not an identifier, and if the app would contain itself.
         """
+        _check_mounted(app, prefix)
         if not prefix.isidentifier() or prefix in self._registry.mounted:
-            raise LocalError(f"{prefix!r} cannot be a prefix: it is in use, or not an identifier")
+            reason = "in use already" if prefix in self._registry.mounted else "not an identifier such as 'sub'"
+            raise LocalError(f"mount(): {prefix!r} cannot be the prefix of {app.name!r}: it is {reason}")
         if self in app._all_apps():
-            raise LocalError(f"the app {app.name!r} cannot be mounted inside of itself")
+            raise LocalError(f"mount(): the app {app.name!r} cannot be mounted inside of itself: mount another one")
         self._registry.mounted[prefix] = app._registry
         self._mounted.append(app)
         app.on_change.append(self._changed)
@@ -181,6 +190,10 @@ class BaseApp(Registrations, Generic[ServerT]):
         merge(declared, self._capabilities or {})
         identity: dict[str, Any] = {"name": self.name, "version": self.version, "instructions": self.instructions}
         return server(**identity, capabilities=declared, **options)
+
+    def as_server(self) -> ServerT:
+        """Return the server of this app, as `server` does."""
+        return self.server
 
     @overload
     def run(self, transport: Literal["stdio"] = "stdio", *, revisions: RevisionChoice = "all") -> None: ...
@@ -277,6 +290,12 @@ class BaseApp(Registrations, Generic[ServerT]):
             notification = asyncio.ensure_future(getattr(self.server, f"notify_{kind[:-1]}_list_changed")())
             self._notifying.add(notification)
             notification.add_done_callback(self._notifying.discard)
+
+
+def _check_mounted(app: object, prefix: object) -> None:
+    for what, value, kind in (("an App", app, BaseApp), ("a prefix", prefix, str)):
+        if not isinstance(value, kind):
+            raise LocalError(f'mount() needs {what}, not {shown(value)}: write app.mount(other, "prefix")')
 
 
 def _handler(registry: Registry, name: str) -> Callable[..., Any]:

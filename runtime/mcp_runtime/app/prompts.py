@@ -14,7 +14,7 @@ from ..protocol.jsonrpc import INVALID_PARAMS
 from ..protocol.models import format_validation_error, is_object
 from ..server.context import ServerContext
 from .content import Message, as_list, to_content_blocks
-from .settings import Settings, to_wire
+from .settings import Settings, to_definition, to_wire
 from .signature import Signature, function_name
 
 
@@ -42,12 +42,14 @@ class Prompt:
             }
             for name, field in schema["properties"].items()
         ]
-        self.definition: Any = t.Prompt.model_validate(
+        self.definition: Any = to_definition(
+            t.Prompt,
             {
                 **to_wire(settings, self._signature.summary),
                 "name": self.name,
                 "arguments": arguments or None,
-            }
+            },
+            self._description,
         )
 
     async def get(self, ctx: ServerContext, arguments: Mapping[str, str] | None, result_types: tuple[type, ...]) -> Any:

@@ -5,17 +5,21 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Sequence
 from types import ModuleType
-from typing import Any, ClassVar, Final, TypeVar, Unpack
+from typing import Any, ClassVar, Final, TypeVar, Unpack, overload
 
 from ..aio.threads import WORKER_THREADS
 from ..errors import LocalError
+from ..usage.functions import check_accepts, check_function
+from ..usage.keywords import checked
+from ..usage.rules import shown
 from .prompts import Prompt
 from .registry import CompletionFunction, ListKind, Middleware, Registry
 from .resources import Resource
-from .settings import ResourceSettings, Settings, ToolSettings, check_keywords
+from .settings import RULES, ResourceSettings, Settings, ToolSettings
 from .tools import Tool
 
 F = TypeVar("F", bound=Callable[..., Any])
+MiddlewareT = TypeVar("MiddlewareT", bound=Middleware)
 
 _MARK: Final = "__mcp_tool__"
 
@@ -29,24 +33,26 @@ class Registrations:
     _json_indent: int | None
     _registry: Registry
 
-    def tool(self, name: str | None = None, **settings: Unpack[ToolSettings]) -> Callable[[F], F]:
-        """Return a decorator that adds a function as a tool.
+    @overload
+    def tool(self, function: F, /, *, name: str | None = None, **settings: Unpack[ToolSettings]) -> F: ...
+    @overload
+    def tool(self, name: str | None, /, **settings: Unpack[ToolSettings]) -> Callable[[F], F]: ...
+    @overload
+    def tool(self, *, name: str | None = None, **settings: Unpack[ToolSettings]) -> Callable[[F], F]: ...
+    @checked(ToolSettings, rules=RULES)
+    def tool(self, function: Any = None, *, name: str | None = None, **settings: Any) -> Any:
+        """Add a function as a tool: decorate it with `@app.tool`, `@app.tool("name")` or `@app.tool(title="Title")`.
 
         The type hints and the docstring become the input schema, the return type becomes the output schema. `name` is
         by default the name of the function; the other keywords are described in `ToolSettings`. Raises TypeError for an
-        unknown keyword.
+        unknown keyword, and LocalError for a function that cannot be a tool.
         """
-        check_keywords("tool", settings, ToolSettings)
+        return _decorate("tool", function, name, lambda function, name: self.add_tool(function, name, **settings))
 
-        def add(function: F) -> F:
-            self.add_tool(function, name, **settings)
-            return function
-
-        return add
-
+    @checked(ToolSettings, rules=RULES, example='app.add_tool(function, "name")')
     def add_tool(self, function: Callable[..., Any], name: str | None = None, **settings: Unpack[ToolSettings]) -> None:
         """Add a tool, also at run time. Raises LocalError if the name is in use or the function cannot be a tool."""
-        check_keywords("add_tool", settings, ToolSettings)
+        check_function(function, "tool", name)
         tool = Tool(function, name, settings, self.types, self._coerce, self._json_indent)
         self._add("tools", self._registry.tools, tool.name, tool)
 
@@ -55,22 +61,27 @@ class Registrations:
 
         Raises LocalError if there are none.
         """
+        if inspect.isclass(holder):
+            name = holder.__name__
+            raise LocalError(f"add_tools() needs an object, not the class {name!r}: write app.add_tools({name}())")
         methods = dict(inspect.getmembers(holder, inspect.isroutine))
         marked = {name: method for name, method in methods.items() if hasattr(method, _MARK)}
         selected = marked or {name: method for name, method in methods.items() if not name.startswith("_")}
         if not selected:
-            raise LocalError(f"{holder!r} has no public methods that could be tools")
+            raise LocalError(f"add_tools(): {shown(holder)} has no public methods that could be tools")
         for method in selected.values():
             settings: dict[str, Any] = getattr(method, _MARK, {})
             self.add_tool(method, **settings)
 
+    @checked(ResourceSettings, rules=RULES, example='@app.resource("scheme://path")')
     def resource(self, uri: str, **settings: Unpack[ResourceSettings]) -> Callable[[F], F]:
         """Return a decorator that adds a function as a resource, or as a resource template.
 
         A URI with variables (RFC 6570) makes a resource template. The keywords are described in `ResourceSettings`.
-        Raises TypeError for an unknown keyword.
+        Raises TypeError for an unknown keyword and without a URI, and LocalError for a function that cannot be a
+        resource.
         """
-        check_keywords("resource", settings, ResourceSettings)
+        _check_uri(uri)
 
         def add(function: F) -> F:
             self.add_resource(uri, function, **settings)
@@ -78,43 +89,54 @@ class Registrations:
 
         return add
 
+    @checked(ResourceSettings, rules=RULES, example='app.add_resource("scheme://path", function)')
     def add_resource(self, uri: str, function: Callable[..., Any], **settings: Unpack[ResourceSettings]) -> None:
         """Add a resource, also at run time. Raises LocalError if the URI is in use or invalid."""
-        check_keywords("add_resource", settings, ResourceSettings)
+        _check_uri(uri)
+        check_function(function, "resource", uri, is_named=True)
         resource = Resource(uri, function, settings, self.types, self._json_indent)
         self._add("resources", self._registry.resources, uri, resource)
 
-    def prompt(self, name: str | None = None, **settings: Unpack[Settings]) -> Callable[[F], F]:
-        """Return a decorator that adds a function as a prompt; it returns text, messages, or a list of these.
+    @overload
+    def prompt(self, function: F, /, *, name: str | None = None, **settings: Unpack[Settings]) -> F: ...
+    @overload
+    def prompt(self, name: str | None, /, **settings: Unpack[Settings]) -> Callable[[F], F]: ...
+    @overload
+    def prompt(self, *, name: str | None = None, **settings: Unpack[Settings]) -> Callable[[F], F]: ...
+    @checked(Settings, rules=RULES)
+    def prompt(self, function: Any = None, *, name: str | None = None, **settings: Any) -> Any:
+        """Add a function as a prompt: decorate it with `@app.prompt`, `@app.prompt("name")` or with keywords.
 
-        The keywords are described in `Settings`. Raises TypeError for an unknown keyword.
+        The function returns text, messages, or a list of these. The keywords are described in `Settings`. Raises
+        TypeError for an unknown keyword, and LocalError for a function that cannot be a prompt.
         """
-        check_keywords("prompt", settings, Settings)
+        return _decorate("prompt", function, name, lambda function, name: self.add_prompt(function, name, **settings))
 
-        def add(function: F) -> F:
-            self.add_prompt(function, name, **settings)
-            return function
-
-        return add
-
+    @checked(Settings, rules=RULES, example='app.add_prompt(function, "name")')
     def add_prompt(self, function: Callable[..., Any], name: str | None = None, **settings: Unpack[Settings]) -> None:
-        """Add a prompt, also at run time. Raises LocalError if the name is in use."""
-        check_keywords("add_prompt", settings, Settings)
+        """Add a prompt, also at run time. Raises LocalError if the name is in use or the function cannot be a
+        prompt."""
+        check_function(function, "prompt", name)
         prompt = Prompt(function, name, settings, self.types, self._json_indent)
         self._add("prompts", self._registry.prompts, prompt.name, prompt)
 
-    def completion(self) -> Callable[[F], F]:
-        """Return a decorator that adds a completion function.
+    @overload
+    def completion(self, function: F, /) -> F: ...
+    @overload
+    def completion(self) -> Callable[[F], F]: ...
+    @checked()
+    def completion(self, function: Any = None) -> Any:
+        """Add a completion function: decorate it with `@app.completion`.
 
         The function gets the reference, the argument and the context of the request. It returns a list of strings, a
         Completion, or None if it has no suggestions; then the next completion function is called.
         """
 
-        def add(function: F) -> F:
+        def add(function: Callable[..., Any], name: str | None) -> None:
+            check_accepts(function, ("ref", "argument", "context"), 1, "completion")
             self._registry.completions.append(_to_async(function))
-            return function
 
-        return add
+        return _decorate("completion", function, None, add)
 
     def remove_tool(self, name: str) -> None:
         """Remove a tool, also at run time. Raises LocalError if there is no tool with this name."""
@@ -129,24 +151,36 @@ class Registrations:
         """Remove a prompt, also at run time. Raises LocalError if there is no prompt with this name."""
         self._remove("prompts", self._registry.prompts, name)
 
-    def middleware(self, function: Middleware) -> Middleware:
-        """Add a middleware, which handles every request.
+    @overload
+    def middleware(self, function: MiddlewareT, /) -> MiddlewareT: ...
+    @overload
+    def middleware(self) -> Callable[[MiddlewareT], MiddlewareT]: ...
+    @checked()
+    def middleware(self, function: Any = None) -> Any:
+        """Add a middleware, which handles every request: decorate it with `@app.middleware`.
 
         It is called with the name of the handler, the context, the params and `call_next`; it returns the result of
         `call_next(ctx, params)` or another result. The first middleware that is added is the outermost.
         """
-        self._registry.middleware.append(function)
-        return function
+
+        def add(function: Middleware, name: str | None) -> None:
+            check_accepts(function, ("name", "ctx", "params", "call_next"), 4, "middleware")
+            self._registry.middleware.append(function)
+
+        return _decorate("middleware", function, None, add)
 
     def _add(self, kind: ListKind, registered: dict[str, Any], name: str, item: Any) -> None:
         if name in registered:
-            raise LocalError(f"the app {self.name!r} has {name!r} among its {kind} already")
+            other = "another URI" if kind == "resources" else "another name"
+            remedy = f"use {other}, or remove_{kind[:-1]}({name!r})"
+            raise LocalError(f"the app {self.name!r} has {name!r} among its {kind} already: {remedy}")
         registered[name] = item
         self._changed(kind)
 
     def _remove(self, kind: ListKind, registered: dict[str, Any], name: str) -> None:
         if name not in registered:
-            raise LocalError(f"the app {self.name!r} has no {name!r} among its {kind}")
+            existing = ", ".join(map(repr, registered)) or "none"
+            raise LocalError(f"the app {self.name!r} has no {name!r} among its {kind}; it has {existing}")
         del registered[name]
         self._changed(kind)
 
@@ -155,15 +189,60 @@ class Registrations:
         raise NotImplementedError
 
 
-def tool(name: str | None = None, **settings: Unpack[ToolSettings]) -> Callable[[F], F]:
-    """Return a decorator that marks a method for `App.add_tools`; the keywords are those of `App.tool`."""
-    check_keywords("tool", settings, ToolSettings)
+@overload
+def tool(function: F, /, *, name: str | None = None, **settings: Unpack[ToolSettings]) -> F: ...
+@overload
+def tool(name: str | None, /, **settings: Unpack[ToolSettings]) -> Callable[[F], F]: ...
+@overload
+def tool(*, name: str | None = None, **settings: Unpack[ToolSettings]) -> Callable[[F], F]: ...
+@checked(ToolSettings, rules=RULES)
+def tool(function: Any = None, *, name: str | None = None, **settings: Any) -> Any:
+    """Mark a method for `App.add_tools`: decorate it with `@tool`, `@tool("name")` or with the keywords of `App.tool`.
 
-    def mark(function: F) -> F:
+    Raises TypeError for an unknown keyword.
+    """
+
+    def mark(function: Callable[..., Any], name: str | None) -> None:
+        if not inspect.isfunction(function):
+            check_function(function, "tool", name)
         setattr(function, _MARK, {"name": name, **settings})
+
+    return _decorate("tool", function, name, mark)
+
+
+def _decorate(
+    kind: str, target: object, name: str | None, add: Callable[[Callable[..., Any], str | None], None]
+) -> object:
+    """Add a function and return it; without a function, return a decorator that does so.
+
+    Args:
+        kind: The name of the decorator.
+        target: The argument without a keyword: the function, its name, or None.
+        name: The keyword `name`.
+        add: Adds a function under a name.
+    """
+    if target is not None and not isinstance(target, str):
+        function: Any = target
+        add(function, name)
+        return function
+    if target is not None and (name is not None or not target.strip()):
+        reason = "is empty" if name is None else f"stands beside name={name!r}"
+        raise LocalError(f'{kind}(): the name {target!r} {reason}: pass one name, such as @app.{kind}("name")')
+
+    def decorator(function: F) -> F:
+        add(function, target or name)
         return function
 
-    return mark
+    return decorator
+
+
+def _check_uri(uri: object) -> None:
+    """Raise TypeError for a function or another object in the place of a URI."""
+    if callable(uri):
+        name = getattr(uri, "__name__", "name")
+        raise TypeError(f'resource() needs a URI before the function: write @app.resource("resource://{name}")')
+    if not isinstance(uri, str):
+        raise TypeError(f'resource() needs a URI as a string, not {shown(uri)}: write @app.resource("scheme://path")')
 
 
 def _to_async(function: Callable[..., Any]) -> CompletionFunction:

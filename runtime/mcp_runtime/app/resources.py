@@ -18,7 +18,7 @@ from ..protocol.jsonrpc import INVALID_PARAMS
 from ..protocol.models import WireModel, format_validation_error
 from ..server.context import ServerContext
 from .content import Audio, Image, as_list, json_text
-from .settings import ResourceSettings, to_wire
+from .settings import ResourceSettings, to_definition, to_wire
 from .signature import Signature, function_name
 from .uri_templates import URITemplate
 
@@ -55,9 +55,15 @@ class Resource:
         }
         self.is_template = bool(self.template.names)
         if self.is_template:
-            self.definition: Any = t.ResourceTemplate.model_validate({**shown, "uriTemplate": uri})
+            if settings.get("size") is not None:
+                raise LocalError(
+                    f"{self._description}: `size` is that of one resource, not of a template: leave it out"
+                )
+            self.definition: Any = to_definition(t.ResourceTemplate, {**shown, "uriTemplate": uri}, self._description)
         else:
-            self.definition = t.Resource.model_validate({**shown, "uri": uri, "size": settings.get("size")})
+            self.definition = to_definition(
+                t.Resource, {**shown, "uri": uri, "size": settings.get("size")}, self._description
+            )
 
     async def read(self, ctx: ServerContext, uri: str, values: dict[str, str], result_types: tuple[type, ...]) -> Any:
         """Return the ReadResourceResult. Raises JSONRPCError (invalid params) for invalid values of the variables."""
@@ -110,11 +116,14 @@ class Resource:
             raise LocalError(f"{self._description} cannot be public: public resources need an https:// URI")
 
     def _check(self, signature: Signature) -> None:
+        if signature.returns is None or signature.returns is type(None):
+            raise LocalError(f"{self._description} returns nothing: return text, bytes, or a value for JSON")
         schema = signature.schema()
         variables, required = {*self.template.names}, {*schema.get("required", ())}
         if missing := required - variables | (variables - {*schema["properties"]}):
             raise LocalError(
-                f"{self._description}: URI variables and function parameters differ: {', '.join(sorted(missing))}"
+                f"{self._description}: URI variables and function parameters differ: {', '.join(sorted(missing))}; "
+                "add them to both, or remove them"
             )
         if absent := self.template.optional & required:
             raise LocalError(

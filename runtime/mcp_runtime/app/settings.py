@@ -1,11 +1,24 @@
-"""The keyword arguments of the decorators."""
+"""The keyword arguments of the decorators, and what their values must be."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, TypedDict
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, TypedDict, TypeVar, cast, get_args
 
+from pydantic import BaseModel, ValidationError
+
+from ..aio.rate_limit import RateLimit
+from ..errors import LocalError
+from ..protocol.models import format_validation_error
+from ..protocol.revision import Revision
+from ..server.cache_hints import CacheHint, add_cache_hints
+from ..server.limits import check_handlers
 from ..server.task_options import TaskOptions
+from ..usage.functions import check_lifespan
+from ..usage.keywords import nearest
+from ..usage.rules import COUNT, FLAG, MAPPING, NAME, TEXT, Rule, are_texts, is_items
+
+ModelT = TypeVar("ModelT", bound=BaseModel)
 
 
 class Settings(TypedDict, total=False):
@@ -48,12 +61,85 @@ class ResourceSettings(Settings, total=False):
     public: bool
 
 
-def check_keywords(method: str, settings: Mapping[str, Any], allowed: type[Any]) -> None:
-    """Raise TypeError for the first keyword argument that a TypedDict does not define."""
-    names: list[str] = sorted(allowed.__optional_keys__ | allowed.__required_keys__)
-    for name in settings:
-        if name not in names:
-            raise TypeError(f"{method}() has no keyword argument {name!r}; the keywords are {', '.join(names)}")
+def _are_objects(value: Any) -> bool:
+    return is_items(value) and all(_is_object(item) for item in value)
+
+
+def _is_object(value: Any) -> bool:
+    return isinstance(value, (Mapping, BaseModel))
+
+
+def _is_mime_type(value: Any) -> bool:
+    return isinstance(value, str) and "/" in value.strip("/")
+
+
+# What the values of keywords must be; a keyword without a rule takes any value.
+RULES: Final[Mapping[str, Rule]] = {
+    "name": NAME.or_none(),
+    "title": TEXT.or_none(),
+    "description": TEXT.or_none(),
+    "icons": Rule(_are_objects, 'a list of icons, such as [{"src": "https://…"}]').or_none(),
+    "meta": MAPPING.or_none(),
+    "scopes": Rule(are_texts, 'a list of strings, such as ["admin"]'),
+    "input_schema": Rule(_is_object, 'a JSON Schema, a dict such as {"type": "object"}').or_none(),
+    "output_schema": Rule(_is_object, 'a JSON Schema, a dict such as {"type": "object"}').or_none(),
+    "structured_output": Rule(lambda value: value is None or isinstance(value, bool), "True, False or None"),
+    "coerce": FLAG,
+    "public": FLAG,
+    "task": Rule(lambda value: isinstance(value, (bool, TaskOptions)), "True, False or TaskOptions(…)"),
+    "mime_type": Rule(_is_mime_type, 'a MIME type, such as "text/plain"').or_none(),
+    "size": Rule(lambda value: value is None or (type(value) is int and value >= 0), "a number of bytes, 0 or more"),
+    "annotations": Rule(_is_object, 'a dict, such as {"readOnlyHint": True}').or_none(),
+}
+
+
+def _are_exceptions(value: Any) -> bool:
+    return is_items(value) and all(isinstance(item, type) and issubclass(item, Exception) for item in value)
+
+
+def _are_handler_rates(value: Any) -> bool:
+    return _are_values(value, lambda item: item is None or isinstance(item, RateLimit))
+
+
+def _are_values(value: Any, accepts: Callable[[Any], bool]) -> bool:
+    return isinstance(value, Mapping) and all(map(accepts, cast("Mapping[str, Any]", value).values()))
+
+
+_LISTS: Final = ("tools", "resources", "prompts")
+
+# What the arguments of the constructor of an app must be.
+APP_RULES: Final[Mapping[str, Rule]] = {
+    "name": NAME,
+    "instructions": TEXT.or_none(),
+    "version": TEXT,
+    "coerce": FLAG,
+    "tool_errors": Rule(_are_exceptions, "a tuple of exception classes, such as (KeyError,)"),
+    "page_size": COUNT,
+    "declare": Rule(
+        lambda value: are_texts(value) and {*value} <= {*_LISTS}, 'a list of "tools", "resources" and "prompts"'
+    ),
+    "capabilities": Rule(MAPPING.accepts, 'a dict, such as {"logging": {}}').or_none(),
+    "keys": Rule(lambda value: hasattr(value, "lifetime"), "a KeyRing").or_none(),
+    "rate_limits": Rule(_are_handler_rates, 'a dict such as {"call_tool": RateLimit(10, burst=50)}').or_none(),
+    "cache_hints": Rule(
+        lambda value: _are_values(value, lambda item: isinstance(item, CacheHint)),
+        'a dict such as {"list_tools": CacheHint(60, "public")}',
+    ).or_none(),
+    "tasks": Rule(lambda value: not isinstance(value, (bool, str, int)), "a TaskStore").or_none(),
+}
+
+
+def check_app(
+    function: str,
+    revision: Revision,
+    lifespan: object,
+    rate_limits: Mapping[str, RateLimit | None] | None,
+    cache_hints: Mapping[str, CacheHint] | None,
+) -> None:
+    """Raise LocalError for a wrong lifespan, and for a rate limit or a cache hint of something that is no handler."""
+    check_lifespan(lifespan, function)
+    check_handlers(function, revision, rate_limits)
+    add_cache_hints({}, revision.table("client_to_server").values(), cache_hints or {})
 
 
 def to_wire(settings: Settings, description: str | None) -> dict[str, Any]:
@@ -64,3 +150,26 @@ def to_wire(settings: Settings, description: str | None) -> dict[str, Any]:
         "icons": settings.get("icons"),
         "_meta": settings.get("meta"),
     }
+
+
+def to_definition(model: type[ModelT], properties: Mapping[str, Any], description: str) -> ModelT:
+    """Return the definition of a tool, resource or prompt. Raises LocalError for a property that does not fit."""
+    annotations = properties.get("annotations")
+    if isinstance(annotations, Mapping):
+        _check_annotations(model, cast("Mapping[str, Any]", annotations), description)
+    try:
+        return model.model_validate(properties)
+    except ValidationError as error:
+        raise LocalError(f"{description}: {format_validation_error(error)}") from None
+
+
+def _check_annotations(model: type[BaseModel], annotations: Mapping[str, Any], description: str) -> None:
+    """Raise LocalError for an annotation that differs little from one of the specification, which clients would ignore;
+    other annotations are allowed."""
+    kinds = get_args(model.model_fields["annotations"].annotation)
+    fields = next(kind for kind in kinds if isinstance(kind, type) and issubclass(kind, BaseModel)).model_fields
+    names = [field.alias or name for name, field in fields.items()]
+    for name in annotations:
+        closest = nearest(name, names, "annotations")
+        if name not in names and name not in fields and "did you mean" in closest:
+            raise LocalError(f"{description}: there is no annotation {name!r}; {closest}")

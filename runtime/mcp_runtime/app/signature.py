@@ -16,6 +16,7 @@ from ..aio.threads import WORKER_THREADS
 from ..errors import LocalError
 from ..protocol.models import is_list, is_object
 from ..server.context import ServerContext
+from ..usage.defaults import check_defaults
 from .introspection.docstrings import parse_docstring
 from .introspection.type_hints import UNREADABLE, attributes_of, readable_hint
 
@@ -71,6 +72,8 @@ class Signature:
         self.parameters: dict[str, inspect.Parameter] = {}
         for name, parameter in inspect.signature(function).parameters.items():
             if _is_context(hints.get(name)):
+                if self.context is not None:
+                    raise LocalError(f"{description} has two contexts, {self.context!r} and {name!r}: remove one")
                 self.context = name
             elif parameter.kind in _ONLY_BY_NAME:
                 self.parameters[name] = parameter
@@ -79,6 +82,7 @@ class Signature:
         self.annotations = {
             name: _named(name, hints.get(name, Any), docstring.parameters.get(name)) for name in self.parameters
         }
+        check_defaults(self.parameters, {name: hints.get(name, Any) for name in self.parameters}, description)
         self._keys = [(name, f"a{number}") for number, name in enumerate(self.parameters)]
         self.model = self._model()
         self._validate: Callable[..., BaseModel] = self.model.__pydantic_validator__.validate_python
@@ -94,8 +98,11 @@ class Signature:
         try:
             return self._model_of({name: readable_hint(hint) for name, hint in self.annotations.items()})
         except UNREADABLE as error:
-            text = error.message.splitlines()[0]
-            raise LocalError(f"{self.description}: a parameter has an unsupported type: {text}") from None
+            reason = " ".join(error.message.partition(". Set ")[0].split())
+            raise LocalError(
+                f"{self.description}: a parameter has an unsupported type: {reason}: "
+                "use a JSON type, a model or a dataclass"
+            ) from None
         except LocalError as error:
             raise LocalError(f"{self.description}: {error}") from None
 
@@ -152,9 +159,9 @@ class Signature:
 
 
 def function_name(function: Callable[..., Any]) -> str:
-    """Return the name of a function; an empty string for other callables."""
+    """Return the name of a function; an empty string for a lambda and for other callables."""
     name: object = getattr(function, "__name__", "")
-    return str(name)
+    return "" if name == "<lambda>" else str(name)
 
 
 def _code_of(function: Callable[..., Any]) -> Any:
@@ -168,7 +175,8 @@ def _annotations(function: Callable[..., Any], description: str) -> dict[str, An
     try:
         return get_type_hints(_code_of(function), include_extras=True)
     except (NameError, TypeError) as error:
-        raise LocalError(f"{description}: a type hint cannot be evaluated: {error}") from None
+        remedy = "import or define it at the top of the module"
+        raise LocalError(f"{description}: a type hint cannot be evaluated: {error}; {remedy}") from None
 
 
 def _is_context(annotation: Any) -> bool:

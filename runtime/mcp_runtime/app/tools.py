@@ -18,7 +18,7 @@ from ..server.context import ServerContext
 from ..server.task_options import TaskOptions
 from .content import require_finite, to_content_blocks
 from .results import WRAPPED_KEY, Output, output_from_annotation, output_from_schema
-from .settings import ToolSettings, to_wire
+from .settings import ToolSettings, to_definition, to_wire
 from .signature import Signature, function_name
 
 _log: Final = logging.getLogger(__name__)
@@ -64,14 +64,16 @@ class Tool:
                 f"{self._description}: with `input_schema`, the function must have one parameter, a dict of arguments"
             )
         self._output = self._declared_output(settings)
-        self.definition: Any = t.Tool.model_validate(
+        self.definition: Any = to_definition(
+            t.Tool,
             {
                 "name": self.name,
                 **to_wire(settings, self._signature.summary),
                 "inputSchema": self._signature.schema() if input_schema is None else dict(input_schema),
                 "outputSchema": None if self._output is None else self._output.schema,
                 "annotations": settings.get("annotations"),
-            }
+            },
+            self._description,
         )
 
     async def call(

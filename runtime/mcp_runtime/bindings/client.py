@@ -9,14 +9,16 @@ from ..client.context import ClientContext as ClientContext
 from ..client.core import ClientCore
 from ..client.subscriptions import Subscription as Subscription
 from ..endpoint.base import HandlerResult as HandlerResult
-from ..server.core import ServerCore
-from ..session.interfaces import Candidate, RequestTransport, Transport
+from ..session.interfaces import RequestTransport, Transport
 from ..session.negotiation import ready_candidate
 from ..session.options import RequestKeywords as RequestKeywords
 from ..session.options import RequestOptions as RequestOptions
+from ..usage.keywords import NoKeywords as NoKeywords
+from ..usage.keywords import checked
 from ..versions.candidates import client_candidates
-from .server import services_of
-from .settings import ClientSettings
+from .arguments import HTTP_RULES, STDIO_RULES, check_command, check_url
+from .server import ServerChoice, check_servers, services_of
+from .settings import ClientSettings, HTTPClientSettings, StdioClientSettings
 
 if TYPE_CHECKING:
     from ..transports.http_client.connection import HTTPOptions
@@ -26,6 +28,7 @@ class BaseClient(ClientCore):
     """A client: `async with` connects to the server, and disconnects."""
 
     @classmethod
+    @checked(StdioClientSettings, rules=STDIO_RULES)
     def stdio(
         cls,
         *command: str,
@@ -42,7 +45,10 @@ class BaseClient(ClientCore):
             cwd: The working directory of the child.
             stderr: A function that gets each line of the child's standard error; by default they go to this process's.
             settings: The keywords of the constructor.
+
+        Raises TypeError for an unknown keyword, and LocalError for a wrong command.
         """
+        check_command(f"{cls.__name__}.stdio", command)
 
         async def start() -> Transport:
             from ..transports.stdio.client import SubprocessTransport
@@ -52,18 +58,24 @@ class BaseClient(ClientCore):
         return cls(start, **settings)
 
     @classmethod
-    def memory(cls, *servers: ServerCore | Candidate[ServerCore], **settings: Unpack[ClientSettings]) -> Self:
+    @checked(ClientSettings)
+    def memory(cls, *servers: ServerChoice, **settings: Unpack[ClientSettings]) -> Self:
         """Return a client of server objects in the same process, oldest protocol version first; for tests.
 
         Args:
-            servers: The servers; each client gets the one of the protocol version that it negotiates.
+            servers: The servers, or an App, which serves every protocol version; each client gets the one of the
+                protocol version that it negotiates.
             settings: The keywords of the constructor.
+
+        Raises TypeError for an unknown keyword, and LocalError for something that is no server.
         """
+        check_servers(f"{cls.__name__}.memory", servers)
         from ..transports.memory import connect_in_memory
 
         return cls(connect_in_memory(services_of(servers)), **settings)
 
     @classmethod
+    @checked(HTTPClientSettings, rules=HTTP_RULES, example='Client.http("http://host:port/mcp")')
     def http(cls, url: str, *, http: HTTPOptions | None = None, **settings: Unpack[ClientSettings]) -> Self:
         """Return a client of the server at a URL. Needs the extra `http`.
 
@@ -71,7 +83,10 @@ class BaseClient(ClientCore):
             url: The URL of the server's endpoint, such as "http://localhost:8000/mcp".
             http: Headers, credentials, proxy, TLS and limits of the HTTP requests.
             settings: The keywords of the constructor.
+
+        Raises TypeError for an unknown keyword, and LocalError for a wrong URL.
         """
+        check_url(f"{cls.__name__}.http", url)
 
         async def start() -> RequestTransport:
             from ..transports.http_client.connection import HTTPOptions

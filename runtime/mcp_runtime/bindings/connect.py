@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import inspect
+from collections.abc import Mapping, Sequence
 from importlib import import_module
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar, cast
 
 from ..errors import LocalError
 from ..session.interfaces import RevisionChoice
+from ..usage.keywords import keywords_of, refuse_unknown
+from ..usage.rules import Rule, check_values, is_items, shown
 from .client import BaseClient
-from .server import BaseServer
+from .server import BaseServer, Servable
+from .settings import ClientSettings, ConnectSettings, HTTPClientSettings, StdioClientSettings
 
 ClientT = TypeVar("ClientT", bound=BaseClient)
-Target = str | Sequence[str] | BaseServer | Sequence[BaseServer]
+Target = str | Sequence[str] | BaseServer | Sequence[BaseServer] | Servable
+
+_TARGETS: Final = 'a URL such as "http://host:port/mcp", the words of a command in a list, an App or a Server'
+_RULES: Final[Mapping[str, Rule]] = {
+    "client": Rule(lambda value: inspect.isclass(value) and issubclass(value, BaseClient), "a subclass of Client"),
+}
 
 
 def connect(
@@ -26,20 +35,26 @@ def connect(
         revisions: The protocol versions that may be negotiated: "all", or their ids.
         settings: The keywords of the client's constructor, and of `stdio` or `http`.
 
-    Raises LocalError for a text that is not a URL.
+    Raises LocalError for a text that is not a URL and for another kind of target, and TypeError for a keyword that the
+    target does not have.
     """
+    refuse_unknown("connect", settings, keywords_of(ConnectSettings) | {"client", "revisions"})
+    check_values("connect", {"client": client_class}, _RULES)
     if isinstance(target, str):
         if not target.startswith(("http://", "https://")):
-            raise LocalError(f"{target!r} is no URL; pass a command as a list of its words")
+            raise LocalError(
+                f"connect(): {target!r} is no URL; pass a command as a list of its words: {_as_words(target)}"
+            )
+        _refuse_others("a URL", settings, HTTPClientSettings)
         return client_class.http(target, revisions=revisions, **settings)
-    if isinstance(target, BaseServer):
-        return client_class.memory(target, revisions=revisions, **settings)
-    words = [item for item in target if isinstance(item, str)]
-    if words:
-        return client_class.stdio(*words, revisions=revisions, **settings)
-    return client_class.memory(
-        *(item for item in target if isinstance(item, BaseServer)), revisions=revisions, **settings
-    )
+    items = [*target] if is_items(target) and isinstance(target, Sequence) else [target]
+    if items and all(isinstance(item, str) for item in items):
+        _refuse_others("a command", settings, StdioClientSettings)
+        return client_class.stdio(*cast("list[str]", items), revisions=revisions, **settings)
+    if not items or not all(map(_is_server, items)):
+        raise LocalError(f"connect() needs {_TARGETS}; {shown(target)} is none of them")
+    _refuse_others("a server object", settings, ClientSettings)
+    return client_class.memory(*cast("list[BaseServer]", items), revisions=revisions, **settings)
 
 
 def newest_client(package: str) -> type[BaseClient]:
@@ -47,3 +62,19 @@ def newest_client(package: str) -> type[BaseClient]:
     revisions: dict[str, str] = import_module(package).REVISIONS
     client: type[BaseClient] = import_module(f"{package}.{list(revisions.values())[-1]}").Client
     return client
+
+
+def _is_server(item: object) -> bool:
+    return isinstance(item, (BaseServer, Servable))
+
+
+def _as_words(command: str) -> str:
+    words = command.split() or ["python", "server.py"]
+    return f'["python", "{words[0]}"]' if len(words) == 1 and words[0].endswith(".py") else repr(words)
+
+
+def _refuse_others(target: str, settings: Mapping[str, Any], allowed: type[Any]) -> None:
+    """Raise TypeError for a keyword that belongs to another kind of target."""
+    for keyword in settings:
+        if keyword not in keywords_of(allowed):
+            raise TypeError(f"connect() with {target} has no keyword argument {keyword!r}: leave it out")

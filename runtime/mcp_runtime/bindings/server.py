@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final, Literal, Unpack, overload
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Unpack, overload
 
 from ..endpoint.base import HandlerResult as HandlerResult
+from ..endpoint.revision_ids import check_revisions
 from ..errors import LocalError
 from ..server.context import Level as Level
 from ..server.context import ServerContext as ServerContext
@@ -14,13 +15,24 @@ from ..session.interfaces import Candidate, RevisionChoice, Service, Transport
 from ..session.negotiation import ready_candidate
 from ..session.options import RequestKeywords as RequestKeywords
 from ..session.options import RequestOptions as RequestOptions
+from ..usage.keywords import NoKeywords as NoKeywords
+from ..usage.rules import shown
+from .arguments import check_asgi, check_run
 from .settings import ASGISettings, HTTPServerSettings
 
 if TYPE_CHECKING:
     from ..transports.http_server.app import MCPASGIApp
 
 
-_TRANSPORTS: Final = {"streamable-http": "http"}  # Names that other SDKs use.
+class Servable:
+    """The base of objects that have a server, such as an App: what takes a server object takes them as well."""
+
+    def as_server(self) -> ServerCore:
+        """Return the server of this object."""
+        raise NotImplementedError
+
+
+ServerChoice: TypeAlias = "ServerCore | Candidate[ServerCore] | Servable"
 
 
 class BaseServer(ServerCore):
@@ -50,9 +62,12 @@ class BaseServer(ServerCore):
             settings: The other keywords of `asgi`: `hosts`, `origins`, `owner`, `auth`, `event_store`, `limits` and
                 `legacy_sse`.
 
-        Raises LocalError for an unknown transport, and TypeError for an unknown keyword.
+        Raises LocalError for an unknown transport, a wrong value and inside a running event loop, and TypeError for an
+        unknown keyword.
         """
-        _run(_services(self, revisions), transport, **settings)
+        kind = check_run(transport, settings)
+        check_revisions("run", revisions, self.revision)
+        _run(_services(self, revisions), kind, **settings)
 
     def asgi(self, *, revisions: RevisionChoice = "all", **settings: Unpack[ASGISettings]) -> MCPASGIApp:
         """Return an ASGI application that serves this server over Streamable HTTP.
@@ -68,8 +83,10 @@ class BaseServer(ServerCore):
             limits: An `HTTPLimits`: sizes, timeouts and numbers of sessions.
             legacy_sse: Whether to serve the HTTP+SSE transport of 2024 as well, at /sse and /messages.
 
-        Raises TypeError for an unknown keyword.
+        Raises TypeError for an unknown keyword, and LocalError for a wrong value.
         """
+        check_asgi(settings)
+        check_revisions("asgi", revisions, self.revision)
         from ..transports.http_server.app import MCPASGIApp
 
         return MCPASGIApp([candidate.get() for candidate in _services(self, revisions)], **settings)
@@ -84,12 +101,12 @@ class BaseServer(ServerCore):
 
 
 @overload
-def run(*servers: ServerCore, transport: Literal["stdio"] = "stdio") -> None: ...
+def run(*servers: ServerChoice, transport: Literal["stdio"] = "stdio") -> None: ...
 @overload
 def run(
-    *servers: ServerCore, transport: Literal["http", "streamable-http"], **settings: Unpack[HTTPServerSettings]
+    *servers: ServerChoice, transport: Literal["http", "streamable-http"], **settings: Unpack[HTTPServerSettings]
 ) -> None: ...
-def run(*servers: ServerCore, transport: str = "stdio", **settings: Any) -> None:
+def run(*servers: ServerChoice, transport: str = "stdio", **settings: Any) -> None:
     """Run several servers as one: each client gets the server of the protocol version that it negotiates.
 
     Args:
@@ -99,10 +116,12 @@ def run(*servers: ServerCore, transport: str = "stdio", **settings: Any) -> None
 
     Raises LocalError for an unknown transport, and TypeError for an unknown keyword.
     """
-    _run(services_of(servers), transport, **settings)
+    kind = check_run(transport, settings)
+    check_servers("run", servers)
+    _run(services_of(servers), kind, **settings)
 
 
-async def serve(servers: Sequence[ServerCore | Candidate[ServerCore]], transport: Transport) -> None:
+async def serve(servers: Sequence[ServerChoice], transport: Transport) -> None:
     """Serve one connection until it is closed.
 
     Args:
@@ -114,27 +133,49 @@ async def serve(servers: Sequence[ServerCore | Candidate[ServerCore]], transport
     await serve_connection(services_of(servers), transport)
 
 
-def asgi_app(*servers: ServerCore, **settings: Unpack[ASGISettings]) -> MCPASGIApp:
+def asgi_app(*servers: ServerChoice, **settings: Unpack[ASGISettings]) -> MCPASGIApp:
     """Return an ASGI application that serves several servers as one over Streamable HTTP.
 
     Args:
         servers: Servers of different protocol versions, oldest first.
         settings: The keywords of `Server.asgi`.
 
-    Raises TypeError for an unknown keyword.
+    Raises TypeError for an unknown keyword, and LocalError for a wrong value.
     """
+    check_asgi(settings)
+    check_servers("asgi_app", servers)
     from ..transports.http_server.app import MCPASGIApp
 
     return MCPASGIApp([candidate.get() for candidate in services_of(servers)], **settings)
 
 
-def services_of(servers: Sequence[ServerCore | Candidate[ServerCore]]) -> list[Candidate[Service]]:
-    """Return the services of servers of different protocol versions, oldest first."""
+def services_of(servers: Sequence[ServerChoice]) -> list[Candidate[Service]]:
+    """Return the services of servers of different protocol versions, oldest first.
+
+    An App has a service for every protocol version.
+    """
     from ..server.service import service_candidates
 
-    return service_candidates(
-        [ready_candidate(server.revision, server) if isinstance(server, ServerCore) else server for server in servers]
-    )
+    return service_candidates([candidate for server in servers for candidate in _candidates_of(server)])
+
+
+def _candidates_of(server: ServerChoice) -> list[Candidate[ServerCore]]:
+    if isinstance(server, ServerCore):
+        return [ready_candidate(server.revision, server)]
+    if not isinstance(server, Servable):
+        return [server]
+    from ..versions.candidates import server_candidates
+
+    return server_candidates(server.as_server())
+
+
+def check_servers(function: str, servers: Sequence[object]) -> None:
+    """Raise LocalError unless there are server objects, and nothing else."""
+    if not servers:
+        raise LocalError(f"{function}() needs at least one server: write {function}(server)")
+    for server in servers:
+        if not isinstance(server, (ServerCore, Servable)) and not hasattr(server, "revision_id"):
+            raise LocalError(f"{function}() needs the object of an App or a Server, not {shown(server)}")
 
 
 def _services(server: ServerCore, revisions: RevisionChoice) -> list[Candidate[Service]]:
@@ -145,15 +186,12 @@ def _services(server: ServerCore, revisions: RevisionChoice) -> list[Candidate[S
 
 
 def _run(services: Sequence[Candidate[Service]], transport: str, **settings: Any) -> None:
-    match _TRANSPORTS.get(transport, transport):
-        case "stdio":
-            from ..session.serving import serve as serve_connection
-            from ..transports.stdio.server import run_server
+    if transport == "stdio":
+        from ..session.serving import serve as serve_connection
+        from ..transports.stdio.server import run_server
 
-            run_server(lambda stdio: serve_connection(services, stdio), **settings)
-        case "http":
-            from ..transports.http_server.run import serve_with_uvicorn
+        run_server(lambda stdio: serve_connection(services, stdio))
+    else:
+        from ..transports.http_server.run import serve_with_uvicorn
 
-            serve_with_uvicorn([candidate.get() for candidate in services], **settings)
-        case _:
-            raise LocalError(f"there is no transport {transport!r}; use 'stdio' or 'http'")
+        serve_with_uvicorn([candidate.get() for candidate in services], **settings)

@@ -6,19 +6,27 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import AsyncIterator, Coroutine, Iterator, Mapping
-from typing import Any, ClassVar, Generic, Self, TypeVar, Unpack
+from typing import Any, ClassVar, Final, Generic, Self, TypeVar, Unpack
 
 from ..client.subscriptions import EventT, Subscription
 from ..errors import ConnectionClosedError
-from ..server.core import ServerCore
-from ..session.interfaces import Candidate
 from ..session.options import RequestKeywords as RequestKeywords
 from ..session.options import RequestOptions as RequestOptions
+from ..usage.keywords import NoKeywords as NoKeywords
+from ..usage.keywords import checked
+from ..usage.rules import Rule, instance
+from .arguments import HTTP_RULES, STDIO_RULES
 from .client import BaseClient
+from .server import ServerChoice
 from .settings import ClientSettings, HTTPClientSettings, StdioClientSettings
 
 T = TypeVar("T")
 ClientT = TypeVar("ClientT", bound=BaseClient)
+
+
+_RULES: Final[Mapping[str, Rule]] = {
+    "client": instance(BaseClient, "a client: write SyncClient.http(url), or SyncClient.stdio(*words)")
+}
 
 
 class BaseSyncClient(Generic[ClientT]):
@@ -30,6 +38,7 @@ class BaseSyncClient(Generic[ClientT]):
 
     client_class: ClassVar[type[Any]]
 
+    @checked(rules=_RULES, example="SyncClient.http(url)")
     def __init__(self, client: ClientT) -> None:
         """Create a synchronous client.
 
@@ -41,6 +50,7 @@ class BaseSyncClient(Generic[ClientT]):
         self._thread: threading.Thread | None = None
 
     @classmethod
+    @checked(StdioClientSettings, rules=STDIO_RULES)
     def stdio(cls, *command: str, **settings: Unpack[StdioClientSettings]) -> Self:
         """Return a client of a server that is started as a child process and connected by its standard streams.
 
@@ -51,6 +61,7 @@ class BaseSyncClient(Generic[ClientT]):
         return cls(cls.client_class.stdio(*command, **settings))
 
     @classmethod
+    @checked(HTTPClientSettings, rules=HTTP_RULES, example='SyncClient.http("http://host:port/mcp")')
     def http(cls, url: str, **settings: Unpack[HTTPClientSettings]) -> Self:
         """Return a client of the server at a URL. Needs the extra `http`.
 
@@ -61,11 +72,13 @@ class BaseSyncClient(Generic[ClientT]):
         return cls(cls.client_class.http(url, **settings))
 
     @classmethod
-    def memory(cls, *servers: ServerCore | Candidate[ServerCore], **settings: Unpack[ClientSettings]) -> Self:
+    @checked(ClientSettings)
+    def memory(cls, *servers: ServerChoice, **settings: Unpack[ClientSettings]) -> Self:
         """Return a client of server objects in the same process, oldest protocol version first; for tests.
 
         Args:
-            servers: The servers; each client gets the one of the protocol version that it negotiates.
+            servers: The servers, or an App, which serves every protocol version; each client gets the one of the
+                protocol version that it negotiates.
             settings: The keywords of the client's constructor.
         """
         return cls(cls.client_class.memory(*servers, **settings))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar, cast
 
@@ -14,6 +13,7 @@ from pydantic import BaseModel
 from ..endpoint.base import Endpoint
 from ..endpoint.extensions import Extension
 from ..endpoint.requests import ResultT
+from ..endpoint.revision_ids import check_revisions
 from ..errors import HTTPStatusError, LocalError, RemoteJSONRPCError
 from ..protocol.capabilities import Capabilities, merge, required_extensions
 from ..protocol.connection import Connection
@@ -23,7 +23,9 @@ from ..session.interfaces import Candidate, Channel, Connect, RequestTransport, 
 from ..session.options import DEFAULT_OPTIONS, Params, RequestKeywords, RequestOptions
 from ..session.session import Session
 from ..session.tracing import with_trace_context
+from ..usage.keywords import checked
 from .cache import ClientResponseCache
+from .constructor import RULES
 from .context import ClientContext as ClientContext
 from .fallback import legacy_candidates, supported_versions
 from .ping import ping_regularly
@@ -47,6 +49,7 @@ class ClientCore(Endpoint):
     _session: Session | None = None
     _runner: asyncio.Task[None] | None = None
 
+    @checked(rules=RULES, example="Client.http(url) or Client.stdio(*words)")
     def __init__(
         self,
         connect: Connect,
@@ -78,9 +81,9 @@ class ClientCore(Endpoint):
                 cache that is shared with other clients: `ResponseCache.for_user`.
             roots: The files and folders to list when the server requests the roots.
 
-        Raises LocalError if `roots` is given and `on_list_roots` is overridden, and if an extension belongs to another
-        protocol version or contradicts another extension.
+        Raises TypeError for an unknown keyword, and LocalError for values that are wrong or contradict another.
         """
+        check_revisions(type(self).__name__, revisions, self.revision)
         super().__init__(capabilities, extensions)
         self._file_roots = roots
         if roots is not None:
@@ -124,7 +127,7 @@ class ClientCore(Endpoint):
         keywords: RequestKeywords | None = None,
     ) -> ResultT:
         if keywords:
-            options = replace(options or DEFAULT_OPTIONS, **keywords)
+            options = self._with_keywords(row.name, options, keywords)
         if self._cache is not None and isinstance(row, Request) and row.cacheable:
             send = partial(super()._send_request, row, params, options)
             result: Any = await self._cache.request(self.revision.id, row, params, options, send)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
 import sys
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import replace
 from functools import cache
-from typing import Any, TypeVar, cast
+from typing import Any, Final, TypeVar, cast
 
 from pydantic import BaseModel
 
@@ -16,8 +17,11 @@ from ..protocol.revision import InputRequest, Notification, Request
 from ..session.interfaces import Channel
 from ..session.options import DEFAULT_OPTIONS, Params, RequestKeywords, RequestOptions
 from ..session.tracing import OPENTELEMETRY, trace_meta
+from ..usage.keywords import NoKeywords, keywords_of, refuse_unknown
 
 ResultT = TypeVar("ResultT", bound=BaseModel)
+
+_OPTION_NAMES: Final = keywords_of(RequestKeywords)
 
 
 class Requester:
@@ -35,12 +39,26 @@ class Requester:
         """Send a request and return its result. Keywords override options. Raises MCPError."""
         options = options or DEFAULT_OPTIONS
         if keywords:
-            options = replace(options, **keywords)
+            options = self._with_keywords(row.name.removeprefix("on_"), options, keywords)
         channel = self._require_channel()
         result = await channel.send_request(
             cast("Request[Any]", row), self._build_params(row, params, options), options
         )
         return cast("ResultT", result)
+
+    def _with_keywords(self, method: str, options: RequestOptions | None, keywords: RequestKeywords) -> RequestOptions:
+        """Return options with other values. Raises TypeError for a keyword that the method does not have."""
+        if not keywords.keys() <= _OPTION_NAMES:
+            self._refuse_keywords(method, keywords, _OPTION_NAMES)
+        return replace(options or DEFAULT_OPTIONS, **keywords)
+
+    def _refuse_keywords(
+        self, method: str, keywords: Mapping[str, object], others: frozenset[str] = frozenset()
+    ) -> None:
+        """Raise TypeError for the first keyword that is neither a parameter of the method nor one of the others."""
+        function = getattr(type(self), method, None)
+        own: list[str] = [] if function is None else [*inspect.signature(function).parameters]
+        refuse_unknown(method, keywords, {*own, *others} - {"self", "params", "keywords"})
 
     async def _send_request_for(
         self,
@@ -57,13 +75,17 @@ class Requester:
             raise RemoteError(f"{row.method!r}: the result is no {interim.__name__}, which the params require")
         return result
 
-    async def _send_notification(self, row: Notification, params: Params, options: RequestOptions | None) -> None:
-        """Send a notification. Raises MCPError."""
+    async def _send_notification(
+        self, row: Notification, params: Params, options: RequestOptions | None, keywords: NoKeywords | None = None
+    ) -> None:
+        """Send a notification. Raises MCPError, and TypeError for unknown keywords."""
+        if keywords:
+            self._refuse_keywords(f"notify_{row.name.removeprefix('on_')}", keywords)
         await self._require_channel().send_notification(
             row, self._build_params(row, params, options or DEFAULT_OPTIONS)
         )
 
-    async def _paginate(
+    def _paginate(
         self,
         row: Request[Any],
         params: dict[str, Any],
@@ -71,10 +93,18 @@ class Requester:
         options: RequestOptions | None,
         keywords: RequestKeywords | None = None,
     ) -> AsyncIterator[Any]:
+        """Return an iterator over all items of a list. Raises TypeError for a keyword that the method does not have."""
+        if keywords:
+            options = self._with_keywords(f"iter_{row.name.removeprefix('on_').partition('_')[2]}", options, keywords)
+        return self._pages(row, params, items, options)
+
+    async def _pages(
+        self, row: Request[Any], params: dict[str, Any], items: str, options: RequestOptions | None
+    ) -> AsyncIterator[Any]:
         """Yield all items of a list, page by page. Raises RemoteError if a page has its own cursor as the next one."""
         cursor: str | None = None
         while True:
-            page: Any = await self._send_request(row, {**params, "cursor": cursor}, options, keywords)
+            page: Any = await self._send_request(row, {**params, "cursor": cursor}, options)
             for item in getattr(page, items):
                 yield item
             if page.next_cursor is None:

@@ -14,10 +14,13 @@ from pydantic import BaseModel
 from ..endpoint.checks import Handler
 from ..errors import LocalError
 from ..protocol.revision import Request, Sent
+from ..usage.keywords import checked_fields
+from ..usage.rules import instance
 
 _MAX_TTL = 2**53 // 1000  # Seconds; more milliseconds are not an exact integer in every language.
 
 
+@checked_fields(rules={"ttl": instance((int, float), "a number of seconds")})
 @dataclass(frozen=True, slots=True)
 class CacheHint:
     """A cache hint: the time to live and the scope of a result in the caches of clients.

@@ -13,9 +13,11 @@ from ..endpoint.base import Endpoint, Handler
 from ..endpoint.extensions import Extension
 from ..protocol.revision import Direction, Handshake, Notification, Sent, Stateless
 from ..session.options import DEFAULT_OPTIONS, Params, RequestOptions
+from ..usage.keywords import NoKeywords, checked
+from ..usage.rules import MAPPING, TEXT, Rule
 from .cache_hints import CacheHint, add_cache_hints
 from .context import ServerContext as ServerContext
-from .limits import limit_rates, require_scopes
+from .limits import check_handlers, limit_rates, require_scopes
 from .lists import warn_on_reordering
 from .subscriptions import SubscriptionBus
 
@@ -23,6 +25,17 @@ if TYPE_CHECKING:
     from ..encryption import KeyRing
 
 _DEFAULT_RATE_LIMITS: Final[Mapping[str, RateLimit]] = {"complete": RateLimit(per_second=100, burst=500)}
+
+
+# What the arguments of the constructor must be.
+RULES: Final[Mapping[str, Rule]] = {
+    "name": TEXT,
+    "version": TEXT,
+    "instructions": TEXT.or_none(),
+    "capabilities": Rule(MAPPING.accepts, 'a dict, such as {"logging": {}}').or_none(),
+    "rate_limits": Rule(MAPPING.accepts, 'a dict such as {"call_tool": RateLimit(10, burst=50)}').or_none(),
+    "cache_hints": Rule(MAPPING.accepts, 'a dict such as {"list_tools": CacheHint(60, "public")}').or_none(),
+}
 
 
 class ServerCore(Endpoint):
@@ -33,6 +46,7 @@ class ServerCore(Endpoint):
     """Further required properties of the result of `initialize`, by wire name; for extensions that define some."""
     _receives: ClassVar[Direction] = "client_to_server"
 
+    @checked(rules=RULES, example='Server(name="name", version="1.0")')
     def __init__(
         self,
         *,
@@ -67,6 +81,7 @@ class ServerCore(Endpoint):
         to another protocol version or contradicts another extension.
         """
         super().__init__(capabilities, extensions)
+        check_handlers(type(self).__name__, self.revision, rate_limits)
         self.name, self.version, self.instructions = name, version, instructions
         self.cache_hints = cache_hints or {}
         self.keys = keys
@@ -139,6 +154,10 @@ class ServerCore(Endpoint):
         lifecycle_methods = {row.method for row in lifecycle_rows if row is not None}
         return {method: handler for method, handler in self._handlers.items() if method not in lifecycle_methods}
 
-    async def _announce(self, row: Notification, params: Params, options: RequestOptions | None) -> None:
+    async def _announce(
+        self, row: Notification, params: Params, options: RequestOptions | None, keywords: NoKeywords | None = None
+    ) -> None:
         """Send a change notification to all clients that have subscribed to it."""
+        if keywords:
+            self._refuse_keywords(f"notify_{row.name.removeprefix('on_')}", keywords)
         await self._subscription_bus.publish(row, self._build_params(row, params, options or DEFAULT_OPTIONS))

@@ -8,10 +8,27 @@ from weakref import WeakKeyDictionary
 
 from ..aio.rate_limit import RateLimit, TokenBucket
 from ..endpoint.checks import Handler
-from ..errors import JSONRPCError
+from ..errors import JSONRPCError, LocalError
 from ..protocol.events import NotificationReceived, RequestReceived
 from ..protocol.jsonrpc import INTERNAL_ERROR
-from ..protocol.revision import Sent
+from ..protocol.revision import Revision, Sent
+from ..usage.keywords import nearest
+
+
+def check_handlers(function: str, revision: Revision, *settings: Mapping[str, object] | None) -> None:
+    """Raise LocalError if a setting by handler names something that is no handler of a protocol version.
+
+    Args:
+        function: The name of the function, as its user calls it.
+        revision: The protocol version.
+        settings: The settings: mappings by the names of handlers, such as "call_tool".
+    """
+    if not any(settings):
+        return
+    names = sorted(row.name for row in revision.rows if row.direction == "client_to_server")
+    for name in (name for setting in settings for name in setting or ()):
+        if name not in names:
+            raise LocalError(f"{function}(): there is no handler {name!r}; {nearest(name, names, 'handlers')}")
 
 
 def limit_rates(

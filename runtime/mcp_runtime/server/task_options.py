@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Final, Protocol
 
 from ..errors import LocalError
+from ..usage.keywords import checked_fields
+from ..usage.rules import FLAG, Rule, is_number
 
 _MIN_SECONDS = 0.001  # The wire format has whole milliseconds.
+_NUMBER: Final = Rule(is_number, "a number of seconds")
 
 
+@checked_fields(rules={"ttl": _NUMBER.or_none(), "poll_interval": _NUMBER, "immediately": FLAG, "required": FLAG})
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskOptions:
     """The options of calls that become tasks, on a server with the tasks extension.

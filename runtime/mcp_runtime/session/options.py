@@ -8,6 +8,9 @@ from typing import Any, Final, TypeAlias, TypedDict
 
 from pydantic import BaseModel
 
+from ..usage.keywords import checked_fields
+from ..usage.rules import FLAG, MAPPING, Rule, is_number
+
 Params: TypeAlias = BaseModel | Mapping[str, object]
 
 
@@ -23,6 +26,18 @@ class Progress:
 OnProgress: TypeAlias = Callable[[Progress], None]
 
 
+_LIMIT: Final = Rule(lambda value: is_number(value) and value > 0, "a number of seconds above 0").or_none()
+
+
+@checked_fields(
+    rules={
+        "timeout": _LIMIT,
+        "max_timeout": _LIMIT,
+        "on_progress": Rule(callable, "a function of a Progress").or_none(),
+        "meta": Rule(MAPPING.accepts, "a dict"),
+        "bypass_cache": FLAG,
+    }
+)
 @dataclass(frozen=True, slots=True)
 class RequestOptions:
     """The options of one request.

@@ -6,7 +6,14 @@
 from collections.abc import AsyncIterator
 from typing import Any, ClassVar, Literal, Unpack
 
-from mcp_runtime.bindings.client import BaseClient, ClientContext, HandlerResult, RequestKeywords, RequestOptions
+from mcp_runtime.bindings.client import (
+    BaseClient,
+    ClientContext,
+    HandlerResult,
+    NoKeywords,
+    RequestKeywords,
+    RequestOptions,
+)
 from mcp_runtime.protocol.revision import Revision
 
 from . import types as t
@@ -211,35 +218,48 @@ class App(BaseClient):
         width: int | float | None = None,
         height: int | float | None = None,
         options: RequestOptions | None = None,
+        **keywords: Unpack[NoKeywords],
     ) -> None:
         """Send a notification that the size of the app has changed."""
-        await self._send_notification(FromClient.SIZE_CHANGED, {"width": width, "height": height}, options)
+        await self._send_notification(FromClient.SIZE_CHANGED, {"width": width, "height": height}, options, keywords)
 
-    async def notify_request_teardown(self, *, options: RequestOptions | None = None) -> None:
+    async def notify_request_teardown(
+        self, *, options: RequestOptions | None = None, **keywords: Unpack[NoKeywords]
+    ) -> None:
         """Send a notification that the app requests to be closed."""
-        await self._send_notification(FromClient.REQUEST_TEARDOWN, {}, options)
+        await self._send_notification(FromClient.REQUEST_TEARDOWN, {}, options, keywords)
 
-    async def notify_sandbox_proxy_ready(self, *, options: RequestOptions | None = None) -> None:
+    async def notify_sandbox_proxy_ready(
+        self, *, options: RequestOptions | None = None, **keywords: Unpack[NoKeywords]
+    ) -> None:
         """Send a notification that the sandbox frame is ready to load the view."""
-        await self._send_notification(FromClient.SANDBOX_PROXY_READY, {}, options)
+        await self._send_notification(FromClient.SANDBOX_PROXY_READY, {}, options, keywords)
 
     async def notify_logging_message(
-        self, level: t.LoggingLevel, data: Any, *, logger: str | None = None, options: RequestOptions | None = None
+        self,
+        level: t.LoggingLevel,
+        data: Any,
+        *,
+        logger: str | None = None,
+        options: RequestOptions | None = None,
+        **keywords: Unpack[NoKeywords],
     ) -> None:
         """Send a notification with a log message of the app.
 
         https://modelcontextprotocol.io/specification/2026-01-26/schema#loggingmessagenotification
         """
         await self._send_notification(
-            FromClient.LOGGING_MESSAGE, {"level": level, "data": data, "logger": logger}, options
+            FromClient.LOGGING_MESSAGE, {"level": level, "data": data, "logger": logger}, options, keywords
         )
 
-    async def notify_tool_list_changed(self, *, options: RequestOptions | None = None) -> None:
+    async def notify_tool_list_changed(
+        self, *, options: RequestOptions | None = None, **keywords: Unpack[NoKeywords]
+    ) -> None:
         """Send a notification that the list of tools has changed.
 
         https://modelcontextprotocol.io/specification/2026-01-26/schema#toollistchangednotification
         """
-        await self._send_notification(FromClient.TOOL_LIST_CHANGED, {}, options)
+        await self._send_notification(FromClient.TOOL_LIST_CHANGED, {}, options, keywords)
 
     # ---- handlers ----
 

@@ -6,7 +6,14 @@
 from collections.abc import AsyncIterator
 from typing import Any, ClassVar, Literal, Unpack
 
-from mcp_runtime.bindings.server import BaseServer, HandlerResult, RequestKeywords, RequestOptions, ServerContext
+from mcp_runtime.bindings.server import (
+    BaseServer,
+    HandlerResult,
+    NoKeywords,
+    RequestKeywords,
+    RequestOptions,
+    ServerContext,
+)
 from mcp_runtime.protocol.revision import Revision
 
 from . import types as t
@@ -72,16 +79,24 @@ class Context(ServerContext):
     # ---- notifications ----
 
     async def notify_tool_input(
-        self, *, arguments: dict[str, Any] | None = None, options: RequestOptions | None = None
+        self,
+        *,
+        arguments: dict[str, Any] | None = None,
+        options: RequestOptions | None = None,
+        **keywords: Unpack[NoKeywords],
     ) -> None:
         """Send a notification with the complete arguments of the tool call."""
-        await self._send_notification(FromServer.TOOL_INPUT, {"arguments": arguments}, options)
+        await self._send_notification(FromServer.TOOL_INPUT, {"arguments": arguments}, options, keywords)
 
     async def notify_tool_input_partial(
-        self, *, arguments: dict[str, Any] | None = None, options: RequestOptions | None = None
+        self,
+        *,
+        arguments: dict[str, Any] | None = None,
+        options: RequestOptions | None = None,
+        **keywords: Unpack[NoKeywords],
     ) -> None:
         """Send a notification with the arguments of the tool call that the model has written so far."""
-        await self._send_notification(FromServer.TOOL_INPUT_PARTIAL, {"arguments": arguments}, options)
+        await self._send_notification(FromServer.TOOL_INPUT_PARTIAL, {"arguments": arguments}, options, keywords)
 
     async def notify_tool_result(
         self,
@@ -90,17 +105,21 @@ class Context(ServerContext):
         *,
         is_error: bool | None = None,
         options: RequestOptions | None = None,
+        **keywords: Unpack[NoKeywords],
     ) -> None:
         """Send a notification with the result of the tool call."""
         await self._send_notification(
             FromServer.TOOL_RESULT,
             {"content": content, "structuredContent": structured_content, "isError": is_error},
             options,
+            keywords,
         )
 
-    async def notify_tool_cancelled(self, *, reason: str | None = None, options: RequestOptions | None = None) -> None:
+    async def notify_tool_cancelled(
+        self, *, reason: str | None = None, options: RequestOptions | None = None, **keywords: Unpack[NoKeywords]
+    ) -> None:
         """Send a notification that the tool call was cancelled."""
-        await self._send_notification(FromServer.TOOL_CANCELLED, {"reason": reason}, options)
+        await self._send_notification(FromServer.TOOL_CANCELLED, {"reason": reason}, options, keywords)
 
     async def notify_host_context_changed(
         self,
@@ -118,6 +137,7 @@ class Context(ServerContext):
         device_capabilities: t.McpUiHostContextDeviceCapabilities | None = None,
         safe_area_insets: t.McpUiHostContextSafeAreaInsets | None = None,
         options: RequestOptions | None = None,
+        **keywords: Unpack[NoKeywords],
     ) -> None:
         """Send a notification that the environment of the app has changed."""
         await self._send_notification(
@@ -137,6 +157,7 @@ class Context(ServerContext):
                 "safeAreaInsets": safe_area_insets,
             },
             options,
+            keywords,
         )
 
     async def notify_sandbox_resource_ready(
@@ -147,34 +168,42 @@ class Context(ServerContext):
         csp: t.McpUiResourceCsp | None = None,
         permissions: t.McpUiResourcePermissions | None = None,
         options: RequestOptions | None = None,
+        **keywords: Unpack[NoKeywords],
     ) -> None:
         """Send a notification with the view for the sandbox frame to load."""
         await self._send_notification(
             FromServer.SANDBOX_RESOURCE_READY,
             {"html": html, "sandbox": sandbox, "csp": csp, "permissions": permissions},
             options,
+            keywords,
         )
 
-    async def notify_tool_list_changed(self, *, options: RequestOptions | None = None) -> None:
+    async def notify_tool_list_changed(
+        self, *, options: RequestOptions | None = None, **keywords: Unpack[NoKeywords]
+    ) -> None:
         """Send a notification that the list of tools has changed.
 
         https://modelcontextprotocol.io/specification/2026-01-26/schema#toollistchangednotification
         """
-        await self._send_notification(FromServer.TOOL_LIST_CHANGED, {}, options)
+        await self._send_notification(FromServer.TOOL_LIST_CHANGED, {}, options, keywords)
 
-    async def notify_resource_list_changed(self, *, options: RequestOptions | None = None) -> None:
+    async def notify_resource_list_changed(
+        self, *, options: RequestOptions | None = None, **keywords: Unpack[NoKeywords]
+    ) -> None:
         """Send a notification that the list of resources has changed.
 
         https://modelcontextprotocol.io/specification/2026-01-26/schema#resourcelistchangednotification
         """
-        await self._send_notification(FromServer.RESOURCE_LIST_CHANGED, {}, options)
+        await self._send_notification(FromServer.RESOURCE_LIST_CHANGED, {}, options, keywords)
 
-    async def notify_prompt_list_changed(self, *, options: RequestOptions | None = None) -> None:
+    async def notify_prompt_list_changed(
+        self, *, options: RequestOptions | None = None, **keywords: Unpack[NoKeywords]
+    ) -> None:
         """Send a notification that the list of prompts has changed.
 
         https://modelcontextprotocol.io/specification/2026-01-26/schema#promptlistchangednotification
         """
-        await self._send_notification(FromServer.PROMPT_LIST_CHANGED, {}, options)
+        await self._send_notification(FromServer.PROMPT_LIST_CHANGED, {}, options, keywords)
 
 
 class Host(BaseServer):

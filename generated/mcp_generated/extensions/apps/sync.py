@@ -6,7 +6,7 @@
 from collections.abc import Iterator
 from typing import Any, ClassVar, Literal, Unpack
 
-from mcp_runtime.bindings.sync import BaseSyncClient, RequestKeywords, RequestOptions
+from mcp_runtime.bindings.sync import BaseSyncClient, NoKeywords, RequestKeywords, RequestOptions
 
 from . import types as t
 from .client import App
@@ -198,30 +198,43 @@ class SyncApp(BaseSyncClient[App]):
         width: int | float | None = None,
         height: int | float | None = None,
         options: RequestOptions | None = None,
+        **keywords: Unpack[NoKeywords],
     ) -> None:
         """Send a notification that the size of the app has changed."""
-        return self._run(self.client.notify_size_changed(width=width, height=height, options=options))
+        return self._run(self.client.notify_size_changed(width=width, height=height, options=options, **keywords))
 
-    def notify_request_teardown(self, *, options: RequestOptions | None = None) -> None:
+    def notify_request_teardown(self, *, options: RequestOptions | None = None, **keywords: Unpack[NoKeywords]) -> None:
         """Send a notification that the app requests to be closed."""
-        return self._run(self.client.notify_request_teardown(options=options))
+        return self._run(self.client.notify_request_teardown(options=options, **keywords))
 
-    def notify_sandbox_proxy_ready(self, *, options: RequestOptions | None = None) -> None:
+    def notify_sandbox_proxy_ready(
+        self, *, options: RequestOptions | None = None, **keywords: Unpack[NoKeywords]
+    ) -> None:
         """Send a notification that the sandbox frame is ready to load the view."""
-        return self._run(self.client.notify_sandbox_proxy_ready(options=options))
+        return self._run(self.client.notify_sandbox_proxy_ready(options=options, **keywords))
 
     def notify_logging_message(
-        self, level: t.LoggingLevel, data: Any, *, logger: str | None = None, options: RequestOptions | None = None
+        self,
+        level: t.LoggingLevel,
+        data: Any,
+        *,
+        logger: str | None = None,
+        options: RequestOptions | None = None,
+        **keywords: Unpack[NoKeywords],
     ) -> None:
         """Send a notification with a log message of the app.
 
         https://modelcontextprotocol.io/specification/2026-01-26/schema#loggingmessagenotification
         """
-        return self._run(self.client.notify_logging_message(level=level, data=data, logger=logger, options=options))
+        return self._run(
+            self.client.notify_logging_message(level=level, data=data, logger=logger, options=options, **keywords)
+        )
 
-    def notify_tool_list_changed(self, *, options: RequestOptions | None = None) -> None:
+    def notify_tool_list_changed(
+        self, *, options: RequestOptions | None = None, **keywords: Unpack[NoKeywords]
+    ) -> None:
         """Send a notification that the list of tools has changed.
 
         https://modelcontextprotocol.io/specification/2026-01-26/schema#toollistchangednotification
         """
-        return self._run(self.client.notify_tool_list_changed(options=options))
+        return self._run(self.client.notify_tool_list_changed(options=options, **keywords))

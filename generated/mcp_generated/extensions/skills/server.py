@@ -6,7 +6,15 @@
 
 from typing import Any, ClassVar, Literal, Unpack
 
-from mcp_runtime.bindings.server import BaseServer, HandlerResult, Level, RequestKeywords, RequestOptions, ServerContext
+from mcp_runtime.bindings.server import (
+    BaseServer,
+    HandlerResult,
+    Level,
+    NoKeywords,
+    RequestKeywords,
+    RequestOptions,
+    ServerContext,
+)
 from mcp_runtime.protocol.revision import Revision
 from typing_extensions import deprecated
 
@@ -81,33 +89,41 @@ class Context(ServerContext):
         """
         return await self._send_request(FromServer.ELICIT, params, options, keywords)
 
-    async def notify_resource_updated(self, uri: str, *, options: RequestOptions | None = None) -> None:
+    async def notify_resource_updated(
+        self, uri: str, *, options: RequestOptions | None = None, **keywords: Unpack[NoKeywords]
+    ) -> None:
         """Send a notification that a subscribed resource has changed.
 
         https://modelcontextprotocol.io/specification/2026-07-28/schema#resourceupdatednotification
         """
-        await self._send_notification(FromServer.RESOURCE_UPDATED, {"uri": uri}, options)
+        await self._send_notification(FromServer.RESOURCE_UPDATED, {"uri": uri}, options, keywords)
 
-    async def notify_resource_list_changed(self, *, options: RequestOptions | None = None) -> None:
+    async def notify_resource_list_changed(
+        self, *, options: RequestOptions | None = None, **keywords: Unpack[NoKeywords]
+    ) -> None:
         """Send a notification that the list of resources has changed.
 
         https://modelcontextprotocol.io/specification/2026-07-28/schema#resourcelistchangednotification
         """
-        await self._send_notification(FromServer.RESOURCE_LIST_CHANGED, {}, options)
+        await self._send_notification(FromServer.RESOURCE_LIST_CHANGED, {}, options, keywords)
 
-    async def notify_tool_list_changed(self, *, options: RequestOptions | None = None) -> None:
+    async def notify_tool_list_changed(
+        self, *, options: RequestOptions | None = None, **keywords: Unpack[NoKeywords]
+    ) -> None:
         """Send a notification that the list of tools has changed.
 
         https://modelcontextprotocol.io/specification/2026-07-28/schema#toollistchangednotification
         """
-        await self._send_notification(FromServer.TOOL_LIST_CHANGED, {}, options)
+        await self._send_notification(FromServer.TOOL_LIST_CHANGED, {}, options, keywords)
 
-    async def notify_prompt_list_changed(self, *, options: RequestOptions | None = None) -> None:
+    async def notify_prompt_list_changed(
+        self, *, options: RequestOptions | None = None, **keywords: Unpack[NoKeywords]
+    ) -> None:
         """Send a notification that the list of prompts has changed.
 
         https://modelcontextprotocol.io/specification/2026-07-28/schema#promptlistchangednotification
         """
-        await self._send_notification(FromServer.PROMPT_LIST_CHANGED, {}, options)
+        await self._send_notification(FromServer.PROMPT_LIST_CHANGED, {}, options, keywords)
 
     @deprecated("LoggingMessageNotification is deprecated in MCP 2026-07-28")
     async def log(self, level: Level, data: Any, logger: str | None = None) -> None:
@@ -209,30 +225,38 @@ class Server(ServerMixin):
         """
         raise self._not_handled(FromClient.LIST_TOOLS)
 
-    async def notify_resource_updated(self, uri: str, *, options: RequestOptions | None = None) -> None:
+    async def notify_resource_updated(
+        self, uri: str, *, options: RequestOptions | None = None, **keywords: Unpack[NoKeywords]
+    ) -> None:
         """Send a notification that a subscribed resource has changed.
 
         https://modelcontextprotocol.io/specification/2026-07-28/schema#resourceupdatednotification
         """
-        await self._announce(FromServer.RESOURCE_UPDATED, {"uri": uri}, options)
+        await self._announce(FromServer.RESOURCE_UPDATED, {"uri": uri}, options, keywords)
 
-    async def notify_resource_list_changed(self, *, options: RequestOptions | None = None) -> None:
+    async def notify_resource_list_changed(
+        self, *, options: RequestOptions | None = None, **keywords: Unpack[NoKeywords]
+    ) -> None:
         """Send a notification that the list of resources has changed.
 
         https://modelcontextprotocol.io/specification/2026-07-28/schema#resourcelistchangednotification
         """
-        await self._announce(FromServer.RESOURCE_LIST_CHANGED, {}, options)
+        await self._announce(FromServer.RESOURCE_LIST_CHANGED, {}, options, keywords)
 
-    async def notify_tool_list_changed(self, *, options: RequestOptions | None = None) -> None:
+    async def notify_tool_list_changed(
+        self, *, options: RequestOptions | None = None, **keywords: Unpack[NoKeywords]
+    ) -> None:
         """Send a notification that the list of tools has changed.
 
         https://modelcontextprotocol.io/specification/2026-07-28/schema#toollistchangednotification
         """
-        await self._announce(FromServer.TOOL_LIST_CHANGED, {}, options)
+        await self._announce(FromServer.TOOL_LIST_CHANGED, {}, options, keywords)
 
-    async def notify_prompt_list_changed(self, *, options: RequestOptions | None = None) -> None:
+    async def notify_prompt_list_changed(
+        self, *, options: RequestOptions | None = None, **keywords: Unpack[NoKeywords]
+    ) -> None:
         """Send a notification that the list of prompts has changed.
 
         https://modelcontextprotocol.io/specification/2026-07-28/schema#promptlistchangednotification
         """
-        await self._announce(FromServer.PROMPT_LIST_CHANGED, {}, options)
+        await self._announce(FromServer.PROMPT_LIST_CHANGED, {}, options, keywords)

@@ -11,6 +11,7 @@ from mcp_runtime.bindings.client import (
     BaseClient,
     ClientContext,
     HandlerResult,
+    NoKeywords,
     RequestKeywords,
     RequestOptions,
     Subscription,
@@ -242,11 +243,13 @@ class Client(ClientMixin):
         tool_list_changed: bool | None = None,
         prompt_list_changed: bool | None = None,
         options: RequestOptions | None = None,
+        **keywords: Unpack[NoKeywords],
     ) -> Subscription[ServerChange]:
         """Subscribe to changes with `async with`, and iterate over the notifications with `async for`.
 
         Each keyword selects one kind of change. Without a keyword, the changes of all lists are selected.
         """
+        self._refuse_keywords("listen", keywords)
         return Subscription[ServerChange](
             self,
             (

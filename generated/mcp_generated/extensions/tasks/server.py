@@ -6,7 +6,15 @@
 
 from typing import Any, ClassVar, Literal, Unpack
 
-from mcp_runtime.bindings.server import BaseServer, HandlerResult, Level, RequestKeywords, RequestOptions, ServerContext
+from mcp_runtime.bindings.server import (
+    BaseServer,
+    HandlerResult,
+    Level,
+    NoKeywords,
+    RequestKeywords,
+    RequestOptions,
+    ServerContext,
+)
 from mcp_runtime.protocol.revision import Revision
 from typing_extensions import deprecated
 
@@ -81,33 +89,41 @@ class Context(ServerContext):
         """
         return await self._send_request(FromServer.ELICIT, params, options, keywords)
 
-    async def notify_resource_updated(self, uri: str, *, options: RequestOptions | None = None) -> None:
+    async def notify_resource_updated(
+        self, uri: str, *, options: RequestOptions | None = None, **keywords: Unpack[NoKeywords]
+    ) -> None:
         """Send a notification that a subscribed resource has changed.
 
         https://modelcontextprotocol.io/specification/2026-07-28/schema#resourceupdatednotification
         """
-        await self._send_notification(FromServer.RESOURCE_UPDATED, {"uri": uri}, options)
+        await self._send_notification(FromServer.RESOURCE_UPDATED, {"uri": uri}, options, keywords)
 
-    async def notify_resource_list_changed(self, *, options: RequestOptions | None = None) -> None:
+    async def notify_resource_list_changed(
+        self, *, options: RequestOptions | None = None, **keywords: Unpack[NoKeywords]
+    ) -> None:
         """Send a notification that the list of resources has changed.
 
         https://modelcontextprotocol.io/specification/2026-07-28/schema#resourcelistchangednotification
         """
-        await self._send_notification(FromServer.RESOURCE_LIST_CHANGED, {}, options)
+        await self._send_notification(FromServer.RESOURCE_LIST_CHANGED, {}, options, keywords)
 
-    async def notify_tool_list_changed(self, *, options: RequestOptions | None = None) -> None:
+    async def notify_tool_list_changed(
+        self, *, options: RequestOptions | None = None, **keywords: Unpack[NoKeywords]
+    ) -> None:
         """Send a notification that the list of tools has changed.
 
         https://modelcontextprotocol.io/specification/2026-07-28/schema#toollistchangednotification
         """
-        await self._send_notification(FromServer.TOOL_LIST_CHANGED, {}, options)
+        await self._send_notification(FromServer.TOOL_LIST_CHANGED, {}, options, keywords)
 
-    async def notify_prompt_list_changed(self, *, options: RequestOptions | None = None) -> None:
+    async def notify_prompt_list_changed(
+        self, *, options: RequestOptions | None = None, **keywords: Unpack[NoKeywords]
+    ) -> None:
         """Send a notification that the list of prompts has changed.
 
         https://modelcontextprotocol.io/specification/2026-07-28/schema#promptlistchangednotification
         """
-        await self._send_notification(FromServer.PROMPT_LIST_CHANGED, {}, options)
+        await self._send_notification(FromServer.PROMPT_LIST_CHANGED, {}, options, keywords)
 
     async def notify_task_status(
         self,
@@ -123,6 +139,7 @@ class Context(ServerContext):
         result: dict[str, Any] | None = None,
         error: t.Error | None = None,
         options: RequestOptions | None = None,
+        **keywords: Unpack[NoKeywords],
     ) -> None:
         """Send a notification that the status of a task has changed."""
         await self._send_notification(
@@ -140,6 +157,7 @@ class Context(ServerContext):
                 "error": error,
             },
             options,
+            keywords,
         )
 
     @deprecated("LoggingMessageNotification is deprecated in MCP 2026-07-28")
@@ -183,6 +201,7 @@ class ServerMixin(BaseServer):
         result: dict[str, Any] | None = None,
         error: t.Error | None = None,
         options: RequestOptions | None = None,
+        **keywords: Unpack[NoKeywords],
     ) -> None:
         """Send a notification that the status of a task has changed."""
         await self._announce(
@@ -200,6 +219,7 @@ class ServerMixin(BaseServer):
                 "error": error,
             },
             options,
+            keywords,
         )
 
 
@@ -273,30 +293,38 @@ class Server(ServerMixin):
         """
         raise self._not_handled(FromClient.LIST_TOOLS)
 
-    async def notify_resource_updated(self, uri: str, *, options: RequestOptions | None = None) -> None:
+    async def notify_resource_updated(
+        self, uri: str, *, options: RequestOptions | None = None, **keywords: Unpack[NoKeywords]
+    ) -> None:
         """Send a notification that a subscribed resource has changed.
 
         https://modelcontextprotocol.io/specification/2026-07-28/schema#resourceupdatednotification
         """
-        await self._announce(FromServer.RESOURCE_UPDATED, {"uri": uri}, options)
+        await self._announce(FromServer.RESOURCE_UPDATED, {"uri": uri}, options, keywords)
 
-    async def notify_resource_list_changed(self, *, options: RequestOptions | None = None) -> None:
+    async def notify_resource_list_changed(
+        self, *, options: RequestOptions | None = None, **keywords: Unpack[NoKeywords]
+    ) -> None:
         """Send a notification that the list of resources has changed.
 
         https://modelcontextprotocol.io/specification/2026-07-28/schema#resourcelistchangednotification
         """
-        await self._announce(FromServer.RESOURCE_LIST_CHANGED, {}, options)
+        await self._announce(FromServer.RESOURCE_LIST_CHANGED, {}, options, keywords)
 
-    async def notify_tool_list_changed(self, *, options: RequestOptions | None = None) -> None:
+    async def notify_tool_list_changed(
+        self, *, options: RequestOptions | None = None, **keywords: Unpack[NoKeywords]
+    ) -> None:
         """Send a notification that the list of tools has changed.
 
         https://modelcontextprotocol.io/specification/2026-07-28/schema#toollistchangednotification
         """
-        await self._announce(FromServer.TOOL_LIST_CHANGED, {}, options)
+        await self._announce(FromServer.TOOL_LIST_CHANGED, {}, options, keywords)
 
-    async def notify_prompt_list_changed(self, *, options: RequestOptions | None = None) -> None:
+    async def notify_prompt_list_changed(
+        self, *, options: RequestOptions | None = None, **keywords: Unpack[NoKeywords]
+    ) -> None:
         """Send a notification that the list of prompts has changed.
 
         https://modelcontextprotocol.io/specification/2026-07-28/schema#promptlistchangednotification
         """
-        await self._announce(FromServer.PROMPT_LIST_CHANGED, {}, options)
+        await self._announce(FromServer.PROMPT_LIST_CHANGED, {}, options, keywords)

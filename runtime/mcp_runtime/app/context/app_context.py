@@ -10,6 +10,7 @@ from typing_extensions import TypeVar
 from ...protocol.revision import Notification
 from ...session.interfaces import channel_of_connection
 from ...session.options import Params, RequestOptions
+from ...usage.keywords import NoKeywords
 from .own_context import OwnContext
 
 if TYPE_CHECKING:
@@ -150,6 +151,8 @@ class AppContext(OwnContext, Generic[FirstT, StateT, RequestT]):
         """Notify all clients that the list of prompts has changed; another name of `notify_prompt_list_changed`."""
         await self._announce(self.client_row("on_prompt_list_changed"), {}, None)
 
-    async def _announce(self, row: Notification, params: Params, options: RequestOptions | None) -> None:
+    async def _announce(
+        self, row: Notification, params: Params, options: RequestOptions | None, keywords: NoKeywords | None = None
+    ) -> None:
         """Send a change notification to all clients of the app that have subscribed to it."""
-        await self._served._announce(row, params, options)
+        await self._served._announce(row, params, options, keywords)

@@ -108,19 +108,24 @@ class SkillServerMixin:
         return SkillHandlers(self.revision, [*self.directories])
 
     async def list_skills(self, ctx: Any, params: Any) -> Any:
+        """Return a page of the skills."""
         return await self._skills.list_skills(params)
 
     async def get_skill(self, ctx: Any, params: Any) -> Any:
+        """Return one skill."""
         return await self._skills.get_skill(params)
 
     async def read_directory(self, ctx: Any, params: Any) -> Any:
+        """Return the entries of a folder of a skill."""
         return await self._skills.read_directory(params)
 
     async def list_resources(self, ctx: Any, params: Any) -> Any:
+        """Return a page of the resources: the files of the skills."""
         resources, cursor = paginate(await self._skills.resources(), params.cursor)
         return self._skills.results["list_resources"](resources=resources, next_cursor=cursor)
 
     async def read_resource(self, ctx: Any, params: Any) -> Any:
+        """Return a file of a skill. Raises JSONRPCError (invalid params) if there is none at this URI."""
         result = await self._skills.read(params.uri)
         if result is None:
             raise JSONRPCError(INVALID_PARAMS, f"resource not found: {params.uri!r}", {"uri": params.uri})

@@ -91,6 +91,7 @@ class InMemoryTaskStore:
         return len(self._records)
 
     async def add(self, record: TaskRecord) -> None:
+        """Store a new task until it expires. Raises LocalError if there are too many tasks."""
         now = self._clock()
         if len(self._records) >= self._max_tasks:
             self._records = {id: stored for id, stored in self._records.items() if stored.expires > now}
@@ -102,10 +103,12 @@ class InMemoryTaskStore:
             asyncio.get_running_loop().call_later(record.ttl, self._records.pop, record.id, None)
 
     async def get(self, id: str) -> TaskRecord | None:
+        """Return the task with this id, None if it does not exist or has expired."""
         record = self._records.get(id)
         return record if record is not None and record.expires > self._clock() else None
 
     async def update(self, record: TaskRecord) -> None:
+        """Replace the record of a task; do nothing if it does not exist any more."""
         if record.id in self._records:
             self._records[record.id] = record
 

@@ -15,6 +15,8 @@ from ...http.headers import EVENT_STREAM, media_type
 from ...http.urls import may_follow_redirect, origin, redact_url
 from ...protocol.framing import MAX_MESSAGE_BYTES
 from ...protocol.sse import OversizedEventError, ServerSentEvent, SSEDecoder
+from ...usage.keywords import checked_fields
+from ...usage.rules import COUNT, SECONDS, TEXT, Rule, are_texts
 
 try:
     import httpx2
@@ -26,6 +28,16 @@ _ERROR_LIMIT: Final = 64 * 1024  # Bytes of the body of an error response that a
 _MAX_IDLE_CONNECTIONS: Final = 20
 
 
+@checked_fields(
+    rules={
+        "headers": Rule(
+            lambda value: isinstance(value, Mapping) and are_texts([*value, *value.values()]), "a dict of strings"
+        ),
+        "proxy": TEXT.or_none(),
+        "timeout": SECONDS,
+        "max_bytes": COUNT,
+    }
+)
 @dataclass(frozen=True, slots=True)
 class HTTPOptions:
     """The HTTP options of a client.

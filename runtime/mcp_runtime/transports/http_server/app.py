@@ -29,6 +29,8 @@ from ...protocol.revision import Revision
 from ...session.identity import UNAUTHENTICATED, RequestAuth
 from ...session.interfaces import Service
 from ...session.negotiation import ready_candidate
+from ...usage.keywords import checked_fields
+from ...usage.rules import COUNT, SECONDS
 from .event_store import EventStore, InMemoryEventStore
 from .legacy_sse import LegacySSEHandler
 from .responders import IncomingPost
@@ -48,6 +50,12 @@ _SESSION: Final = RequestKind.SESSION
 _STATELESS: Final = RequestKind.STATELESS
 
 
+@checked_fields(
+    rules={
+        **dict.fromkeys(("max_body", "max_sessions", "max_batch"), COUNT),
+        **dict.fromkeys(("body_timeout", "session_idle_timeout", "keep_alive"), SECONDS),
+    }
+)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HTTPLimits:
     """The limits of an HTTP endpoint.

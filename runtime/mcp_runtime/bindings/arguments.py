@@ -1,0 +1,112 @@
+"""What the arguments must be that run a server or connect a client, and which keywords belong to which transport."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+from ..errors import LocalError
+from ..usage.keywords import keywords_of, refuse_unknown
+from ..usage.rules import FLAG, FUNCTION, MAPPING, Rule, are_texts, check_values, is_items, shown
+from .settings import ASGISettings, HTTPServerSettings
+
+_TRANSPORTS: Final = {"stdio": "stdio", "http": "http", "streamable-http": "http"}
+_HOST: Final = re.compile(r"[A-Za-z0-9._:%-]+")
+_ORIGIN: Final = re.compile(r"[a-z][a-z0-9+.-]*://[^/]+")
+
+_HOSTS: Final = Rule(are_texts, 'a list of host names, such as ["example.com"]')
+_ORIGINS: Final = Rule(
+    lambda value: are_texts(value) and all(_ORIGIN.fullmatch(item) for item in value),
+    'a list of origins with a scheme and no path, such as ["https://example.com"]',
+)
+
+
+def _is_host(value: Any) -> bool:
+    return isinstance(value, str) and _HOST.fullmatch(value) is not None and not re.search(r"[^:]:\d+$", value)
+
+
+def _is_path(value: Any) -> bool:
+    return isinstance(value, str) and value.startswith("/") and not re.search(r"[?#\s]", value)
+
+
+_RULES: Final[Mapping[str, Rule]] = {
+    "host": Rule(_is_host, 'an address without scheme and port, such as "0.0.0.0"'),
+    "port": Rule(lambda value: type(value) is int and 0 <= value <= 65535, "a whole number from 0 to 65535"),
+    "path": Rule(_is_path, 'a path that begins with a slash, such as "/mcp"').or_none(),
+    "uvicorn": Rule(MAPPING.accepts, 'a dict of settings of uvicorn, such as {"workers": 1}').or_none(),
+    "hosts": _HOSTS.or_none(),
+    "origins": _ORIGINS.or_none(),
+    "owner": FUNCTION,
+    "auth": Rule(lambda value: hasattr(value, "authenticator"), "a ResourceServer").or_none(),
+    "event_store": Rule(lambda value: not isinstance(value, (str, bytes, bool)), "an EventStore").or_none(),
+    "limits": Rule(lambda value: hasattr(value, "max_body"), "HTTPLimits(…)"),
+    "legacy_sse": FLAG,
+}
+
+STDIO_RULES: Final[Mapping[str, Rule]] = {
+    "env": Rule(
+        lambda value: isinstance(value, Mapping) and are_texts([*value, *value.values()]),
+        'a dict of strings, such as {"DEBUG": "1"}',
+    ).or_none(),
+    "cwd": Rule(lambda value: isinstance(value, str) or hasattr(value, "__fspath__"), "a path").or_none(),
+    "stderr": Rule(callable, "a function of a line, such as print").or_none(),
+}
+HTTP_RULES: Final[Mapping[str, Rule]] = {
+    "http": Rule(lambda value: hasattr(value, "login_timeout"), "HTTPOptions(…)").or_none(),
+}
+
+
+def check_run(transport: object, settings: Mapping[str, Any]) -> str:
+    """Return the transport of a call of `run`, without the names that other SDKs use for it.
+
+    Raises LocalError for an unknown transport, for a wrong value and inside a running event loop, and TypeError for a
+    keyword that the transport does not have.
+    """
+    if transport == "sse":
+        raise LocalError('run(): there is no transport "sse": write run("http", legacy_sse=True) to serve it as well')
+    if not isinstance(transport, str) or transport not in _TRANSPORTS:
+        raise LocalError(f"run(): there is no transport {shown(transport)}; use 'stdio' or 'http'")
+    kind = _TRANSPORTS[transport]
+    allowed = keywords_of(HTTPServerSettings)
+    if kind == "stdio":
+        for keyword in settings:
+            if keyword in allowed:
+                raise TypeError(f'run("stdio") has no keyword argument {keyword!r}: write run("http", {keyword}=…)')
+        allowed = frozenset[str]()
+    refuse_unknown("run", settings, allowed | {"revisions"})
+    check_values("run", settings, _RULES)
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return kind
+    raise LocalError("run() starts an event loop and cannot be called inside of one: call it outside of async def")
+
+
+def check_asgi(settings: Mapping[str, Any]) -> None:
+    """Raise TypeError for a keyword that `asgi` does not have, and LocalError for a wrong value."""
+    refuse_unknown("asgi", settings, keywords_of(ASGISettings) | {"revisions"})
+    check_values("asgi", settings, _RULES)
+
+
+def check_url(function: str, url: object) -> None:
+    """Raise LocalError unless this is the text of an http or https URL with a host."""
+    if not isinstance(url, str):
+        raise LocalError(f"{function}() needs a URL as a string, not {shown(url)}")
+    if not re.match(r"https?://[^/\s]+", url):
+        raise LocalError(f'{function}(): {shown(url)} is no URL: write "http://host:port/mcp"')
+
+
+def check_command(function: str, command: tuple[object, ...]) -> None:
+    """Raise LocalError unless these are the words of a command, separate strings."""
+    example = f'{function}("python", "server.py")'
+    if not command:
+        raise LocalError(f"{function}() needs the words of a command: write {example}")
+    for word in command:
+        if is_items(word):
+            raise LocalError(f"{function}() needs separate words, not a list: write {function}(*words)")
+        if not isinstance(word, str) and not hasattr(word, "__fspath__"):
+            raise LocalError(f"{function}() needs the words of a command as strings, not {shown(word)}")
+    if len(command) == 1 and re.search(r"\s-|\s\S+\.(py|js|jar|sh)\b", str(command[0])):
+        raise LocalError(f"{function}() needs separate words, not {shown(command[0])}: write {example}")

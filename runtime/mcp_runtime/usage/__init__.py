@@ -1,0 +1,1 @@
+"""Checks of how public functions are called: keywords, missing arguments and values, with messages for their users."""

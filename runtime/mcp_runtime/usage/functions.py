@@ -1,0 +1,163 @@
+"""Checks of the functions that users register: what cannot be called later is refused when it is declared."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, Final
+
+from ..errors import LocalError
+from .rules import shown
+
+_LAMBDA: Final = "<lambda>"
+_CONTEXT_NAMES: Final = ("ctx", "context")
+_BY_NAME: Final = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+
+
+def check_function(function: object, kind: str, name: str | None = None, *, is_named: bool = False) -> None:
+    """Raise LocalError if requests cannot be answered by calling this function.
+
+    Args:
+        function: What the user registers.
+        kind: What it becomes: "tool", "resource" or "prompt".
+        name: Its name, if the user sets one.
+        is_named: Whether it needs no name, because it has a URI.
+    """
+    _check_callable(function, kind)
+    assert callable(function), "what is not callable was refused"
+    own_name = str(getattr(function, "__name__", ""))
+    place = f"the {kind} {name or own_name!r}"
+    if not is_named and not name and own_name in ("", _LAMBDA):
+        what = "a lambda" if own_name else f"{shown(function)}"
+        raise LocalError(f'{kind}(): {what} has no name: pass one, such as add_{kind}(function, "name")')
+    code = _code_of(function)
+    if inspect.isasyncgenfunction(code) or inspect.isgeneratorfunction(code):
+        raise LocalError(f"{place} is a generator, which yields: collect the items in a list and return it")
+    parameters = _parameters_of(function, place)
+    _check_method(function, parameters, kind, place)
+    for parameter in parameters:
+        _check_parameter(parameter, place)
+
+
+def check_accepts(function: object, names: Sequence[str], least: int, kind: str) -> None:
+    """Raise LocalError unless a function can be called with these arguments by position.
+
+    Args:
+        function: What the user registers.
+        names: The names of the arguments, for the message.
+        least: The number of arguments that the function must accept at least; it may leave out the others.
+        kind: What it becomes: "completion" or "middleware".
+    """
+    _check_callable(function, kind)
+    assert callable(function), "what is not callable was refused"
+    code = _code_of(function)
+    place = f"the {kind} {getattr(function, '__name__', shown(function))!r}"
+    if inspect.isasyncgenfunction(code) or inspect.isgeneratorfunction(code):
+        raise LocalError(f"{place} is a generator, which yields: return the result")
+    parameters = inspect.signature(function).parameters.values()
+    required = [parameter for parameter in parameters if _is_required(parameter)]
+    accepted = sum(
+        len(names) if parameter.kind is parameter.VAR_POSITIONAL else parameter.kind <= parameter.POSITIONAL_OR_KEYWORD
+        for parameter in parameters
+    )
+    by_name_only = any(parameter.kind is parameter.KEYWORD_ONLY for parameter in required)
+    if accepted < least or len(required) > len(names) or by_name_only:
+        raise LocalError(f"{place} has other parameters than its callers pass: write def name({', '.join(names)})")
+
+
+def _check_callable(function: object, kind: str) -> None:
+    if inspect.isclass(function):
+        raise LocalError(f"{kind}() needs a function, not the class {function.__name__!r}: decorate a def, not a class")
+    if inspect.iscoroutine(function):
+        function.close()  # Otherwise Python warns that it was never awaited.
+        name = function.__name__
+        raise LocalError(f"{kind}() needs a function, not the coroutine of a call: pass {name}, not {name}()")
+    if isinstance(function, classmethod):
+        raise LocalError(f"{kind}() needs a function, not a classmethod: pass the method of the class, after its body")
+    if not callable(function):
+        raise LocalError(f"{kind}() needs a function, not {shown(function)}")
+
+
+def _code_of(function: Callable[..., Any]) -> Any:
+    """Return the function behind partial applications and callable objects."""
+    while isinstance(function, partial):
+        function = function.func
+    return function if inspect.isroutine(function) else type(function).__call__
+
+
+def _parameters_of(function: Callable[..., Any], place: str) -> list[inspect.Parameter]:
+    try:
+        return [*inspect.signature(function).parameters.values()]
+    except ValueError:
+        raise LocalError(
+            f"{place} has no signature, as functions written in C: wrap it in a def with type hints"
+        ) from None
+
+
+def _check_method(function: Any, parameters: Sequence[inspect.Parameter], kind: str, place: str) -> None:
+    """Raise LocalError for a method of a class whose first parameter nobody passes."""
+    first = parameters[0] if parameters else None
+    is_unbound = inspect.isfunction(function) and first is not None and first.name in ("self", "cls")
+    if first is None or not is_unbound or first.annotation is not first.empty:
+        return
+    class_name = str(getattr(function, "__qualname__", "")).rpartition(".")[0].rpartition(".")[2] or "Tools"
+    if kind == "tool":
+        raise LocalError(
+            f"{place} is a method without its object: mark it with the decorator `tool` of mcp_generated, "
+            f"and call app.add_tools({class_name}())"
+        )
+    raise LocalError(
+        f"{place} is a method without its object: call app.add_{kind}(…) with a method of an object of {class_name}"
+    )
+
+
+def _check_parameter(parameter: inspect.Parameter, place: str) -> None:
+    name, annotation = parameter.name, parameter.annotation
+    if parameter.kind not in _BY_NAME:
+        remedy = "remove the / before it" if parameter.kind is parameter.POSITIONAL_ONLY else "list its parameters"
+        raise LocalError(f"{place}: the parameter {parameter} must accept a keyword argument: {remedy}")
+    if name in _CONTEXT_NAMES and annotation is parameter.empty and parameter.default is parameter.empty:
+        raise LocalError(f"{place}: the parameter {name!r} has no type: write {name}: Context, or its JSON type")
+    module = str(getattr(annotation, "__module__", ""))
+    if getattr(annotation, "__name__", "") == "Context" and module.partition(".")[0] in ("mcp", "fastmcp"):
+        raise LocalError(f"{place}: {name!r} is the Context of {module}: write from mcp_generated import Context")
+
+
+def _is_required(parameter: inspect.Parameter) -> bool:
+    variadic = parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
+    return parameter.default is parameter.empty and not variadic
+
+
+def check_lifespan(lifespan: object, function: str) -> None:
+    """Raise LocalError unless this is a function that returns an async context manager."""
+    if lifespan is None:
+        return
+    remedy = "put @asynccontextmanager above an async def with one yield"
+    name = getattr(lifespan, "__name__", shown(lifespan))
+    if not callable(lifespan) or (hasattr(lifespan, "__aenter__") and not inspect.isclass(lifespan)):
+        raise LocalError(f"{function}(): lifespan must be a function, not {shown(lifespan)}: {remedy}")
+    inner = inspect.unwrap(lifespan)
+    if inner is lifespan and (
+        inspect.isasyncgenfunction(lifespan)
+        or inspect.isgeneratorfunction(lifespan)
+        or inspect.iscoroutinefunction(lifespan)
+    ):
+        raise LocalError(f"{function}(): the lifespan {name!r} is no async context manager: {remedy}")
+    if inner is not lifespan and inspect.isgeneratorfunction(inner):
+        raise LocalError(f"{function}(): the lifespan {name!r} is a context manager that is not async: {remedy}")
+    check_accepts_one(lifespan, f"{function}(): the lifespan {name!r}", "app")
+
+
+def check_accepts_one(function: Callable[..., Any], place: str, name: str) -> None:
+    """Raise LocalError unless a function can be called with one argument by position."""
+    try:
+        inspect.signature(function).bind(None)
+    except TypeError:
+        raise LocalError(f"{place} must accept one argument: write def {_own_name(function)}({name})") from None
+    except ValueError:
+        return  # Functions written in C may have no signature.
+
+
+def _own_name(function: object) -> str:
+    return str(getattr(function, "__name__", "function"))

@@ -1,0 +1,151 @@
+"""Keywords of the official SDK and of FastMCP, and what to write instead of those that have another name here.
+
+A row is only read for a keyword that the function does not have: when a function gets a keyword under the name that
+stands here, its row does nothing and can go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+# A word is the name of the keyword here; a sentence is the advice itself.
+_DECORATORS: Final = {
+    "structured": "structured_output",
+    "fn": "pass the function first, without a keyword",
+    "func": "pass the function first, without a keyword",
+    "auth": "use scopes=[…] for the OAuth scopes that it needs",
+    "scope": "scopes",
+    "mimeType": "mime_type",
+    "inputSchema": "input_schema",
+    "outputSchema": "output_schema",
+    "parameters": "input_schema",
+    "icon": "icons",
+    "_meta": "meta",
+    "exclude_args": "leave out the parameter, or annotate it with Context",
+    "serializer": "return the text itself",
+    "enabled": "add it when it is needed, and remove it with remove_tool, remove_resource or remove_prompt",
+    "uri": 'write @app.resource("scheme://path")',
+    "uri_template": "pass the URI template first, without a keyword",
+    "security": "paths are always checked: leave it out",
+}
+_SERVING: Final = {
+    "log_level": "call logging.basicConfig(level=…)",
+    "show_banner": "there is no banner: leave it out",
+    "mount_path": "path",
+    "streamable_http_path": "path",
+    "uvicorn_config": "uvicorn",
+    "allowed_hosts": "hosts",
+    "allowed_origins": "origins",
+    "transport_security": "use hosts=[…] and origins=[…]",
+    "cors": "origins",
+    "max_request_body_size": "use limits=HTTPLimits(max_body=…)",
+    "session_idle_timeout": "use limits=HTTPLimits(session_idle_timeout=…)",
+    "max_sessions": "use limits=HTTPLimits(max_sessions=…)",
+    "stateless_http": "a client of the stateless protocol version has no session: leave it out",
+    "json_response": "the client's Accept header decides: leave it out",
+    "middleware": "wrap the application that asgi() returns",
+    "ssl_keyfile": 'use uvicorn={"ssl_keyfile": …}',
+    "ssl_certfile": 'use uvicorn={"ssl_certfile": …}',
+    "workers": 'use uvicorn={"workers": …}',
+    "reload": 'use uvicorn={"reload": …}',
+}
+_AT_RUN: Final = 'pass it to run("http", {}) or asgi()'
+_APP: Final = {
+    "tools": "decorate the functions with @app.tool",
+    "prompts": "decorate the functions with @app.prompt",
+    "resources": 'decorate the functions with @app.resource("scheme://path")',
+    "middleware": "decorate the functions with @app.middleware",
+    "strict_input_validation": "arguments are validated strictly: use coerce=True to convert them",
+    "list_page_size": "page_size",
+    "description": "instructions",
+    "mask_error_details": "errors are masked: name those to show in tool_errors=(…)",
+    "debug": "call logging.basicConfig(level=logging.DEBUG)",
+    "log_level": "call logging.basicConfig(level=…)",
+    "request_state_security": "keys",
+    "host": _AT_RUN.format("host=…"),
+    "port": _AT_RUN.format("port=…"),
+    "auth": _AT_RUN.format("auth=ResourceServer(…)"),
+    "token_verifier": _AT_RUN.format("auth=ResourceServer(…)"),
+    "auth_server_provider": "serve an AuthorizationServer of mcp_generated.auth beside it",
+    "event_store": _AT_RUN.format("event_store=…"),
+    "mount_path": _AT_RUN.format("path=…"),
+    "streamable_http_path": _AT_RUN.format("path=…"),
+    "sse_path": 'use run("http", legacy_sse=True)',
+    "message_path": 'use run("http", legacy_sse=True)',
+    "transport_security": _AT_RUN.format("hosts=[…], origins=[…]"),
+    "json_response": _SERVING["json_response"],
+    "stateless_http": _SERVING["stateless_http"],
+    "cache_expiration_seconds": "cache_hints",
+    "warn_on_duplicate_tools": "a name that is in use is always refused: leave it out",
+    "warn_on_duplicate_resources": "a URI that is in use is always refused: leave it out",
+    "warn_on_duplicate_prompts": "a name that is in use is always refused: leave it out",
+    "dependencies": "list them in the pyproject.toml of the project",
+    "include_tags": "add only what clients shall see",
+    "exclude_tags": "add only what clients shall see",
+}
+_HANDLER: Final = "override the method {} in a subclass of Client"
+_CLIENT: Final = {
+    "sampling_handler": _HANDLER.format("on_create_message"),
+    "sampling_callback": _HANDLER.format("on_create_message"),
+    "elicitation_handler": _HANDLER.format("on_elicit"),
+    "elicitation_callback": _HANDLER.format("on_elicit"),
+    "log_handler": _HANDLER.format("on_logging_message"),
+    "logging_callback": _HANDLER.format("on_logging_message"),
+    "list_roots_callback": "use roots=FileRoots(…)",
+    "progress_handler": "use on_progress=… in the request",
+    "message_handler": "override its on_… methods in a subclass of Client",
+    "read_timeout_seconds": "use timeout=… in the request, or connect_options=RequestOptions(timeout=…)",
+    "timeout": "use timeout=… in the request, or connect_options=RequestOptions(timeout=…)",
+    "init_timeout": "use connect_options=RequestOptions(timeout=…)",
+    "client_info": "use name=… and version=…",
+    "headers": "use http=HTTPOptions(headers={…})",
+    "auth": "use http=HTTPOptions(auth=…)",
+    "token": 'use http=HTTPOptions(headers={"Authorization": …})',
+    "verify": "use http=HTTPOptions(tls=…)",
+    "proxy": "use http=HTTPOptions(proxy=…)",
+    "command": 'pass the words of the command first: Client.stdio("python", "server.py")',
+    "args": 'pass the words of the command first: Client.stdio("python", "server.py")',
+    "params": 'pass the words of the command first: Client.stdio("python", "server.py")',
+    "revision": "revisions",
+    "protocol_version": "revisions",
+    "environ": "env",
+    "errlog": "stderr",
+    "log_file": "stderr",
+}
+_REQUEST: Final = {
+    "read_timeout_seconds": "timeout",
+    "timeout_seconds": "timeout",
+    "progress_callback": "on_progress",
+    "progress_handler": "on_progress",
+    "args": "arguments",
+    "params": "arguments",
+    "tool_name": "name",
+    "raise_on_error": "test `is_error` of the result",
+}
+_GROUPS: Final[Mapping[str, Mapping[str, str]]] = {
+    **dict.fromkeys(
+        ("tool", "prompt", "resource", "completion", "middleware", "add_tool", "add_prompt", "add_resource"),
+        _DECORATORS,
+    ),
+    **dict.fromkeys(("run", "asgi", 'run("stdio")', "asgi_app"), _SERVING),
+    **dict.fromkeys(("stdio", "http", "memory", "connect", "Client", "SyncClient"), _CLIENT),
+}
+
+
+def advice(function: str, keyword: str, names: Sequence[str]) -> str | None:
+    """Return what to write instead of a keyword of another SDK; None if it has no row, or its row names no keyword."""
+    text = _rows(function).get(keyword)
+    if text is None:
+        return None
+    if text.isidentifier():
+        return f"use {text!r}" if text in names else None
+    return text
+
+
+def _rows(function: str) -> Mapping[str, str]:
+    """Return the rows of a function: those of its name, else of its class."""
+    name = function.rpartition(".")[2]
+    if name in _GROUPS:
+        return _GROUPS[name]
+    return _APP if name.endswith("App") else _CLIENT if name.endswith("Client") else _REQUEST

@@ -1,0 +1,67 @@
+"""Rules of values: what an argument must be, and the message if it is something else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final
+
+from ..errors import LocalError
+
+_SHOWN: Final = 60  # Characters of a value in a message.
+
+
+class Rule:
+    """What an argument must be: a test of a value, and its description, which the message shows."""
+
+    __slots__ = ("accepts", "expected")
+
+    def __init__(self, accepts: Callable[[Any], bool], expected: str) -> None:
+        self.accepts = accepts
+        self.expected = expected
+
+    def or_none(self) -> Rule:
+        """Return the rule that accepts None as well."""
+        return Rule(lambda value: value is None or self.accepts(value), f"{self.expected}, or None")
+
+
+def check_values(function: str, values: Mapping[str, Any], rules: Mapping[str, Rule]) -> None:
+    """Raise LocalError for the first value that breaks the rule of its name."""
+    for name, value in values.items():
+        rule = rules.get(name)
+        if rule is not None and not rule.accepts(value):
+            raise LocalError(f"{function}(): {name} must be {rule.expected}; {shown(value)} is not")
+
+
+def shown(value: object) -> str:
+    """Return a value as messages show it, on one line and shortened."""
+    text = " ".join(repr(value).split())
+    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"
+
+
+def is_number(value: object) -> bool:
+    """Return True for an int or a float, False for a bool and for NaN."""
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and value == value
+
+
+def is_items(value: object) -> bool:
+    """Return True for an iterable of separate items, False for text, bytes and mappings."""
+    return isinstance(value, Iterable) and not isinstance(value, (str, bytes, Mapping))
+
+
+def are_texts(value: Any) -> bool:
+    """Return True for a list, or another collection, of strings."""
+    return is_items(value) and not hasattr(value, "__next__") and all(isinstance(item, str) for item in value)
+
+
+def instance(kind: type[Any] | tuple[type[Any], ...], expected: str) -> Rule:
+    """Return the rule that a value is an instance of a class."""
+    return Rule(lambda value: isinstance(value, kind), expected)
+
+
+TEXT: Final = instance(str, "a string")
+NAME: Final = Rule(lambda value: isinstance(value, str) and bool(value.strip()), "a string that is not empty")
+FLAG: Final = instance(bool, "True or False")
+COUNT: Final = Rule(lambda value: type(value) is int and value > 0, "a whole number from 1")
+SECONDS: Final = Rule(lambda value: is_number(value) and value > 0, "a number of seconds above 0")
+MAPPING: Final = instance(Mapping, "a dict")
+FUNCTION: Final = Rule(callable, "a function")

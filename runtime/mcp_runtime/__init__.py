@@ -7,13 +7,24 @@ from ._lazy import lazy_module
 
 if TYPE_CHECKING:
     from .aio.rate_limit import RateLimit as RateLimit
+    from .app.components.argument_changes import ArgTransform as ArgTransform
+    from .app.components.argument_changes import forward as forward
+    from .app.components.argument_changes import forward_raw as forward_raw
+    from .app.components.failures import ToolError as ToolError
     from .app.content import AssistantMessage as AssistantMessage
     from .app.content import Audio as Audio
     from .app.content import Image as Image
     from .app.content import Message as Message
     from .app.content import UserMessage as UserMessage
+    from .app.dependencies.markers import Depends as Depends
+    from .app.dependencies.markers import Elicit as Elicit
+    from .app.dependencies.markers import ListRoots as ListRoots
+    from .app.dependencies.markers import Resolve as Resolve
+    from .app.dependencies.markers import Sample as Sample
+    from .app.middleware.hooks import Middleware as Middleware
+    from .app.middleware.hooks import MiddlewareContext as MiddlewareContext
     from .app.registrations import tool as tool
-    from .app.tools import ToolError as ToolError
+    from .app.tools import Tool as Tool
     from .bindings.client import negotiate as negotiate
     from .bindings.server import asgi_app as asgi_app
     from .bindings.server import run as run
@@ -59,6 +70,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ApprovedTools",
+    "ArgTransform",
     "AssistantMessage",
     "Audio",
     "AuthorizationError",
@@ -69,6 +81,8 @@ __all__ = [
     "ConnectionClosedError",
     "ConversionError",
     "ConversionReport",
+    "Depends",
+    "Elicit",
     "FileRoots",
     "HTTPOptions",
     "HTTPStatusError",
@@ -78,9 +92,12 @@ __all__ = [
     "InvalidSchemaError",
     "JSONRPCError",
     "KeyRing",
+    "ListRoots",
     "LocalError",
     "MCPError",
     "Message",
+    "Middleware",
+    "MiddlewareContext",
     "Progress",
     "ProtocolViolationError",
     "RateLimit",
@@ -88,16 +105,21 @@ __all__ = [
     "RemoteJSONRPCError",
     "RequestOptions",
     "RequestTimeoutError",
+    "Resolve",
     "ResponseCache",
     "RootsCache",
+    "Sample",
     "SkillVerificationError",
     "TaskOptions",
+    "Tool",
     "ToolError",
     "ToolResultError",
     "UserMessage",
     "asgi_app",
     "choose_model",
     "compile_schema",
+    "forward",
+    "forward_raw",
     "is_https_url",
     "is_within",
     "negotiate",
@@ -111,6 +133,17 @@ __all__ = [
 ]
 
 _MODULES = {
+    "ArgTransform": "app.components.argument_changes",
+    "forward": "app.components.argument_changes",
+    "forward_raw": "app.components.argument_changes",
+    "Depends": "app.dependencies.markers",
+    "Elicit": "app.dependencies.markers",
+    "ListRoots": "app.dependencies.markers",
+    "Resolve": "app.dependencies.markers",
+    "Sample": "app.dependencies.markers",
+    "Middleware": "app.middleware.hooks",
+    "MiddlewareContext": "app.middleware.hooks",
+    "Tool": "app.tools",
     "RateLimit": "aio.rate_limit",
     "tool": "app.registrations",
     "AssistantMessage": "app.content",
@@ -118,7 +151,7 @@ _MODULES = {
     "Image": "app.content",
     "Message": "app.content",
     "UserMessage": "app.content",
-    "ToolError": "app.tools",
+    "ToolError": "app.components.failures",
     "negotiate": "bindings.client",
     "asgi_app": "bindings.server",
     "run": "bindings.server",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from functools import cached_property
 from types import ModuleType
@@ -23,12 +23,13 @@ from ..protocol.revision import Request
 from ..server.cache_hints import CacheHint
 from ..server.context import ServerContext
 from ..session.interfaces import RevisionChoice
+from .components.failures import ShownExceptions, ToolError
 from .registrations import Registrations
 from .registry import LifespanStates, ListKind, Registry
-from .tools import ShownExceptions, ToolError
 
 if TYPE_CHECKING:
     from ..transports.http_server.app import MCPASGIApp
+    from .middleware.hooks import CallNext, MiddlewareContext
 
 ServerT = TypeVar("ServerT", bound=BaseServer)
 
@@ -65,6 +66,7 @@ class BaseApp(Registrations, Generic[ServerT]):
         rate_limits: Mapping[str, RateLimit | None] | None = None,
         cache_hints: Mapping[str, CacheHint] | None = None,
         tasks: TaskStore | None = None,
+        middleware: Sequence[Callable[[MiddlewareContext, CallNext], Awaitable[Any]]] = (),
     ) -> None:
         """Create an app.
 
@@ -83,6 +85,7 @@ class BaseApp(Registrations, Generic[ServerT]):
             rate_limits: Limits of each client by handler: `{"call_tool": RateLimit(10, burst=50)}`; None: no limit.
             cache_hints: How long clients may cache results: `{"list_tools": CacheHint(60, "public")}` (seconds).
             tasks: The store of the tasks of tools; by default they are stored in memory.
+            middleware: Middleware objects for `add_middleware`, the outermost first.
 
         Raises LocalError if an argument is invalid; some arguments are checked when the server is created.
         """
@@ -98,6 +101,8 @@ class BaseApp(Registrations, Generic[ServerT]):
         self._notifying: set[asyncio.Future[None]] = set()
         results = {row.name: row.result_types for row in self.server_class.revision.rows if isinstance(row, Request)}
         self._registry = Registry(self.types, results, (ToolError, *tool_errors), page_size)
+        for item in middleware:
+            self.add_middleware(item)
 
     def mount(self, app: BaseApp[Any], prefix: str) -> None:
         """Add all tools, resources and prompts of another app, including those that it adds later.
@@ -147,6 +152,7 @@ class BaseApp(Registrations, Generic[ServerT]):
         members: dict[str, Any] = {
             "lifespan": _lifespan_of(self._enter_lifespans),
             "scopes": _scopes_of(self._registry),
+            "_around": _around(self._registry),
         }
         for kind, names in _HANDLERS_BY_KIND.items():
             if self._declares(kind):
@@ -251,6 +257,13 @@ def _handler(registry: Registry, name: str) -> Callable[..., Any]:
         return await registry.handle(name, ctx, params, states)
 
     return handle
+
+
+def _around(registry: Registry) -> Callable[..., Awaitable[Any]]:
+    def around(self: BaseServer, name: str, ctx: ServerContext, params: Any, handler: Any) -> Awaitable[Any]:
+        return registry.handle_lifecycle(name, ctx, params, handler)
+
+    return around
 
 
 def _scopes_of(registry: Registry) -> Callable[[BaseServer, str, Any], Sequence[str]]:

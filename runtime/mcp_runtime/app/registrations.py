@@ -9,8 +9,11 @@ from typing import Any, ClassVar, Final, TypeVar, Unpack
 
 from ..aio.threads import WORKER_THREADS
 from ..errors import LocalError
+from .components.administration import Administration
+from .components.argument_changes import ToolTransform
+from .middleware.chain import Middleware
 from .prompts import Prompt
-from .registry import CompletionFunction, ListKind, Middleware, Registry
+from .registry import CompletionFunction, ListKind, Registry
 from .resources import Resource
 from .settings import ResourceSettings, Settings, ToolSettings, check_keywords
 from .tools import Tool
@@ -20,7 +23,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 _MARK: Final = "__mcp_tool__"
 
 
-class Registrations:
+class Registrations(Administration):
     """The part of an app that adds and removes its tools, resources, prompts, completions and middleware."""
 
     types: ClassVar[ModuleType]
@@ -44,10 +47,23 @@ class Registrations:
 
         return add
 
-    def add_tool(self, function: Callable[..., Any], name: str | None = None, **settings: Unpack[ToolSettings]) -> None:
+    def add_tool(
+        self, function: Callable[..., Any] | ToolTransform, name: str | None = None, **settings: Unpack[ToolSettings]
+    ) -> None:
         """Add a tool, also at run time. Raises LocalError if the name is in use or the function cannot be a tool."""
         check_keywords("add_tool", settings, ToolSettings)
+        if isinstance(function, ToolTransform):
+            self._add_transformed(function, name, settings)
+            return
         tool = Tool(function, name, settings, self.types, self._coerce, self._json_indent)
+        self._add("tools", self._registry.tools, tool.name, tool)
+
+    def _add_transformed(self, transform: ToolTransform, name: str | None, settings: ToolSettings) -> None:
+        if name is not None or settings:
+            raise TypeError("add_tool() takes no other arguments with a changed tool: pass them to Tool.from_tool()")
+        from .transformation import transformed_tool
+
+        tool = transformed_tool(transform, self._registry, self.types, self._coerce, self._json_indent)
         self._add("tools", self._registry.tools, tool.name, tool)
 
     def add_tools(self, holder: object) -> None:

@@ -16,6 +16,7 @@ from ..aio.threads import WORKER_THREADS
 from ..errors import LocalError
 from ..protocol.models import is_list, is_object
 from ..server.context import ServerContext
+from .dependencies.inspection import dependencies_of
 from .introspection.docstrings import parse_docstring
 from .introspection.type_hints import UNREADABLE, attributes_of, readable_hint
 
@@ -69,8 +70,12 @@ class Signature:
         self.summary = docstring.text
         self.context: str | None = None
         self.parameters: dict[str, inspect.Parameter] = {}
-        for name, parameter in inspect.signature(function).parameters.items():
-            if _is_context(hints.get(name)):
+        parameters = inspect.signature(function).parameters
+        self._dependencies = dependencies_of(parameters, hints, description)
+        for name, parameter in parameters.items():
+            if self._dependencies is not None and name in self._dependencies.names:
+                continue
+            elif _is_context(hints.get(name)):
                 self.context = name
             elif parameter.kind in _ONLY_BY_NAME:
                 self.parameters[name] = parameter
@@ -143,6 +148,12 @@ class Signature:
         thread."""
         if self.context is not None:
             arguments[self.context] = ctx
+        if self._dependencies is not None:
+            return self._dependencies.call(self._invoke, ctx, arguments)
+        result: Awaitable[Any] = self.function(**arguments) if self.is_async else self._in_thread(arguments)
+        return result
+
+    def _invoke(self, arguments: dict[str, Any]) -> Awaitable[Any]:
         result: Awaitable[Any] = self.function(**arguments) if self.is_async else self._in_thread(arguments)
         return result
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import pytest
 
-from mcp_generated import App, Context, Depends, LocalError, Resolve, ToolError
+from mcp_generated import App, Context, Depends, ToolError
 from mcp_generated.dependencies import CallArgument, CurrentAccessToken, CurrentContext, CurrentHeaders, TokenClaim
 from mcp_generated.v2026_07_28 import Client
 
@@ -292,86 +292,3 @@ async def test_the_failure_of_a_dependency_is_that_of_the_call() -> None:
         return "never"
 
     assert await text(app) == "no database" and not closed
-
-
-def unknown(nothing: str) -> str:
-    return nothing
-
-
-def positional(x: int = 1, /) -> int:
-    return x
-
-
-def wrong_declarations() -> dict[str, tuple[Any, str]]:
-    """What cannot work, as functions that declare it, and the message."""
-
-    def in_union(app: App) -> None:
-        @app.tool()
-        def f(x: Annotated[int, Depends(plain)] | None = None) -> str:
-            return ""
-
-    def two(app: App) -> None:
-        @app.tool()
-        def f(x: Annotated[int, Depends(plain), Resolve(plain)]) -> str:
-            return ""
-
-    def no_function(app: App) -> None:
-        @app.tool()
-        def f(x: Annotated[int, Depends]) -> str:
-            return ""
-
-    def result(app: App) -> None:
-        Depends(plain())
-
-    def no_value(app: App) -> None:
-        @app.tool()
-        def f(x: str = Depends(unknown)) -> str:
-            return ""
-
-    def no_parameter(app: App) -> None:
-        @app.prompt()
-        def f(x: str = Depends(plain, size=1)) -> str:
-            return ""
-
-    def no_argument(app: App) -> None:
-        @app.resource("x://{a}")
-        def f(a: str, x: str = Depends(unknown, nothing=CallArgument("b"))) -> str:
-            return ""
-
-    def by_position(app: App) -> None:
-        @app.tool()
-        def f(x: int = Depends(positional)) -> str:
-            return ""
-
-    def itself(app: App) -> None:
-        def one(x: int = 0) -> int:
-            return x
-
-        def two(x: int = Depends(one)) -> int:
-            return x
-
-        one.__defaults__ = (Depends(two),)
-
-        @app.tool()
-        def f(x: int = Depends(one)) -> str:
-            return ""
-
-    return {
-        "in a union": (in_union, r"the tool 'f': .*'x' is inside of another type: write Annotated\[int \| None, Dep"),
-        "two markers": (two, r"the tool 'f': the parameter 'x' has two dependencies"),
-        "no function": (no_function, r"the tool 'f': the parameter 'x' names no function: write Depends\(function\)"),
-        "a result": (result, r"Depends\('value'\): the argument is not callable"),
-        "no value": (no_value, r"the tool 'f': the parameter 'nothing' of the dependency 'unknown' has no value: give"),
-        "no parameter": (no_parameter, r"the prompt 'f': the dependency 'plain' has no parameter 'size'; it has none"),
-        "no argument": (no_argument, r"the resource 'x://\{a\}': the parameter 'b' of the dependency 'unknown'"),
-        "by position": (by_position, r"the parameter 'x' of the dependency 'positional' must accept a keyword"),
-        "itself": (itself, r"the tool 'f': the dependency 'one' depends on itself"),
-    }
-
-
-@pytest.mark.parametrize("kind", wrong_declarations())
-def test_what_cannot_work_is_refused_at_its_declaration(kind: str) -> None:
-    declare, message = wrong_declarations()[kind]
-    with pytest.raises(LocalError, match=message) as caught:
-        declare(App("app"))
-    assert len(str(caught.value).splitlines()) <= 2

@@ -99,10 +99,13 @@ class BaseApp(Registrations, Generic[ServerT]):
         self._extensions: dict[Any, tuple[str, ...]] = {}  # The handler names of each extension package.
         self._loops: dict[asyncio.AbstractEventLoop, int] = {}  # The event loops that serve it: their open lifespans.
         self._notifying: set[asyncio.Future[None]] = set()
-        results = {row.name: row.result_types for row in self.server_class.revision.rows if isinstance(row, Request)}
-        self._registry = Registry(self.types, results, (ToolError, *tool_errors), page_size)
-        for item in middleware:
-            self.add_middleware(item)
+        self._registry = Registry(self.types, self._result_types(), (ToolError, *tool_errors), page_size)
+        self.add_middleware(*middleware)
+
+    @classmethod
+    def _result_types(cls) -> dict[str, tuple[type, ...]]:
+        """Return the types of the results of requests, by the names of their handlers."""
+        return {row.name: row.result_types for row in cls.server_class.revision.rows if isinstance(row, Request)}
 
     def mount(self, app: BaseApp[Any], prefix: str) -> None:
         """Add all tools, resources and prompts of another app, including those that it adds later.

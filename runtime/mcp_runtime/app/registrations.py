@@ -9,9 +9,9 @@ from typing import Any, ClassVar, Final, TypeVar, Unpack
 
 from ..aio.threads import WORKER_THREADS
 from ..errors import LocalError
-from .components.administration import Administration
+from .administration import Administration
 from .components.argument_changes import ToolTransform
-from .middleware.chain import Middleware
+from .middleware.call_chain import Middleware
 from .prompts import Prompt
 from .registry import CompletionFunction, ListKind, Registry
 from .resources import Resource

@@ -15,7 +15,7 @@ from ..server.lists import paginate
 from .components.catalog import Catalog, NamedList
 from .components.failures import ShownExceptions, ToolFailures
 from .components.prefixes import strip_prefix, with_prefixed_uri
-from .middleware.chain import CallNext, Middleware, chain
+from .middleware.call_chain import CallNext, Middleware, chain
 from .middleware.hooks import MiddlewareAdapter
 from .prompts import Prompt
 from .resources import Resource
@@ -139,7 +139,8 @@ class Registry(Catalog):
 
     async def call_tool(self, ctx: ServerContext, params: Any, states: LifespanStates) -> Any:
         tool = self.tools.get(params.name)
-        if (self.visibility or ctx.connection_state.visibility) and self._is_hidden(ctx, "tool", params.name):
+        state = ctx._connection_state  # pyright: ignore[reportPrivateUsage]
+        if (self.visibility or state.visibility) and self._is_hidden(ctx, "tool", params.name):
             raise JSONRPCError(INVALID_PARAMS, f"unknown tool: {params.name!r}")
         if tool is not None:
             return await tool.call(ctx, params.arguments, self._result_types["call_tool"], self.shown_exceptions)
@@ -156,7 +157,8 @@ class Registry(Catalog):
 
     async def get_prompt(self, ctx: ServerContext, params: Any, states: LifespanStates) -> Any:
         prompt = self.prompts.get(params.name)
-        if (self.visibility or ctx.connection_state.visibility) and self._is_hidden(ctx, "prompt", params.name):
+        state = ctx._connection_state  # pyright: ignore[reportPrivateUsage]
+        if (self.visibility or state.visibility) and self._is_hidden(ctx, "prompt", params.name):
             raise JSONRPCError(INVALID_PARAMS, f"unknown prompt: {params.name!r}")
         if prompt is not None:
             return await prompt.get(ctx, params.arguments, self._result_types["get_prompt"])
@@ -173,7 +175,8 @@ class Registry(Catalog):
 
     async def read_resource(self, ctx: ServerContext, params: Any, states: LifespanStates) -> Any:
         match = self._resource(params.uri)
-        if (self.visibility or ctx.connection_state.visibility) and self._is_hidden(ctx, "resource", params.uri):
+        state = ctx._connection_state  # pyright: ignore[reportPrivateUsage]
+        if (self.visibility or state.visibility) and self._is_hidden(ctx, "resource", params.uri):
             raise JSONRPCError(INVALID_PARAMS, f"resource not found: {params.uri!r}", {"uri": params.uri})
         if match is not None:
             resource, values = match

@@ -43,7 +43,7 @@ class Tool:
     ) -> None:
         """Create a tool from a function. Raises LocalError for an invalid name or unsupported parameters."""
         self.name = check_name(name or function_name(function))
-        self.function = function
+        self.function: Any = function
         self._description = f"the tool {self.name!r}"
         self._t = t
         self._coerce = settings.get("coerce", coerce)

@@ -17,7 +17,7 @@ from ..protocol.models import format_validation_error
 from ..server.context import ServerContext
 from .components.argument_changes import CURRENT, UNSET, ArgTransform, ToolTransform
 from .components.failures import ShownExceptions, ToolError, ToolFailures
-from .registry import Registry
+from .registry import LifespanStates, Registry
 from .results import output_from_annotation, output_from_schema
 from .settings import ToolSettings, tags_of, to_wire
 from .signature import Signature
@@ -69,13 +69,13 @@ class TransformedTool(Tool):
         self._description = f"the tool {self.name!r}"
         self._t, self._parent = t, parent
         self._owner = None if owner is registry else owner
-        self.function = parent.function
+        self.function: Any = changes.get("transform_fn")
         self.scopes, self.task = parent.scopes, parent.task
         self.tags = tags_of({"tags": changes["tags"]}, self._description) if "tags" in changes else parent.tags
         self._arguments = _Arguments(wire["inputSchema"], dict(changes.get("transform_args") or {}), self._description)
         self._signature_of_function: Signature | None = None
         self._has_variadic = False
-        schema, function = self._arguments.schema, changes.get("transform_fn")
+        schema, function = self._arguments.schema, self.function
         if function is not None:
             schema = self._use_function(function)
         self.definition = t.Tool.model_validate(
@@ -158,8 +158,8 @@ class TransformedTool(Tool):
 
     def _texts(self, transform: ToolTransform, parent: Tool, wire: Mapping[str, Any]) -> dict[str, Any]:
         changes = transform.changes
-        texts: dict[str, Any] = {key: changes[key] for key in ("title", "description", "annotations") if key in changes}
-        meta = changes.get("meta", {key: value for key, value in (wire.get("_meta") or {}).items()})
+        texts = {key: value for key, value in changes.items() if key in ("title", "description", "annotations")}
+        meta: Mapping[str, Any] | None = changes.get("meta", wire.get("_meta"))
         settings: ToolSettings = {"meta": meta, "tags": self.tags}
         return {**texts, "_meta": to_wire(settings, None)["_meta"] or None}
 
@@ -205,7 +205,8 @@ class _ForwardedCall:
         ctx, shown = self.ctx, self._shown
         if owner is not None:  # The tool of a mounted app gets the lifespan state of its app.
             ctx = copy(ctx)
-            ctx.state = (ctx.connection_state.state or {}).get(owner)
+            states: LifespanStates = ctx.connection_state.state or {}
+            ctx.state = states.get(owner)
             shown = owner.shown_exceptions
         return await parent.call(ctx, arguments, self.result_types, shown)
 
@@ -301,14 +302,16 @@ def _without_variadic(function: Callable[..., Any], signature: inspect.Signature
     if inspect.iscoroutinefunction(function):
 
         @wraps(function)
-        async def wrapper(**arguments: Any) -> Any:
+        async def call_async(**arguments: Any) -> Any:
             return await function(**arguments)
 
+        wrapper: Callable[..., Any] = call_async
     else:
 
         @wraps(function)
-        def wrapper(**arguments: Any) -> Any:
+        def call(**arguments: Any) -> Any:
             return function(**arguments)
 
+        wrapper = call
     vars(wrapper)["__signature__"] = signature.replace(parameters=parameters)
     return wrapper

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Literal, Protocol
+from typing import Any, Final, Literal, Protocol, cast
 
 from ..errors import LocalError
 from ..session.interfaces import Channel
@@ -65,9 +65,9 @@ def visibility_rule(
 
 def text_set(owner: str, keyword: str, texts: object) -> frozenset[str]:
     """Return the strings of a collection as a set. Raises TypeError for one string, and for what is no string."""
-    items: Sequence[Any] = list(texts) if isinstance(texts, Collection) and not isinstance(texts, (str, bytes)) else ()
     if isinstance(texts, (str, bytes)) or not isinstance(texts, Collection):
         raise TypeError(f'{owner}: {keyword}={texts!r} must be a set of strings, such as {keyword}={{"admin"}}')
+    items = list(cast("Collection[Any]", texts))
     if wrong := [item for item in items if not isinstance(item, str) or not item]:
         raise TypeError(f"{owner}: {keyword}= has {wrong[0]!r}, which is not a string with characters")
     return frozenset(items)
@@ -167,7 +167,15 @@ class VisibilityControl:
     ) -> None:
         """Disable what matches all criteria for this session: it is neither listed nor callable.
 
-        The client is notified that its lists have changed. The arguments and errors are those of `enable_components`.
+        The client is notified that its lists have changed.
+
+        Args:
+            names: Names of tools and prompts, names or URIs of resources.
+            tags: Tags, of which a component has at least one.
+            components: Kinds: "tool", "resource", "template" or "prompt".
+            match_all: True matches everything.
+
+        Raises LocalError without criteria, and for an anonymous client of a stateless endpoint.
         """
         await self._change(visibility_rule("disable_components", False, names, tags, components, match_all))
 

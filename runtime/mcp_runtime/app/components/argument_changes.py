@@ -60,7 +60,8 @@ class ArgTransform:
                 raise LocalError("ArgTransform(): a required argument has no default and is not hidden")
         if self.hide and self.name is not UNSET:
             raise LocalError(f"ArgTransform(): a hidden argument has no name: remove name={self.name!r} or hide=True")
-        if self.name is not UNSET and not (isinstance(self.name, str) and self.name):
+        name: Any = self.name
+        if name is not UNSET and not (isinstance(name, str) and name):
             raise LocalError(f"ArgTransform(): name={self.name!r} is not the name of an argument")
 
 
@@ -92,7 +93,8 @@ class ToolTransform:
         if unknown:
             names = ", ".join(sorted(ToolChanges.__optional_keys__))
             raise TypeError(f"from_tool() has no keyword argument {unknown[0]!r}; the keywords are {names}")
-        for argument, change in (changes.get("transform_args") or {}).items():
+        argument_changes: Mapping[str, Any] = changes.get("transform_args") or {}
+        for argument, change in argument_changes.items():
             if not isinstance(change, ArgTransform):
                 raise TypeError(f"from_tool(): transform_args[{argument!r}] must be ArgTransform(…), not {change!r}")
         self.source = source

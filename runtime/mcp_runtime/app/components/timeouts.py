@@ -14,7 +14,7 @@ from .failures import ToolError
 Call = Callable[[ServerContext, dict[str, Any]], Awaitable[Any]]
 
 
-def with_timeout(call: Call, timeout: float, description: str) -> Call:
+def with_timeout(call: Call, timeout: Any, description: str) -> Call:
     """Return a call of a function that is cancelled after `timeout` seconds, and raises ToolError then.
 
     A plain `def` function runs on in its thread; its value is dropped. Raises LocalError for a time-out that is no
@@ -24,8 +24,9 @@ def with_timeout(call: Call, timeout: float, description: str) -> Call:
         raise LocalError(f"{description}: timeout={timeout!r} is not a number of seconds above 0, such as timeout=30")
 
     async def call_in_time(ctx: ServerContext, arguments: dict[str, Any]) -> Any:
+        scope = asyncio.timeout(timeout)
         try:
-            async with asyncio.timeout(timeout) as scope:
+            async with scope:
                 return await call(ctx, arguments)
         except TimeoutError:
             if not scope.expired():  # The function has raised it itself.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Mapping
-from typing import Annotated, Any, Final, TypeVar, get_args, get_origin
+from typing import Annotated, Any, Final, TypeVar, cast, get_args, get_origin
 
 from ...server.context import ServerContext
 from ..components.failures import ToolError
@@ -42,7 +42,8 @@ async def answers_of(ctx: ServerContext, requests: Mapping[NodeT, ClientRequest]
 
 async def _answer(ctx: Any, request: ClientRequest) -> Any:
     if isinstance(request, Elicit):
-        return Answer(await ctx.elicit(request.message, request.schema))
+        elicit = cast("Elicit[Any]", request)
+        return Answer(await ctx.elicit(elicit.message, elicit.schema))
     if isinstance(request, Sample):
         return await ctx.create_message(**request.arguments)
     assert isinstance(request, ListRoots), "there are no other requests"

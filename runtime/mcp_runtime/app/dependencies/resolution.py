@@ -12,7 +12,7 @@ from contextlib import (
     contextmanager,
 )
 from functools import partial
-from typing import Annotated, Any, Final, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Final, cast, get_args, get_origin, get_type_hints
 
 from ...aio.threads import WORKER_THREADS
 from ...errors import LocalError
@@ -203,13 +203,15 @@ async def _enter(node: _Node, values: dict[str, Any], stack: AsyncExitStack) -> 
         return await stack.enter_async_context(asynccontextmanager(node.function)(**values))
     if node.is_generator:
         return await stack.enter_async_context(_in_threads(contextmanager(node.function)(**values)))
-    value = node.function(**values) if node.is_async else await WORKER_THREADS.run(partial(node.function, **values))
+    value: Any = (
+        node.function(**values) if node.is_async else await WORKER_THREADS.run(partial(node.function, **values))
+    )
     if inspect.isawaitable(value):
         value = await value
     if isinstance(value, AbstractAsyncContextManager):
-        return await stack.enter_async_context(value)  # pyright: ignore[reportUnknownArgumentType]
+        return await stack.enter_async_context(cast("AbstractAsyncContextManager[Any]", value))
     if isinstance(value, AbstractContextManager):
-        return await stack.enter_async_context(_in_threads(value))  # pyright: ignore[reportUnknownArgumentType]
+        return await stack.enter_async_context(_in_threads(cast("AbstractContextManager[Any]", value)))
     return value
 
 

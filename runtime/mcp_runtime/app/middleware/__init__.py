@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from ..._lazy import lazy_module
 
 if TYPE_CHECKING:
+    from .authorization import AccessRequest as AccessRequest
     from .authorization import AuthMiddleware as AuthMiddleware
     from .authorization import AuthorizationCheck as AuthorizationCheck
     from .authorization import require_scopes as require_scopes
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from .timing import TimingMiddleware as TimingMiddleware
 
 __all__ = [
+    "AccessRequest",
     "AuthMiddleware",
     "AuthorizationCheck",
     "CallNext",
@@ -46,6 +48,7 @@ __all__ = [
 _MODULES = {
     "AuthMiddleware": "authorization",
     "AuthorizationCheck": "authorization",
+    "AccessRequest": "authorization",
     "CallNext": "hooks",
     "DetailedTimingMiddleware": "timing",
     "ErrorHandlingMiddleware": "failure_handling",

@@ -15,7 +15,7 @@ from .hooks import CallNext, Middleware, MiddlewareContext
 
 
 @dataclass(frozen=True)
-class AuthorizationRequest:
+class AccessRequest:
     """What an authorization check decides about.
 
     Attributes:
@@ -33,7 +33,7 @@ class AuthorizationRequest:
     ctx: Any
 
 
-AuthorizationCheck = Callable[[AuthorizationRequest], bool | Awaitable[bool]]
+AuthorizationCheck = Callable[[AccessRequest], bool | Awaitable[bool]]
 
 
 class ScopeCheck:
@@ -43,7 +43,7 @@ class ScopeCheck:
         self.scopes = tuple(scopes)
         self.tag = tag
 
-    def __call__(self, request: AuthorizationRequest) -> bool:
+    def __call__(self, request: AccessRequest) -> bool:
         """Return True if the user has all scopes."""
         if self.tag is not None and self.tag not in request.tags:
             return True
@@ -73,7 +73,7 @@ class AuthMiddleware(Middleware):
         """Create a middleware. Raises LocalError if a check is not callable.
 
         Args:
-            auth: A check or several. A check gets an AuthorizationRequest, and returns True to allow it; it can be an
+            auth: A check or several. A check gets an AccessRequest, and returns True to allow it; it can be an
                 `async def`.
         """
         self._checks: list[AuthorizationCheck] = [auth] if callable(auth) else list(auth)
@@ -138,7 +138,7 @@ class AuthMiddleware(Middleware):
     async def _refusals(self, context: MiddlewareContext, kind: ComponentKind, name: str) -> list[AuthorizationCheck]:
         """Return the checks that refuse a component."""
         user = context.ctx.user
-        request = AuthorizationRequest(user, kind, name, _tags(context.app, kind, name), context.ctx)
+        request = AccessRequest(user, kind, name, _tags(context.app, kind, name), context.ctx)
         refusals: list[AuthorizationCheck] = []
         for check in self._checks:
             allowed = check(request)

@@ -6,9 +6,9 @@ import inspect
 from collections.abc import Awaitable, Callable, Collection
 from typing import Any, Self
 
-from ...errors import LocalError
-from ...server.visibility import ComponentKind, Texts, VisibilityRule, visibility_rule, with_rule
-from ..middleware.hooks import CallNext, MiddlewareAdapter, MiddlewareContext
+from ..errors import LocalError
+from ..server.visibility import ComponentKind, Texts, VisibilityRule, visibility_rule, with_rule
+from .middleware.hooks import CallNext, MiddlewareAdapter, MiddlewareContext
 
 
 class Administration:
@@ -49,35 +49,44 @@ class Administration:
     ) -> Self:
         """Disable tools, resources and prompts that match all criteria: they are neither listed nor callable.
 
-        The arguments and errors are those of `enable`.
+        Args:
+            names: Names of tools and prompts, names or URIs of resources; with a prefix those of mounted apps.
+            tags: Tags, of which a component has at least one.
+            components: Kinds: "tool", "resource", "template" or "prompt".
+
+        Raises LocalError without criteria, and TypeError for a string instead of a set.
         """
         self._add_rules([visibility_rule("disable", False, names, tags, components)])
         return self
 
-    def add_middleware(self, middleware: Callable[[MiddlewareContext, CallNext], Awaitable[Any]]) -> None:
-        """Add a middleware object, which handles messages; the first one that is added is the outermost.
+    def add_middleware(self, *middleware: Callable[[MiddlewareContext, CallNext], Awaitable[Any]]) -> None:
+        """Add middleware objects, which handle messages; the first one that is added is the outermost.
 
         Args:
-            middleware: An object of a subclass of `Middleware`, or a callable with the parameters `context` and
+            middleware: Objects of subclasses of `Middleware`, or callables with the parameters `context` and
                 `call_next`.
 
         Raises LocalError for a class instead of an object, and for a callable with other parameters.
         """
-        if inspect.isclass(middleware):
-            raise LocalError(
-                f"add_middleware() needs an object, not the class {middleware.__name__}: write {middleware.__name__}()"
-            )
-        if not callable(middleware) or not _takes_two(middleware):
-            raise LocalError(
-                f"add_middleware(): {middleware!r} does not take (context, call_next); use @app.middleware for a "
-                "function with (name, ctx, params, call_next)"
-            )
-        self._registry.middleware.append(MiddlewareAdapter(middleware, self))
+        for item in middleware:
+            if inspect.isclass(item):
+                raise LocalError(
+                    f"add_middleware() needs an object, not the class {item.__name__}: write {item.__name__}()"
+                )
+            if not callable(item) or not _takes_two(item):
+                raise LocalError(
+                    f"add_middleware(): {item!r} does not take (context, call_next); use @app.middleware for a "
+                    "function with (name, ctx, params, call_next)"
+                )
+            self._registry.middleware.append(MiddlewareAdapter(item, self))
 
     async def get_tool(self, name: str) -> Any:
         """Return a tool of this app or of a mounted one, also a disabled one, for `Tool.from_tool`.
 
-        Its `definition` is its item in the list of tools. Raises LocalError if there is none.
+        Args:
+            name: Its name. `definition` of the tool is its item in the list of tools.
+
+        Raises LocalError if there is none.
         """
         return self._registry.find_tool(name)[1]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Literal, Protocol, cast
+from typing import Any, Final, Literal, Protocol
 
 from ..errors import LocalError
 from ..session.interfaces import Channel
@@ -67,7 +67,7 @@ def text_set(owner: str, keyword: str, texts: object) -> frozenset[str]:
     """Return the strings of a collection as a set. Raises TypeError for one string, and for what is no string."""
     if isinstance(texts, (str, bytes)) or not isinstance(texts, Collection):
         raise TypeError(f'{owner}: {keyword}={texts!r} must be a set of strings, such as {keyword}={{"admin"}}')
-    items = list(cast("Collection[Any]", texts))
+    items: list[Any] = list(texts)  # pyright: ignore[reportUnknownArgumentType]
     if wrong := [item for item in items if not isinstance(item, str) or not item]:
         raise TypeError(f"{owner}: {keyword}= has {wrong[0]!r}, which is not a string with characters")
     return frozenset(items)

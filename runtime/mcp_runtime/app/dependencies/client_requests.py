@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Mapping
-from typing import Annotated, Any, Final, TypeVar, cast, get_args, get_origin
+from typing import Annotated, Any, Final, TypeVar, get_args, get_origin
 
 from ...server.context import ServerContext
 from ..components.failures import ToolError
@@ -42,12 +42,17 @@ async def answers_of(ctx: ServerContext, requests: Mapping[NodeT, ClientRequest]
 
 async def _answer(ctx: Any, request: ClientRequest) -> Any:
     if isinstance(request, Elicit):
-        elicit = cast("Elicit[Any]", request)
+        elicit: Elicit[Any] = request  # pyright: ignore[reportUnknownVariableType]
         return Answer(await ctx.elicit(elicit.message, elicit.schema))
     if isinstance(request, Sample):
-        return await ctx.create_message(**request.arguments)
+        return await _call(ctx, "create_message", request.arguments)
     assert isinstance(request, ListRoots), "there are no other requests"
-    return await ctx.list_roots()
+    return await _call(ctx, "list_roots", {})
+
+
+def _call(ctx: Any, method: str, arguments: Mapping[str, Any]) -> Any:
+    """Call a method of the context without the warning that it is deprecated: the user's code does not call it."""
+    return inspect.unwrap(getattr(type(ctx), method))(ctx, **arguments)
 
 
 def unwrap(answer: Answer, parameter: str) -> Any:

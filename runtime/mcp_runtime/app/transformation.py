@@ -26,7 +26,9 @@ from .tools import Tool, check_name
 _NO_CHANGE: Final = ArgTransform()
 
 
-def transformed_tool(transform: ToolTransform, registry: Registry, t: ModuleType, coerce: bool) -> TransformedTool:
+def transformed_tool(
+    transform: ToolTransform, registry: Registry, t: ModuleType, coerce: bool, indent: int | None
+) -> TransformedTool:
     """Return the changed copy of a tool.
 
     Args:
@@ -34,6 +36,7 @@ def transformed_tool(transform: ToolTransform, registry: Registry, t: ModuleType
         registry: The registry of the app that gets the copy.
         t: The types of the protocol version.
         coerce: Whether the arguments of a function that is no tool yet are converted.
+        indent: The spaces of indented JSON text, for such a function.
 
     Raises LocalError if there is no such tool, and for changes that do not fit it.
     """
@@ -49,7 +52,7 @@ def transformed_tool(transform: ToolTransform, registry: Registry, t: ModuleType
         for tool in owner.tools.values():
             if tool.function == source:
                 return TransformedTool(transform, tool, owner, registry, t)
-    return TransformedTool(transform, Tool(source, None, {}, t, coerce), registry, registry, t)
+    return TransformedTool(transform, Tool(source, None, {}, t, coerce, indent), registry, registry, t)
 
 
 def _owner(registry: Registry, tool: Tool) -> Registry | None:
@@ -67,7 +70,7 @@ class TransformedTool(Tool):
         changes, wire = transform.changes, parent.definition.model_dump()
         self.name = check_name(transform.name or parent.name)
         self._description = f"the tool {self.name!r}"
-        self._t, self._parent = t, parent
+        self._t, self._parent, self._indent = t, parent, parent._indent
         self._owner = None if owner is registry else owner
         self.function: Any = changes.get("transform_fn")
         self.scopes, self.task = parent.scopes, parent.task
@@ -119,7 +122,12 @@ class TransformedTool(Tool):
             value = await self._signature_of_function.call(forwarded.ctx, values)
         finally:
             CURRENT.reset(token)
-        return self._with_schema(value) if isinstance(value, forwarded.result_types) else self._result(value)
+        if isinstance(value, forwarded.result_types):
+            return self._with_schema(value)
+        try:
+            return self._result(value)
+        except InvalidMessageError as error:
+            return self._error_result(str(error))
 
     def _values(self, signature: Signature, arguments: dict[str, Any]) -> dict[str, Any]:
         """Return the arguments of the function: those of its parameters validated, the others as they are."""
@@ -171,9 +179,10 @@ class TransformedTool(Tool):
             self._output = None if schema is None else output_from_schema(schema, self._description)
             return schema
         signature = self._signature_of_function
-        if signature is not None and signature.returns is not Any and not _is_result(signature.returns):
-            self._output = output_from_annotation(signature.returns, self._description)
-            return None if self._output is None else self._output.schema
+        if signature is not None:
+            self._output = output_from_annotation(signature.returns, self._description, self._t, None)
+            if self._output is not None or not _is_result(signature.returns):
+                return None if self._output is None else self._output.schema
         return wire.get("outputSchema")
 
     def _with_schema(self, result: Any) -> Any:
@@ -293,7 +302,7 @@ class _Arguments:
 
 
 def _is_result(annotation: Any) -> bool:
-    return annotation is None or getattr(annotation, "__name__", "") == "CallToolResult"
+    return annotation in (None, Any, inspect.Signature.empty) or getattr(annotation, "__name__", "") == "CallToolResult"
 
 
 def _without_variadic(function: Callable[..., Any], signature: inspect.Signature) -> Callable[..., Any]:

@@ -7,6 +7,10 @@ from ._lazy import lazy_module
 
 if TYPE_CHECKING:
     from .aio.rate_limit import RateLimit as RateLimit
+    from .app.components.argument_changes import ArgTransform as ArgTransform
+    from .app.components.argument_changes import forward as forward
+    from .app.components.argument_changes import forward_raw as forward_raw
+    from .app.components.failures import ToolError as ToolError
     from .app.content import AssistantMessage as AssistantMessage
     from .app.content import Audio as Audio
     from .app.content import Image as Image
@@ -21,8 +25,15 @@ if TYPE_CHECKING:
     from .app.context.sampling import SampleResult as SampleResult
     from .app.context.session_view import RequestContext as RequestContext
     from .app.context.session_view import ServerSession as ServerSession
+    from .app.dependencies.markers import Depends as Depends
+    from .app.dependencies.markers import Elicit as Elicit
+    from .app.dependencies.markers import ListRoots as ListRoots
+    from .app.dependencies.markers import Resolve as Resolve
+    from .app.dependencies.markers import Sample as Sample
+    from .app.middleware.hooks import Middleware as Middleware
+    from .app.middleware.hooks import MiddlewareContext as MiddlewareContext
     from .app.registrations import tool as tool
-    from .app.tools import ToolError as ToolError
+    from .app.tools import Tool as Tool
     from .bindings.client import negotiate as negotiate
     from .bindings.server import asgi_app as asgi_app
     from .bindings.server import run as run
@@ -73,6 +84,7 @@ __all__ = [
     "AcceptedElicitation",
     "AcceptedUrlElicitation",
     "ApprovedTools",
+    "ArgTransform",
     "AssistantMessage",
     "Audio",
     "AuthorizationError",
@@ -86,6 +98,8 @@ __all__ = [
     "ConversionError",
     "ConversionReport",
     "DeclinedElicitation",
+    "Depends",
+    "Elicit",
     "ElicitationResult",
     "FileRoots",
     "HTTPOptions",
@@ -97,9 +111,12 @@ __all__ = [
     "InvalidSchemaError",
     "JSONRPCError",
     "KeyRing",
+    "ListRoots",
     "LocalError",
     "MCPError",
     "Message",
+    "Middleware",
+    "MiddlewareContext",
     "Progress",
     "ProtocolViolationError",
     "RateLimit",
@@ -108,20 +125,25 @@ __all__ = [
     "RequestContext",
     "RequestOptions",
     "RequestTimeoutError",
+    "Resolve",
     "ResourceContent",
     "ResponseCache",
     "RootsCache",
+    "Sample",
     "SampleResult",
     "ServerSession",
     "SkillVerificationError",
     "StateStore",
     "TaskOptions",
+    "Tool",
     "ToolError",
     "ToolResultError",
     "UserMessage",
     "asgi_app",
     "choose_model",
     "compile_schema",
+    "forward",
+    "forward_raw",
     "is_https_url",
     "is_within",
     "negotiate",
@@ -147,6 +169,17 @@ _MODULES = {
     "CancelledElicitation": "app.context.elicitation",
     "AcceptedUrlElicitation": "app.context.elicitation",
     "AcceptedElicitation": "app.context.elicitation",
+    "ArgTransform": "app.components.argument_changes",
+    "forward": "app.components.argument_changes",
+    "forward_raw": "app.components.argument_changes",
+    "Depends": "app.dependencies.markers",
+    "Elicit": "app.dependencies.markers",
+    "ListRoots": "app.dependencies.markers",
+    "Resolve": "app.dependencies.markers",
+    "Sample": "app.dependencies.markers",
+    "Middleware": "app.middleware.hooks",
+    "MiddlewareContext": "app.middleware.hooks",
+    "Tool": "app.tools",
     "RateLimit": "aio.rate_limit",
     "tool": "app.registrations",
     "AssistantMessage": "app.content",
@@ -154,7 +187,7 @@ _MODULES = {
     "Image": "app.content",
     "Message": "app.content",
     "UserMessage": "app.content",
-    "ToolError": "app.tools",
+    "ToolError": "app.components.failures",
     "negotiate": "bindings.client",
     "asgi_app": "bindings.server",
     "run": "bindings.server",

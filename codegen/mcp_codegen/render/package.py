@@ -37,10 +37,15 @@ _APP_METHODS: Final = frozenset(
 # The areas of the package beside its front door: the runtime's module, and what it is for.
 _AREAS: Final = {
     "auth": ("mcp_runtime.auth", "OAuth 2.1: authorization for clients, resource servers and authorization servers."),
+    "dependencies": (
+        "mcp_runtime.app.dependencies",
+        "Dependencies: parameters whose values are computed on the server.",
+    ),
     "http": (
         "mcp_runtime.transports",
         "HTTP: the ASGI application of a server, its limits, and the options of clients.",
     ),
+    "middleware": ("mcp_runtime.app.middleware", "Middleware: what runs around the handlers of an app's messages."),
     "skills": ("mcp_runtime.extensions.skills", "The skills extension: publish and verify skills."),
     "tasks": ("mcp_runtime.extensions.tasks", "The tasks extension: requests whose result clients poll for."),
     "testing": ("mcp_runtime.testing", "A scripted peer for tests of clients and servers."),

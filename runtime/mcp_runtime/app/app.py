@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from functools import cached_property
 from types import ModuleType
@@ -26,13 +26,14 @@ from ..server.state_store import StateStore
 from ..session.interfaces import RevisionChoice
 from ..usage.keywords import checked
 from ..usage.rules import shown
+from .components.failures import ShownExceptions, ToolError
 from .registrations import Registrations
 from .registry import LifespanStates, ListKind, Registry
 from .settings import APP_RULES, check_app
-from .tools import ShownExceptions, ToolError
 
 if TYPE_CHECKING:
     from ..transports.http_server.app import MCPASGIApp
+    from .middleware.hooks import CallNext, MiddlewareContext
 
 ServerT = TypeVar("ServerT", bound=BaseServer)
 
@@ -72,6 +73,7 @@ class BaseApp(Registrations, Servable, Generic[ServerT]):
         cache_hints: Mapping[str, CacheHint] | None = None,
         tasks: TaskStore | None = None,
         session_state_store: StateStore | None = None,
+        middleware: Sequence[Callable[[MiddlewareContext, CallNext], Awaitable[Any]]] = (),
     ) -> None:
         """Create an app.
 
@@ -91,6 +93,7 @@ class BaseApp(Registrations, Servable, Generic[ServerT]):
             cache_hints: How long clients may cache results: `{"list_tools": CacheHint(60, "public")}` (seconds).
             tasks: The store of the tasks of tools; by default they are stored in memory.
             session_state_store: The store of `ctx.set_state`; by default in memory.
+            middleware: Middleware objects for `add_middleware`, the outermost first.
 
         Raises TypeError for an unknown keyword, and LocalError for a wrong value.
         """
@@ -108,10 +111,15 @@ class BaseApp(Registrations, Servable, Generic[ServerT]):
         self._loops: dict[asyncio.AbstractEventLoop, int] = {}  # The event loops that serve it: their open lifespans.
         self._notifying: set[asyncio.Future[None]] = set()
         self._registry = self._new_registry((ToolError, ClientCapabilityError, *tool_errors), page_size)
+        self.add_middleware(*middleware)
+
+    @classmethod
+    def _result_types(cls) -> dict[str, tuple[type, ...]]:
+        """Return the types of the results of requests, by the names of their handlers."""
+        return {row.name: row.result_types for row in cls.server_class.revision.rows if isinstance(row, Request)}
 
     def _new_registry(self, shown_exceptions: ShownExceptions, page_size: int) -> Registry:
-        results = {row.name: row.result_types for row in self.server_class.revision.rows if isinstance(row, Request)}
-        return Registry(self.types, results, shown_exceptions, page_size)
+        return Registry(self.types, self._result_types(), shown_exceptions, page_size)
 
     @checked(example='app.mount(other, "prefix")')
     def mount(self, app: BaseApp[Any], prefix: str) -> None:
@@ -166,6 +174,7 @@ class BaseApp(Registrations, Servable, Generic[ServerT]):
             "context": self.context_class,
             "lifespan": _lifespan_of(self._enter_lifespans),
             "scopes": _scopes_of(self._registry),
+            "_around": _around(self._registry),
         }
         for kind, names in _HANDLERS_BY_KIND.items():
             if self._declares(kind):
@@ -304,6 +313,13 @@ def _handler(registry: Registry, name: str) -> Callable[..., Any]:
         return await registry.handle(name, ctx, params, states)
 
     return handle
+
+
+def _around(registry: Registry) -> Callable[..., Awaitable[Any]]:
+    def around(self: BaseServer, name: str, ctx: ServerContext, params: Any, handler: Any) -> Awaitable[Any]:
+        return registry.handle_lifecycle(name, ctx, params, handler)
+
+    return around
 
 
 def _scopes_of(registry: Registry) -> Callable[[BaseServer, str, Any], Sequence[str]]:

@@ -12,8 +12,11 @@ from ..errors import LocalError
 from ..usage.functions import check_accepts, check_function
 from ..usage.keywords import checked
 from ..usage.rules import shown
+from .administration import Administration
+from .components.argument_changes import ToolTransform
+from .middleware.call_chain import Middleware
 from .prompts import Prompt
-from .registry import CompletionFunction, ListKind, Middleware, Registry
+from .registry import CompletionFunction, ListKind, Registry
 from .resources import Resource
 from .settings import RULES, ResourceSettings, Settings, ToolSettings
 from .tools import Tool
@@ -24,7 +27,7 @@ MiddlewareT = TypeVar("MiddlewareT", bound=Middleware)
 _MARK: Final = "__mcp_tool__"
 
 
-class Registrations:
+class Registrations(Administration):
     """The part of an app that adds and removes its tools, resources, prompts, completions and middleware."""
 
     types: ClassVar[ModuleType]
@@ -50,10 +53,23 @@ class Registrations:
         return _decorate("tool", function, name, lambda function, name: self.add_tool(function, name, **settings))
 
     @checked(ToolSettings, rules=RULES, example='app.add_tool(function, "name")')
-    def add_tool(self, function: Callable[..., Any], name: str | None = None, **settings: Unpack[ToolSettings]) -> None:
+    def add_tool(
+        self, function: Callable[..., Any] | ToolTransform, name: str | None = None, **settings: Unpack[ToolSettings]
+    ) -> None:
         """Add a tool, also at run time. Raises LocalError if the name is in use or the function cannot be a tool."""
+        if isinstance(function, ToolTransform):
+            self._add_transformed(function, name, settings)
+            return
         check_function(function, "tool", name)
         tool = Tool(function, name, settings, self.types, self._coerce, self._json_indent)
+        self._add("tools", self._registry.tools, tool.name, tool)
+
+    def _add_transformed(self, transform: ToolTransform, name: str | None, settings: ToolSettings) -> None:
+        if name is not None or settings:
+            raise TypeError("add_tool() takes no other arguments with a changed tool: pass them to Tool.from_tool()")
+        from .transformation import transformed_tool
+
+        tool = transformed_tool(transform, self._registry, self.types, self._coerce, self._json_indent)
         self._add("tools", self._registry.tools, tool.name, tool)
 
     def add_tools(self, holder: object) -> None:

@@ -18,7 +18,7 @@ from ..protocol.jsonrpc import INVALID_PARAMS
 from ..protocol.models import WireModel, format_validation_error
 from ..server.context import ServerContext
 from .content import Audio, Image, as_list, json_text
-from .settings import ResourceSettings, to_definition, to_wire
+from .settings import ResourceSettings, tags_of, to_definition, to_wire
 from .signature import Signature, function_name
 from .uri_templates import URITemplate
 
@@ -44,6 +44,7 @@ class Resource:
         self._indent = indent
         self._mime_type = settings.get("mime_type")
         self.scopes = check_scopes(settings.get("scopes", ()))
+        self.tags = tags_of(settings, self._description)
         self.template = URITemplate(uri)
         self._signature = Signature(function, self._description)
         self._check(self._signature)

@@ -2,34 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Final, TypedDict, TypeVar, cast, get_args
 
 from pydantic import BaseModel, ValidationError
 
 from ..aio.rate_limit import RateLimit
 from ..errors import LocalError
-from ..protocol.models import format_validation_error
+from ..protocol.models import format_validation_error, is_object
 from ..protocol.revision import Revision
 from ..server.cache_hints import CacheHint, add_cache_hints
 from ..server.limits import check_handlers
 from ..server.task_options import TaskOptions
+from ..server.visibility import text_set
 from ..usage.functions import check_lifespan
 from ..usage.keywords import nearest
 from ..usage.rules import COUNT, FLAG, MAPPING, NAME, TEXT, Rule, are_texts, is_items
 
 ModelT = TypeVar("ModelT", bound=BaseModel)
 
+# The namespace of FastMCP in `_meta`: clients that filter by tags read it.
+_TAGS_META: Final = "fastmcp"
+
 
 class Settings(TypedDict, total=False):
     """The common keywords: `title`, `description` (default: the docstring), `icons` (Icon objects or dicts), and `meta`
-    (the `_meta` of the definition). `scopes` are OAuth scopes: over HTTP, requests without all of them are rejected."""
+    (the `_meta` of the definition). `scopes` are OAuth scopes: over HTTP, requests without all of them are rejected.
+    `tags` are names for `app.disable(tags=…)`; clients see them in the `_meta` as well."""
 
     title: str | None
     description: str | None
     icons: Sequence[Any] | None
     meta: Mapping[str, Any] | None
     scopes: Sequence[str]
+    tags: Collection[str]
 
 
 class ToolSettings(Settings, total=False):
@@ -39,7 +45,9 @@ class ToolSettings(Settings, total=False):
     arguments as one dict; `output_schema` is an explicit schema of the structured content. `structured_output` says
     whether results have structured content: by default if the return type has a JSON Schema and is not content, never
     for False, and for True a return type that cannot have it is an error. `coerce=True` accepts "5" for an int.
-    `task=True` or TaskOptions run calls as tasks for clients with the tasks extension.
+    `task=True` or TaskOptions run calls as tasks for clients with the tasks extension. After
+    `timeout` seconds the handler is cancelled, and the result is an error; a plain `def` runs on in its thread, and its
+    value is dropped.
     """
 
     annotations: Any
@@ -48,6 +56,7 @@ class ToolSettings(Settings, total=False):
     structured_output: bool | None
     coerce: bool
     task: bool | TaskOptions
+    timeout: float | None
 
 
 class ResourceSettings(Settings, total=False):
@@ -148,7 +157,7 @@ def to_wire(settings: Settings, description: str | None) -> dict[str, Any]:
         "title": settings.get("title"),
         "description": settings.get("description") or description,
         "icons": settings.get("icons"),
-        "_meta": settings.get("meta"),
+        "_meta": _meta(settings),
     }
 
 
@@ -173,3 +182,18 @@ def _check_annotations(model: type[BaseModel], annotations: Mapping[str, Any], d
         closest = nearest(name, names, "annotations")
         if name not in names and name not in fields and "did you mean" in closest:
             raise LocalError(f"{description}: there is no annotation {name!r}; {closest}")
+
+
+def tags_of(settings: Settings, description: str) -> frozenset[str]:
+    """Return the tags. Raises TypeError for a string, and for what is no collection of strings."""
+    tags = settings.get("tags")
+    return frozenset() if not tags else text_set(description, "tags", tags)
+
+
+def _meta(settings: Settings) -> Mapping[str, Any] | None:
+    """Return the `_meta` of a definition, with the tags in alphabetical order."""
+    meta, tags = settings.get("meta"), settings.get("tags")
+    if not tags:
+        return meta
+    namespace = (meta or {}).get(_TAGS_META)
+    return {**(meta or {}), _TAGS_META: {**(namespace if is_object(namespace) else {}), "tags": sorted(tags)}}

@@ -17,6 +17,7 @@ from ..errors import LocalError
 from ..protocol.models import is_list, is_object
 from ..server.context import ServerContext
 from ..usage.defaults import check_defaults
+from .dependencies.inspection import dependencies_of
 from .introspection.docstrings import parse_docstring
 from .introspection.type_hints import UNREADABLE, attributes_of, readable_hint
 
@@ -70,7 +71,11 @@ class Signature:
         self.summary = docstring.text
         self.context: str | None = None
         self.parameters: dict[str, inspect.Parameter] = {}
-        for name, parameter in inspect.signature(function).parameters.items():
+        parameters = inspect.signature(function).parameters
+        self._dependencies = dependencies_of(parameters, hints, description)
+        for name, parameter in parameters.items():
+            if self._dependencies is not None and name in self._dependencies.names:
+                continue
             if _is_context(hints.get(name)):
                 if self.context is not None:
                     raise LocalError(f"{description} has two contexts, {self.context!r} and {name!r}: remove one")
@@ -150,6 +155,12 @@ class Signature:
         thread."""
         if self.context is not None:
             arguments[self.context] = ctx
+        if self._dependencies is not None:
+            return self._dependencies.call(self._invoke, ctx, arguments)
+        result: Awaitable[Any] = self.function(**arguments) if self.is_async else self._in_thread(arguments)
+        return result
+
+    def _invoke(self, arguments: dict[str, Any]) -> Awaitable[Any]:
         result: Awaitable[Any] = self.function(**arguments) if self.is_async else self._in_thread(arguments)
         return result
 

@@ -6,31 +6,27 @@ import logging
 import re
 from collections.abc import Callable, Mapping
 from types import ModuleType
-from typing import Any, Final
+from typing import Any, Final, Unpack
 
 from pydantic import ValidationError
 
 from ..auth.resource_server.challenges import check_scopes
-from ..errors import InvalidMessageError, JSONRPCError, LocalError, MCPError
+from ..errors import InvalidMessageError, JSONRPCError, LocalError
 from ..json_schema.validator import compile_schema
 from ..protocol.models import format_validation_error
 from ..server.context import ServerContext
 from ..server.task_options import TaskOptions
+from .components.argument_changes import ToolChanges, ToolTransform
+from .components.failures import ShownExceptions, ToolError, failure_message
+from .components.timeouts import with_timeout
 from .content import require_finite, to_content_blocks
 from .results import WRAPPED_KEY, Output, output_from_annotation, output_from_schema
-from .settings import ToolSettings, to_definition, to_wire
+from .settings import ToolSettings, tags_of, to_definition, to_wire
 from .signature import Signature, function_name
 
 _log: Final = logging.getLogger(__name__)
 
 _NAME: Final = re.compile(r"[A-Za-z0-9_.-]{1,128}")
-
-
-ShownExceptions = tuple[type[Exception], ...]
-
-
-class ToolError(MCPError):
-    """Raise it in a tool to return a result with `isError`; the model sees the message."""
 
 
 class Tool:
@@ -46,15 +42,19 @@ class Tool:
         indent: int | None,
     ) -> None:
         """Create a tool from a function. Raises LocalError for an invalid name or unsupported parameters."""
-        self.name = name or function_name(function)
-        if not _NAME.fullmatch(self.name):
-            raise LocalError(f"{self.name!r} is not a tool name: use 1 to 128 letters, digits, '_', '-' and '.'")
+        self.name = check_name(name or function_name(function))
+        self.function: Any = function
         self._description = f"the tool {self.name!r}"
         self._t = t
         self._coerce = settings.get("coerce", coerce)
         self._indent = indent
         self.scopes = check_scopes(settings.get("scopes", ()))
+        self.tags = tags_of(settings, self._description)
         self._signature = Signature(function, self._description)
+        timeout = settings.get("timeout")
+        self._call = (
+            self._signature.call if timeout is None else with_timeout(self._signature.call, timeout, self._description)
+        )
         task = settings.get("task", False)
         self.task = task if isinstance(task, TaskOptions) else TaskOptions() if task else None
         input_schema = settings.get("input_schema")
@@ -94,14 +94,11 @@ class Tool:
                 ctx._task_options = self.task  # pyright: ignore[reportPrivateUsage]
                 if self.task.immediately:
                     await ctx.as_task()
-            value = await self._signature.call(ctx, values)
+            value = await self._call(ctx, values)
         except (JSONRPCError, InvalidMessageError):
             raise
         except Exception as error:
-            if isinstance(error, shown_exceptions):
-                return self._error_result(str(error))
-            _log.exception("%s failed", self._description)
-            return self._error_result(f"{self._description} failed")
+            return self._failed(ctx, error, shown_exceptions)
         try:
             return self._checked(value) if isinstance(value, result_types) else self._result(value)
         except InvalidMessageError as error:
@@ -110,6 +107,31 @@ class Tool:
         except Exception:
             _log.exception("%s: its result cannot be converted", self._description)
             return self._error_result(f"{self._description} failed: its result cannot be converted")
+
+    def _failed(self, ctx: ServerContext, error: Exception, shown_exceptions: ShownExceptions) -> Any:
+        """Return the result of a call that has raised an exception; raise it again if middleware gets it."""
+        failures = ctx._failures  # pyright: ignore[reportPrivateUsage]
+        if failures is not None:
+            failures.add(error, shown_exceptions, self._description)
+            raise error
+        return self._error_result(failure_message(error, shown_exceptions, self._description))
+
+    @classmethod
+    def from_tool(
+        cls,
+        tool: Tool | Callable[..., Any] | str,
+        name: str | None = None,
+        **changes: Unpack[ToolChanges],
+    ) -> ToolTransform:
+        """Return a changed copy of a tool, for `app.add_tool`.
+
+        Args:
+            tool: A tool of the app or of an app that is mounted in it: its name, the function with the decorator, or
+                what `app.get_tool(name)` returns; also another function.
+            name: The name of the copy; by default that of the tool.
+            changes: The keywords of `ToolChanges`: texts, `transform_args` and `transform_fn`.
+        """
+        return ToolTransform(tool, name, changes)
 
     def _declared_output(self, settings: ToolSettings) -> Output | None:
         schema = settings.get("output_schema")
@@ -162,3 +184,10 @@ class Tool:
 
     def _error_result(self, message: str) -> Any:
         return self._t.CallToolResult(content=[self._t.TextContent(text=message)], is_error=True)
+
+
+def check_name(name: str) -> str:
+    """Return the name of a tool. Raises LocalError if it is invalid."""
+    if not _NAME.fullmatch(name):
+        raise LocalError(f"{name!r} is not a tool name: use 1 to 128 letters, digits, '_', '-' and '.'")
+    return name

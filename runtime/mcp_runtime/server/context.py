@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from inspect import isawaitable
 from typing import Any, Final, Literal
 
@@ -23,6 +23,7 @@ from ..session.interfaces import Channel
 from ..session.options import Params, RequestKeywords, RequestOptions
 from .input_requests import MultiRoundTripRequest
 from .task_options import Deferrable, TaskOptions
+from .visibility import SessionVisibility, VisibilityControl
 
 _LOG_RATE: Final = RateLimit(per_second=1000, burst=5000)
 
@@ -37,9 +38,13 @@ class ConnectionState:
         log_level: The minimum level that the client has set with a request; None if it has set none.
         client_info: The `clientInfo` of the client's `initialize` request; empty on a stateless server.
         log_rate: The rate limit of log messages; None before the first one.
+        visibility: The rules that enable and disable tools, resources and prompts; None if there are none.
     """
 
-    __slots__ = ("state", "log_level", "client_info", "log_rate", "_session_id", "_background_tasks", "__weakref__")
+    __slots__ = (
+        "state", "log_level", "client_info", "log_rate", "visibility", "_session_id", "_background_tasks",
+        "__weakref__",
+    )  # fmt: skip
 
     def __init__(self, state: Any, log_level: str | None) -> None:
         """Create the state of a new connection.
@@ -54,6 +59,7 @@ class ConnectionState:
         # Few clients need these, and there may be very many clients: they are created on first use.
         self.log_rate: TokenBucket | None = None
         self._session_id: str | None = ""
+        self.visibility: SessionVisibility | None = None
         self._background_tasks: BackgroundTasks | None = None
 
     @property
@@ -76,8 +82,16 @@ class ConnectionState:
             self._background_tasks = BackgroundTasks()
         return self._background_tasks
 
+    @property
+    def is_stateless(self) -> bool:
+        """True if a stateless protocol version is used; over HTTP, all its clients share this object."""
+        return False
 
-class ServerContext(Context):
+    async def notify_lists_changed(self, lists: Iterable[str]) -> None:
+        """Notify the client that some of its lists, such as "tools", have changed, if the server declares that."""
+
+
+class ServerContext(VisibilityControl, Context):
     """The context of a server's handler: the message, the connection, and requests to the client.
 
     Attributes:
@@ -94,6 +108,10 @@ class ServerContext(Context):
     _mrtr: MultiRoundTripRequest | None = None
     _deferral: Deferrable | None = None
     _task_options = TaskOptions()
+    # What an app stores for a request: the exceptions of tools that middleware gets, and whether the request came
+    # through the app that another one is mounted in.
+    _failures: Any = None
+    _is_mounted = False
 
     def __init__(
         self, connection: ConnectionState, channel: Channel, message: RequestReceived | NotificationReceived
@@ -114,7 +132,8 @@ class ServerContext(Context):
     @property
     def connection_state(self) -> ConnectionState:
         """The state of the client's connection: one object per session. A stateless server has one for all clients."""
-        return self._connection_state
+        state: ConnectionState = self._connection_state
+        return state
 
     @property
     def client_info(self) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import cached_property
 from types import MappingProxyType
@@ -45,6 +45,9 @@ class ServerCore(Endpoint):
     initialize_extras: Mapping[str, Any] = MappingProxyType({})
     """Further required properties of the result of `initialize`, by wire name; for extensions that define some."""
     _receives: ClassVar[Direction] = "client_to_server"
+    _around: Callable[[str, ServerContext, Any, Handler], Awaitable[Any]] | None = None
+    """Called with the handler of a message of the lifecycle, a notification or a request without a handler: what it
+    returns is the result. An app calls its middleware in it."""
 
     @checked(rules=RULES, example='Server(name="name", version="1.0")')
     def __init__(

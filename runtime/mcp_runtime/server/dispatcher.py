@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -16,6 +16,7 @@ from ..endpoint.subscription_filter import filter_of, supported_filter
 from ..errors import JSONRPCError
 from ..protocol.connection import Connection
 from ..protocol.events import NotificationReceived, RequestReceived
+from ..protocol.models import is_object
 from ..protocol.revision import META, Handshake, Notification, Request, Sent, Stateless
 from ..session.interfaces import Candidate, Channel
 from ..session.tracing import OPENTELEMETRY, handle_in_trace
@@ -31,7 +32,14 @@ NO_CACHE: Final = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"
 class ServerDispatcher(ConnectionState):
     """Handle the messages of one client with the server of the protocol version that was negotiated."""
 
-    __slots__ = ("_candidates", "_server", "_session", "_resource_subscriptions", "_listen_streams")
+    __slots__ = (
+        "_candidates",
+        "_server",
+        "_session",
+        "_resource_subscriptions",
+        "_listen_streams",
+        "_initialize_result",
+    )
 
     def __init__(self, candidates: Sequence[Candidate[ServerCore]], server: ServerCore, state: Any) -> None:
         """Create the dispatcher of a new connection.
@@ -48,6 +56,7 @@ class ServerDispatcher(ConnectionState):
         self._session: Channel | None = None
         self._resource_subscriptions: ResourceSubscriptions | None = None
         self._listen_streams: set[ListenStream] | None = None
+        self._initialize_result: BaseModel | None = None
 
     def attach(self, channel: Channel) -> None:
         """Set the session that change notifications are sent over, once the connection is initialized."""
@@ -69,6 +78,25 @@ class ServerDispatcher(ConnectionState):
         """Send the notification to the client."""
         if self._session is not None:
             await self._session.send_notification(row, params)
+
+    @property
+    def is_stateless(self) -> bool:
+        """True if a stateless protocol version is used."""
+        return isinstance(self._server.revision.lifecycle, Stateless)
+
+    async def notify_lists_changed(self, lists: Iterable[str]) -> None:
+        """Notify the client that some of its lists have changed; without sessions, notify all subscribed clients."""
+        for name in lists:
+            declared = self._server.capabilities.get(name)
+            if not (is_object(declared) and declared.get("listChanged")):
+                continue
+            handler = f"on_{name[:-1]}_list_changed"
+            rows = self._server.revision.table("server_to_client").values()
+            row = next((row for row in rows if row.name == handler and isinstance(row, Notification)), None)
+            if row is not None and self.is_stateless:
+                await self.origin._announce(row, {}, None)  # pyright: ignore[reportPrivateUsage]
+            elif row is not None:
+                await self.notify(row, {})
 
     def handle(
         self, channel: Channel, message: RequestReceived | NotificationReceived, traced: bool = False
@@ -93,9 +121,22 @@ class ServerDispatcher(ConnectionState):
 
     async def _handle(self, channel: Channel, message: RequestReceived | NotificationReceived) -> Any:
         """Return the result of a message of the lifecycle, or of one that has no handler."""
+        around = self.origin._around  # pyright: ignore[reportPrivateUsage]
+        if around is None:
+            return await self._handle_itself(channel, message)
+
+        async def handler(ctx: ServerContext, params: Any) -> Any:
+            return await self._handle_itself(channel, message)
+
+        return await around(message.row.name, self._server.context(self, channel, message), message.params, handler)
+
+    async def _handle_itself(self, channel: Channel, message: RequestReceived | NotificationReceived) -> Any:
         server, row = self._server, message.row
         if isinstance(message, NotificationReceived):
             return None
+        if self._initialize_result is not None:
+            result, self._initialize_result = self._initialize_result, None
+            return result
         lifecycle = server.revision.lifecycle
         if isinstance(lifecycle, Stateless):
             if message.params.meta.protocol_version != server.revision.id:
@@ -217,7 +258,18 @@ class ServerDispatcher(ConnectionState):
         cache_hint = self.origin.cache_hints.get(row.name)
         return result if cache_hint is None else result.model_copy(update=cache_hint.fields())
 
-    def initialize(self, connection: Connection, request: RequestReceived) -> BaseModel:
+    def initialize(self, connection: Connection, request: RequestReceived) -> BaseModel | None:
+        """Negotiate the protocol version, and return the result of `initialize`.
+
+        Return None if the server has something around its handler: then `handle` returns the result.
+        """
+        result = self._initialize(connection, request)
+        if self.origin._around is None:  # pyright: ignore[reportPrivateUsage]
+            return result
+        self._initialize_result = result
+        return None
+
+    def _initialize(self, connection: Connection, request: RequestReceived) -> BaseModel:
         """Return the result of `initialize`, and use the negotiated protocol version from now on.
 
         It is the version that the client requests, or the newest of this server if it does not support that. See

@@ -188,8 +188,8 @@ class Dispatcher(Protocol):
         """Run the handler of a message; the result of a request is what the handler returns."""
         ...
 
-    def initialize(self, connection: Connection, request: RequestReceived) -> BaseModel:
-        """Negotiate the protocol version and return the result of the opening request."""
+    def initialize(self, connection: Connection, request: RequestReceived) -> BaseModel | None:
+        """Negotiate the protocol version and return the result of the opening request; None if `handle` returns it."""
         ...
 
     def identify(self, session_id: str | None) -> None:

@@ -38,7 +38,8 @@ class Session:
     from any task meanwhile.
 
     `handle` runs the handler of a message and returns its result. `on_initialize` returns the result of `initialize`
-    synchronously, so that messages which follow immediately are read with the negotiated version.
+    synchronously, so that messages which follow immediately are read with the negotiated version, or None: then
+    `handle` returns it.
     """
 
     __slots__ = ("connection", "auth", "scope", "transport", "handle", "ended", "_on_initialize", "_pending",
@@ -50,7 +51,7 @@ class Session:
         connection: Connection,
         transport: Transport | RequestTransport,
         handle: Callable[[Channel, RequestReceived | NotificationReceived], Awaitable[Any]],
-        on_initialize: Callable[[Connection, RequestReceived], BaseModel] | None = None,
+        on_initialize: Callable[[Connection, RequestReceived], BaseModel | None] | None = None,
         starter: TaskStarter | None = None,
         auth: RequestAuth | None = None,
         *,
@@ -147,8 +148,10 @@ class Session:
             case RequestReceived():
                 if self._on_initialize is not None and event.row is self.connection.initialize_row:
                     initialize, self._on_initialize = self._on_initialize, None  # Frees memory: it is called once.
-                    reply(self.connection.send_result(event, initialize(self.connection, event)), 0)
-                elif (task := self._start(self._run_request_handler(event, reply, channel))) is not None:
+                    if (result := initialize(self.connection, event)) is not None:
+                        reply(self.connection.send_result(event, result), 0)
+                        return True
+                if (task := self._start(self._run_request_handler(event, reply, channel))) is not None:
                     self._running[event.id] = RunningRequest(event, reply, task)
                 return True
             case NotificationReceived():

@@ -55,7 +55,6 @@ _APP: Final = {
     "tools": "decorate the functions with @app.tool",
     "prompts": "decorate the functions with @app.prompt",
     "resources": 'decorate the functions with @app.resource("scheme://path")',
-    "middleware": "decorate the functions with @app.middleware",
     "strict_input_validation": "arguments are validated strictly: use coerce=True to convert them",
     "list_page_size": "page_size",
     "description": "instructions",

@@ -1,0 +1,124 @@
+"""Changes of an app that concern its tools, resources and prompts as a whole."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable, Callable, Collection
+from typing import Any, Self
+
+from ..errors import LocalError
+from ..server.visibility import ComponentKind, Texts, VisibilityRule, visibility_rule, with_rule
+from .middleware.hooks import CallNext, MiddlewareAdapter, MiddlewareContext
+
+
+class Administration:
+    """The part of an app that enables and disables components, and adds middleware objects."""
+
+    _registry: Any
+
+    def enable(
+        self,
+        *,
+        names: Texts | None = None,
+        tags: Texts | None = None,
+        components: Collection[ComponentKind] | None = None,
+        only: bool = False,
+    ) -> Self:
+        """Enable tools, resources and prompts that match all criteria; later calls override earlier ones.
+
+        Subscribed clients are notified. The rule holds for components that are added later as well.
+
+        Args:
+            names: Names of tools and prompts, names or URIs of resources; with a prefix those of mounted apps.
+            tags: Tags, of which a component has at least one.
+            components: Kinds: "tool", "resource", "template" or "prompt".
+            only: True disables everything else.
+
+        Raises LocalError without criteria, and TypeError for a string instead of a set.
+        """
+        rule = visibility_rule("enable", True, names, tags, components)
+        self._add_rules([VisibilityRule(False, None, None, None), rule] if only else [rule])
+        return self
+
+    def disable(
+        self,
+        *,
+        names: Texts | None = None,
+        tags: Texts | None = None,
+        components: Collection[ComponentKind] | None = None,
+    ) -> Self:
+        """Disable tools, resources and prompts that match all criteria: they are neither listed nor callable.
+
+        Args:
+            names: Names of tools and prompts, names or URIs of resources; with a prefix those of mounted apps.
+            tags: Tags, of which a component has at least one.
+            components: Kinds: "tool", "resource", "template" or "prompt".
+
+        Raises LocalError without criteria, and TypeError for a string instead of a set.
+        """
+        self._add_rules([visibility_rule("disable", False, names, tags, components)])
+        return self
+
+    def add_middleware(self, *middleware: Callable[[MiddlewareContext, CallNext], Awaitable[Any]]) -> None:
+        """Add middleware objects, which handle messages; the first one that is added is the outermost.
+
+        Args:
+            middleware: Objects of subclasses of `Middleware`, or callables with the parameters `context` and
+                `call_next`.
+
+        Raises LocalError for a class instead of an object, and for a callable with other parameters.
+        """
+        for item in middleware:
+            if inspect.isclass(item):
+                raise LocalError(
+                    f"add_middleware() needs an object, not the class {item.__name__}: write {item.__name__}()"
+                )
+            if not callable(item) or not _takes_two(item):
+                raise LocalError(
+                    f"add_middleware(): {item!r} does not take (context, call_next); use @app.middleware for a "
+                    "function with (name, ctx, params, call_next)"
+                )
+            self._registry.middleware.append(MiddlewareAdapter(item, self))
+
+    async def get_tool(self, name: str) -> Any:
+        """Return a tool of this app or of a mounted one, also a disabled one, for `Tool.from_tool`.
+
+        Args:
+            name: Its name. `definition` of the tool is its item in the list of tools.
+
+        Raises LocalError if there is none.
+        """
+        return self._registry.find_tool(name)[1]
+
+    def _add_rules(self, rules: list[VisibilityRule]) -> None:
+        before = self._listed()
+        for rule in rules:
+            self._registry.visibility = with_rule(self._registry.visibility, rule)
+        after = self._listed()
+        for kind in after:
+            if before[kind] != after[kind]:
+                self._changed(kind)
+
+    def _listed(self) -> dict[Any, list[str]]:
+        """Return what is listed, by list."""
+        registry = self._registry
+        templates = [template.uri_template for template in registry.all_resources(templates=True)]
+        return {
+            "tools": [tool.name for tool in registry.all("tools")],
+            "resources": [resource.uri for resource in registry.all_resources(templates=False)] + templates,
+            "prompts": [prompt.name for prompt in registry.all("prompts")],
+        }
+
+    def _changed(self, kind: Any) -> None:
+        """Handle a change of one of the lists."""
+        raise NotImplementedError
+
+
+def _takes_two(function: Callable[..., Any]) -> bool:
+    try:
+        inspect.signature(function).bind(None, None)
+    except TypeError:
+        return False
+    except ValueError:  # A callable in C without a signature.
+        return True
+    return True

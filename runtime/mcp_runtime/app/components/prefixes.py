@@ -1,0 +1,34 @@
+"""The URIs of resources of a mounted app: `scheme://path` is `scheme://prefix/path` outside."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+from ...http.urls import is_https_url
+
+_SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*:(?://)?)(.*)", re.DOTALL)
+
+
+def add_prefix(prefix: str, uri: str) -> str:
+    """Return `scheme://path` as `scheme://prefix/path`; https URLs are unchanged."""
+    match = None if is_https_url(uri) else _SCHEME.fullmatch(uri)
+    return uri if match is None else f"{match[1]}{prefix}/{match[2]}"
+
+
+def strip_prefix(prefix: str, uri: str) -> str | None:
+    """Return the URI inside of the mounted app; None if the resource is not one of that app."""
+    if is_https_url(uri):
+        return uri
+    match = _SCHEME.fullmatch(uri)
+    start = f"{prefix}/"
+    return match[1] + match[2][len(start) :] if match is not None and match[2].startswith(start) else None
+
+
+def with_prefixed_uri(result: Any, uri: str, prefixed: str) -> Any:
+    """Return the result of a mounted app with the URI of the request."""
+    contents: list[Any] | None = getattr(result, "contents", None)
+    if contents is None:
+        return result
+    renamed = [content.model_copy(update={"uri": prefixed}) if content.uri == uri else content for content in contents]
+    return result.model_copy(update={"contents": renamed})

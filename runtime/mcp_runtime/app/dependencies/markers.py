@@ -1,0 +1,143 @@
+"""The markers of dependencies, and the requests to the client that a dependency can return."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
+from typing import Any, Final, Generic, TypeVar, overload
+
+from pydantic import BaseModel
+
+from ...errors import LocalError
+
+R = TypeVar("R")
+ModelT = TypeVar("ModelT", bound=BaseModel)
+
+
+class Dependency:
+    """The marker of a parameter whose value a function of the server computes; `Depends` and `Resolve` make it."""
+
+    def __init__(self, function: Callable[..., Any], /, **bindings: Any) -> None:
+        """Create a marker. Raises LocalError if `function` is not callable.
+
+        Args:
+            function: The function that computes the value.
+            bindings: Values of its parameters; a `Depends` or `CallArgument` among them is resolved first.
+        """
+        if not callable(function):
+            name = type(self).__name__ if type(self) is not Dependency else "Depends"
+            raise LocalError(f"{name}({function!r}): the argument is not callable; pass a function, not its result")
+        self.function = function
+        self.bindings: Mapping[str, Any] = bindings
+
+
+class Resolve(Dependency):
+    """A dependency as the official SDK writes it: `Annotated[T, Resolve(function)]`.
+
+    The function may have parameters with the names of the tool's arguments, a Context and further dependencies. It
+    returns the value, or `Elicit`, `Sample` or `ListRoots` to request it from the client.
+    """
+
+    def __init__(self, function: Callable[..., Any], /) -> None:
+        """Create the marker of a parameter. Raises LocalError if `function` is not callable."""
+        super().__init__(function)
+
+
+class CallArgument:
+    """An argument of the call, for a parameter of a dependency: `Depends(user, id=CallArgument("owner"))`."""
+
+    def __init__(self, name: str | None = None) -> None:
+        """Name the argument; by default it has the name of the parameter that it is bound to."""
+        self.name: Final = name
+
+
+@overload
+def Depends(function: Callable[..., AbstractAsyncContextManager[R]], /, **bindings: Any) -> R: ...
+@overload
+def Depends(function: Callable[..., AbstractContextManager[R]], /, **bindings: Any) -> R: ...
+@overload
+def Depends(function: Callable[..., AsyncGenerator[R, Any]], /, **bindings: Any) -> R: ...
+@overload
+def Depends(function: Callable[..., AsyncIterator[R]], /, **bindings: Any) -> R: ...
+@overload
+def Depends(function: Callable[..., Generator[R, Any, Any]], /, **bindings: Any) -> R: ...
+@overload
+def Depends(function: Callable[..., Iterator[R]], /, **bindings: Any) -> R: ...
+@overload
+def Depends(function: Callable[..., Awaitable[R]], /, **bindings: Any) -> R: ...
+@overload
+def Depends(function: Callable[..., R], /, **bindings: Any) -> R: ...
+def Depends(function: Callable[..., Any], /, **bindings: Any) -> Any:
+    """Declare that a function computes the value of a parameter.
+
+    Write `db: Database = Depends(connect)`, or `Annotated[Database, Depends(connect)]`. The function is a `def`, which
+    runs in a worker thread, an `async def`, a generator or a context manager, whose clean-up runs after the call, also
+    if the call fails or is cancelled. It is called once for a call, and may have dependencies itself, a parameter of
+    type Context, and parameters with the names of the tool's arguments. The parameter is no argument for clients.
+
+    Args:
+        function: The function.
+        bindings: Values of its parameters; a `Depends` or `CallArgument` among them is resolved first.
+
+    Raises LocalError if `function` is not callable.
+    """
+    return Dependency(function, **bindings)
+
+
+class ClientRequest:
+    """The base of what a dependency returns to request its value from the client."""
+
+
+class Elicit(ClientRequest, Generic[ModelT]):
+    """Return it from a dependency to ask the user for the value: a form with the fields of a model."""
+
+    def __init__(self, message: str, schema: type[ModelT]) -> None:
+        """Create the request.
+
+        Args:
+            message: The text for the user.
+            schema: The Pydantic model of the answer.
+        """
+        self.message = message
+        self.schema = schema
+
+
+class Sample(ClientRequest):
+    """Return it from a dependency to sample the value from the client's model: the value is a CreateMessageResult."""
+
+    def __init__(
+        self,
+        messages: Sequence[Any],
+        *,
+        max_tokens: int,
+        system_prompt: str | None = None,
+        include_context: str | None = None,
+        temperature: float | None = None,
+        stop_sequences: Sequence[str] | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        model_preferences: Any = None,
+        tools: Sequence[Any] | None = None,
+        tool_choice: Any = None,
+    ) -> None:
+        """Create the request; the arguments are those of `ctx.create_message`."""
+        optional = {
+            "system_prompt": system_prompt,
+            "include_context": include_context,
+            "temperature": temperature,
+            "stop_sequences": stop_sequences,
+            "metadata": metadata,
+            "model_preferences": model_preferences,
+            "tools": tools,
+            "tool_choice": tool_choice,
+        }
+        present = {name: value for name, value in optional.items() if value is not None}
+        self.arguments: dict[str, Any] = {"messages": list(messages), "max_tokens": max_tokens, **present}
+
+
+class ListRoots(ClientRequest):
+    """Return it from a dependency to get the roots of the client: the value is a ListRootsResult."""
+
+
+def marker_of(value: object) -> Dependency | None:
+    """Return the marker that a default or an item of `Annotated` is; None for another value."""
+    return value if isinstance(value, Dependency) else None

@@ -1,0 +1,269 @@
+"""Compute the values of dependencies: each function once for a call, and its clean-up after the call."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from contextlib import (
+    AbstractAsyncContextManager,
+    AbstractContextManager,
+    AsyncExitStack,
+    asynccontextmanager,
+    contextmanager,
+)
+from functools import partial
+from typing import Annotated, Any, Final, cast, get_args, get_origin, get_type_hints
+
+from ...aio.threads import WORKER_THREADS
+from ...errors import LocalError
+from ...server.context import ServerContext
+from .client_requests import Answer, PendingRequestError, answers_of, unwrap, wants_result
+from .markers import CallArgument, ClientRequest, Dependency, marker_of
+
+Invoke = Callable[[dict[str, Any]], Awaitable[Any]]
+_MISSING: Final = inspect.Parameter.empty
+_VARIADIC: Final = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+
+
+class _Node:
+    """A function of the graph of dependencies, and where the values of its parameters come from."""
+
+    def __init__(self, function: Callable[..., Any], name: str) -> None:
+        self.function = function
+        self.name = name
+        code = _code_of(function)
+        self.is_async_generator = inspect.isasyncgenfunction(code)
+        self.is_generator = inspect.isgeneratorfunction(code)
+        self.is_async = inspect.iscoroutinefunction(code)
+        self.context: str | None = None
+        self.constants: dict[str, Any] = {}
+        self.arguments: dict[str, str] = {}  # The name of the call's argument, by parameter.
+        self.nested: dict[str, _Edge] = {}
+
+
+class _Edge:
+    """A parameter whose value a node computes. `wants_result` is True if it takes the answer of the user, declined and
+    cancelled ones included."""
+
+    def __init__(self, node: _Node, wants_result: bool) -> None:
+        self.node = node
+        self.wants_result = wants_result
+
+
+class _Call:
+    """The state of one call."""
+
+    def __init__(self, ctx: ServerContext, arguments: Mapping[str, Any], stack: AsyncExitStack) -> None:
+        self.ctx = ctx
+        self.arguments = arguments
+        self.stack = stack
+        self.values: dict[_Node, Any] = {}
+        self.pending: dict[_Node, ClientRequest] = {}
+
+
+class Dependencies:
+    """The dependencies of one function; `names` are its parameters that are no arguments of clients."""
+
+    def __init__(
+        self, markers: Mapping[str, Dependency], hints: Mapping[str, Any], arguments: set[str], description: str
+    ) -> None:
+        """Inspect the functions. Raises LocalError if one depends on itself or has a parameter without a value.
+
+        Args:
+            markers: The markers by parameter.
+            hints: The type hints of the function.
+            arguments: The names of its other parameters.
+            description: What the function is, for errors.
+        """
+        self.names = frozenset(markers)
+        self._description = description
+        self._arguments = arguments
+        self._nodes: dict[Any, _Node] = {}
+        self._roots = {
+            name: _Edge(self._node(marker, ()), wants_result(hints.get(name))) for name, marker in markers.items()
+        }
+
+    async def call(self, invoke: Invoke, ctx: ServerContext, arguments: dict[str, Any]) -> Any:
+        """Compute the values, call the function with them, and clean up."""
+        failure: BaseException | None = None
+        async with AsyncExitStack() as stack:
+            try:
+                values = await self._resolve(_Call(ctx, arguments, stack))
+                return await invoke({**arguments, **values})
+            except BaseException as error:
+                failure = error
+                raise
+        # A generator has caught the exception and raised no other. There is no result, so it is raised again.
+        assert failure is not None
+        raise failure
+
+    async def _resolve(self, call: _Call) -> dict[str, Any]:
+        while True:
+            values: dict[str, Any] = {}
+            for name, edge in self._roots.items():
+                try:
+                    values[name] = await self._value(edge, name, call)
+                except PendingRequestError:
+                    continue  # The others may have requests as well, which are sent together.
+            if not call.pending:
+                return values
+            call.values |= await answers_of(call.ctx, call.pending)
+            call.pending.clear()
+
+    async def _value(self, edge: _Edge, parameter: str, call: _Call) -> Any:
+        """Return the value of a parameter. Raises PendingRequestError if it waits for the client."""
+        node = edge.node
+        if node not in call.values:
+            await self._run(node, call)
+        value = call.values[node]
+        if isinstance(value, Answer) and not edge.wants_result:
+            return unwrap(value, f"{self._description}: the parameter {parameter!r}")
+        return value.result if isinstance(value, Answer) else value
+
+    async def _run(self, node: _Node, call: _Call) -> None:
+        if node in call.pending:
+            raise PendingRequestError
+        values: dict[str, Any] = {**node.constants}
+        if node.context is not None:
+            values[node.context] = call.ctx
+        values |= {name: call.arguments[argument] for name, argument in node.arguments.items()}
+        waits = False
+        for name, edge in node.nested.items():
+            try:
+                values[name] = await self._value(edge, name, call)
+            except PendingRequestError:
+                waits = True
+        if waits:
+            raise PendingRequestError
+        value = await _enter(node, values, call.stack)
+        if isinstance(value, ClientRequest):
+            call.pending[node] = value
+            raise PendingRequestError
+        call.values[node] = value
+
+    # ---- declaration ------------------------------------------------------------------------------------------------
+
+    def _node(self, marker: Dependency, path: tuple[Any, ...]) -> _Node:
+        """Return the node of a function, the same one for the same function and bindings."""
+        function = marker.function
+        key = (_identity(function), tuple((name, _identity(value)) for name, value in sorted(marker.bindings.items())))
+        name = _name_of(function)
+        if key in path:
+            raise LocalError(f"{self._description}: the dependency {name!r} depends on itself: remove one of its own")
+        if key in self._nodes:
+            return self._nodes[key]
+        node = _Node(function, name)
+        hints, parameters = self._hints(function, name), _parameters_of(function)
+        if unknown := marker.bindings.keys() - parameters.keys():
+            raise LocalError(
+                f"{self._description}: the dependency {name!r} has no parameter {sorted(unknown)[0]!r}; it has "
+                + (", ".join(map(repr, parameters)) or "none")
+            )
+        for parameter in parameters.values():
+            bound = marker.bindings.get(parameter.name, _MISSING)
+            self._bind(node, parameter, bound, hints.get(parameter.name), (*path, key))
+        self._nodes[key] = node
+        return node
+
+    def _bind(self, node: _Node, parameter: inspect.Parameter, bound: Any, hint: Any, path: tuple[Any, ...]) -> None:
+        name = parameter.name
+        argument = (bound.name or name) if isinstance(bound, CallArgument) else name
+        marker = marker_of(bound) or (_declared(parameter, hint) if bound is _MISSING else None)
+        if marker is not None:
+            node.nested[name] = _Edge(self._node(marker, path), wants_result(hint))
+        elif bound is not _MISSING and not isinstance(bound, CallArgument):
+            node.constants[name] = bound
+        elif _is_context(hint):
+            node.context = name
+        elif argument in self._arguments:
+            node.arguments[name] = argument
+        elif (parameter.default is _MISSING and parameter.kind not in _VARIADIC) or isinstance(bound, CallArgument):
+            raise LocalError(
+                f"{self._description}: the parameter {argument!r} of the dependency {node.name!r} has no value: "
+                "give it a default, Depends(…), the type Context, or the name of an argument"
+            )
+        if parameter.kind is inspect.Parameter.POSITIONAL_ONLY:
+            raise LocalError(
+                f"{self._description}: the parameter {name!r} of the dependency {node.name!r} must accept a keyword"
+            )
+
+    def _hints(self, function: Callable[..., Any], name: str) -> dict[str, Any]:
+        code = _code_of(function)
+        try:
+            return get_type_hints(code.__init__ if inspect.isclass(code) else code, include_extras=True)
+        except (NameError, TypeError) as error:
+            raise LocalError(
+                f"{self._description}: a type hint of the dependency {name!r} cannot be evaluated: {error}"
+            ) from None
+
+
+async def _enter(node: _Node, values: dict[str, Any], stack: AsyncExitStack) -> Any:
+    """Return the value of a function; its clean-up is added to the stack."""
+    if node.is_async_generator:
+        return await stack.enter_async_context(asynccontextmanager(node.function)(**values))
+    if node.is_generator:
+        return await stack.enter_async_context(_in_threads(contextmanager(node.function)(**values)))
+    value: Any = (
+        node.function(**values) if node.is_async else await WORKER_THREADS.run(partial(node.function, **values))
+    )
+    if inspect.isawaitable(value):
+        value = await value
+    if isinstance(value, AbstractAsyncContextManager):
+        return await stack.enter_async_context(cast("AbstractAsyncContextManager[Any]", value))
+    if isinstance(value, AbstractContextManager):
+        return await stack.enter_async_context(_in_threads(cast("AbstractContextManager[Any]", value)))
+    return value
+
+
+@asynccontextmanager
+async def _in_threads(manager: AbstractContextManager[Any]) -> AsyncGenerator[Any]:
+    """Enter and exit a context manager in worker threads."""
+    value = await WORKER_THREADS.run(manager.__enter__)
+    try:
+        yield value
+    except BaseException as error:
+        if not await WORKER_THREADS.run(manager.__exit__, type(error), error, error.__traceback__):
+            raise
+    else:
+        await WORKER_THREADS.run(manager.__exit__, None, None, None)
+
+
+def _declared(parameter: inspect.Parameter, hint: Any) -> Dependency | None:
+    """Return the marker of a parameter, of its default or of its type hint."""
+    metadata = get_args(hint)[1:] if get_origin(hint) is Annotated else ()
+    return next((marker for item in (parameter.default, *metadata) if (marker := marker_of(item)) is not None), None)
+
+
+def _is_context(hint: Any) -> bool:
+    kinds = (hint, get_origin(hint), *get_args(hint))
+    return any(inspect.isclass(kind) and issubclass(kind, ServerContext) for kind in kinds)
+
+
+def _parameters_of(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
+    try:
+        return dict(inspect.signature(function).parameters)
+    except ValueError:  # A class or function in C without a signature: it is called without arguments.
+        return {}
+
+
+def _code_of(function: Callable[..., Any]) -> Any:
+    """Return the function behind partial applications and callable objects; a class is returned as it is."""
+    while isinstance(function, partial):
+        function = function.func
+    return function if inspect.isroutine(function) or inspect.isclass(function) else type(function).__call__
+
+
+def _name_of(function: Callable[..., Any]) -> str:
+    name: object = getattr(_code_of(function), "__qualname__", None) or type(function).__name__
+    return str(name).rpartition("<locals>.")[2]
+
+
+def _identity(value: Any) -> Any:
+    """Return a key for a function or a bound value: bound methods and simple values are compared by their value."""
+    if isinstance(value, Dependency):
+        return "marker", _identity(value.function), tuple((k, _identity(v)) for k, v in sorted(value.bindings.items()))
+    if isinstance(value, CallArgument):
+        return "argument", value.name
+    if inspect.isroutine(value) or isinstance(value, (str, int, float, bool, bytes, type(None))):
+        return type(value), value
+    return "id", id(value)

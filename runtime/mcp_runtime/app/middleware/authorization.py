@@ -1,0 +1,162 @@
+"""Middleware that decides by the user of a request which tools, resources and prompts it may use."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ...errors import JSONRPCError, LocalError
+from ...protocol.jsonrpc import INVALID_REQUEST
+from ...server.visibility import ComponentKind, text_set
+from ...session.identity import AuthenticatedUser
+from .hooks import CallNext, Middleware, MiddlewareContext
+
+
+@dataclass(frozen=True)
+class AccessRequest:
+    """What an authorization check decides about.
+
+    Attributes:
+        user: The authenticated user; None for an anonymous client.
+        kind: Whether it is a tool, a resource, a resource template or a prompt.
+        name: The name of the tool or prompt, the URI of the resource or its URI template.
+        tags: The tags of the component.
+        ctx: The context of the request.
+    """
+
+    user: AuthenticatedUser | None
+    kind: ComponentKind
+    name: str
+    tags: frozenset[str]
+    ctx: Any
+
+
+AuthorizationCheck = Callable[[AccessRequest], bool | Awaitable[bool]]
+
+
+class ScopeCheck:
+    """A check that the access token has OAuth scopes; with `tag`, for components with this tag."""
+
+    def __init__(self, scopes: Sequence[str], tag: str | None = None) -> None:
+        self.scopes = tuple(scopes)
+        self.tag = tag
+
+    def __call__(self, request: AccessRequest) -> bool:
+        """Return True if the user has all scopes."""
+        if self.tag is not None and self.tag not in request.tags:
+            return True
+        return request.user is not None and request.user.scopes.issuperset(self.scopes)
+
+
+def require_scopes(*scopes: str) -> ScopeCheck:
+    """Return a check that the access token has all of these OAuth scopes. Raises LocalError without scopes."""
+    if not scopes:
+        raise LocalError('require_scopes() needs a scope: write require_scopes("read")')
+    return ScopeCheck(sorted(text_set("require_scopes()", "scopes", scopes)))
+
+
+def restrict_tag(tag: str, *, scopes: Collection[str]) -> ScopeCheck:
+    """Return a check that the access token has OAuth scopes for everything with a tag; the rest is allowed."""
+    return ScopeCheck(sorted(text_set("restrict_tag()", "scopes", scopes)), tag)
+
+
+class AuthMiddleware(Middleware):
+    """List and serve only what all checks allow for the user of a request.
+
+    Over stdio and in memory there are no users, and nothing is checked. A refused request gets an error; a missing
+    OAuth scope is answered with an `insufficient_scope` challenge over HTTP.
+    """
+
+    def __init__(self, auth: AuthorizationCheck | Sequence[AuthorizationCheck]) -> None:
+        """Create a middleware. Raises LocalError if a check is not callable.
+
+        Args:
+            auth: A check or several. A check gets an AccessRequest, and returns True to allow it; it can be an
+                `async def`.
+        """
+        self._checks: list[AuthorizationCheck] = [auth] if callable(auth) else list(auth)
+        if wrong := [check for check in self._checks if not callable(check)]:
+            raise LocalError(f"AuthMiddleware(): {wrong[0]!r} is not a check: pass functions, or require_scopes(…)")
+
+    async def on_list_tools(self, context: MiddlewareContext, call_next: CallNext) -> Any:
+        """Return the tools that the user may call."""
+        return await self._filter(context, await call_next(context), "tool", "name")
+
+    async def on_list_prompts(self, context: MiddlewareContext, call_next: CallNext) -> Any:
+        """Return the prompts that the user may get."""
+        return await self._filter(context, await call_next(context), "prompt", "name")
+
+    async def on_list_resources(self, context: MiddlewareContext, call_next: CallNext) -> Any:
+        """Return the resources that the user may read."""
+        return await self._filter(context, await call_next(context), "resource", "uri")
+
+    async def on_list_resource_templates(self, context: MiddlewareContext, call_next: CallNext) -> Any:
+        """Return the resource templates that the user may read."""
+        return await self._filter(context, await call_next(context), "template", "uri_template")
+
+    async def on_call_tool(self, context: MiddlewareContext, call_next: CallNext) -> Any:
+        """Refuse a tool call that a check does not allow."""
+        await self._require(context, "tool", context.message.name)
+        return await call_next(context)
+
+    async def on_get_prompt(self, context: MiddlewareContext, call_next: CallNext) -> Any:
+        """Refuse a prompt that a check does not allow."""
+        await self._require(context, "prompt", context.message.name)
+        return await call_next(context)
+
+    async def on_read_resource(self, context: MiddlewareContext, call_next: CallNext) -> Any:
+        """Refuse a resource that a check does not allow."""
+        await self._require(context, "resource", context.message.uri)
+        return await call_next(context)
+
+    async def on_complete(self, context: MiddlewareContext, call_next: CallNext) -> Any:
+        """Refuse completions for a prompt or a resource template that a check does not allow."""
+        uri = getattr(context.message.ref, "uri", None)
+        if uri is None:
+            await self._require(context, "prompt", context.message.ref.name)
+        else:
+            await self._require(context, "template", uri)
+        return await call_next(context)
+
+    async def _filter(self, context: MiddlewareContext, items: Sequence[Any], kind: ComponentKind, field: str) -> Any:
+        if _has_no_users(context):
+            return items
+        return [item for item in items if not await self._refusals(context, kind, getattr(item, field))]
+
+    async def _require(self, context: MiddlewareContext, kind: ComponentKind, name: str) -> None:
+        refusals = [] if _has_no_users(context) else await self._refusals(context, kind, name)
+        if not refusals:
+            return
+        scopes = [check.scopes for check in refusals if isinstance(check, ScopeCheck)]
+        if len(scopes) == len(refusals):
+            # The scopes of all refused checks, so that the client gets them with one new token.
+            context.ctx.require_scopes(*(scope for names in scopes for scope in names))
+        raise JSONRPCError(INVALID_REQUEST, f"the {kind} {name!r} is not allowed for this user")
+
+    async def _refusals(self, context: MiddlewareContext, kind: ComponentKind, name: str) -> list[AuthorizationCheck]:
+        """Return the checks that refuse a component."""
+        user = context.ctx.user
+        request = AccessRequest(user, kind, name, _tags(context.app, kind, name), context.ctx)
+        refusals: list[AuthorizationCheck] = []
+        for check in self._checks:
+            allowed = check(request)
+            if not (await allowed if inspect.isawaitable(allowed) else allowed):
+                refusals.append(check)
+        return refusals
+
+
+def _has_no_users(context: MiddlewareContext) -> bool:
+    return context.ctx._channel.auth is None
+
+
+def _tags(app: Any, kind: ComponentKind, name: str) -> frozenset[str]:
+    """Return the tags of a component of an app; none for a component that does not exist."""
+    catalog = app._registry
+    if kind in ("tool", "prompt"):
+        component = catalog.component(f"{kind}s", name)
+    else:
+        match = catalog.resource_at(name) or catalog.template_at(name)
+        component = None if match is None else match[1]
+    return frozenset() if component is None else component.tags

@@ -1,0 +1,132 @@
+"""Middleware that limits the rate of requests."""
+
+from __future__ import annotations
+
+import inspect
+import math
+import time
+from collections import OrderedDict, deque
+from collections.abc import Awaitable, Callable
+from typing import Any, Final, Generic, TypeVar
+
+from ...aio.rate_limit import RateLimit, TokenBucket
+from ...errors import JSONRPCError, LocalError
+from ...protocol.jsonrpc import INTERNAL_ERROR
+from .hooks import CallNext, Middleware, MiddlewareContext
+
+LimiterT = TypeVar("LimiterT")
+ClientId = Callable[[MiddlewareContext], str | Awaitable[str]]
+
+_ALL_CLIENTS: Final = ""
+_MAX_CLIENTS: Final = 10_000  # Clients whose use is stored; the one that was silent for the longest time is dropped.
+
+
+class RateLimitingMiddleware(Middleware):
+    """Limit the rate of requests with a token bucket; a request above the limit gets an error with the time to wait."""
+
+    def __init__(
+        self,
+        max_requests_per_second: float = 10.0,
+        burst_capacity: int | None = None,
+        get_client_id: ClientId | None = None,
+        global_limit: bool = False,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Create a middleware. Raises LocalError for a rate or a capacity that lets nothing pass.
+
+        Args:
+            max_requests_per_second: Requests a second in the long run.
+            burst_capacity: Requests at once after a pause; by default those of two seconds, at least 1.
+            get_client_id: Returns the id of a request's client, which gets a limit of its own; by default all clients
+                have one limit together.
+            global_limit: True limits all clients together, whatever `get_client_id` returns.
+            clock: Returns the time in seconds.
+        """
+        capacity = max(1, int(max_requests_per_second * 2)) if burst_capacity is None else burst_capacity
+        if not 0 < max_requests_per_second < math.inf or capacity < 1:
+            raise LocalError(
+                f"RateLimitingMiddleware(): max_requests_per_second={max_requests_per_second!r} must be above 0, and "
+                f"burst_capacity={burst_capacity!r} at least 1"
+            )
+        limit = RateLimit(max_requests_per_second, capacity)
+        self._limiters = _Limiters(lambda: TokenBucket(limit, clock), None if global_limit else get_client_id)
+
+    async def on_request(self, context: MiddlewareContext, call_next: CallNext) -> Any:
+        """Refuse a request above the limit."""
+        _refuse(context, (await self._limiters.get(context)).acquire())
+        return await call_next(context)
+
+
+class SlidingWindowRateLimitingMiddleware(Middleware):
+    """Limit how many requests a sliding window of time has; a request above the limit gets an error."""
+
+    def __init__(
+        self,
+        max_requests: int,
+        window_minutes: float = 1,
+        get_client_id: ClientId | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Create a middleware. Raises LocalError for a number that lets nothing pass.
+
+        Args:
+            max_requests: The maximum number of requests in the window.
+            window_minutes: The length of the window in minutes.
+            get_client_id: Returns the id of a request's client, which gets a limit of its own; by default all clients
+                have one limit together.
+            clock: Returns the time in seconds.
+        """
+        if max_requests < 1 or not 0 < window_minutes < math.inf:
+            raise LocalError(
+                f"SlidingWindowRateLimitingMiddleware(): max_requests={max_requests!r} must be at least 1, and "
+                f"window_minutes={window_minutes!r} above 0"
+            )
+        self._limiters = _Limiters(lambda: SlidingWindow(max_requests, window_minutes * 60, clock), get_client_id)
+
+    async def on_request(self, context: MiddlewareContext, call_next: CallNext) -> Any:
+        """Refuse a request above the limit."""
+        _refuse(context, (await self._limiters.get(context)).acquire())
+        return await call_next(context)
+
+
+class SlidingWindow:
+    """The times of the uses in the last seconds."""
+
+    def __init__(self, limit: int, seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
+        self._limit, self._seconds, self._clock = limit, seconds, clock
+        self._uses: deque[float] = deque()
+
+    def acquire(self) -> float:
+        """Count a use and return 0.0; above the limit, return the seconds until one is allowed."""
+        now = self._clock()
+        while self._uses and self._uses[0] <= now - self._seconds:
+            self._uses.popleft()
+        if len(self._uses) >= self._limit:
+            return self._uses[0] + self._seconds - now
+        self._uses.append(now)
+        return 0.0
+
+
+class _Limiters(Generic[LimiterT]):
+    """A limiter for each client."""
+
+    def __init__(self, make: Callable[[], LimiterT], get_client_id: ClientId | None) -> None:
+        self._make = make
+        self._get_client_id = get_client_id
+        self._limiters: OrderedDict[str, LimiterT] = OrderedDict()
+
+    async def get(self, context: MiddlewareContext) -> LimiterT:
+        """Return the limiter of the client of a message."""
+        client = _ALL_CLIENTS if self._get_client_id is None else self._get_client_id(context)
+        key = await client if inspect.isawaitable(client) else client
+        if key not in self._limiters:
+            self._limiters[key] = self._make()
+        self._limiters.move_to_end(key)
+        if len(self._limiters) > _MAX_CLIENTS:
+            self._limiters.popitem(last=False)
+        return self._limiters[key]
+
+
+def _refuse(context: MiddlewareContext, wait: float) -> None:
+    if wait:
+        raise JSONRPCError(INTERNAL_ERROR, f"too many {context.method!r} requests", {"retryAfter": round(wait, 3)})

@@ -17,9 +17,10 @@ pytestmark = [
     pytest.mark.skipif("MCP_PYTHON_SDK" not in os.environ, reason="MCP_PYTHON_SDK is not set: no programs to run"),
 ]
 
-# The share of programs that run, and of servers that give the same answers, in percent.
-REACHED: dict[Line, tuple[int, int]] = {"v1": (60, 40), "v2": (50, 30)}
-CLIENTS: dict[Line, int] = {"v1": 85, "v2": 70}
+# The share of programs that run, and of servers that give the same answers, in percent: measured with v1.29.0. There is
+# no row for v2 before it has been measured as a whole.
+REACHED: dict[Line, tuple[int, int]] = {"v1": (60, 40)}
+CLIENTS: dict[Line, int] = {"v1": 85}
 
 
 def share(outcomes: list[bool]) -> float:
@@ -30,7 +31,7 @@ def reasons(outcomes: list[Outcome]) -> str:
     return "\n".join(f"{outcome.name}: {outcome.reason}" for outcome in outcomes if outcome.reason)
 
 
-@pytest.mark.parametrize("line", ["v1", "v2"])
+@pytest.mark.parametrize("line", REACHED)
 def test_servers_run_and_give_the_official_client_the_same_answers(line: Line) -> None:
     outcomes = list(measure_servers(line))
     runs, same = REACHED[line]
@@ -40,7 +41,7 @@ def test_servers_run_and_give_the_official_client_the_same_answers(line: Line) -
     assert share(compared) >= same, reasons(outcomes)
 
 
-@pytest.mark.parametrize("line", ["v1", "v2"])
+@pytest.mark.parametrize("line", CLIENTS)
 def test_client_programs_run(line: Line) -> None:
     outcomes = list(measure_clients(line))
     assert len(outcomes) > 5

@@ -9,12 +9,12 @@ from .._lazy import lazy_module
 
 if TYPE_CHECKING:
     from .app import Message as Message
-    from .mcp_errors import McpError as McpError
-    from .mcp_errors import UrlElicitationRequiredError as UrlElicitationRequiredError
     from .initialization import InitializationOptions as InitializationOptions
     from .initialization import NotificationOptions as NotificationOptions
     from .initialization import ReadResourceContents as ReadResourceContents
     from .initialization import get_display_name as get_display_name
+    from .mcp_errors import McpError as McpError
+    from .mcp_errors import UrlElicitationRequiredError as UrlElicitationRequiredError
     from .request import RequestContext as RequestContext
     from .request import SessionView as SessionView
     from .session_manager import EventMessage as EventMessage

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from .._lazy import lazy_module
 
 if TYPE_CHECKING:
-    from .app import Message as Message
+    from .app import RoleMessage as RoleMessage
     from .initialization import InitializationOptions as InitializationOptions
     from .initialization import NotificationOptions as NotificationOptions
     from .initialization import ReadResourceContents as ReadResourceContents
@@ -33,10 +33,10 @@ __all__ = [
     "EventMessage",
     "InitializationOptions",
     "McpError",
-    "Message",
     "NotificationOptions",
     "ReadResourceContents",
     "RequestContext",
+    "RoleMessage",
     "SessionView",
     "StdioServerParameters",
     "StreamEventStore",
@@ -53,7 +53,7 @@ __all__ = [
 ]
 
 _MODULES = {
-    "Message": "app",
+    "RoleMessage": "app",
     "McpError": "mcp_errors",
     "UrlElicitationRequiredError": "mcp_errors",
     "InitializationOptions": "initialization",

@@ -152,7 +152,7 @@ class OfficialMiddleware:
             self.append(function)
 
 
-class Message:
+class RoleMessage:
     """A message of a prompt, by its role: creates a `UserMessage` or an `AssistantMessage`."""
 
     def __new__(cls, content: Any, role: str = "user") -> Any:

@@ -76,6 +76,7 @@ _ALIASES: Final = {
     "ClientRequestContext": "RequestContext",
     "EventStore": "StreamEventStore",
     "MCPError": "McpError",
+    "Message": "RoleMessage",
     "ServerRequestContext": "RequestContext",
     "ServerSession": "SessionView",
 }

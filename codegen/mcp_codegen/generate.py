@@ -15,6 +15,7 @@ from .render.package import (
     converter_module,
     render_app,
     render_areas,
+    render_compat,
     render_converter,
     render_converters_package,
     render_index,
@@ -64,6 +65,10 @@ def generate(
     app = render_app(all_revisions[-1], templates) if all_revisions[-1] in indexed else None
     if app is not None:
         files[output / "app.py"] = app
+        handshakes = [revision for revision in indexed if revision.lifecycle.style == "handshake"]
+        if handshakes:
+            compat = render_compat(all_revisions[-1], handshakes[-1], templates)
+            files |= {output / name: text for name, text in compat.items()}
     index = render_index(indexed, neighbours, templates, app is not None)
     return files | {output / "__init__.py": index, output / "py.typed": ""}
 

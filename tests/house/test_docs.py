@@ -15,7 +15,7 @@ from support.docs.blocks import PAGES, ROOT, Block, blocks_of, chains, run_chain
 
 EXAMPLES: Final = sorted((ROOT / "examples").rglob("*.py"))
 PROSE: Final = [*PAGES, *sorted((ROOT / "examples").rglob("README.md")), ROOT / "benchmarks" / "README.md"]
-AREAS: Final = ("auth", "dependencies", "http", "middleware", "tasks", "skills", "testing")
+AREAS: Final = ("auth", "compat", "dependencies", "http", "middleware", "tasks", "skills", "testing")
 VERSION: Final = re.compile(r"mcp_generated\.v\d{4}_\d\d_\d\d")
 OF_A_VERSION: Final = {"Client", "SyncClient", "Server", "Context", "types", "methods"}
 OF_AN_EXTENSION: Final = {*OF_A_VERSION, "ClientMixin", "ServerMixin", "App", "SyncApp", "Host"}
@@ -66,6 +66,8 @@ def is_public(module: str, name: str | None) -> bool:
         return name is None or name in public(module) or VERSION.fullmatch(f"{module}.{name}") is not None
     if VERSION.fullmatch(module):
         return name in OF_A_VERSION
+    if module == "mcp_generated.compat.types":
+        return name is not None and hasattr(import_module(module), name)
     if module.removeprefix("mcp_generated.") in AREAS or module == "mcp_generated.extensions":
         return name is not None and name in public(module)
     if module.startswith("mcp_generated.extensions."):

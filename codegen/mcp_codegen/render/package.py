@@ -129,6 +129,16 @@ def render_areas(templates: Templates) -> dict[str, str]:
     }
 
 
+def render_compat(newest: Revision, handshake: Revision, templates: Templates) -> dict[str, str]:
+    """Return the modules with the names of the official SDK, by name.
+
+    `handshake` is the newest revision with a handshake, which has requests that the newest revision has not.
+    """
+    context = {"newest": newest.module, "handshake": handshake.module, "generator": GENERATOR}
+    texts = {"compat/__init__.py": "compat.py.jinja2", "compat/types.py": "compat_types.py.jinja2"}
+    return {name: format_module(print_template(template, context, templates), name) for name, template in texts.items()}
+
+
 def converter_module(older: Revision, newer: Revision) -> str:
     """Return the name of the module that converts between two neighbouring revisions."""
     return f"{older.module}_{newer.module}"

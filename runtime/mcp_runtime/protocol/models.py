@@ -83,13 +83,16 @@ class WireModel(BaseModel):
 
     def __init__(self, /, **data: Any) -> None:
         default_fields = _DEFAULT_FIELDS[type(self)]
-        if default_fields is None:
-            self.__pydantic_validator__.validate_python(data, self_instance=self)
-            return
-        values, defaulted, deprecated = default_fields
+        values, defaulted, deprecated = default_fields or _NO_DEFAULT_FIELDS
         if deprecated:
             warnings.warn(deprecated, DeprecationWarning, stacklevel=2)
-        self.__pydantic_validator__.validate_python({**values, **data}, self_instance=self)
+        try:
+            self.__pydantic_validator__.validate_python({**values, **data} if values else data, self_instance=self)
+        except ValidationError:
+            texts = {name: str(value) if _is_url(value) else value for name, value in data.items()}
+            if texts == data:
+                raise
+            self.__pydantic_validator__.validate_python({**values, **texts}, self_instance=self)
         # `model_fields_set` must not contain properties that the constructor has filled in.
         if defaulted and defaulted.keys().isdisjoint(data):
             self.__pydantic_fields_set__.difference_update(defaulted)
@@ -97,11 +100,24 @@ class WireModel(BaseModel):
             provided = {defaulted[name] for name in data if name in defaulted}
             self.__pydantic_fields_set__.difference_update(set(defaulted.values()) - provided)
 
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name):
+            """Return the value of a property by its JSON name; only called for names that are no attributes."""
+            attribute = _attributes(type(self)).get(name)
+            return super().__getattr__(name) if attribute is None else getattr(self, attribute)
+
     # pydantic must not call __init__ during validation: only direct construction fills in constants.
     __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined]
 
 
+def _is_url(value: object) -> bool:
+    """Return True for a URL of pydantic, which is accepted where the schema has a string."""
+    return type(value).__module__ == "pydantic.networks"
+
+
 DefaultFields = tuple[dict[str, Any], dict[str, str], str]
+_NO_DEFAULT_FIELDS: DefaultFields = ({}, {}, "")
 
 
 class _DefaultFieldsByType(dict[type[BaseModel], DefaultFields | None]):
@@ -127,6 +143,12 @@ class _DefaultFieldsByType(dict[type[BaseModel], DefaultFields | None]):
 
 
 _DEFAULT_FIELDS = _DefaultFieldsByType()
+
+
+@cache
+def _attributes(cls: type[BaseModel]) -> Mapping[str, str]:
+    """Return the attribute of each property whose JSON name is another one."""
+    return {field.alias: name for name, field in cls.model_fields.items() if field.alias not in (None, name)}
 
 
 @cache

@@ -47,6 +47,15 @@ def run_server(serve: Callable[[Transport], Awaitable[None]]) -> None:
         signals.exit()
 
 
+async def serve_in_loop(serve: Callable[[Transport], Awaitable[None]]) -> None:
+    """Serve one connection over standard input and output in the running event loop, until it ends.
+
+    Meanwhile all other output of the process and of its children, such as `print`, goes to standard error.
+    """
+    incoming, outgoing = _take_descriptors()
+    await _run_session(serve, incoming, outgoing, None)
+
+
 def _watch(loop: asyncio.AbstractEventLoop, incoming: int, remote_closed: Callable[[], None]) -> None:
     """Wait until the client closes its end; then exit the process if the event loop is blocked.
 

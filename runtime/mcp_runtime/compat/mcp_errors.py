@@ -1,0 +1,90 @@
+"""JSON-RPC errors as the official SDK has them: one class for those that are raised and those that are received."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from typing import Any, Final, NamedTuple, Self
+
+from pydantic import BaseModel
+
+from ..errors import ConnectionClosedError, JSONRPCError, RemoteJSONRPCError, RequestTimeoutError
+
+URL_ELICITATION_REQUIRED: Final = -32042
+REQUEST_TIMEOUT: Final = 408
+CONNECTION_CLOSED: Final = -32000
+
+
+class ErrorFields(NamedTuple):
+    """The fields of a JSON-RPC error."""
+
+    code: int
+    message: str
+    data: Any = None
+
+
+class McpError(JSONRPCError):
+    """A JSON-RPC error that a handler raises, or that a session has received."""
+
+    def __init__(self, code: Any, message: str = "", data: Any = None) -> None:
+        """Create the error.
+
+        Args:
+            code: The JSON-RPC error code, or an `ErrorData` with all three values, as in the last 1.x.
+            message: A short description for the peer.
+            data: Further JSON information for the peer.
+        """
+        if not isinstance(code, int):
+            code, message, data = code.code, code.message, getattr(code, "data", None)
+        super().__init__(code, message, data)
+
+    @property
+    def error(self) -> ErrorFields:
+        """The fields of the error."""
+        return ErrorFields(self.code, self.message, self.data)
+
+
+class UrlElicitationRequiredError(McpError):
+    """Raise it in a handler: the client must complete these URL elicitations before it sends the request again."""
+
+    def __init__(self, elicitations: Sequence[BaseModel], message: str | None = None) -> None:
+        """Create the error.
+
+        Args:
+            elicitations: The params of the elicitations, `ElicitRequestURLParams`.
+            message: A short description for the peer.
+        """
+        self.elicitations = list(elicitations)
+        fields = [item.model_dump(mode="json", by_alias=True, exclude_none=True) for item in elicitations]
+        super().__init__(URL_ELICITATION_REQUIRED, message or "URL elicitation is required", {"elicitations": fields})
+
+    @classmethod
+    def from_error(cls, error: Any) -> Self:
+        """Return the error of received fields. Raises ValueError for an error with another code."""
+        if error.code != URL_ELICITATION_REQUIRED:
+            raise ValueError(f"the code is {error.code}, not {URL_ELICITATION_REQUIRED}")
+        data: dict[str, list[Any]] = error.data or {}
+        elicitations = [_Elicitation.model_validate(item) for item in data.get("elicitations", [])]
+        return cls(elicitations, error.message)
+
+
+class _Elicitation(BaseModel, extra="allow"):
+    """The params of a URL elicitation that an error has listed, under their JSON names."""
+
+    mode: str = "url"
+    message: str = ""
+    url: str = ""
+    elicitationId: str = ""  # noqa: N815 - The property has this name.
+
+
+@contextmanager
+def received_errors() -> Generator[None]:
+    """Raise McpError for a JSON-RPC error that the peer has sent, a request that timed out, and a closed connection."""
+    try:
+        yield
+    except RemoteJSONRPCError as error:
+        raise McpError(error.code, error.message, error.data) from error
+    except RequestTimeoutError as error:
+        raise McpError(REQUEST_TIMEOUT, str(error)) from error
+    except ConnectionClosedError as error:
+        raise McpError(CONNECTION_CLOSED, f"Connection closed: {error}") from error

@@ -1,0 +1,127 @@
+"""How the names of `mcp_generated.compat` and of its `types` are found."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from types import ModuleType
+from typing import Any, Final
+
+from pydantic import AnyUrl, BaseModel
+
+from ..protocol import jsonrpc
+from .mcp_errors import URL_ELICITATION_REQUIRED, ErrorFields
+
+
+class ErrorData(BaseModel, extra="allow"):
+    """The fields of a JSON-RPC error."""
+
+    code: int
+    message: str
+    data: Any = None
+
+
+def unwrapped(root: Any) -> Any:
+    """Return the message itself, for unions that the last 1.x wraps messages with."""
+    return root
+
+
+_UNIONS: Final = ("ClientNotification", "ClientRequest", "ClientResult", "ServerNotification", "ServerRequest")
+_CONSTANTS: Final[dict[str, Any]] = {
+    "AnyUrl": AnyUrl,
+    "ErrorData": ErrorData,
+    "ErrorFields": ErrorFields,
+    "INTERNAL_ERROR": jsonrpc.INTERNAL_ERROR,
+    "INVALID_PARAMS": jsonrpc.INVALID_PARAMS,
+    "INVALID_REQUEST": jsonrpc.INVALID_REQUEST,
+    "METHOD_NOT_FOUND": jsonrpc.METHOD_NOT_FOUND,
+    "PARSE_ERROR": jsonrpc.PARSE_ERROR,
+    "URL_ELICITATION_REQUIRED": URL_ELICITATION_REQUIRED,
+    "JSONRPCMessage": Any,
+    # Names that programs use in annotations only.
+    **dict.fromkeys(("CallNext", "EventCallback", "EventId", "HandlerResult", "ServerMiddleware", "StreamId"), Any),
+    **dict.fromkeys((*_UNIONS, "ServerResult"), unwrapped),
+}
+
+
+def types_of(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """Return the `__getattr__` and the `__dir__` of a module with the types of all revisions of a generated package.
+
+    A name is the type of the newest revision that has it.
+    """
+    revisions: dict[str, str] = import_module(package).REVISIONS
+    modules = [f"{package}.{name}.types" for name in reversed(revisions.values())]
+
+    def get(name: str) -> Any:
+        if name in _CONSTANTS:
+            return _CONSTANTS[name]
+        if name == "LATEST_PROTOCOL_VERSION":
+            return list(revisions)[-1]
+        if not name.startswith("_"):
+            for module in modules:
+                if hasattr(types := import_module(module), name):
+                    return getattr(types, name)
+        raise AttributeError(f"there is no type {name!r} in any protocol version")
+
+    def directory() -> list[str]:
+        names = {name for module in modules for name in vars(import_module(module)) if name[0].isupper()}
+        return sorted(names | _CONSTANTS.keys())
+
+    return get, directory
+
+
+# Packages of the official SDK that a program uses by their path: `mcp.server.stdio.stdio_server`.
+_PACKAGES: Final = frozenset("client fastmcp lowlevel mcpserver server shared stdio streamable_http".split())
+_ALIASES: Final = {
+    "ClientRequestContext": "RequestContext",
+    "EventStore": "StreamEventStore",
+    "MCPError": "McpError",
+    "Message": "RoleMessage",
+    "ServerRequestContext": "RequestContext",
+    "ServerSession": "SessionView",
+}
+
+
+class PackagePath:
+    """A package of the official SDK: `mcp.server.stdio.stdio_server` is `stdio_server`."""
+
+    def __init__(self, get: Callable[[str], Any]) -> None:
+        """Create a path whose names a function returns."""
+        self._get = get
+
+    def __getattr__(self, name: str) -> Any:
+        return self._get(name)
+
+
+def names_of(package: str, own: Mapping[str, Any]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """Return the `__getattr__` and the `__dir__` of the `compat` of a generated package.
+
+    A name is one of `mcp_runtime.compat`, of the generated package, or a type.
+
+    Args:
+        package: The name of the generated package.
+        own: The names that the module defines itself.
+    """
+    adapters = import_module(__name__.rpartition(".")[0])
+    parent: ModuleType = import_module(package)
+
+    def get(name: str) -> Any:
+        name = _ALIASES.get(name, name)
+        if name in own:
+            return own[name]
+        if name in adapters.__all__:
+            return getattr(adapters, name)
+        if name in parent.__all__:
+            return getattr(parent, name)
+        if name in _PACKAGES:
+            return PackagePath(get)
+        try:
+            return getattr(own["types"], name)
+        except AttributeError:
+            text = f"{package}.compat has no {name!r}; docs/migration.md has the line to write instead"
+            raise AttributeError(text) from None
+
+    def directory() -> list[str]:
+        return sorted({*own, *_ALIASES, *adapters.__all__, *parent.__all__})
+
+    return get, directory

@@ -12,7 +12,14 @@ if TYPE_CHECKING:
     from .app.content import Image as Image
     from .app.content import Message as Message
     from .app.content import UserMessage as UserMessage
+    from .app.openapi.route_maps import MCPType as MCPType
+    from .app.openapi.route_maps import RouteMap as RouteMap
     from .app.registrations import tool as tool
+    from .app.resource_types import BinaryResource as BinaryResource
+    from .app.resource_types import DirectoryResource as DirectoryResource
+    from .app.resource_types import FileResource as FileResource
+    from .app.resource_types import HttpResource as HttpResource
+    from .app.resource_types import TextResource as TextResource
     from .app.tools import ToolError as ToolError
     from .bindings.client import negotiate as negotiate
     from .bindings.server import asgi_app as asgi_app
@@ -63,15 +70,19 @@ __all__ = [
     "Audio",
     "AuthorizationError",
     "AuthorizationServerUnavailableError",
+    "BinaryResource",
     "CacheHint",
     "ClientResponseCache",
     "CompletionSession",
     "ConnectionClosedError",
     "ConversionError",
     "ConversionReport",
+    "DirectoryResource",
+    "FileResource",
     "FileRoots",
     "HTTPOptions",
     "HTTPStatusError",
+    "HttpResource",
     "Image",
     "InvalidMessageError",
     "InvalidResponseError",
@@ -80,6 +91,7 @@ __all__ = [
     "KeyRing",
     "LocalError",
     "MCPError",
+    "MCPType",
     "Message",
     "Progress",
     "ProtocolViolationError",
@@ -90,8 +102,10 @@ __all__ = [
     "RequestTimeoutError",
     "ResponseCache",
     "RootsCache",
+    "RouteMap",
     "SkillVerificationError",
     "TaskOptions",
+    "TextResource",
     "ToolError",
     "ToolResultError",
     "UserMessage",
@@ -118,6 +132,13 @@ _MODULES = {
     "Image": "app.content",
     "Message": "app.content",
     "UserMessage": "app.content",
+    "MCPType": "app.openapi.route_maps",
+    "RouteMap": "app.openapi.route_maps",
+    "BinaryResource": "app.resource_types",
+    "DirectoryResource": "app.resource_types",
+    "FileResource": "app.resource_types",
+    "HttpResource": "app.resource_types",
+    "TextResource": "app.resource_types",
     "ToolError": "app.tools",
     "negotiate": "bindings.client",
     "asgi_app": "bindings.server",

@@ -8,12 +8,11 @@ from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Seque
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from functools import cached_property
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Literal, TypeVar, Unpack, cast, overload
+from typing import Any, ClassVar, Final, TypeVar, Unpack, cast
 
 from ..aio.rate_limit import RateLimit
 from ..bindings.client import BaseClient
 from ..bindings.server import BaseServer
-from ..bindings.settings import ASGISettings, HTTPServerSettings
 from ..encryption import KeyRing
 from ..endpoint.extensions import load_extension
 from ..errors import LocalError
@@ -22,13 +21,13 @@ from ..protocol.capabilities import merge
 from ..protocol.revision import Request
 from ..server.cache_hints import CacheHint
 from ..server.context import ServerContext
-from ..session.interfaces import RevisionChoice
+from .openapi.from_apis import FromAPIs
 from .registrations import Registrations
 from .registry import LifespanStates, ListKind, Registry
+from .serving.server_settings import ServerKeywords, ServerSettings
+from .serving.serving import Serving
+from .settings import check_keywords
 from .tools import ShownExceptions, ToolError
-
-if TYPE_CHECKING:
-    from ..transports.http_server.app import MCPASGIApp
 
 ServerT = TypeVar("ServerT", bound=BaseServer)
 
@@ -41,7 +40,7 @@ _HANDLERS_BY_KIND: Final[Mapping[str, tuple[str, ...]]] = {
 _LISTS: Final[tuple[ListKind, ...]] = ("tools", "resources", "prompts")
 
 
-class BaseApp(Registrations, Generic[ServerT]):
+class BaseApp(Registrations, Serving[ServerT], FromAPIs):
     """The base class of `App`: a server made from functions."""
 
     server_class: ClassVar[type[BaseServer]]
@@ -65,6 +64,11 @@ class BaseApp(Registrations, Generic[ServerT]):
         rate_limits: Mapping[str, RateLimit | None] | None = None,
         cache_hints: Mapping[str, CacheHint] | None = None,
         tasks: TaskStore | None = None,
+        title: str | None = None,
+        description: str | None = None,
+        icons: Sequence[Any] | None = None,
+        website_url: str | None = None,
+        **settings: Unpack[ServerKeywords],
     ) -> None:
         """Create an app.
 
@@ -83,10 +87,19 @@ class BaseApp(Registrations, Generic[ServerT]):
             rate_limits: Limits of each client by handler: `{"call_tool": RateLimit(10, burst=50)}`; None: no limit.
             cache_hints: How long clients may cache results: `{"list_tools": CacheHint(60, "public")}` (seconds).
             tasks: The store of the tasks of tools; by default they are stored in memory.
+            title: The name of the server to show to users.
+            description: What the server does, for users.
+            icons: Its icons, as Icon objects or dicts.
+            website_url: The URL of its website.
+            settings: How the app is served: see `ServerSettings`.
 
         Raises LocalError if an argument is invalid; some arguments are checked when the server is created.
         """
+        check_keywords("App", settings, ServerKeywords)
         self.name, self.version, self.instructions = name, version, instructions
+        self.title, self.description, self.icons, self.website_url = title, description, icons, website_url
+        self.settings = ServerSettings(**settings)
+        self._routes = []
         self.on_change: list[Callable[[ListKind], None]] = []
         """Callbacks that are called with the kind of a list that has changed at run time."""
         self._lifespan, self._coerce, self._json_indent = lifespan, coerce, json_indent
@@ -166,34 +179,9 @@ class BaseApp(Registrations, Generic[ServerT]):
         server = cast(type[ServerT], type("Served", kinds, members))
         declared: dict[str, Any] = {kind: {"listChanged": True} for kind in _LISTS if self._declares(kind)}
         merge(declared, self._capabilities or {})
-        identity: dict[str, Any] = {"name": self.name, "version": self.version, "instructions": self.instructions}
+        names = ("name", "version", "instructions", "title", "description", "icons", "website_url")
+        identity: dict[str, Any] = {name: getattr(self, name) for name in names}
         return server(**identity, capabilities=declared, **options)
-
-    @overload
-    def run(self, transport: Literal["stdio"] = "stdio", *, revisions: RevisionChoice = "all") -> None: ...
-    @overload
-    def run(
-        self,
-        transport: Literal["http", "streamable-http"],
-        *,
-        revisions: RevisionChoice = "all",
-        **settings: Unpack[HTTPServerSettings],
-    ) -> None: ...
-    def run(self, transport: str = "stdio", **settings: Any) -> None:
-        """Serve until the client disconnects (stdio), or until the process gets SIGINT or SIGTERM.
-
-        The keywords are those of `Server.run`: `revisions`, `host`, `port`, `path`, `uvicorn` and those of `asgi`.
-        Raises TypeError for an unknown keyword.
-        """
-        server: Any = self.server
-        server.run(transport, **settings)
-
-    def asgi(self, *, revisions: RevisionChoice = "all", **settings: Unpack[ASGISettings]) -> MCPASGIApp:
-        """Return an ASGI application that serves this app over Streamable HTTP.
-
-        The keywords are those of `Server.asgi`. Raises TypeError for an unknown keyword.
-        """
-        return self.server.asgi(revisions=revisions, **settings)
 
     async def _call_client(self, method: str, /, **arguments: Any) -> Any:
         """Call a method of a client in the same process, and return its result."""

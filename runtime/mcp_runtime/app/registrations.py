@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Sequence
 from types import ModuleType
-from typing import Any, ClassVar, Final, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar, Unpack, overload
 
 from ..aio.threads import WORKER_THREADS
 from ..errors import LocalError
@@ -14,6 +14,9 @@ from .registry import CompletionFunction, ListKind, Middleware, Registry
 from .resources import Resource
 from .settings import ResourceSettings, Settings, ToolSettings, check_keywords
 from .tools import Tool
+
+if TYPE_CHECKING:
+    from .resource_types import ResourceSource
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -78,9 +81,25 @@ class Registrations:
 
         return add
 
-    def add_resource(self, uri: str, function: Callable[..., Any], **settings: Unpack[ResourceSettings]) -> None:
-        """Add a resource, also at run time. Raises LocalError if the URI is in use or invalid."""
+    @overload
+    def add_resource(self, uri: ResourceSource) -> None: ...
+    @overload
+    def add_resource(self, uri: str, function: Callable[..., Any], **settings: Unpack[ResourceSettings]) -> None: ...
+    def add_resource(
+        self,
+        uri: str | ResourceSource,
+        function: Callable[..., Any] | None = None,
+        **settings: Unpack[ResourceSettings],
+    ) -> None:
+        """Add a resource, also at run time: a URI and a function, or a `TextResource`, `FileResource` and the like.
+
+        Raises LocalError if the URI is in use or invalid.
+        """
         check_keywords("add_resource", settings, ResourceSettings)
+        if not isinstance(uri, str):
+            uri, function, settings = uri.uri, uri.function, {**uri.settings(), **settings}
+        if function is None:
+            raise LocalError(f"add_resource(): {uri!r} has no content; pass a function, or TextResource(uri=…, text=…)")
         resource = Resource(uri, function, settings, self.types, self._json_indent)
         self._add("resources", self._registry.resources, uri, resource)
 

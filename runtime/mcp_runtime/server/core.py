@@ -17,6 +17,7 @@ from .cache_hints import CacheHint, add_cache_hints
 from .context import ServerContext as ServerContext
 from .limits import limit_rates, require_scopes
 from .lists import warn_on_reordering
+from .server_info import server_info
 from .subscriptions import SubscriptionBus
 
 if TYPE_CHECKING:
@@ -39,6 +40,10 @@ class ServerCore(Endpoint):
         name: str,
         version: str,
         instructions: str | None = None,
+        title: str | None = None,
+        description: str | None = None,
+        icons: Sequence[Any] | None = None,
+        website_url: str | None = None,
         capabilities: Mapping[str, Any] | None = None,
         rate_limits: Mapping[str, RateLimit | None] | None = None,
         keys: KeyRing | None = None,
@@ -50,6 +55,10 @@ class ServerCore(Endpoint):
         Args:
             name: The name of the server, sent to clients in `serverInfo`.
             version: The version of the server, sent to clients in `serverInfo`.
+            title: The name of the server to show to users; protocol versions before 2025-06-18 have none.
+            description: What the server does, for users.
+            icons: Its icons, as Icon objects or dicts.
+            website_url: The URL of its website.
             instructions: How to use the server, for the model of the client; by default none.
             capabilities: Further capabilities to declare, as JSON, such as
                 `{"logging": {}, "tools": {"listChanged": True}}`.
@@ -68,6 +77,7 @@ class ServerCore(Endpoint):
         """
         super().__init__(capabilities, extensions)
         self.name, self.version, self.instructions = name, version, instructions
+        self.info = server_info(name, version, title, description, icons, website_url)
         self.cache_hints = cache_hints or {}
         self.keys = keys
         self._wrap_handlers({**_DEFAULT_RATE_LIMITS, **(rate_limits or {})})

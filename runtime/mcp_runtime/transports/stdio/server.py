@@ -47,6 +47,12 @@ def run_server(serve: Callable[[Transport], Awaitable[None]]) -> None:
         signals.exit()
 
 
+def open_stdio() -> Transport:
+    """Open the transport of standard input and output in the running event loop, and redirect them as `run_server`."""
+    incoming, outgoing = _take_descriptors()
+    return PipeTransport(incoming, outgoing)
+
+
 def _watch(loop: asyncio.AbstractEventLoop, incoming: int, remote_closed: Callable[[], None]) -> None:
     """Wait until the client closes its end; then exit the process if the event loop is blocked.
 

@@ -97,7 +97,8 @@ class Registrations:
         """
         check_keywords("add_resource", settings, ResourceSettings)
         if not isinstance(uri, str):
-            uri, function, settings = uri.uri, uri.function, {**uri.settings(), **settings}
+            function, settings = uri.function, {**uri.settings(), **settings}
+            uri = uri.uri
         if function is None:
             raise LocalError(f"add_resource(): {uri!r} has no content; pass a function, or TextResource(uri=…, text=…)")
         resource = Resource(uri, function, settings, self.types, self._json_indent)

@@ -75,7 +75,7 @@ class _Conversion:
         size = 0
         while self._waiting:
             reference = self._waiting.pop(0)
-            target = self._document.target(reference) if size < self._max_bytes else {}
+            target: object = self._document.target(reference) if size < self._max_bytes else {}
             converted = self.convert(target)
             size += len(to_json(converted))
             definitions[self._names[reference]] = converted if size < self._max_bytes else {}
@@ -147,7 +147,8 @@ def usable(schema: dict[str, Any]) -> dict[str, Any]:
         except (InvalidSchemaError, LocalError):
             continue
         return candidate
-    described = {name: _description(item) for name, item in (schema.get("properties") or {}).items()}
+    properties: dict[str, Any] = schema.get("properties") or {}
+    described = {name: _description(item) for name, item in properties.items()}
     return {key: schema[key] for key in ("required", "additionalProperties") if key in schema} | {
         "type": "object",
         "properties": described,

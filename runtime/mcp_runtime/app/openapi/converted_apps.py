@@ -88,7 +88,8 @@ def fastapi_client(application: Any, settings: Mapping[str, Any]) -> Any:
         from httpx2 import ASGITransport, AsyncClient
     except ImportError:
         raise LocalError("from_fastapi() needs httpx2: pip install 'mcp-codegen[http]'") from None
-    return AsyncClient(transport=ASGITransport(app=application), **{"base_url": "http://fastapi", **settings})
+    keywords: dict[str, Any] = {"base_url": "http://fastapi", **settings}
+    return AsyncClient(transport=ASGITransport(app=application), **keywords)
 
 
 def _marked(path: str, item: Mapping[str, Any], spanning: set[tuple[str, str]]) -> dict[str, Any]:

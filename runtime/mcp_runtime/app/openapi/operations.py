@@ -121,8 +121,10 @@ class OpenAPIDocument:
 
     def resolve(self, value: Any) -> Any:
         """Return what a reference object refers to, or the value. Raises LocalError for a reference to nothing."""
+        reference: object = None
         for _ in range(_MAX_REFERENCES):
-            if not is_object(value) or not isinstance(reference := value.get("$ref"), str):
+            reference = value.get("$ref") if is_object(value) else None
+            if not isinstance(reference, str):
                 return value if is_object(value) else {}
             value = self.target(reference)
         raise LocalError(f"from_openapi(): the reference {reference!r} refers to itself")
@@ -171,7 +173,9 @@ class OpenAPIDocument:
         if location == "path" and f"{{{name}}}" not in path:
             return None
         style = source.get("style") or ("form" if location in ("query", "cookie") else "simple")
-        content_type, schema = next(iter((source.get("content") or {}).items()), (None, source))
+        content: Object = source.get("content") or {}
+        content_type: str | None = next(iter(content), None)
+        schema = source if content_type is None else content[content_type]
         return OpenAPIParameter(
             name=name,
             location=location,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, Unpack, cast, overload
 
 from ...bindings.server import BaseServer, HTTPTransport
@@ -35,7 +36,7 @@ class Serving(Generic[ServerT]):
 
     if TYPE_CHECKING:
 
-        @property
+        @cached_property
         def server(self) -> ServerT: ...
 
     @property
@@ -134,7 +135,7 @@ class Serving(Generic[ServerT]):
             raise LocalError(
                 f"sse_app(): mount_path={mount_path!r} is not needed; write web.mount({mount_path!r}, app.sse_app())"
             )
-        keywords = {"legacy_sse": True, **settings}
+        keywords: dict[str, Any] = {"legacy_sse": True, **settings}
         return self._http_application(keywords.pop("revisions", "all"), keywords)
 
     @property

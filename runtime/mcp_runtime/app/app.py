@@ -24,8 +24,8 @@ from ..server.context import ServerContext
 from .openapi.from_apis import FromAPIs
 from .registrations import Registrations
 from .registry import LifespanStates, ListKind, Registry
-from .serving.server_settings import ServerKeywords, ServerSettings
-from .serving.serving import Serving
+from .serving.runs import Serving
+from .serving.server_settings import AppKeywords
 from .settings import check_keywords
 from .tools import ShownExceptions, ToolError
 
@@ -64,11 +64,7 @@ class BaseApp(Registrations, Serving[ServerT], FromAPIs):
         rate_limits: Mapping[str, RateLimit | None] | None = None,
         cache_hints: Mapping[str, CacheHint] | None = None,
         tasks: TaskStore | None = None,
-        title: str | None = None,
-        description: str | None = None,
-        icons: Sequence[Any] | None = None,
-        website_url: str | None = None,
-        **settings: Unpack[ServerKeywords],
+        **settings: Unpack[AppKeywords],
     ) -> None:
         """Create an app.
 
@@ -87,19 +83,14 @@ class BaseApp(Registrations, Serving[ServerT], FromAPIs):
             rate_limits: Limits of each client by handler: `{"call_tool": RateLimit(10, burst=50)}`; None: no limit.
             cache_hints: How long clients may cache results: `{"list_tools": CacheHint(60, "public")}` (seconds).
             tasks: The store of the tasks of tools; by default they are stored in memory.
-            title: The name of the server to show to users.
-            description: What the server does, for users.
-            icons: Its icons, as Icon objects or dicts.
-            website_url: The URL of its website.
-            settings: How the app is served: see `ServerSettings`.
+            settings: What users see, `title`, `description`, `icons` and `website_url`; and how the app is served: see
+                `ServerSettings`.
 
         Raises LocalError if an argument is invalid; some arguments are checked when the server is created.
         """
-        check_keywords("App", settings, ServerKeywords)
+        check_keywords("App", settings, AppKeywords)
         self.name, self.version, self.instructions = name, version, instructions
-        self.title, self.description, self.icons, self.website_url = title, description, icons, website_url
-        self.settings = ServerSettings(**settings)
-        self._routes = []
+        self._set_up_serving(settings)
         self.on_change: list[Callable[[ListKind], None]] = []
         """Callbacks that are called with the kind of a list that has changed at run time."""
         self._lifespan, self._coerce, self._json_indent = lifespan, coerce, json_indent
@@ -179,8 +170,8 @@ class BaseApp(Registrations, Serving[ServerT], FromAPIs):
         server = cast(type[ServerT], type("Served", kinds, members))
         declared: dict[str, Any] = {kind: {"listChanged": True} for kind in _LISTS if self._declares(kind)}
         merge(declared, self._capabilities or {})
-        names = ("name", "version", "instructions", "title", "description", "icons", "website_url")
-        identity: dict[str, Any] = {name: getattr(self, name) for name in names}
+        identity: dict[str, Any] = {"name": self.name, "version": self.version, "instructions": self.instructions}
+        identity |= self._shown_identity()
         return server(**identity, capabilities=declared, **options)
 
     async def _call_client(self, method: str, /, **arguments: Any) -> Any:

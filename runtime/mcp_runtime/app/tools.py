@@ -11,7 +11,8 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from ..auth.resource_server.challenges import check_scopes
-from ..errors import InvalidMessageError, JSONRPCError, LocalError, MCPError
+from ..errors import InvalidMessageError, JSONRPCError, LocalError
+from ..errors import ToolError as ToolError
 from ..json_schema.validator import compile_schema
 from ..protocol.models import format_validation_error
 from ..server.context import ServerContext
@@ -27,10 +28,6 @@ _NAME: Final = re.compile(r"[A-Za-z0-9_.-]{1,128}")
 
 
 ShownExceptions = tuple[type[Exception], ...]
-
-
-class ToolError(MCPError):
-    """Raise it in a tool to return a result with `isError`; the model sees the message."""
 
 
 class Tool:

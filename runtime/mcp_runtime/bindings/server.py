@@ -43,7 +43,7 @@ class BaseServer(ServerCore):
 
         Args:
             transport: "stdio" (the default), "http" for Streamable HTTP, which needs the extra `http`, or "sse" for
-                HTTP+SSE of 2024-11-05 besides.
+                HTTP+SSE of 2024 besides.
             revisions: The protocol versions to serve: "all", or their ids. Messages of other versions than the server's
                 own are converted.
             host: The address to listen on, by default "127.0.0.1". HTTP only, as all that follow.

@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import cached_property
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Unpack
 
 from ..aio.rate_limit import RateLimit
 from ..endpoint.base import Endpoint, Handler
@@ -17,7 +17,7 @@ from .cache_hints import CacheHint, add_cache_hints
 from .context import ServerContext as ServerContext
 from .limits import limit_rates, require_scopes
 from .lists import warn_on_reordering
-from .server_info import server_info
+from .server_info import IdentityKeywords, server_info
 from .subscriptions import SubscriptionBus
 
 if TYPE_CHECKING:
@@ -40,25 +40,18 @@ class ServerCore(Endpoint):
         name: str,
         version: str,
         instructions: str | None = None,
-        title: str | None = None,
-        description: str | None = None,
-        icons: Sequence[Any] | None = None,
-        website_url: str | None = None,
         capabilities: Mapping[str, Any] | None = None,
         rate_limits: Mapping[str, RateLimit | None] | None = None,
         keys: KeyRing | None = None,
         extensions: Sequence[Extension] = (),
         cache_hints: Mapping[str, CacheHint] | None = None,
+        **identity: Unpack[IdentityKeywords],
     ) -> None:
         """Create a server. It declares the capabilities of the methods that its class overrides.
 
         Args:
             name: The name of the server, sent to clients in `serverInfo`.
             version: The version of the server, sent to clients in `serverInfo`.
-            title: The name of the server to show to users; protocol versions before 2025-06-18 have none.
-            description: What the server does, for users.
-            icons: Its icons, as Icon objects or dicts.
-            website_url: The URL of its website.
             instructions: How to use the server, for the model of the client; by default none.
             capabilities: Further capabilities to declare, as JSON, such as
                 `{"logging": {}, "tools": {"listChanged": True}}`.
@@ -71,13 +64,14 @@ class ServerCore(Endpoint):
             extensions: The generated packages of protocol extensions; their methods can be overridden as well.
             cache_hints: How long clients may cache results, by handler name, such as
                 `{"list_tools": CacheHint(60, "public")}`. Hints that a handler sets in its result take precedence.
+            identity: What users see: `title`, `description`, `icons` and `website_url`.
 
         Raises LocalError if `cache_hints` names a handler whose results cannot be cached, and if an extension belongs
         to another protocol version or contradicts another extension.
         """
         super().__init__(capabilities, extensions)
         self.name, self.version, self.instructions = name, version, instructions
-        self.info = server_info(name, version, title, description, icons, website_url)
+        self.info = server_info(name, version, identity)
         self.cache_hints = cache_hints or {}
         self.keys = keys
         self._wrap_handlers({**_DEFAULT_RATE_LIMITS, **(rate_limits or {})})

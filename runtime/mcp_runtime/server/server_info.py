@@ -6,29 +6,35 @@ https://modelcontextprotocol.io/specification/draft/schema#implementation
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypedDict
 
 from pydantic import BaseModel
 
 from ..protocol.models import is_object
 
 
-def server_info(
-    name: str,
-    version: str,
-    title: str | None,
-    description: str | None,
-    icons: Sequence[Any] | None,
-    website_url: str | None,
-) -> dict[str, Any]:
-    """Return the `Implementation` as JSON, without absent properties."""
+class IdentityKeywords(TypedDict, total=False):
+    """What users see of a server: `title`, its name for users; `description`, what it does; `icons`, Icon objects or
+    dicts; and `website_url`."""
+
+    title: str | None
+    description: str | None
+    icons: Sequence[Any] | None
+    website_url: str | None
+
+
+def server_info(name: str, version: str, identity: IdentityKeywords) -> dict[str, Any]:
+    """Return the `Implementation` as JSON, without absent properties. Raises TypeError for an unknown keyword."""
+    for unknown in identity.keys() - IdentityKeywords.__optional_keys__:
+        raise TypeError(f"a server has no keyword argument {unknown!r}")
+    icons = identity.get("icons")
     shown = {
         "name": name,
         "version": version,
-        "title": title,
-        "description": description,
+        "title": identity.get("title"),
+        "description": identity.get("description"),
         "icons": None if icons is None else [_icon(icon) for icon in icons],
-        "websiteUrl": website_url,
+        "websiteUrl": identity.get("website_url"),
     }
     return {key: value for key, value in shown.items() if value is not None}
 

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from typing import Any
 
 import httpx2
 import pytest
+from support.apis import app_of, document
 
-from mcp_generated import App, LocalError, MCPType, RouteMap, connect
+from mcp_generated import MCPType, RouteMap, connect
 
 STRING = {"type": "string"}
-BASE = "https://api.test/v1"
-Requests = list[httpx2.Request]
-Reply = Callable[[httpx2.Request], httpx2.Response]
 
 
 def path_parameter(name: str = "id", **more: Any) -> dict[str, Any]:
@@ -23,26 +20,6 @@ def path_parameter(name: str = "id", **more: Any) -> dict[str, Any]:
 
 def query(name: str, schema: Any = STRING, **more: Any) -> dict[str, Any]:
     return {"name": name, "in": "query", "schema": schema, **more}
-
-
-def document(operations: dict[str, Any], **more: Any) -> dict[str, Any]:
-    """Operations by `METHOD /path`, as an OpenAPI document."""
-    paths: dict[str, Any] = {}
-    for line, operation in operations.items():
-        method, path = line.split(" ")
-        paths.setdefault(path, {})[method.lower()] = {"responses": {}, **operation}
-    return {"openapi": "3.1.0", "info": {"title": "Notes", "version": "1"}, "paths": paths, **more}
-
-
-def app_of(spec: dict[str, Any], reply: Reply | None = None, **settings: Any) -> tuple[App, Requests]:
-    requests: Requests = []
-
-    def answer(request: httpx2.Request) -> httpx2.Response:
-        requests.append(request)
-        return httpx2.Response(200, json={"ok": True}) if reply is None else reply(request)
-
-    client = httpx2.AsyncClient(base_url=BASE, transport=httpx2.MockTransport(answer))
-    return App.from_openapi(spec, client, **settings), requests
 
 
 async def sent(operation: dict[str, Any], arguments: dict[str, Any], line: str = "GET /notes/{id}") -> httpx2.Request:
@@ -255,70 +232,6 @@ async def test_keywords_of_openapi_3_0_become_json_schema() -> None:
     assert tool.input_schema.model_dump()["properties"]["q"] == {"type": ["integer", "null"], "exclusiveMinimum": 1}
 
 
-RESPONSES: list[tuple[httpx2.Response, Any, str]] = [
-    (httpx2.Response(200, json={"a": 1}), {"a": 1}, '{"a": 1}'),
-    (httpx2.Response(200, json=[1]), {"result": [1]}, "[1]"),
-    (httpx2.Response(200, text="hi"), None, "hi"),
-    (httpx2.Response(204), None, ""),
-    (httpx2.Response(200, content=b"{", headers={"content-type": "application/json"}), None, "{"),
-]
-
-
-@pytest.mark.parametrize(("response", "structured", "text"), RESPONSES)
-async def test_a_response_becomes_a_result(response: httpx2.Response, structured: Any, text: str) -> None:
-    app, _ = app_of(document({"GET /a": {"operationId": "run"}}), lambda request: response)
-    result = await app.call_tool("run", {})
-    assert (result.model_dump().get("structuredContent"), "".join(block.text for block in result.content)) == (
-        structured,
-        text,
-    )
-    assert not result.is_error
-
-
-async def test_an_image_becomes_an_image() -> None:
-    app, _ = app_of(
-        document({"GET /a": {"operationId": "run"}}),
-        lambda request: httpx2.Response(200, content=b"x", headers={"content-type": "image/png"}),
-    )
-    [block] = (await app.call_tool("run", {})).content
-    assert (block.type, block.mime_type, block.data) == ("image", "image/png", "eA==")
-
-
-@pytest.mark.parametrize("status", [302, 404, 500])
-async def test_a_status_without_success_is_an_error_result(status: int) -> None:
-    app, _ = app_of(
-        document({"GET /a": {"operationId": "run"}}), lambda request: httpx2.Response(status, text="because")
-    )
-    result = await app.call_tool("run", {})
-    assert result.is_error and result.content[0].text.startswith(f"GET /a: HTTP {status} ")
-    assert result.content[0].text.endswith(": because")
-
-
-async def test_an_api_that_does_not_respond_is_an_error_result() -> None:
-    def fail(request: httpx2.Request) -> httpx2.Response:
-        raise httpx2.ConnectError("refused")
-
-    app, _ = app_of(document({"GET /a": {"operationId": "run"}}), fail)
-    result = await app.call_tool("run", {})
-    assert result.is_error and "ConnectError" in result.content[0].text
-
-
-@pytest.mark.parametrize("validate", [True, False])
-async def test_a_response_is_validated_unless_that_is_turned_off(validate: bool) -> None:
-    schema = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
-    operation = {
-        "operationId": "run",
-        "responses": {"200": {"description": "", "content": {"application/json": {"schema": schema}}}},
-    }
-    app, _ = app_of(
-        document({"GET /a": operation}), lambda request: httpx2.Response(200, json={"n": "x"}), validate_output=validate
-    )
-    [tool] = await app.list_tools()
-    assert (tool.output_schema is not None) is validate
-    if not validate:
-        assert (await app.call_tool("run", {})).structured_content == {"n": "x"}
-
-
 async def test_route_maps_decide_what_an_operation_becomes() -> None:
     spec = document(
         {
@@ -360,31 +273,3 @@ async def test_names_are_distinct_and_short() -> None:
     names = [tool.name for tool in await app_of(spec)[0].list_tools()]
     assert len({*names}) == 3 and max(map(len, names)) <= 64
     assert names[2] == "repos_get"
-
-
-WRONG: list[tuple[Any, dict[str, Any], str]] = [
-    ({"swagger": "2.0", "paths": {}}, {}, r"Swagger 2\.0 is not supported.*swagger2openapi"),
-    ({"openapi": "2.9", "paths": {}}, {}, r"openapi='2\.9'"),
-    ({"openapi": "3.0.0"}, {"client": None}, "no absolute server URL"),
-    (5, {}, "the document is a int; pass a dict, a path or a URL"),
-    ("/does/not/exist.json", {}, "cannot be read"),
-    (document({}), {"client": httpx2.Client(base_url=BASE)}, r"pass httpx2\.AsyncClient"),
-    (document({}), {"client": httpx2.AsyncClient()}, "no base URL"),
-    (document({"GET //evil.test/x": {}}), {}, 'must begin with one "/"'),
-    (document({"GET /a": {"parameters": [{"$ref": "other.json#/x"}]}}), {}, "leaves the document"),
-    (document({"GET /a": {"parameters": [{"$ref": "#/nothing"}]}}), {}, "has nothing at '#/nothing'"),
-    (document({"POST /a": {}}), {"route_maps": [RouteMap(mcp_type=MCPType.RESOURCE)]}, "resources are read by GET"),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("spec", "settings", "message"), WRONG)
-def test_what_cannot_become_an_app_is_refused_with_the_remedy(spec: Any, settings: Any, message: str) -> None:
-    settings = {"client": httpx2.AsyncClient(base_url=BASE), **settings}
-    with pytest.raises(LocalError, match=message) as caught:
-        App.from_openapi(spec, **settings)
-    assert str(caught.value).count("\n") < 2
-
-
-def test_an_unknown_keyword_is_a_type_error() -> None:
-    with pytest.raises(TypeError, match="route_mapz"):
-        App.from_openapi(document({}), httpx2.AsyncClient(base_url=BASE), route_mapz=[])

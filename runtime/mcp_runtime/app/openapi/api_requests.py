@@ -8,11 +8,11 @@ from typing import Any, Final, NamedTuple
 
 from pydantic_core import to_json
 
+from ...errors import ToolError
 from ...protocol.models import is_object
-from ..tools import ToolError
 from .component_schemas import SchemaConverter, usable
-from .operations import OpenAPIParameter, Operation, RequestBody, is_json_type
-from .parameter_styles import Pairs, header_text, path_text, query_pairs, scalar
+from .openapi_document import OpenAPIParameter, Operation, RequestBody, is_json_type
+from .parameter_styles import EncodedItems, header_text, path_text, query_items, scalar
 
 _FORM: Final = "application/x-www-form-urlencoded"
 _MULTIPART: Final = "multipart/form-data"
@@ -51,7 +51,7 @@ class OperationArguments:
     def request(self, arguments: Mapping[str, Any]) -> APIRequest:
         """Return the request for validated arguments. Raises ToolError for values that a request cannot have."""
         operation = self._operation
-        path, query, headers, cookies = operation.path, Pairs(), dict[str, str](), list[str]()
+        path, query, headers, cookies = operation.path, EncodedItems(), dict[str, str](), list[str]()
         for argument, parameter in self.parameters.items():
             if argument not in arguments:
                 continue
@@ -61,11 +61,11 @@ class OperationArguments:
             if parameter.location == "path":
                 path = path.replace(f"{{{parameter.name}}}", path_text(parameter, value).replace("{", "%7B"))
             elif parameter.location == "query":
-                query += query_pairs(parameter, value)
+                query += query_items(parameter, value)
             elif parameter.location == "header":
                 headers[parameter.name] = header_text(parameter, value)
             elif parameter.location == "cookie":
-                cookies += [f"{name}={text}" for name, text in query_pairs(parameter, value)]
+                cookies += [f"{name}={text}" for name, text in query_items(parameter, value)]
         if cookies:
             headers["Cookie"] = "; ".join(cookies)
         if any(segment in (".", "..") for segment in path.split("/")):
@@ -89,8 +89,8 @@ class OperationArguments:
             return None, [(str(name), (None, scalar(item))) for name, item in value.items()]
         headers["Content-Type"] = body.content_type
         if body.content_type == _FORM and is_object(value):
-            pairs = [pair for name, item in value.items() for pair in query_pairs(_field(body, str(name)), item)]
-            return "&".join(f"{name}={text}" for name, text in pairs).encode(), None
+            encoded = [entry for name, item in value.items() for entry in query_items(_field(body, str(name)), item)]
+            return "&".join(f"{name}={text}" for name, text in encoded).encode(), None
         if is_json_type(body.content_type) or not isinstance(value, str):
             return to_json(value), None
         return value.encode(), None
@@ -103,11 +103,15 @@ class OperationArguments:
 
     def _free(self, name: str, location: str, used: Mapping[str, Any]) -> str:
         base = _UNUSABLE.sub("_", name)[:_MAX_NAME] or location
-        taken = {*self.body_names, *used, *filter(None, [getattr(self, "body_name", None)])}
-        if base not in taken:
+        used_names = {*self.body_names, *used, *filter(None, [getattr(self, "body_name", None)])}
+        if base not in used_names:
             return base
         base = f"{base[: _MAX_NAME - 10]}__{location}"
-        return next(f"{base}{number or ''}" for number in range(len(taken) + 1) if f"{base}{number or ''}" not in taken)
+        return next(
+            f"{base}{number or ''}"
+            for number in range(len(used_names) + 1)
+            if f"{base}{number or ''}" not in used_names
+        )
 
     def _schema(self, converter: SchemaConverter) -> dict[str, Any]:
         body = self._operation.body

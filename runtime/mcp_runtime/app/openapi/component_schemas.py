@@ -14,7 +14,7 @@ from pydantic_core import to_json
 from ...errors import InvalidSchemaError, LocalError
 from ...json_schema.validator import compile_schema
 from ...protocol.models import is_list, is_object
-from .operations import OpenAPIDocument
+from .openapi_document import OpenAPIDocument
 
 _DROPPED: Final = frozenset({"discriminator", "xml", "externalDocs", "example", "examples", "nullable", "id", "$id"})
 _SCHEMAS: Final = frozenset(
@@ -97,9 +97,11 @@ class _Conversion:
     def _reference(self, reference: str, schema: Mapping[str, Any]) -> dict[str, Any]:
         if reference not in self._names:
             base = re.sub(r"[^A-Za-z0-9_.-]", "_", reference.rpartition("/")[2]) or "schema"
-            taken = set(self._names.values())
+            used_names = set(self._names.values())
             name = next(
-                f"{base}{number or ''}" for number in range(len(taken) + 1) if f"{base}{number or ''}" not in taken
+                f"{base}{number or ''}"
+                for number in range(len(used_names) + 1)
+                if f"{base}{number or ''}" not in used_names
             )
             self._names[reference] = name
             self._waiting.append(reference)

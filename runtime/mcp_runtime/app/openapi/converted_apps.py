@@ -5,25 +5,22 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from ...errors import LocalError
 from ...protocol.models import is_object
 from .api_requests import OperationArguments
 from .component_schemas import SchemaConverter, usable
+from .openapi_document import OpenAPIDocument, Operation, is_json_type
 from .operation_calls import APIClient, OperationCall
-from .operations import OpenAPIDocument, Operation, is_json_type
 from .route_maps import MCPType, RouteMap, RouteMapFunction, choose_type
-
-if TYPE_CHECKING:
-    from ..registrations import Registrations
 
 _MAX_DEFINITIONS: Final = 8_000  # Bytes of the definitions of an output schema.
 _MAX_NAME: Final = 64  # The limit of hosts; that of the specification is 128.
 
 
 def add_operations(
-    app: Registrations,
+    app: Any,
     source: tuple[Any, str | None],
     client: Any,
     *,
@@ -144,7 +141,7 @@ def _settings(operation: Operation, tags: set[str]) -> dict[str, Any]:
 
 
 def _add_tool(
-    app: Registrations,
+    app: Any,
     name: str,
     operation: Operation,
     call: OperationCall,
@@ -180,7 +177,7 @@ def _is_no_object(schema: Mapping[str, Any]) -> bool:
 
 
 def _add_resource(
-    app: Registrations,
+    app: Any,
     name: str,
     operation: Operation,
     call: OperationCall,

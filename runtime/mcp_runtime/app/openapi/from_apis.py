@@ -49,7 +49,7 @@ class FromAPIs:
         Raises LocalError for an invalid document or client, and TypeError for an unknown keyword.
         """
         from .converted_apps import add_operations, title_of
-        from .operations import load_document
+        from .openapi_document import load_document
 
         document, _ = loaded = load_document(openapi_spec)
         make: Any = cls

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Mapping
 from types import ModuleType
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from ...errors import LocalError
+from ...errors import LocalError, ToolError
 from ...protocol.models import is_object
-from ..content import Image
-from ..tools import ToolError
 from .api_requests import APIRequest, OperationArguments
-from .operations import Operation, is_json_type
+from .openapi_document import Operation, is_json_type
 
 _MAX_SHOWN: Final = 2000  # Characters of the body of an error response in the message.
 _TEXT_TYPES: Final = ("text/", "application/xml", "application/javascript", "application/yaml", "application/x-yaml")
@@ -90,13 +89,10 @@ class OperationCall:
         return value
 
     def _media(self, response: Any, value: bytes) -> Any:
-        import base64
-
+        blob = base64.b64encode(value).decode()
         mime_type = str(response.headers.get("content-type", "application/octet-stream")).partition(";")[0].strip()
         if mime_type.startswith("image/"):
-            image = Image(data=value, format=mime_type)
-            return self._t.ImageContent(data=image.encoded(), mime_type=mime_type)
-        blob = base64.b64encode(value).decode()
+            return self._t.ImageContent(data=blob, mime_type=mime_type)
         contents = self._t.BlobResourceContents(uri=str(response.request.url), blob=blob, mime_type=mime_type)
         return self._t.EmbeddedResource(resource=contents)
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 from typing import Any, Final
 from urllib.parse import quote
 
+from ...errors import ToolError
 from ...protocol.models import is_list, is_object
 from ...protocol.paths import has_separator, has_traversal
-from ..tools import ToolError
-from .operations import OpenAPIParameter
+from .openapi_document import OpenAPIParameter
 
 _RESERVED: Final = (
     ":/?@!$'()*,;"  # Reserved in a query, but without a meaning there. Not `#`, `&`, `=`, `+` and brackets.
@@ -19,7 +19,7 @@ _RESERVED: Final = (
 _DELIMITERS: Final = {"form": ",", "spaceDelimited": "%20", "pipeDelimited": "%7C"}
 _MAX_LEVELS: Final = 20
 
-Pairs = list[tuple[str, str]]
+EncodedItems = list[tuple[str, str]]
 
 
 def path_text(parameter: OpenAPIParameter, value: Any) -> str:
@@ -40,7 +40,7 @@ def path_text(parameter: OpenAPIParameter, value: Any) -> str:
     return prefix + separator.join(_parts(value, parameter.explode, safe))
 
 
-def query_pairs(parameter: OpenAPIParameter, value: Any) -> Pairs:
+def query_items(parameter: OpenAPIParameter, value: Any) -> EncodedItems:
     """Return the encoded names and values of a query parameter, or of a property of a form."""
     safe = _RESERVED if parameter.allow_reserved else ""
     name = quote(parameter.name, safe="[]")
@@ -81,8 +81,8 @@ def _parts(value: Any, explode: bool, safe: str) -> list[str]:
     if is_list(value):
         return [quote(scalar(item), safe=safe) for item in value]
     if is_object(value):
-        pairs = [(quote(str(key), safe=""), quote(scalar(item), safe=safe)) for key, item in value.items()]
-        return [f"{key}={text}" for key, text in pairs] if explode else [part for pair in pairs for part in pair]
+        encoded = [(quote(str(key), safe=""), quote(scalar(item), safe=safe)) for key, item in value.items()]
+        return [f"{key}={text}" for key, text in encoded] if explode else [part for entry in encoded for part in entry]
     return [quote(scalar(value), safe=safe)]
 
 
@@ -95,7 +95,7 @@ def _matrix(parameter: OpenAPIParameter, value: Any, separator: str) -> str:
     return f"{name}={','.join(_parts(value, False, ''))}"
 
 
-def _deep(name: str, value: Any, level: int) -> Pairs:
+def _deep(name: str, value: Any, level: int) -> EncodedItems:
     if level > _MAX_LEVELS:
         raise ToolError(f"the parameter {name!r} has more than {_MAX_LEVELS} levels")
     if is_object(value):
@@ -104,7 +104,7 @@ def _deep(name: str, value: Any, level: int) -> Pairs:
         items = [(str(index), item) for index, item in enumerate(value)]
     else:
         return [(name, quote(scalar(value), safe=""))]
-    return [pair for key, item in items for pair in _deep(f"{name}[{key}]", item, level + 1)]
+    return [entry for key, item in items for entry in _deep(f"{name}[{key}]", item, level + 1)]
 
 
 def _leaves(value: Any) -> list[str]:

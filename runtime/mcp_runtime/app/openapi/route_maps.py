@@ -9,7 +9,7 @@ from enum import Enum
 from typing import Any, Literal
 
 from ...errors import LocalError
-from .operations import Operation
+from .openapi_document import Operation
 
 
 class MCPType(Enum):

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict
 
 from ...errors import LocalError
+from ...server.server_info import IdentityKeywords
 
 if TYPE_CHECKING:
     from ...transports.http_server.event_store import EventStore
@@ -36,6 +37,10 @@ class ServerKeywords(TypedDict, total=False):
     max_sessions: int | None
     event_store: EventStore | None
     dependencies: Sequence[str]
+
+
+class AppKeywords(IdentityKeywords, ServerKeywords, total=False):
+    """The further keywords of `App(…)`: what users see of the server, and how it is served."""
 
 
 @dataclass(kw_only=True, slots=True)

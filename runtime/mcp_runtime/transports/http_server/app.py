@@ -118,17 +118,16 @@ class MCPASGIApp:
             servers: One server for each protocol version, oldest first.
             path: Path of the endpoint. Default None: any path that the application is mounted at.
             hosts: Values of `Host` to accept, see `http.origins.OriginPolicy`. Default None: localhost only.
-            origins: Values of `Origin` to accept, see `http.origins.OriginPolicy`; pages of these origins may read the
-                responses (CORS). Default None: no further ones.
+            origins: Values of `Origin` to accept, whose pages may read responses (CORS). Default None: no further ones.
             owner: Returns the user of an ASGI scope; only this user can use a session that the user has opened.
                 Default: the user that Starlette's authentication middleware has put into the scope.
             auth: Resource server that checks the access token of each request. Default None: no token is required.
             event_store: Stores the messages of SSE streams, to resume them. Default None: in memory.
             limits: Limits of requests, sessions and streams. Default: see `HTTPLimits`.
             legacy_sse: Also serve the HTTP+SSE transport of 2024, at /sse and /messages. Default False.
+            routes: Starlette routes to serve besides, without authentication. Default: none.
             json_response: Answer a POST with JSON, never with an SSE stream. Default False.
             stateless_http: Serve clients of revisions with a handshake without sessions. Default False.
-            routes: Starlette routes to serve beside the endpoint, without authentication. Default: none.
 
         Raises LocalError without servers, and for routes without Starlette.
         """
@@ -136,23 +135,23 @@ class MCPASGIApp:
             raise LocalError("an HTTP endpoint needs at least one server")
         if path is None:
             serve_mount_path(MCPASGIApp)
-        self._path = path
-        self._owner = owner
-        self._limits = limits
+        self._path, self._owner, self._limits = path, owner, limits
         revisions = {server.revision.id: server.revision for server in servers}
         self._revisions = ServedRevisions.create(revisions, sessions=not stateless_http)
         announces_metadata = any(server.revision.http.resource_metadata for server in servers)
         self._authenticator = None if auth is None else auth.authenticator(path is None, announces_metadata)
-        parser_class = CachedRequestHeadParser if fast_paths.ENABLED else RequestHeadParser
-        origins = [*(origins or ())]
-        self._head_parser = parser_class(OriginPolicy.create(hosts, origins), self._revisions)
-        self._cors = CORSPolicy(origins) if origins else None
+        self._set_policies(hosts, [*(origins or ())])
         self._routes = CustomRoutes(routes) if routes else None
         self._keep_alive = KeepAliveTimer(limits.keep_alive)
         self._body_reader = BodyReader(limits.max_body, limits.body_timeout)
         self._create_handlers(servers, event_store or InMemoryEventStore(), legacy_sse, json_response)
         self._is_open = auth is None and not legacy_sse and owner is user_of
         self._closing = False
+
+    def _set_policies(self, hosts: Iterable[str] | None, origins: Sequence[str]) -> None:
+        parser_class = CachedRequestHeadParser if fast_paths.ENABLED else RequestHeadParser
+        self._head_parser = parser_class(OriginPolicy.create(hosts, origins), self._revisions)
+        self._cors = CORSPolicy(origins) if origins else None
 
     def _create_handlers(
         self, servers: Sequence[Service], event_store: EventStore, legacy_sse: bool, json_response: bool

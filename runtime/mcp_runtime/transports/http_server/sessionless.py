@@ -26,13 +26,13 @@ class SessionlessHandler(StatefulHandler):
         """Serve a POST with a session that ends with its response, in the version that its header names.
 
         Without the header that is the oldest version with Streamable HTTP, or the oldest that is served:
-        https://modelcontextprotocol.io/specification/2025-06-18/basic/transports#protocol-version-header
+        https://modelcontextprotocol.io/specification/draft/basic/transports
         """
-        return self._serve_alone(post, None)
+        return self._serve_one(post, None)
 
     async def open(self, post: IncomingPost) -> None:
         """Serve an `initialize` request: its response has no session id."""
-        await self._serve_alone(post, Phase.NEW)
+        await self._serve_one(post, Phase.NEW)
 
     def listen(self, headers: Headers, auth: RequestAuth, receive: Receive, send: Send) -> Sending:
         """Refuse a GET."""
@@ -42,7 +42,7 @@ class SessionlessHandler(StatefulHandler):
         """Refuse a DELETE."""
         await send_error(send, _POST_ONLY, headers=((b"allow", b"POST"),))
 
-    async def _serve_alone(self, post: IncomingPost, phase: Phase | None) -> None:
+    async def _serve_one(self, post: IncomingPost, phase: Phase | None) -> None:
         _, head, auth, _, _ = post
         named = head.headers.get(PROTOCOL_VERSION)
         default = self._servers[-1] if phase is Phase.NEW else self._servers[min(1, len(self._servers) - 1)]

@@ -5,19 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, Unpack, cast, overload
+from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeVar, Unpack, cast, overload
 
 from ...bindings.server import BaseServer, HTTPTransport
 from ...bindings.settings import ASGISettings, HTTPServerSettings
 from ...errors import LocalError
 from ...session.interfaces import RevisionChoice
-from .server_settings import ServerKeywords, ServerSettings, take_settings
+from .server_settings import AppKeywords, ServerKeywords, ServerSettings, take_settings
 
 if TYPE_CHECKING:
     from ...transports.http_server.app import MCPASGIApp
     from .http_application import HTTPApplication, SessionManager
 
 ServerT = TypeVar("ServerT", bound=BaseServer)
+_IDENTITY: Final = ("title", "description", "icons", "website_url")
+
 RouteT = TypeVar("RouteT", bound=Callable[..., Any])
 
 
@@ -31,6 +33,10 @@ class Serving(Generic[ServerT]):
     name: str
     settings: ServerSettings
     """How the app is served; it can be changed until the app runs."""
+    title: str | None
+    description: str | None
+    icons: Sequence[Any] | None
+    website_url: str | None
     _routes: list[Any]
     _session_manager: SessionManager | None = None
 
@@ -43,6 +49,17 @@ class Serving(Generic[ServerT]):
     def dependencies(self) -> Sequence[str]:
         """The packages that the program needs, for commands that install it."""
         return self.settings.dependencies
+
+    def _set_up_serving(self, keywords: AppKeywords) -> None:
+        """Set the attributes that keywords of the constructor set."""
+        values: dict[str, Any] = dict(keywords)
+        self.settings = ServerSettings(**take_settings(values))
+        self._routes = []
+        for name in _IDENTITY:
+            setattr(self, name, values.get(name))
+
+    def _shown_identity(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in _IDENTITY}
 
     @overload
     def run(self, transport: Literal["stdio"] = "stdio", *, revisions: RevisionChoice = "all") -> None: ...
@@ -91,7 +108,7 @@ class Serving(Generic[ServerT]):
         await self.run_async("http", revisions=revisions, **settings)
 
     async def run_sse_async(self, *, revisions: RevisionChoice = "all", **settings: Unpack[AppHTTPSettings]) -> None:
-        """Serve over HTTP+SSE of 2024-11-05 besides Streamable HTTP in the running event loop."""
+        """Serve over HTTP+SSE of 2024 besides Streamable HTTP in the running event loop."""
         await self.run_async("sse", revisions=revisions, **settings)
 
     def asgi(self, *, revisions: RevisionChoice = "all", **settings: Unpack[ASGISettings]) -> MCPASGIApp:
@@ -130,7 +147,7 @@ class Serving(Generic[ServerT]):
         return self._http_application(keywords.pop("revisions", "all"), keywords, middleware)
 
     def sse_app(self, mount_path: str | None = None, **settings: Any) -> HTTPApplication:
-        """Return the application of `streamable_http_app` that serves HTTP+SSE of 2024-11-05 as well."""
+        """Return the application of `streamable_http_app` that serves HTTP+SSE of 2024 as well."""
         if mount_path not in (None, "/"):
             raise LocalError(
                 f"sse_app(): mount_path={mount_path!r} is not needed; write web.mount({mount_path!r}, app.sse_app())"

@@ -26,7 +26,6 @@ from .registrations import Registrations
 from .registry import LifespanStates, ListKind, Registry
 from .serving.runs import Serving
 from .serving.server_settings import AppKeywords
-from .settings import check_keywords
 from .tools import ShownExceptions, ToolError
 
 ServerT = TypeVar("ServerT", bound=BaseServer)
@@ -83,14 +82,11 @@ class BaseApp(Registrations, Serving[ServerT], FromAPIs):
             rate_limits: Limits of each client by handler: `{"call_tool": RateLimit(10, burst=50)}`; None: no limit.
             cache_hints: How long clients may cache results: `{"list_tools": CacheHint(60, "public")}` (seconds).
             tasks: The store of the tasks of tools; by default they are stored in memory.
-            settings: What users see, `title`, `description`, `icons` and `website_url`; and how the app is served: see
-                `ServerSettings`.
+            settings: `title`, `description`, `icons`, `website_url`, and the settings of `ServerSettings`.
 
-        Raises LocalError if an argument is invalid; some arguments are checked when the server is created.
+        Raises LocalError for an invalid argument; some are checked when the server is created.
         """
-        check_keywords("App", settings, AppKeywords)
-        self.name, self.version, self.instructions = name, version, instructions
-        self._set_up_serving(settings)
+        self._set_up_serving(name, version, instructions, settings)
         self.on_change: list[Callable[[ListKind], None]] = []
         """Callbacks that are called with the kind of a list that has changed at run time."""
         self._lifespan, self._coerce, self._json_indent = lifespan, coerce, json_indent

@@ -6,7 +6,7 @@ from typing import Any
 
 import httpx2
 import pytest
-from support.apis import app_of, document
+from support.servers.apis import app_of, document
 
 RESPONSES: list[tuple[httpx2.Response, Any, str]] = [
     (httpx2.Response(200, json={"a": 1}), {"a": 1}, '{"a": 1}'),

@@ -7,7 +7,7 @@ from typing import Any
 
 import httpx2
 import pytest
-from support.apis import app_of, document
+from support.servers.apis import app_of, document
 
 from mcp_generated import MCPType, RouteMap, connect
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import httpx2
 import pytest
-from support.apis import BASE, document
+from support.servers.apis import BASE, document
 
 from mcp_generated import App, LocalError, MCPType, RouteMap
 

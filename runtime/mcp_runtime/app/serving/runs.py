@@ -31,6 +31,8 @@ class Serving(Generic[ServerT]):
     """The part of an app that serves it."""
 
     name: str
+    version: str
+    instructions: str | None
     settings: ServerSettings
     """How the app is served; it can be changed until the app runs."""
     title: str | None
@@ -50,13 +52,17 @@ class Serving(Generic[ServerT]):
         """The packages that the program needs, for commands that install it."""
         return self.settings.dependencies
 
-    def _set_up_serving(self, keywords: AppKeywords) -> None:
-        """Set the attributes that keywords of the constructor set."""
+    def _set_up_serving(self, name: str, version: str, instructions: str | None, keywords: AppKeywords) -> None:
+        """Set the identity and the settings of the app. Raises TypeError for an unknown keyword."""
+        self.name, self.version, self.instructions = name, version, instructions
         values: dict[str, Any] = dict(keywords)
+        names = sorted(AppKeywords.__optional_keys__)
+        for unknown in values.keys() - names:
+            raise TypeError(f"App() has no keyword argument {unknown!r}; the keywords are {', '.join(names)}")
         self.settings = ServerSettings(**take_settings(values))
         self._routes = []
-        for name in _IDENTITY:
-            setattr(self, name, values.get(name))
+        for attribute in _IDENTITY:
+            setattr(self, attribute, values.get(attribute))
 
     def _shown_identity(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in _IDENTITY}

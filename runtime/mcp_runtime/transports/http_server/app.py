@@ -119,15 +119,14 @@ class MCPASGIApp:
             path: Path of the endpoint. Default None: any path that the application is mounted at.
             hosts: Values of `Host` to accept, see `http.origins.OriginPolicy`. Default None: localhost only.
             origins: Values of `Origin` to accept, whose pages may read responses (CORS). Default None: no further ones.
-            owner: Returns the user of an ASGI scope; only this user can use a session that the user has opened.
-                Default: the user that Starlette's authentication middleware has put into the scope.
+            owner: Returns the user of an ASGI scope, whose sessions only the user can use. Default: `user_of`.
             auth: Resource server that checks the access token of each request. Default None: no token is required.
             event_store: Stores the messages of SSE streams, to resume them. Default None: in memory.
             limits: Limits of requests, sessions and streams. Default: see `HTTPLimits`.
             legacy_sse: Also serve the HTTP+SSE transport of 2024, at /sse and /messages. Default False.
             routes: Starlette routes to serve besides, without authentication. Default: none.
-            json_response: Answer a POST with JSON, never with an SSE stream. Default False.
-            stateless_http: Serve clients of revisions with a handshake without sessions. Default False.
+            json_response: Answer a POST with JSON, never with an SSE stream.
+            stateless_http: Serve revisions with a handshake without sessions.
 
         Raises LocalError without servers, and for routes without Starlette.
         """
@@ -138,8 +137,8 @@ class MCPASGIApp:
         self._path, self._owner, self._limits = path, owner, limits
         revisions = {server.revision.id: server.revision for server in servers}
         self._revisions = ServedRevisions.create(revisions, sessions=not stateless_http)
-        announces_metadata = any(server.revision.http.resource_metadata for server in servers)
-        self._authenticator = None if auth is None else auth.authenticator(path is None, announces_metadata)
+        has_metadata = any(server.revision.http.resource_metadata for server in servers)
+        self._authenticator = None if auth is None else auth.authenticator(path is None, has_metadata)
         self._set_policies(hosts, [*(origins or ())])
         self._routes = CustomRoutes(routes) if routes else None
         self._keep_alive = KeepAliveTimer(limits.keep_alive)

@@ -10,7 +10,6 @@ if TYPE_CHECKING:
     from .app.components.argument_changes import ArgTransform as ArgTransform
     from .app.components.argument_changes import forward as forward
     from .app.components.argument_changes import forward_raw as forward_raw
-    from .app.components.failures import ToolError as ToolError
     from .app.content import AssistantMessage as AssistantMessage
     from .app.content import Audio as Audio
     from .app.content import Image as Image
@@ -32,7 +31,14 @@ if TYPE_CHECKING:
     from .app.dependencies.markers import Sample as Sample
     from .app.middleware.hooks import Middleware as Middleware
     from .app.middleware.hooks import MiddlewareContext as MiddlewareContext
+    from .app.openapi.route_maps import MCPType as MCPType
+    from .app.openapi.route_maps import RouteMap as RouteMap
     from .app.registrations import tool as tool
+    from .app.resource_types import BinaryResource as BinaryResource
+    from .app.resource_types import DirectoryResource as DirectoryResource
+    from .app.resource_types import FileResource as FileResource
+    from .app.resource_types import HttpResource as HttpResource
+    from .app.resource_types import TextResource as TextResource
     from .app.tools import Tool as Tool
     from .bindings.client import negotiate as negotiate
     from .bindings.server import asgi_app as asgi_app
@@ -65,6 +71,7 @@ if TYPE_CHECKING:
     from .errors import RemoteJSONRPCError as RemoteJSONRPCError
     from .errors import RequestTimeoutError as RequestTimeoutError
     from .errors import SkillVerificationError as SkillVerificationError
+    from .errors import ToolError as ToolError
     from .errors import ToolResultError as ToolResultError
     from .http.urls import is_https_url as is_https_url
     from .json_schema.validator import compile_schema as compile_schema
@@ -89,6 +96,7 @@ __all__ = [
     "Audio",
     "AuthorizationError",
     "AuthorizationServerUnavailableError",
+    "BinaryResource",
     "CacheHint",
     "CancelledElicitation",
     "ClientCapabilityError",
@@ -99,11 +107,14 @@ __all__ = [
     "ConversionReport",
     "DeclinedElicitation",
     "Depends",
+    "DirectoryResource",
     "Elicit",
     "ElicitationResult",
+    "FileResource",
     "FileRoots",
     "HTTPOptions",
     "HTTPStatusError",
+    "HttpResource",
     "Image",
     "InMemoryStateStore",
     "InvalidMessageError",
@@ -114,6 +125,7 @@ __all__ = [
     "ListRoots",
     "LocalError",
     "MCPError",
+    "MCPType",
     "Message",
     "Middleware",
     "MiddlewareContext",
@@ -129,12 +141,14 @@ __all__ = [
     "ResourceContent",
     "ResponseCache",
     "RootsCache",
+    "RouteMap",
     "Sample",
     "SampleResult",
     "ServerSession",
     "SkillVerificationError",
     "StateStore",
     "TaskOptions",
+    "TextResource",
     "Tool",
     "ToolError",
     "ToolResultError",
@@ -187,7 +201,14 @@ _MODULES = {
     "Image": "app.content",
     "Message": "app.content",
     "UserMessage": "app.content",
-    "ToolError": "app.components.failures",
+    "ToolError": "errors",
+    "MCPType": "app.openapi.route_maps",
+    "RouteMap": "app.openapi.route_maps",
+    "BinaryResource": "app.resource_types",
+    "DirectoryResource": "app.resource_types",
+    "FileResource": "app.resource_types",
+    "HttpResource": "app.resource_types",
+    "TextResource": "app.resource_types",
     "negotiate": "bindings.client",
     "asgi_app": "bindings.server",
     "run": "bindings.server",

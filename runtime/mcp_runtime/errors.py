@@ -125,3 +125,7 @@ class JSONRPCError(MCPError):
         self.code = code
         self.message = message
         self.data = data
+
+
+class ToolError(MCPError):
+    """Raise it in a tool to return a result with `isError`; the model sees the message."""

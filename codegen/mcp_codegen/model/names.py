@@ -18,9 +18,9 @@ _RESERVED_BY_MODELS: Final = frozenset(dir(BaseModel))
 # Names a generated method cannot have, because the hand-written base classes have them; a test keeps this complete.
 RESERVED_BY_ENDPOINTS: Final = frozenset("""
     as_task asgi cache_hints capabilities client client_class client_info close close_sse_stream connection_state
-    context disable_components enable_components http initialize_extras instructions keys lifespan listen log memory
-    meta name once options params principal progress request_id require_scopes reset_visibility revision run scopes
-    self serve server state status stdio user version
+    context disable_components enable_components http info initialize_extras instructions keys lifespan listen log
+    memory meta name once options params principal progress request_id require_scopes reset_visibility revision run
+    run_async scopes self serve server state status stdio user version
     """.split())
 # Names a type cannot have, because the generated module uses them with their usual meaning.
 _RESERVED_BY_MODULE: Final = frozenset(dir(builtins)) - {"ConnectionError"} | {

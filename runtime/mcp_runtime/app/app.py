@@ -8,31 +8,31 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Map
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from functools import cached_property
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Literal, TypeVar, Unpack, cast, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar, Unpack, cast
 
 from ..aio.rate_limit import RateLimit
 from ..bindings.client import BaseClient
 from ..bindings.server import BaseServer, Servable
-from ..bindings.settings import ASGISettings, HTTPServerSettings
 from ..encryption import KeyRing
 from ..endpoint.extensions import load_extension
-from ..errors import ClientCapabilityError, LocalError
+from ..errors import ClientCapabilityError, LocalError, ToolError
 from ..extensions.tasks import TaskServerMixin, TaskStore
 from ..protocol.capabilities import merge
 from ..protocol.revision import Request
 from ..server.cache_hints import CacheHint
 from ..server.context import ServerContext
 from ..server.state_store import StateStore
-from ..session.interfaces import RevisionChoice
 from ..usage.keywords import checked
 from ..usage.rules import shown
-from .components.failures import ShownExceptions, ToolError
+from .components.failures import ShownExceptions
+from .openapi.from_apis import FromAPIs
 from .registrations import Registrations
 from .registry import LifespanStates, ListKind, Registry
+from .serving.runs import Serving
+from .serving.server_settings import AppKeywords
 from .settings import APP_RULES, check_app
 
 if TYPE_CHECKING:
-    from ..transports.http_server.app import MCPASGIApp
     from .middleware.hooks import CallNext, MiddlewareContext
 
 ServerT = TypeVar("ServerT", bound=BaseServer)
@@ -46,7 +46,7 @@ _HANDLERS_BY_KIND: Final[Mapping[str, tuple[str, ...]]] = {
 _LISTS: Final[tuple[ListKind, ...]] = ("tools", "resources", "prompts")
 
 
-class BaseApp(Registrations, Servable, Generic[ServerT]):
+class BaseApp(Registrations, Servable, Serving[ServerT], FromAPIs):
     """The base class of `App`: a server made from functions."""
 
     server_class: ClassVar[type[BaseServer]]
@@ -54,7 +54,7 @@ class BaseApp(Registrations, Servable, Generic[ServerT]):
     context_class: ClassVar[type[ServerContext]]
     types: ClassVar[ModuleType]
 
-    @checked(rules=APP_RULES, example='App("name", "instructions")')
+    @checked(AppKeywords, rules=APP_RULES, example='App("name", "instructions")')
     def __init__(
         self,
         name: str = "app",
@@ -74,6 +74,7 @@ class BaseApp(Registrations, Servable, Generic[ServerT]):
         tasks: TaskStore | None = None,
         session_state_store: StateStore | None = None,
         middleware: Sequence[Callable[[MiddlewareContext, CallNext], Awaitable[Any]]] = (),
+        **settings: Unpack[AppKeywords],
     ) -> None:
         """Create an app.
 
@@ -94,12 +95,13 @@ class BaseApp(Registrations, Servable, Generic[ServerT]):
             tasks: The store of the tasks of tools; by default they are stored in memory.
             session_state_store: The store of `ctx.set_state`; by default in memory.
             middleware: Middleware objects for `add_middleware`, the outermost first.
+            settings: `title`, `description`, `icons`, `website_url`, and the settings of `ServerSettings`.
 
         Raises TypeError for an unknown keyword, and LocalError for a wrong value.
         """
         revision = self.server_class.revision
         check_app(type(self).__name__, revision, lifespan, rate_limits, cache_hints)
-        self.name, self.version, self.instructions = name, version, instructions
+        self._set_up_serving(name, version, instructions, settings)
         self.on_change: list[Callable[[ListKind], None]] = []
         """Callbacks that are called with the kind of a list that has changed at run time."""
         self._lifespan, self._coerce, self._json_indent = lifespan, coerce, json_indent
@@ -198,37 +200,12 @@ class BaseApp(Registrations, Servable, Generic[ServerT]):
             declared["resources"]["subscribe"] = True
         merge(declared, self._capabilities or {})
         identity: dict[str, Any] = {"name": self.name, "version": self.version, "instructions": self.instructions}
+        identity |= self._shown_identity()
         return server(**identity, capabilities=declared, **options)
 
     def as_server(self) -> ServerT:
         """Return the server of this app, as `server` does."""
         return self.server
-
-    @overload
-    def run(self, transport: Literal["stdio"] = "stdio", *, revisions: RevisionChoice = "all") -> None: ...
-    @overload
-    def run(
-        self,
-        transport: Literal["http", "streamable-http"],
-        *,
-        revisions: RevisionChoice = "all",
-        **settings: Unpack[HTTPServerSettings],
-    ) -> None: ...
-    def run(self, transport: str = "stdio", **settings: Any) -> None:
-        """Serve until the client disconnects (stdio), or until the process gets SIGINT or SIGTERM.
-
-        The keywords are those of `Server.run`: `revisions`, `host`, `port`, `path`, `uvicorn` and those of `asgi`.
-        Raises TypeError for an unknown keyword.
-        """
-        server: Any = self.server
-        server.run(transport, **settings)
-
-    def asgi(self, *, revisions: RevisionChoice = "all", **settings: Unpack[ASGISettings]) -> MCPASGIApp:
-        """Return an ASGI application that serves this app over Streamable HTTP.
-
-        The keywords are those of `Server.asgi`. Raises TypeError for an unknown keyword.
-        """
-        return self.server.asgi(revisions=revisions, **settings)
 
     async def handle_nested(self, name: str, ctx: ServerContext, params: Any) -> Any:
         """Return the result of a request that a function of this app makes to the app itself.

@@ -17,6 +17,7 @@ from .components.argument_changes import ToolTransform
 from .middleware.call_chain import Middleware
 from .prompts import Prompt
 from .registry import CompletionFunction, ListKind, Registry
+from .resource_types import ResourceSource
 from .resources import Resource
 from .settings import RULES, ResourceSettings, Settings, ToolSettings
 from .tools import Tool
@@ -105,10 +106,27 @@ class Registrations(Administration):
 
         return add
 
+    @overload
+    def add_resource(self, uri: ResourceSource) -> None: ...
+    @overload
+    def add_resource(self, uri: str, function: Callable[..., Any], **settings: Unpack[ResourceSettings]) -> None: ...
     @checked(ResourceSettings, rules=RULES, example='app.add_resource("scheme://path", function)')
-    def add_resource(self, uri: str, function: Callable[..., Any], **settings: Unpack[ResourceSettings]) -> None:
-        """Add a resource, also at run time. Raises LocalError if the URI is in use or invalid."""
+    def add_resource(
+        self,
+        uri: str | ResourceSource,
+        function: Callable[..., Any] | None = None,
+        **settings: Unpack[ResourceSettings],
+    ) -> None:
+        """Add a resource, also at run time: a URI and a function, or a `TextResource`, `FileResource` and the like.
+
+        Raises LocalError if the URI is in use or invalid.
+        """
+        if isinstance(uri, ResourceSource):
+            function, settings = uri.function, {**uri.settings(), **settings}
+            uri = uri.uri
         _check_uri(uri)
+        if function is None:
+            raise LocalError(f"add_resource(): {uri!r} has no content; pass a function, or TextResource(uri=…, text=…)")
         check_function(function, "resource", uri, is_named=True)
         resource = Resource(uri, function, settings, self.types, self._json_indent)
         self._add("resources", self._registry.resources, uri, resource)

@@ -11,13 +11,13 @@ from typing import Any, Final, Unpack
 from pydantic import ValidationError
 
 from ..auth.resource_server.challenges import check_scopes
-from ..errors import InvalidMessageError, JSONRPCError, LocalError
+from ..errors import InvalidMessageError, JSONRPCError, LocalError, ToolError
 from ..json_schema.validator import compile_schema
 from ..protocol.models import format_validation_error
 from ..server.context import ServerContext
 from ..server.task_options import TaskOptions
 from .components.argument_changes import ToolChanges, ToolTransform
-from .components.failures import ShownExceptions, ToolError, failure_message
+from .components.failures import ShownExceptions, failure_message
 from .components.timeouts import with_timeout
 from .content import require_finite, to_content_blocks
 from .results import WRAPPED_KEY, Output, output_from_annotation, output_from_schema

@@ -12,11 +12,11 @@ from typing import Any, Final
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import to_json
 
-from ..errors import InvalidMessageError, JSONRPCError, LocalError
+from ..errors import InvalidMessageError, JSONRPCError, LocalError, ToolError
 from ..protocol.models import format_validation_error
 from ..server.context import ServerContext
 from .components.argument_changes import CURRENT, UNSET, ArgTransform, ToolTransform
-from .components.failures import ShownExceptions, ToolError, ToolFailures
+from .components.failures import ShownExceptions, ToolFailures
 from .registry import LifespanStates, Registry
 from .results import output_from_annotation, output_from_schema
 from .settings import ToolSettings, tags_of, to_wire

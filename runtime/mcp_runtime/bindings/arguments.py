@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from ..errors import LocalError
 from ..usage.keywords import keywords_of, refuse_unknown
 from ..usage.rules import FLAG, FUNCTION, MAPPING, Rule, are_texts, check_values, is_items, shown
 from .settings import ASGISettings, HTTPServerSettings
 
-_TRANSPORTS: Final = {"stdio": "stdio", "http": "http", "streamable-http": "http"}
+_TRANSPORTS: Final = {"stdio": "stdio", "http": "http", "streamable-http": "http", "sse": "sse"}
 _HOST: Final = re.compile(r"[A-Za-z0-9._:%-]+")
 _ORIGIN: Final = re.compile(r"[a-z][a-z0-9+.-]*://[^/]+")
 
@@ -43,6 +43,8 @@ _RULES: Final[Mapping[str, Rule]] = {
     "event_store": Rule(lambda value: not isinstance(value, (str, bytes, bool)), "an EventStore").or_none(),
     "limits": Rule(lambda value: hasattr(value, "max_body"), "HTTPLimits(…)"),
     "legacy_sse": FLAG,
+    "json_response": FLAG,
+    "stateless_http": FLAG,
 }
 
 STDIO_RULES: Final[Mapping[str, Rule]] = {
@@ -58,30 +60,39 @@ HTTP_RULES: Final[Mapping[str, Rule]] = {
 }
 
 
-def check_run(transport: object, settings: Mapping[str, Any]) -> str:
+def check_run(transport: object, settings: Mapping[str, Any], function: Literal["run", "run_async"] = "run") -> str:
     """Return the transport of a call of `run`, without the names that other SDKs use for it.
 
-    Raises LocalError for an unknown transport, for a wrong value and inside a running event loop, and TypeError for a
-    keyword that the transport does not have.
+    Raises LocalError for an unknown transport, for a wrong value, and for `run` inside a running event loop, and
+    TypeError for a keyword that the transport does not have.
     """
-    if transport == "sse":
-        raise LocalError('run(): there is no transport "sse": write run("http", legacy_sse=True) to serve it as well')
     if not isinstance(transport, str) or transport not in _TRANSPORTS:
-        raise LocalError(f"run(): there is no transport {shown(transport)}; use 'stdio' or 'http'")
+        raise LocalError(f"{function}(): there is no transport {shown(transport)}; use 'stdio', 'http' or 'sse'")
     kind = _TRANSPORTS[transport]
     allowed = keywords_of(HTTPServerSettings)
     if kind == "stdio":
         for keyword in settings:
             if keyword in allowed:
-                raise TypeError(f'run("stdio") has no keyword argument {keyword!r}: write run("http", {keyword}=…)')
+                raise TypeError(
+                    f'{function}("stdio") has no keyword argument {keyword!r}: write {function}("http", {keyword}=…)'
+                )
         allowed = frozenset[str]()
-    refuse_unknown("run", settings, allowed | {"revisions"})
-    check_values("run", settings, _RULES)
+    refuse_unknown(function, settings, allowed | {"revisions"})
+    check_values(function, settings, _RULES)
+    if function == "run" and _is_in_loop():
+        raise LocalError(
+            "run() starts an event loop and cannot be called inside of one: write `await app.run_async(…)`, or call it "
+            "outside of async def"
+        )
+    return kind
+
+
+def _is_in_loop() -> bool:
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        return kind
-    raise LocalError("run() starts an event loop and cannot be called inside of one: call it outside of async def")
+        return False
+    return True
 
 
 def check_asgi(settings: Mapping[str, Any]) -> None:

@@ -34,6 +34,8 @@ class Servable:
 
 ServerChoice: TypeAlias = "ServerCore | Candidate[ServerCore] | Servable"
 
+HTTPTransport = Literal["http", "streamable-http", "sse"]
+
 
 class BaseServer(ServerCore):
     """A server: override its methods, then `run` it. One object serves any number of clients."""
@@ -43,7 +45,7 @@ class BaseServer(ServerCore):
     @overload
     def run(
         self,
-        transport: Literal["http", "streamable-http"],
+        transport: HTTPTransport,
         *,
         revisions: RevisionChoice = "all",
         **settings: Unpack[HTTPServerSettings],
@@ -52,15 +54,16 @@ class BaseServer(ServerCore):
         """Serve until the client disconnects (stdio), or until the process gets SIGINT or SIGTERM.
 
         Args:
-            transport: "stdio" (the default), or "http" for Streamable HTTP, which needs the extra `http`.
+            transport: "stdio" (the default), "http" for Streamable HTTP, which needs the extra `http`, or "sse" for
+                HTTP+SSE of 2024 besides.
             revisions: The protocol versions to serve: "all", or their ids. Messages of other versions than the server's
                 own are converted.
             host: The address to listen on, by default "127.0.0.1". HTTP only, as all that follow.
             port: The port to listen on, by default 8000; 0 takes a free one.
             path: The path of the endpoint, by default "/mcp".
             uvicorn: Further settings of `uvicorn.Config`.
-            settings: The other keywords of `asgi`: `hosts`, `origins`, `owner`, `auth`, `event_store`, `limits` and
-                `legacy_sse`.
+            settings: The other keywords of `asgi`: `hosts`, `origins`, `owner`, `auth`, `event_store`, `limits`,
+                `legacy_sse`, `routes`, `json_response` and `stateless_http`.
 
         Raises LocalError for an unknown transport, a wrong value and inside a running event loop, and TypeError for an
         unknown keyword.
@@ -69,6 +72,31 @@ class BaseServer(ServerCore):
         check_revisions("run", revisions, self.revision)
         _run(_services(self, revisions), kind, **settings)
 
+    @overload
+    async def run_async(self, transport: Literal["stdio"] = "stdio", *, revisions: RevisionChoice = "all") -> None: ...
+    @overload
+    async def run_async(
+        self, transport: HTTPTransport, *, revisions: RevisionChoice = "all", **settings: Unpack[HTTPServerSettings]
+    ) -> None: ...
+    async def run_async(self, transport: str = "stdio", *, revisions: RevisionChoice = "all", **settings: Any) -> None:
+        """Serve as `run` does, in the running event loop. SIGINT raises KeyboardInterrupt at the end.
+
+        The arguments are those of `run`. Raises LocalError for an unknown transport, and TypeError for an unknown
+        keyword.
+        """
+        kind = check_run(transport, settings, "run_async")
+        check_revisions("run_async", revisions, self.revision)
+        services = _services(self, revisions)
+        if kind == "stdio":
+            from ..session.serving import serve as serve_connection
+            from ..transports.stdio.server import serve_in_loop
+
+            await serve_in_loop(lambda stdio: serve_connection(services, stdio))
+        else:
+            from ..transports.http_server.run import serve_http
+
+            await serve_http([candidate.get() for candidate in services], **_http_settings(kind, settings))
+
     def asgi(self, *, revisions: RevisionChoice = "all", **settings: Unpack[ASGISettings]) -> MCPASGIApp:
         """Return an ASGI application that serves this server over Streamable HTTP.
 
@@ -76,12 +104,16 @@ class BaseServer(ServerCore):
             revisions: The protocol versions to serve: "all", or their ids.
             path: The path of the endpoint; None (the default) serves every path, for an application that is mounted.
             hosts: The values of the Host header to accept, without ports; by default those of this machine.
-            origins: The values of the Origin header to accept besides those of `hosts`.
+            origins: The origins of web pages to accept, such as `https://app.example.com`; their scripts may read the
+                responses (CORS).
             owner: A function from the ASGI scope to the user that a session belongs to.
             auth: A `ResourceServer` that authenticates each request by its access token.
             event_store: Where the events of SSE streams are stored so that clients can resume; by default in memory.
             limits: An `HTTPLimits`: sizes, timeouts and numbers of sessions.
             legacy_sse: Whether to serve the HTTP+SSE transport of 2024 as well, at /sse and /messages.
+            json_response: Whether a POST is answered with JSON, never with an SSE stream.
+            stateless_http: Whether clients of versions with a handshake are served without sessions.
+            routes: Starlette routes to serve besides, such as `Route("/health", health)`.
 
         Raises TypeError for an unknown keyword, and LocalError for a wrong value.
         """
@@ -103,9 +135,7 @@ class BaseServer(ServerCore):
 @overload
 def run(*servers: ServerChoice, transport: Literal["stdio"] = "stdio") -> None: ...
 @overload
-def run(
-    *servers: ServerChoice, transport: Literal["http", "streamable-http"], **settings: Unpack[HTTPServerSettings]
-) -> None: ...
+def run(*servers: ServerChoice, transport: HTTPTransport, **settings: Unpack[HTTPServerSettings]) -> None: ...
 def run(*servers: ServerChoice, transport: str = "stdio", **settings: Any) -> None:
     """Run several servers as one: each client gets the server of the protocol version that it negotiates.
 
@@ -194,4 +224,8 @@ def _run(services: Sequence[Candidate[Service]], transport: str, **settings: Any
     else:
         from ..transports.http_server.run import serve_with_uvicorn
 
-        serve_with_uvicorn([candidate.get() for candidate in services], **settings)
+        serve_with_uvicorn([candidate.get() for candidate in services], **_http_settings(transport, settings))
+
+
+def _http_settings(transport: str, settings: dict[str, Any]) -> dict[str, Any]:
+    return {"legacy_sse": True, **settings} if transport == "sse" else settings

@@ -28,6 +28,9 @@ class ASGISettings(TypedDict, total=False):
     event_store: EventStore | None
     limits: HTTPLimits
     legacy_sse: bool
+    routes: Sequence[Any]
+    json_response: bool
+    stateless_http: bool
 
 
 class HTTPServerSettings(ASGISettings, total=False):

@@ -170,7 +170,7 @@ def _present(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 def _with_error_text(function: Any, name: str | None) -> Any:
     """Return a function whose exceptions become the text of an error result, as in the official SDK."""
-    from ..app.tools import ToolError
+    from ..errors import ToolError
 
     if not callable(function):
         return function

@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 from .headers import Headers, HTTPError
 
 LOOPBACK: Final = ("localhost", "127.0.0.1", "[::1]")
+_MAX_SHOWN: Final = 200  # Characters of a header value in a message.
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +41,12 @@ class OriginPolicy:
         if not host:
             return HTTPError(400, "the Host header is missing")
         if "*" not in self.hosts and not self._is_allowed_host(host.lower()):
-            return HTTPError(421, "the Host header is not allowed; add the name to `hosts` of the server")
+            shown = host[:_MAX_SHOWN]
+            return HTTPError(421, f"the Host {shown!r} is not allowed; pass hosts=[{shown!r}] to run() or asgi()")
         origin = headers.get("origin")
         if origin is not None and not self._is_allowed_origin(origin.lower()):
-            return HTTPError(403, "the Origin is not allowed; add it to `origins` of the server")
+            shown = origin[:_MAX_SHOWN]
+            return HTTPError(403, f"the Origin {shown!r} is not allowed; pass origins=[{shown!r}] to run() or asgi()")
         return None
 
     def _is_allowed_host(self, host: str) -> bool:

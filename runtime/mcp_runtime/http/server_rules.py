@@ -49,14 +49,15 @@ class RequestKind(Enum):
 @dataclass(frozen=True, slots=True)
 class ServedRevisions:
     """The revisions that one endpoint serves: `stateless` and `stateful` by id, oldest first, and the methods of the
-    requests that open a session."""
+    requests that open a session. `sessions` is False if stateful revisions are served without sessions."""
 
     stateless: Mapping[str, Revision]
     stateful: Mapping[str, Revision]
     initialize_methods: frozenset[str]
+    sessions: bool = True
 
     @classmethod
-    def create(cls, revisions: Mapping[str, Revision]) -> ServedRevisions:
+    def create(cls, revisions: Mapping[str, Revision], *, sessions: bool = True) -> ServedRevisions:
         """Group revisions by lifecycle."""
         stateless = {id: revision for id, revision in revisions.items() if isinstance(revision.lifecycle, Stateless)}
         stateful = {id: revision for id, revision in revisions.items() if id not in stateless}
@@ -64,7 +65,7 @@ class ServedRevisions:
         methods = frozenset(
             lifecycle.initialize_request.method for lifecycle in lifecycles if isinstance(lifecycle, Handshake)
         )
-        return cls(stateless, stateful, methods)
+        return cls(stateless, stateful, methods, sessions)
 
     @property
     def newest_stateless(self) -> Revision:
@@ -74,7 +75,7 @@ class ServedRevisions:
     @property
     def methods(self) -> str:
         """The HTTP methods that the endpoint serves, as the value of an Allow header."""
-        return ", ".join(_METHODS) if self.stateful else "POST"
+        return ", ".join(_METHODS) if self.stateful and self.sessions else "POST"
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +103,7 @@ class RequestHead:
 
 def check_method(method: str, headers: Headers, served: ServedRevisions) -> HTTPError | None:
     """Return the error of the HTTP method or of the headers that it needs, None if they are valid."""
-    if method not in _METHODS or (method != "POST" and not served.stateful):
+    if method not in _METHODS or (method != "POST" and not (served.stateful and served.sessions)):
         return HTTPError(405, f"this endpoint allows only {served.methods}")
     if method == "POST":
         return _check_post(headers)
@@ -136,7 +137,7 @@ def _check_version(headers: Headers, served: ServedRevisions) -> HTTPError | Non
 def request_kind(headers: Headers, served: ServedRevisions) -> RequestKind | None:
     """Return the kind of a POST if its headers determine it, else None."""
     version = headers.get(PROTOCOL_VERSION)
-    if version in served.stateful and SESSION_ID in headers:
+    if version in served.stateful and SESSION_ID in headers and served.sessions:
         return RequestKind.SESSION
     return RequestKind.STATELESS if served.stateless and (version in served.stateless or not served.stateful) else None
 
@@ -150,12 +151,12 @@ def classify(head: RequestHead, message: Message | list[Message], served: Served
     if (
         isinstance(message, RequestMessage)
         and message.method in served.initialize_methods
-        and SESSION_ID not in headers
+        and (SESSION_ID not in headers or not served.sessions)
     ):
         return RequestKind.INITIALIZE
     if (error := _check_version(headers, served)) is not None:
         return error
-    if SESSION_ID in headers:
+    if SESSION_ID in headers or not served.sessions:
         return RequestKind.SESSION
     if isinstance(message, MalformedMessage):
         return HTTPError(400, message.message, message.code)

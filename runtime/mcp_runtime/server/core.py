@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequen
 from contextlib import asynccontextmanager
 from functools import cached_property
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Unpack
 
 from ..aio.rate_limit import RateLimit
 from ..endpoint.base import Endpoint, Handler
@@ -19,6 +19,7 @@ from .cache_hints import CacheHint, add_cache_hints
 from .context import ServerContext as ServerContext
 from .limits import check_handlers, limit_rates, require_scopes
 from .lists import warn_on_reordering
+from .server_info import IdentityKeywords, server_info
 from .subscriptions import SubscriptionBus
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ class ServerCore(Endpoint):
     """Called with the handler of a message of the lifecycle, a notification or a request without a handler: what it
     returns is the result. An app calls its middleware in it."""
 
-    @checked(rules=RULES, example='Server(name="name", version="1.0")')
+    @checked(IdentityKeywords, rules=RULES, example='Server(name="name", version="1.0")')
     def __init__(
         self,
         *,
@@ -61,6 +62,7 @@ class ServerCore(Endpoint):
         keys: KeyRing | None = None,
         extensions: Sequence[Extension] = (),
         cache_hints: Mapping[str, CacheHint] | None = None,
+        **identity: Unpack[IdentityKeywords],
     ) -> None:
         """Create a server. It declares the capabilities of the methods that its class overrides.
 
@@ -79,6 +81,7 @@ class ServerCore(Endpoint):
             extensions: The generated packages of protocol extensions; their methods can be overridden as well.
             cache_hints: How long clients may cache results, by handler name, such as
                 `{"list_tools": CacheHint(60, "public")}`. Hints that a handler sets in its result take precedence.
+            identity: What users see: `title`, `description`, `icons` and `website_url`.
 
         Raises LocalError if `cache_hints` names a handler whose results cannot be cached, and if an extension belongs
         to another protocol version or contradicts another extension.
@@ -86,6 +89,7 @@ class ServerCore(Endpoint):
         super().__init__(capabilities, extensions)
         check_handlers(type(self).__name__, self.revision, rate_limits)
         self.name, self.version, self.instructions = name, version, instructions
+        self.info = server_info(name, version, identity)
         self.cache_hints = cache_hints or {}
         self.keys = keys
         self._wrap_handlers({**_DEFAULT_RATE_LIMITS, **(rate_limits or {})})

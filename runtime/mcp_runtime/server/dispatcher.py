@@ -24,6 +24,7 @@ from .context import ConnectionState, ServerContext
 from .core import ServerCore
 from .input_requests import InputRequired, MultiRoundTripRequest, check_input_required, require_client_capabilities
 from .limits import check_scopes
+from .server_info import info_for
 from .subscriptions import MAX_SUBSCRIBED_RESOURCES, ListenStream, ResourceSubscriptions, SubscriptionPolicy
 
 NO_CACHE: Final = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
@@ -232,7 +233,7 @@ class ServerDispatcher(ConnectionState):
             connection.result_meta = to_json(self._server_info_meta())
 
     def _server_info_meta(self) -> dict[str, Any]:
-        return {f"{META}serverInfo": {"name": self._server.name, "version": self._server.version}}
+        return {f"{META}serverInfo": self._server.info}
 
     def _reject_version(self, request: RequestReceived) -> JSONRPCError:
         """Return the error for a request of an unsupported protocol version; its data lists the supported ones."""
@@ -292,10 +293,12 @@ class ServerDispatcher(ConnectionState):
         self.client_info = params[names.client_info]
         connection.local_capabilities = server.capabilities
         connection.negotiated(server.revision, params[names.client_capabilities])
+        row = server.revision.table("client_to_server")[request.row.method]
+        assert isinstance(row, Request), "initialize is a request"
         fields: dict[str, Any] = {
             names.version: server.revision.id,
             names.server_capabilities: server.capabilities,
-            names.server_info: {"name": server.name, "version": server.version},
+            names.server_info: info_for(row.result, names.server_info, server.info),
             **{name: server.initialize_extras.get(name, {}) for name in names.required_objects},
         }
         if server.instructions is not None:

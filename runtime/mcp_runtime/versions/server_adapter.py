@@ -23,6 +23,7 @@ class ServerAdapter(ServerCore):
         self._server = server
         self._converter = MessageConverter(server.revision, self.revision, self._receives)
         super().__init__(name=server.name, version=server.version, instructions=server.instructions)
+        self.info = server.info
         self.lifespan = server.lifespan  # type: ignore[method-assign]
         server._subscription_bus.subscribe(self)  # pyright: ignore[reportPrivateUsage]
 

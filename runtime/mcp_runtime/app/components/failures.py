@@ -5,15 +5,9 @@ from __future__ import annotations
 import logging
 from typing import Final
 
-from ...errors import MCPError
-
 ShownExceptions = tuple[type[Exception], ...]
 
 _log: Final = logging.getLogger(__name__)
-
-
-class ToolError(MCPError):
-    """Raise it in a tool to return a result with `isError`; the model sees the message."""
 
 
 def failure_message(error: Exception, shown_exceptions: ShownExceptions, description: str) -> str:

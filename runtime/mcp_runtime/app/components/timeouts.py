@@ -7,9 +7,8 @@ import math
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from ...errors import LocalError
+from ...errors import LocalError, ToolError
 from ...server.context import ServerContext
-from .failures import ToolError
 
 Call = Callable[[ServerContext, dict[str, Any]], Awaitable[Any]]
 

@@ -7,8 +7,8 @@ import inspect
 from collections.abc import Mapping
 from typing import Annotated, Any, Final, TypeVar, get_args, get_origin
 
+from ...errors import ToolError
 from ...server.context import ServerContext
-from ..components.failures import ToolError
 from .markers import ClientRequest, Elicit, ListRoots, Sample
 
 NodeT = TypeVar("NodeT")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...errors import ToolError
 from ...server.context import ServerContext
-from ..components.failures import ToolError
 from .markers import Depends
 
 

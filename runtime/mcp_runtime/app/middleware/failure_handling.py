@@ -7,9 +7,8 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from ...errors import JSONRPCError, LocalError
+from ...errors import JSONRPCError, LocalError, ToolError
 from ...protocol.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS
-from ..components.failures import ToolError
 from .hooks import CallNext, Middleware, MiddlewareContext
 
 _log: Final = logging.getLogger(__name__)

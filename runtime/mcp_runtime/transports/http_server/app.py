@@ -17,8 +17,20 @@ from ...aio.keepalive import KEEP_ALIVE, KeepAliveTimer
 from ...aio.lifespan import SharedLifespan
 from ...auth.resource_server.challenges import AuthChallenge
 from ...errors import LocalError
-from ...http.asgi import ClientDisconnectError, Receive, Scope, Send, Sending, id_of, path_of, send_error, send_metadata
+from ...http.asgi import (
+    ClientDisconnectError,
+    Receive,
+    Scope,
+    Send,
+    Sending,
+    id_of,
+    path_of,
+    respond,
+    send_error,
+    send_metadata,
+)
 from ...http.body import BodyReader
+from ...http.cors import CORSPolicy, preflight_headers
 from ...http.headers import HTTPError
 from ...http.origins import OriginPolicy
 from ...http.request_head import CachedRequestHeadParser, RequestHeadParser
@@ -32,8 +44,11 @@ from ...session.negotiation import ready_candidate
 from ...usage.keywords import checked_fields
 from ...usage.rules import COUNT, SECONDS
 from .event_store import EventStore, InMemoryEventStore
+from .json_responders import JSONSessionResponder, JSONStatelessResponder
 from .legacy_sse import LegacySSEHandler
-from .responders import IncomingPost
+from .responders import IncomingPost, SessionResponder, StatelessResponder
+from .routes import CustomRoutes, serve_mount_path
+from .sessionless import SessionlessHandler
 from .sessions import SessionStore
 from .stateful import StatefulHandler
 from .stateless import StatelessHandler
@@ -101,6 +116,9 @@ class MCPASGIApp:
         event_store: EventStore | None = None,
         limits: HTTPLimits = HTTPLimits(),
         legacy_sse: bool = False,
+        routes: Sequence[Any] = (),
+        json_response: bool = False,
+        stateless_http: bool = False,
     ) -> None:
         """Create the application.
 
@@ -108,43 +126,58 @@ class MCPASGIApp:
             servers: One server for each protocol version, oldest first.
             path: Path of the endpoint. Default None: any path that the application is mounted at.
             hosts: Values of `Host` to accept, see `http.origins.OriginPolicy`. Default None: localhost only.
-            origins: Values of `Origin` to accept, see `http.origins.OriginPolicy`. Default None: no further ones.
-            owner: Returns the user of an ASGI scope; only this user can use a session that the user has opened.
-                Default: the user that Starlette's authentication middleware has put into the scope.
+            origins: Values of `Origin` to accept, whose pages may read responses (CORS). Default None: no further ones.
+            owner: Returns the user of an ASGI scope, whose sessions only the user can use. Default: `user_of`.
             auth: Resource server that checks the access token of each request. Default None: no token is required.
             event_store: Stores the messages of SSE streams, to resume them. Default None: in memory.
             limits: Limits of requests, sessions and streams. Default: see `HTTPLimits`.
             legacy_sse: Also serve the HTTP+SSE transport of 2024, at /sse and /messages. Default False.
+            routes: Starlette routes to serve besides, without authentication. Default: none.
+            json_response: Answer a POST with JSON, never with an SSE stream.
+            stateless_http: Serve revisions with a handshake without sessions.
 
-        Raises LocalError without servers.
+        Raises LocalError without servers, and for routes without Starlette.
         """
         if not servers:
             raise LocalError("an HTTP endpoint needs at least one server")
-        self._path = path
-        self._owner = owner
-        self._limits = limits
-        self._revisions = ServedRevisions.create({server.revision.id: server.revision for server in servers})
-        announces_metadata = any(server.revision.http.resource_metadata for server in servers)
-        self._authenticator = None if auth is None else auth.authenticator(path is None, announces_metadata)
-        parser_class = CachedRequestHeadParser if fast_paths.ENABLED else RequestHeadParser
-        self._head_parser = parser_class(OriginPolicy.create(hosts, origins), self._revisions)
+        if path is None:
+            serve_mount_path(MCPASGIApp)
+        self._path, self._owner, self._limits = path, owner, limits
+        revisions = {server.revision.id: server.revision for server in servers}
+        self._revisions = ServedRevisions.create(revisions, sessions=not stateless_http)
+        has_metadata = any(server.revision.http.resource_metadata for server in servers)
+        self._authenticator = None if auth is None else auth.authenticator(path is None, has_metadata)
+        self._set_policies(hosts, [*(origins or ())])
+        self._routes = CustomRoutes(routes) if routes else None
         self._keep_alive = KeepAliveTimer(limits.keep_alive)
         self._body_reader = BodyReader(limits.max_body, limits.body_timeout)
-        self._create_handlers(servers, event_store or InMemoryEventStore(), legacy_sse)
+        self._create_handlers(servers, event_store or InMemoryEventStore(), legacy_sse, json_response)
         self._is_open = auth is None and not legacy_sse and owner is user_of
         self._closing = False
 
-    def _create_handlers(self, servers: Sequence[Service], event_store: EventStore, legacy_sse: bool) -> None:
+    def _set_policies(self, hosts: Iterable[str] | None, origins: Sequence[str]) -> None:
+        parser_class = CachedRequestHeadParser if fast_paths.ENABLED else RequestHeadParser
+        self._head_parser = parser_class(OriginPolicy.create(hosts, origins), self._revisions)
+        self._cors = CORSPolicy(origins) if origins else None
+
+    def _create_handlers(
+        self, servers: Sequence[Service], event_store: EventStore, legacy_sse: bool, json_response: bool
+    ) -> None:
         limits = self._limits
+        responder = JSONStatelessResponder if json_response else StatelessResponder
+        session_responder = JSONSessionResponder if json_response else SessionResponder
+        handler_class = StatefulHandler if self._revisions.sessions else SessionlessHandler
         self._lifespans = {id(server.origin): SharedLifespan(server.lifespan) for server in servers}
         self._stateless = {
-            server.revision.id: StatelessHandler(server, self._lifespans[id(server.origin)], self._keep_alive)
+            server.revision.id: StatelessHandler(
+                server, self._lifespans[id(server.origin)], self._keep_alive, responder
+            )
             for server in servers
             if server.revision.id in self._revisions.stateless
         }
         self._sessions = SessionStore(event_store, limits.max_sessions, limits.session_idle_timeout)
         stateful = [server for server in servers if server.revision.id in self._revisions.stateful]
-        self._stateful = StatefulHandler(stateful, self._lifespans, self._sessions, self._keep_alive)
+        self._stateful = handler_class(stateful, self._lifespans, self._sessions, self._keep_alive, session_responder)
         candidates = [ready_candidate(server.revision, server) for server in stateful]
         self._legacy_sse = (
             LegacySSEHandler(candidates, "/sse", "/messages", limits.max_sessions, self._keep_alive)
@@ -156,6 +189,10 @@ class MCPASGIApp:
         """Serve one ASGI 3 connection: an HTTP request, or the lifespan of the process."""
         if scope["type"] != "http":
             return await self._run_lifespan(scope, receive, send)
+        if self._routes is not None and self._routes.serves(scope, self._path):
+            return await self._routes(scope, receive, send)
+        if self._cors is not None:
+            send = self._cors.sender(scope["headers"], send)
         method: str = scope["method"]
         head, length = self._head_parser.read(method, scope["headers"])
         try:
@@ -188,6 +225,11 @@ class MCPASGIApp:
         except ClientDisconnectError:
             _log.debug("a client disconnected before its request was complete")
 
+    async def open(self) -> None:
+        """Start the lifespans of the servers, which otherwise start with the first request."""
+        for lifespan in self._lifespans.values():
+            await lifespan.state()
+
     async def close(self) -> None:
         """End every stream and session, then the lifespans of the servers."""
         self._closing = True
@@ -207,8 +249,7 @@ class MCPASGIApp:
             message = await receive()
             if message["type"] == "lifespan.startup":
                 try:
-                    for lifespan in self._lifespans.values():
-                        await lifespan.state()
+                    await self.open()
                 except Exception as error:
                     _log.exception("the lifespan of a server failed")
                     await send({"type": "lifespan.startup.failed", "message": type(error).__name__})
@@ -228,6 +269,8 @@ class MCPASGIApp:
         if head.origin_error is not None:
             return send_error(send, head.origin_error)
         path = path_of(scope)
+        if scope["method"] == "OPTIONS" and self._cors is not None:
+            return respond(send, 204, headers=preflight_headers(scope["headers"], self._revisions.methods))
         if self._authenticator is not None and self._authenticator.is_metadata_path(path, self._path):
             return send_metadata(send, scope["method"], self._authenticator.document)
         legacy = self._legacy_sse if self._legacy_sse is not None and self._legacy_sse.serves(path) else None

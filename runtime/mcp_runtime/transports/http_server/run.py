@@ -2,21 +2,58 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 import socket
+import sys
 from collections.abc import Sequence
-from typing import Any, Final
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final
 
 from ...errors import LocalError
 from ...session.interfaces import Service
 from .app import MCPASGIApp
 
+if TYPE_CHECKING:
+    from uvicorn import Server
+
 _log: Final = logging.getLogger(__name__)
 
+_LEGACY: Final = ", and for HTTP+SSE at /sse"
+_MAX_PORT: Final = 65535
 _DRAIN_SECONDS: Final = 1  # Seconds for responses to complete after SIGINT or SIGTERM.
 
 
-def serve_with_uvicorn(
+def serve_with_uvicorn(servers: Sequence[Service], **settings: Any) -> None:
+    """Serve until SIGINT or SIGTERM; the settings are those of `serve_http`. SIGINT ends it without an exception.
+
+    Raises LocalError if uvicorn is not installed, and SystemExit if the address cannot be used.
+    """
+    server, listener = _prepare(servers, **settings)
+    with listener, suppress(KeyboardInterrupt):
+        server.run(sockets=[listener])
+
+
+async def serve_http(servers: Sequence[Service], **settings: Any) -> None:
+    """Serve in the running event loop until SIGINT or SIGTERM, which uvicorn raises again at the end.
+
+    Args:
+        servers: One server for each protocol version, oldest first.
+        host: Address to listen on. Default `127.0.0.1`: this machine only.
+        port: TCP port; 0 selects a free one. Default 8000.
+        path: Path of the endpoint. Default `/mcp`.
+        uvicorn: Settings of `uvicorn.Config`. Default None: those of uvicorn, with few log messages.
+        settings: Keyword arguments of `MCPASGIApp`.
+
+    The URL is written to standard error. Raises LocalError if uvicorn is not installed, and SystemExit if the address
+    cannot be used.
+    """
+    server, listener = _prepare(servers, **settings)
+    with listener:
+        await server.serve(sockets=[listener])
+
+
+def _prepare(
     servers: Sequence[Service],
     *,
     host: str = "127.0.0.1",
@@ -24,19 +61,8 @@ def serve_with_uvicorn(
     path: str = "/mcp",
     uvicorn: dict[str, Any] | None = None,
     **settings: Any,
-) -> None:
-    """Serve at `http://host:port` + `path` until SIGINT or SIGTERM. The URL is logged.
-
-    Args:
-        servers: One server for each protocol version, oldest first.
-        host: Address to listen at. Default: this machine only.
-        port: TCP port; 0 selects a free one. Default 8000.
-        path: Path of the endpoint. Default `/mcp`.
-        uvicorn: Settings of `uvicorn.Config`. Default None: those of uvicorn, with few log messages.
-        settings: Keyword arguments of `MCPASGIApp`.
-
-    Raises LocalError if uvicorn is not installed.
-    """
+) -> tuple[Server, socket.socket]:
+    """Return a uvicorn server and its listening socket, and write the URL to standard error."""
     try:
         from uvicorn import Config, Server
     except ImportError as error:
@@ -49,7 +75,7 @@ def serve_with_uvicorn(
             await application.close()
             await super().shutdown(sockets)
 
-    if "hosts" not in settings and host not in ("127.0.0.1", "localhost", "::1"):
+    if settings.get("hosts") is None and host not in ("127.0.0.1", "localhost", "::1"):
         _log.warning(
             "listening on %s, but requests to other hosts than localhost are rejected; pass hosts=[…] to accept them",
             host,
@@ -61,10 +87,26 @@ def serve_with_uvicorn(
         "server_header": False,
         **(uvicorn or {}),
     }
-    with listen(host, port) as listener:
-        url = f"http://{f'[{host}]' if ':' in host else host}:{listener.getsockname()[1]}{path}"
-        _log.info("listening at %s", url)
-        UvicornServer(Config(application, **config)).run(sockets=[listener])
+    listener = _listen_or_exit(host, port)
+    address = f"http://{f'[{host}]' if ':' in host else host}:{listener.getsockname()[1]}"
+    print(f"listening at {address}{path}{_LEGACY if settings.get('legacy_sse') else ''}", file=sys.stderr, flush=True)
+    return UvicornServer(Config(application, **config)), listener
+
+
+def _listen_or_exit(host: str, port: int) -> socket.socket:
+    """Return a listening socket. Raises SystemExit with one line if that fails, LocalError for an invalid port."""
+    if not 0 <= port <= _MAX_PORT:
+        raise LocalError(f"run(): port={port} is not a TCP port; use 1 to {_MAX_PORT}, or 0 for a free one")
+    try:
+        return listen(host, port)
+    except OSError as error:
+        if error.errno == errno.EADDRINUSE:
+            problem = "is in use; end the other program, or pass another port to run(), or port=0 for a free one"
+        elif isinstance(error, PermissionError):
+            problem = "needs privileges of the system; pass a port above 1023 to run()"
+        else:
+            problem = f"cannot be listened on ({error.strerror}); pass another host to run()"
+        raise SystemExit(f"run(): port {port} of {host} {problem}") from None
 
 
 def listen(host: str, port: int) -> socket.socket:

@@ -104,7 +104,7 @@ class SessionStore:
     """All sessions of an endpoint: at most `max_sessions`, each of which ends `idle` seconds after its last use."""
 
     def __init__(self, events: EventStore, max_sessions: int, idle: float) -> None:
-        self._events = events
+        self.events = events
         self._max_sessions = max_sessions
         self._idle = idle
         self._precision = idle / 1000  # Seconds: a use this soon after the last one is not recorded, to save time.
@@ -121,7 +121,7 @@ class SessionStore:
         if len(self._open) >= self._max_sessions:
             return None
         self._loop = asyncio.get_running_loop()
-        session = HTTPSession(owner, self._events)
+        session = HTTPSession(owner, self.events)
         self._open[session.id] = session
         self._touch(session)
         return session

@@ -35,11 +35,13 @@ class StatefulHandler:
         lifespans: Mapping[int, SharedLifespan],
         sessions: SessionStore,
         keep_alive: KeepAliveTimer,
+        responder_class: type[SessionResponder] = SessionResponder,
     ) -> None:
         self._servers = servers
         self._lifespans = lifespans
         self._sessions = sessions
         self._keep_alive = keep_alive
+        self._responder_class = responder_class
         self._starter: TaskStarter | None = None
         self._template: Connection | None = None
 
@@ -62,7 +64,7 @@ class StatefulHandler:
         session = Session(connection, http_session, dispatcher.handle, dispatcher.initialize, self._starter, auth)
         http_session.session = session
         dispatcher.attach(session)
-        responder = _dispatch(session, post, http_session)
+        responder = self._dispatch(session, post, http_session)
         headers: Raw = ((_SESSION, http_session.id.encode()),)
         if connection.phase is Phase.NEW:
             await self._sessions.end(http_session)
@@ -77,7 +79,7 @@ class StatefulHandler:
             return send_error(send, _UNKNOWN_SESSION, id_of(message))
         session = http_session.session
         assert session is not None, "an HTTP session gets its session when it is opened"
-        return self._respond(session, _dispatch(session, post, http_session), post)
+        return self._respond(session, self._dispatch(session, post, http_session), post)
 
     def listen(self, headers: Headers, auth: RequestAuth, receive: Receive, send: Send) -> Sending:
         """Serve a GET: send the standalone stream, or resume the stream that `Last-Event-ID` names."""
@@ -109,6 +111,15 @@ class StatefulHandler:
         if self._starter is not None:
             await self._starter.close()
 
+    def _dispatch(self, session: Session, post: IncomingPost, http_session: HTTPSession) -> PostResponder | None:
+        """Let a session handle a posted message; return None if the message gets no response."""
+        message, head, auth, scope, _, _ = post
+        responder = self._responder_class(session, auth, http_session.open_stream, scope)
+        if not head.accepts_json:
+            responder.open_stream()
+        event = session.connection.receive_message(message)
+        return responder if session.handle_event(event, responder.reply, responder) else None
+
     def _respond(
         self, session: Session, responder: PostResponder | None, post: IncomingPost, more: Raw = ()
     ) -> Sending:
@@ -137,16 +148,6 @@ class StatefulHandler:
             primed = session.connection.revision.http.priming_event
             client = disconnect_task(receive)
             await send_stream(responder.open_stream(), client, send, self._keep_alive, more=more, priming_event=primed)
-
-
-def _dispatch(session: Session, post: IncomingPost, http_session: HTTPSession) -> PostResponder | None:
-    """Let a session handle a posted message; return None if the message gets no response."""
-    message, head, auth, scope, _, _ = post
-    responder = SessionResponder(session, auth, http_session.open_stream, scope)
-    if not head.accepts_json:
-        responder.open_stream()
-    event = session.connection.receive_message(message)
-    return responder if session.handle_event(event, responder.reply, responder) else None
 
 
 def _status(code: int, session: Session, message: Message | list[Message]) -> int:

@@ -42,11 +42,18 @@ HeaderPaths = Mapping[str, tuple[str, ...]]
 class StatelessHandler:
     """Serve the stateless requests of one revision, of any number of clients."""
 
-    def __init__(self, service: Service, lifespan: SharedLifespan, keep_alive: KeepAliveTimer) -> None:
+    def __init__(
+        self,
+        service: Service,
+        lifespan: SharedLifespan,
+        keep_alive: KeepAliveTimer,
+        responder_class: type[StatelessResponder] = StatelessResponder,
+    ) -> None:
         self._service = service
         self._revision = service.revision
         self._lifespan = lifespan
         self._keep_alive = keep_alive
+        self._responder_class = responder_class
         self._connection = Connection(service.revision, "server", local_capabilities=service.capabilities)
         self._connection.in_flight = None  # All clients share this connection: request ids may repeat.
         self._dispatcher: Dispatcher | None = None
@@ -67,7 +74,9 @@ class StatelessHandler:
                 return self._serve_after(self._load_tool_headers(), post)
             if self._paths and (error := self._check_parameter_headers(head.headers, message.params)) is not None:
                 return send_error(send, error, message.id)
-        event, responder = self._connection.receive_message(message), StatelessResponder(self._connection, auth, scope)
+        event, responder = self._connection.receive_message(message), self._responder_class(
+            self._connection, auth, scope
+        )
         if not isinstance(event, RequestReceived):
             return self._handle_notification(event, responder, send)
         if not head.accepts_json:

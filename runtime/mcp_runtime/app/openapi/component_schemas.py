@@ -1,0 +1,169 @@
+"""Schemas of OpenAPI documents as JSON Schemas: references become `$defs`, and extensions of OpenAPI 3.0 are converted.
+
+https://spec.openapis.org/oas/v3.0.4.html#schema-object
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from pydantic_core import to_json
+
+from ...errors import InvalidSchemaError, LocalError
+from ...json_schema.validator import compile_schema
+from ...protocol.models import is_list, is_object
+from .openapi_document import OpenAPIDocument
+
+_DROPPED: Final = frozenset({"discriminator", "xml", "externalDocs", "example", "examples", "nullable", "id", "$id"})
+_SCHEMAS: Final = frozenset(
+    {"items", "not", "additionalProperties", "contains", "propertyNames", "if", "then", "else", "unevaluatedProperties"}
+)
+_LISTS: Final = frozenset({"allOf", "anyOf", "oneOf", "prefixItems"})
+_MAPS: Final = frozenset({"properties", "patternProperties", "dependentSchemas", "$defs"})
+_LITERALS: Final = frozenset({"enum", "const", "default", "required"})
+
+
+class SchemaConverter:
+    """Converts schemas of one document; each result is a JSON Schema of its own with the definitions that it needs."""
+
+    def __init__(self, document: OpenAPIDocument) -> None:
+        self._document = document
+
+    def convert(self, schema: object, drop: str, max_bytes: int) -> dict[str, Any]:
+        """Return a schema as a JSON Schema 2020-12.
+
+        Args:
+            schema: A schema of the document.
+            drop: A keyword, such as readOnly: properties that have it are left out.
+            max_bytes: The maximum size of the definitions; references beyond it accept any value.
+        """
+        run = _Conversion(self._document, drop, max_bytes)
+        converted = run.convert(schema)
+        converted = converted if is_object(converted) else {}
+        definitions = run.definitions()
+        return {**converted, "$defs": definitions} if definitions else dict(converted)
+
+    def merged_properties(self, source: object) -> dict[str, Any] | None:
+        """Return an object schema with its `allOf` merged, or None if it is not an object with named properties."""
+        schema: Mapping[str, Any] = self._document.resolve(source)
+        merged: dict[str, Any] = {**schema, "properties": {**(schema.get("properties") or {})}}
+        required = list(schema.get("required") or ())
+        for part in merged.pop("allOf", None) or ():
+            inner = self.merged_properties(part)
+            if inner is None:
+                return None
+            merged["properties"] = {**inner["properties"], **merged["properties"]}
+            required += inner.get("required") or []
+        if schema.get("oneOf") or schema.get("anyOf") or schema.get("type", "object") != "object":
+            return None
+        return {**merged, "required": required} if merged["properties"] else None
+
+
+class _Conversion:
+    """The conversion of one schema. Components are converted when they are first referred to."""
+
+    def __init__(self, document: OpenAPIDocument, drop: str, max_bytes: int) -> None:
+        self._document, self._drop, self._max_bytes = document, drop, max_bytes
+        self._names: dict[str, str] = {}
+        self._waiting: list[str] = []
+
+    def definitions(self) -> dict[str, Any]:
+        """Return the definitions of all components that are referred to, up to the limit of size."""
+        definitions: dict[str, Any] = {}
+        size = 0
+        while self._waiting:
+            reference = self._waiting.pop(0)
+            target: object = self._document.target(reference) if size < self._max_bytes else {}
+            converted = self.convert(target)
+            size += len(to_json(converted))
+            definitions[self._names[reference]] = converted if size < self._max_bytes else {}
+        return definitions
+
+    def convert(self, schema: object) -> Any:
+        if not is_object(schema):
+            return schema if isinstance(schema, bool) else {}
+        if isinstance(reference := schema.get("$ref"), str):
+            return self._reference(reference, schema)
+        converted = {key: self._keyword(key, value) for key, value in schema.items() if self._stays(key)}
+        if is_list(required := converted.get("required")) and is_object(properties := schema.get("properties")):
+            converted["required"] = [name for name in required if not self._is_dropped(properties.get(name))]
+        return _from_3_0(schema, converted) if self._document.is_3_0 else converted
+
+    def _stays(self, key: str) -> bool:
+        return key not in _DROPPED and not key.startswith("x-")
+
+    def _reference(self, reference: str, schema: Mapping[str, Any]) -> dict[str, Any]:
+        if reference not in self._names:
+            base = re.sub(r"[^A-Za-z0-9_.-]", "_", reference.rpartition("/")[2]) or "schema"
+            used_names = set(self._names.values())
+            name = next(
+                f"{base}{number or ''}"
+                for number in range(len(used_names) + 1)
+                if f"{base}{number or ''}" not in used_names
+            )
+            self._names[reference] = name
+            self._waiting.append(reference)
+        converted: dict[str, Any] = {"$ref": f"#/$defs/{self._names[reference]}"}
+        return converted | {key: schema[key] for key in ("description",) if key in schema}
+
+    def _keyword(self, key: str, value: Any) -> Any:
+        if key in _LITERALS:
+            return value
+        if key in _SCHEMAS and not is_list(value):
+            return self.convert(value)
+        if key in _LISTS and is_list(value):
+            return [self.convert(item) for item in value]
+        if key in _MAPS and is_object(value):
+            present = {name: item for name, item in value.items() if not self._is_dropped(item)}
+            return {name: self.convert(item) for name, item in present.items()}
+        return value
+
+    def _is_dropped(self, schema: object) -> bool:
+        return is_object(schema) and schema.get(self._drop) is True
+
+
+def _from_3_0(schema: Mapping[str, Any], converted: dict[str, Any]) -> dict[str, Any]:
+    """Convert `nullable` and the boolean `exclusiveMinimum` and `exclusiveMaximum` of OpenAPI 3.0."""
+    for limit, exclusive in (("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum")):
+        if isinstance(flag := converted.get(exclusive), bool):
+            del converted[exclusive]
+            if flag and limit in converted:
+                converted[exclusive] = converted.pop(limit)
+    if schema.get("nullable") is True:
+        if isinstance(kind := converted.get("type"), str):
+            converted["type"] = [kind, "null"]
+            if "enum" in converted and None not in converted["enum"]:
+                converted["enum"] = [*converted["enum"], None]
+        else:
+            return {"anyOf": [converted, {"type": "null"}]}
+    return converted
+
+
+def usable(schema: dict[str, Any]) -> dict[str, Any]:
+    """Return the schema if a validator accepts it; else without what it rejects: patterns, then constraints."""
+    for candidate in (schema, _without(schema, {"pattern", "patternProperties", "format"})):
+        try:
+            compile_schema(candidate)
+        except (InvalidSchemaError, LocalError):
+            continue
+        return candidate
+    properties: dict[str, Any] = schema.get("properties") or {}
+    described = {name: _description(item) for name, item in properties.items()}
+    return {key: schema[key] for key in ("required", "additionalProperties") if key in schema} | {
+        "type": "object",
+        "properties": described,
+    }
+
+
+def _description(schema: object) -> dict[str, Any]:
+    text = schema.get("description") if is_object(schema) else None
+    return {"description": text} if isinstance(text, str) else {}
+
+
+def _without(value: Any, keywords: Iterable[str]) -> Any:
+    if is_object(value):
+        is_pattern = {key for key in keywords if isinstance(value.get(key), (str, dict))}
+        return {key: _without(item, keywords) for key, item in value.items() if key not in is_pattern}
+    return [_without(item, keywords) for item in value] if is_list(value) else value

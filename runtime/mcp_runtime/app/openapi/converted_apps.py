@@ -1,0 +1,210 @@
+"""Apps from OpenAPI documents and from FastAPI applications."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+from ...errors import LocalError
+from ...protocol.models import is_object
+from .api_requests import OperationArguments
+from .component_schemas import SchemaConverter, usable
+from .openapi_document import OpenAPIDocument, Operation, is_json_type
+from .operation_calls import APIClient, OperationCall
+from .route_maps import MCPType, RouteMap, RouteMapFunction, choose_type
+
+_MAX_DEFINITIONS: Final = 8_000  # Bytes of the definitions of an output schema.
+_MAX_NAME: Final = 64  # The limit of hosts; that of the specification is 128.
+
+
+def add_operations(
+    app: Any,
+    source: tuple[Any, str | None],
+    client: Any,
+    *,
+    route_maps: Sequence[RouteMap] = (),
+    route_map_fn: RouteMapFunction | None = None,
+    mcp_names: Mapping[str, str] | None = None,
+    tags: set[str] | None = None,
+    validate_output: bool = True,
+) -> None:
+    """Add the operations of an OpenAPI document, as `load_document` returns it, to an app.
+
+    Raises LocalError for an invalid document or client, and for rules that cannot apply.
+    """
+    root, location = source
+    document = OpenAPIDocument(root)
+    api = APIClient(_default_client(document, location) if client is None else client)
+    converter = SchemaConverter(document)
+    names: set[str] = set()
+    for operation in document.operations():
+        kind, mcp_tags = choose_type(operation, route_maps, route_map_fn)
+        if kind is MCPType.EXCLUDE:
+            continue
+        name = _name(operation, mcp_names or {}, names)
+        names.add(name)
+        arguments = OperationArguments(operation, converter)
+        call = OperationCall(operation, arguments, api, app.types)
+        settings = _settings(operation, {*(tags or ()), *mcp_tags, *operation.tags})
+        if kind is MCPType.TOOL:
+            _add_tool(app, name, operation, call, arguments, converter if validate_output else None, settings)
+        else:
+            _add_resource(app, name, operation, call, arguments, settings)
+
+
+def title_of(document: Mapping[str, Any]) -> str:
+    """Return the title of an API."""
+    return OpenAPIDocument(document).title
+
+
+def fastapi_document(application: Any) -> dict[str, Any]:
+    """Return the document of a FastAPI application, in which parameters that span several segments are marked.
+
+    Raises LocalError for another object.
+    """
+    make: Callable[[], dict[str, Any]] | None = getattr(application, "openapi", None)
+    if make is None or not callable(application):
+        raise LocalError(
+            f"from_fastapi(): {application!r} is not a FastAPI application; pass FastAPI(), or use from_openapi()"
+        )
+    document = make()
+    spanning = {
+        (re.sub(r"\{(\w+):\w+\}", r"{\1}", route.path), name)
+        for route in getattr(application, "routes", ())
+        for name in re.findall(r"\{(\w+):path\}", getattr(route, "path", ""))
+    }
+    paths: dict[str, Any] = document.get("paths", {})
+    return {**document, "paths": {path: _marked(path, item, spanning) for path, item in paths.items()}}
+
+
+def fastapi_client(application: Any, settings: Mapping[str, Any]) -> Any:
+    """Return a client that calls an ASGI application in this process. Raises LocalError without httpx2."""
+    try:
+        from httpx2 import ASGITransport, AsyncClient
+    except ImportError:
+        raise LocalError("from_fastapi() needs httpx2: pip install 'mcp-codegen[http]'") from None
+    keywords: dict[str, Any] = {"base_url": "http://fastapi", **settings}
+    return AsyncClient(transport=ASGITransport(app=application), **keywords)
+
+
+def _marked(path: str, item: Mapping[str, Any], spanning: set[tuple[str, str]]) -> dict[str, Any]:
+    def mark(parameter: Any) -> Any:
+        spans = parameter.get("in") == "path" and (path, parameter.get("name")) in spanning
+        return {**parameter, "x-multi-segment": True} if spans else parameter
+
+    return {
+        method: (
+            {**operation, "parameters": [*map(mark, operation.get("parameters", ()))]}
+            if is_object(operation)
+            else operation
+        )
+        for method, operation in item.items()
+    }
+
+
+def _default_client(document: OpenAPIDocument, location: str | None) -> Any:
+    url = document.server_url(location)
+    if url is None:
+        raise LocalError(
+            'from_openapi(): the document has no absolute server URL; write client=httpx2.AsyncClient(base_url="https://…")'
+        )
+    try:
+        from httpx2 import AsyncClient
+    except ImportError:
+        raise LocalError("from_openapi() needs httpx2: pip install 'mcp-codegen[http]'") from None
+    return AsyncClient(base_url=url, timeout=30)
+
+
+def _name(operation: Operation, mcp_names: Mapping[str, str], used: set[str]) -> str:
+    """Return a name of its own for an operation: from `mcp_names`, its operationId, or its method and path."""
+    id = operation.operation_id
+    chosen = mcp_names.get(id) if id is not None else None
+    base = chosen or id or f"{operation.method.lower()}_{_path_words(operation.path)}"
+    name = re.sub(r"[^A-Za-z0-9_.-]", "_", base).strip("_")[:_MAX_NAME] or "operation"
+    number = 2
+    unique = name
+    while unique in used:
+        unique, number = f"{name[: _MAX_NAME - 5]}_{number}", number + 1
+    return unique
+
+
+def _path_words(path: str) -> str:
+    return re.sub(r"[^A-Za-z0-9]+", "_", path).strip("_") or "root"
+
+
+def _settings(operation: Operation, tags: set[str]) -> dict[str, Any]:
+    description = "\n\n".join(dict.fromkeys(filter(None, (operation.summary, operation.description))))
+    settings: dict[str, Any] = {"description": description or str(operation)}
+    return settings | ({"meta": {"tags": sorted(tags)}} if tags else {})
+
+
+def _add_tool(
+    app: Any,
+    name: str,
+    operation: Operation,
+    call: OperationCall,
+    arguments: OperationArguments,
+    converter: SchemaConverter | None,
+    settings: dict[str, Any],
+) -> None:
+    output = None
+    if converter is not None and operation.response is not None and is_json_type(operation.response[0]):
+        output = converter.convert(operation.response[1], "writeOnly", _MAX_DEFINITIONS)
+        call.wraps = _is_no_object(output)
+        if call.wraps:
+            definitions = output.pop("$defs", None)
+            output = {"type": "object", "properties": {"result": output}, "required": ["result"]}
+            output |= {} if definitions is None else {"$defs": definitions}
+        output = usable({"type": "object", **output})
+    call.has_output = output is not None
+    hints = {"readOnlyHint": operation.method in ("GET", "HEAD"), "openWorldHint": True}
+    app.add_tool(call.call, name, input_schema=arguments.schema, output_schema=output, annotations=hints, **settings)
+
+
+def _is_no_object(schema: Mapping[str, Any]) -> bool:
+    """Return True if the values of a schema are no objects, as far as the schema says it."""
+    definitions: Mapping[str, Any] = schema.get("$defs") or {}
+    for _ in range(len(definitions) + 1):
+        reference = schema.get("$ref")
+        if not isinstance(reference, str):
+            break
+        schema = definitions.get(reference.rpartition("/")[2], {})
+    return schema.get("type", "object") != "object" or any(
+        _is_no_object({**part, "$defs": definitions}) for key in ("anyOf", "oneOf") for part in schema.get(key, ())
+    )
+
+
+def _add_resource(
+    app: Any,
+    name: str,
+    operation: Operation,
+    call: OperationCall,
+    arguments: OperationArguments,
+    settings: dict[str, Any],
+) -> None:
+    variables: dict[str, str] = {}
+    for argument, parameter in arguments.parameters.items():
+        if parameter.location == "path":
+            variables[re.sub(r"\W", "_", f"_{argument}" if argument[0].isdigit() else argument)] = argument
+        elif parameter.required:
+            raise LocalError(
+                f"{operation} cannot be a resource: its parameter {parameter.name!r} is required; map it to a tool"
+            )
+
+    async def read(**values: str) -> Any:
+        return await call.read({variables[name]: value for name, value in values.items()})
+
+    kind = inspect.Parameter.KEYWORD_ONLY
+    signature = [inspect.Parameter(name, kind, annotation=str) for name in variables]
+    function: Any = read
+    function.__signature__ = inspect.Signature(signature)
+    function.__annotations__ = dict.fromkeys(variables, str)
+    spans = {
+        variable: "+" if arguments.parameters[argument].multi_segment else ""
+        for variable, argument in variables.items()
+    }
+    uri = f"resource://{name}" + "".join(f"/{{{spans[variable]}{variable}}}" for variable in variables)
+    mime_type = operation.response[0] if operation.response is not None else None
+    app.add_resource(uri, function, name=name, mime_type=mime_type, **settings)

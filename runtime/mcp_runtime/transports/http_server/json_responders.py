@@ -1,0 +1,41 @@
+"""Responses to POST requests that are always one JSON body: messages before the response do not open an SSE stream."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any, Final
+
+from ...protocol.revision import Notification
+from .responders import SessionResponder, StatelessResponder
+
+_log: Final = logging.getLogger(__name__)
+
+
+class JSONSessionResponder(SessionResponder):
+    """The response to a POST of a session. Other messages go to the stream that the client has opened by GET."""
+
+    async def wait_until_decided(self, timeout: float | None) -> None:
+        """Wait for the response, however long it takes."""
+        await super().wait_until_decided(None)
+
+    async def send_notification(self, row: Notification, params: Any) -> None:
+        """Send a notification on the standalone stream."""
+        await self._session.send_notification(row, params)
+
+    def close_sse_stream(self) -> None:
+        """Do nothing: there is no stream."""
+
+    def _send(self, message: bytes) -> None:
+        self._session.transport.send(message)
+
+
+class JSONStatelessResponder(StatelessResponder):
+    """The response to a stateless POST. Notifications are dropped: there is no other stream for them."""
+
+    async def wait_until_decided(self, timeout: float | None) -> None:
+        """Wait for the response, however long it takes."""
+        await super().wait_until_decided(None)
+
+    async def send_notification(self, row: Notification, params: Any) -> None:
+        """Drop a notification."""
+        _log.debug("json_response: %r is not sent", row.method)

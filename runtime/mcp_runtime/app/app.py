@@ -108,12 +108,16 @@ class BaseApp(Registrations, Servable, Serving[ServerT], FromAPIs):
         self._declared, self._capabilities = declare, capabilities
         self._tasks, self.session_state_store = tasks, session_state_store
         self._server_options = {"rate_limits": rate_limits, "cache_hints": cache_hints, "keys": keys}
+        self._start_empty()
+        self._registry = self._new_registry((ToolError, ClientCapabilityError, *tool_errors), page_size)
+        self.add_middleware(*middleware)
+
+    def _start_empty(self) -> None:
+        """Create what mounting and serving fill."""
         self._mounted: list[BaseApp[Any]] = []
         self._extensions: dict[Any, tuple[str, ...]] = {}  # The handler names of each extension package.
         self._loops: dict[asyncio.AbstractEventLoop, int] = {}  # The event loops that serve it: their open lifespans.
         self._notifying: set[asyncio.Future[None]] = set()
-        self._registry = self._new_registry((ToolError, ClientCapabilityError, *tool_errors), page_size)
-        self.add_middleware(*middleware)
 
     @classmethod
     def _result_types(cls) -> dict[str, tuple[type, ...]]:

@@ -54,12 +54,9 @@ class Session:
         on_initialize: Callable[[Connection, RequestReceived], BaseModel | None] | None = None,
         starter: TaskStarter | None = None,
         auth: RequestAuth | None = None,
-        *,
         scope: Mapping[str, Any] | None = None,
     ) -> None:
-        self.connection = connection
-        self.auth = auth
-        self.scope = scope
+        self.connection, self.auth, self.scope = connection, auth, scope
         self.transport: Any = transport
         self._request_transport = transport if isinstance(transport, RequestTransport) else None
         self.handle = handle

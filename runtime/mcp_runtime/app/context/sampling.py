@@ -106,10 +106,10 @@ async def sample(
     raise InvalidResponseError(f"the model's message is no {result_type!r} after {_ATTEMPTS} attempts: {error}")
 
 
-def to_messages(messages: Any) -> list[Any]:
+def to_messages(messages: object) -> list[Any]:
     """Return the messages of a request for sampling: of a text, a message, or a list of these."""
-    items: Any = [*cast("tuple[Any, ...]", messages)] if isinstance(messages, tuple) else messages
-    return [to_message(message) for message in (items if is_list(items) else [items])]
+    items = cast("list[Any]", messages) if isinstance(messages, list | tuple) else [messages]
+    return [to_message(message) for message in items]
 
 
 def to_message(message: Any) -> Any:

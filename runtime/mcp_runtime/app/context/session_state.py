@@ -15,7 +15,7 @@ _log: Final = logging.getLogger(__name__)
 
 async def get_state(ctx: Any, key: str, default: Any) -> Any:
     """Return a value of the session; the same one in every run of a function that runs again."""
-    values = ctx.request_values or {}
+    values: dict[str, Any] = ctx.request_values or {}
     if key in values:
         return values[key]
     session = _session_key(ctx)
@@ -81,9 +81,10 @@ def _store(ctx: Any) -> StateStore:
 
 
 def _request_values(ctx: Any) -> dict[str, Any]:
-    if ctx.request_values is None:
-        ctx.request_values = {}
-    return ctx.request_values
+    values: dict[str, Any] | None = ctx.request_values
+    if values is None:
+        values = ctx.request_values = {}
+    return values
 
 
 def _check_key(key: object) -> None:

@@ -38,7 +38,8 @@ class RequestContext(Generic[StateT]):
     @property
     def request_id(self) -> str | int | None:
         """The id of the request; None for a notification."""
-        return self._ctx.request_id
+        id: str | int | None = self._ctx.request_id
+        return id
 
     @property
     def meta(self) -> RequestMeta | None:
@@ -64,12 +65,12 @@ class RequestContext(Generic[StateT]):
     @property
     def protocol_version(self) -> str:
         """The protocol version that the client has negotiated."""
-        return self._ctx.protocol_version
+        return str(self._ctx.protocol_version)
 
     @property
     def method(self) -> str:
         """The method of the request."""
-        return self._ctx._message.row.method
+        return str(self._ctx._message.row.method)
 
     @property
     def params(self) -> dict[str, Any]:
@@ -94,17 +95,17 @@ class ServerSession:
     @property
     def protocol_version(self) -> str:
         """The protocol version that the client has negotiated."""
-        return self._ctx.protocol_version
+        return str(self._ctx.protocol_version)
 
     @property
     def client_capabilities(self) -> Capabilities:
         """The capabilities that the client has declared, as JSON."""
-        return self._ctx.capabilities
+        return dict(self._ctx.capabilities)
 
     @property
     def client_info(self) -> dict[str, Any]:
         """The `clientInfo` of the client, as JSON."""
-        return self._ctx.client_info
+        return dict(self._ctx.client_info)
 
     @property
     def can_send_request(self) -> bool:

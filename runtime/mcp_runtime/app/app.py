@@ -48,6 +48,10 @@ class BaseApp(Registrations, Generic[ServerT]):
     server_class: ClassVar[type[BaseServer]]
     client_class: ClassVar[type[BaseClient]]
     types: ClassVar[ModuleType]
+    _mounted: list[BaseApp[Any]]
+    _extensions: dict[Any, tuple[str, ...]]  # The handler names of each extension package.
+    _loops: dict[asyncio.AbstractEventLoop, int]  # The event loops that serve it: their open lifespans.
+    _notifying: set[asyncio.Future[None]]
 
     def __init__(
         self,
@@ -95,10 +99,8 @@ class BaseApp(Registrations, Generic[ServerT]):
         self._lifespan, self._coerce, self._json_indent = lifespan, coerce, json_indent
         self._declared, self._capabilities, self._tasks = declare, capabilities, tasks
         self._server_options = {"rate_limits": rate_limits, "cache_hints": cache_hints, "keys": keys}
-        self._mounted: list[BaseApp[Any]] = []
-        self._extensions: dict[Any, tuple[str, ...]] = {}  # The handler names of each extension package.
-        self._loops: dict[asyncio.AbstractEventLoop, int] = {}  # The event loops that serve it: their open lifespans.
-        self._notifying: set[asyncio.Future[None]] = set()
+        self._mounted, self._extensions = [], {}
+        self._loops, self._notifying = {}, set()
         self._registry = Registry(self.types, self._result_types(), (ToolError, *tool_errors), page_size)
         self.add_middleware(*middleware)
 

@@ -53,6 +53,10 @@ class BaseApp(Registrations, Servable, Serving[ServerT], FromAPIs):
     client_class: ClassVar[type[BaseClient]]
     context_class: ClassVar[type[ServerContext]]
     types: ClassVar[ModuleType]
+    _mounted: list[BaseApp[Any]]
+    _extensions: dict[Any, tuple[str, ...]]  # The handler names of each extension package.
+    _loops: dict[asyncio.AbstractEventLoop, int]  # The event loops that serve it: their open lifespans.
+    _notifying: set[asyncio.Future[None]]
 
     @checked(AppKeywords, rules=APP_RULES, example='App("name", "instructions")')
     def __init__(
@@ -108,16 +112,10 @@ class BaseApp(Registrations, Servable, Serving[ServerT], FromAPIs):
         self._declared, self._capabilities = declare, capabilities
         self._tasks, self.session_state_store = tasks, session_state_store
         self._server_options = {"rate_limits": rate_limits, "cache_hints": cache_hints, "keys": keys}
-        self._start_empty()
+        self._mounted, self._extensions = [], {}
+        self._loops, self._notifying = {}, set()
         self._registry = self._new_registry((ToolError, ClientCapabilityError, *tool_errors), page_size)
         self.add_middleware(*middleware)
-
-    def _start_empty(self) -> None:
-        """Create what mounting and serving fill."""
-        self._mounted: list[BaseApp[Any]] = []
-        self._extensions: dict[Any, tuple[str, ...]] = {}  # The handler names of each extension package.
-        self._loops: dict[asyncio.AbstractEventLoop, int] = {}  # The event loops that serve it: their open lifespans.
-        self._notifying: set[asyncio.Future[None]] = set()
 
     @classmethod
     def _result_types(cls) -> dict[str, tuple[type, ...]]:

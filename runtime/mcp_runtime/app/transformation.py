@@ -75,7 +75,9 @@ class TransformedTool(Tool):
         self.function: Any = changes.get("transform_fn")
         self.scopes, self.task = parent.scopes, parent.task
         self.tags = tags_of({"tags": changes["tags"]}, self._description) if "tags" in changes else parent.tags
-        self._arguments = _Arguments(wire["inputSchema"], dict(changes.get("transform_args") or {}), self._description)
+        self._arguments = _CopiedArguments(
+            wire["inputSchema"], dict(changes.get("transform_args") or {}), self._description
+        )
         self._signature_of_function: Signature | None = None
         self._has_variadic = False
         schema, function = self._arguments.schema, self.function
@@ -220,7 +222,7 @@ class _ForwardedCall:
         return await parent.call(ctx, arguments, self.result_types, shown)
 
 
-class _Arguments:
+class _CopiedArguments:
     """The arguments of a changed tool: their schema, and their values for the tool."""
 
     def __init__(self, schema: Mapping[str, Any], changes: dict[str, ArgTransform], description: str) -> None:

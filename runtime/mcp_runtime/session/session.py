@@ -34,13 +34,10 @@ _MAX_CONCURRENT_HANDLERS: Final = 1024  # Running handlers above which no more m
 
 
 class Session:
-    """One connection over one transport. `run` receives messages; `send_request` and `send_notification` may be called
-    from any task meanwhile.
+    """One connection over one transport. `run` receives messages; other methods may be called from any task meanwhile.
 
-    `handle` runs the handler of a message and returns its result. `on_initialize` returns the result of `initialize`
-    synchronously, so that messages which follow immediately are read with the negotiated version, or None: then
-    `handle` returns it.
-    """
+    `handle` runs the handler of a message and returns its result. `on_initialize` negotiates the version synchronously,
+    for messages that follow immediately, and returns the result of `initialize`, or None if `handle` returns it."""
 
     __slots__ = ("connection", "auth", "scope", "transport", "handle", "ended", "_on_initialize", "_pending",
                  "_running", "_tasks", "_loop", "_starter", "_shares_starter", "_input_ended", "_closed",
@@ -144,8 +141,8 @@ class Session:
         match event:
             case RequestReceived():
                 if self._on_initialize is not None and event.row is self.connection.initialize_row:
-                    initialize, self._on_initialize = self._on_initialize, None  # Frees memory: it is called once.
-                    if (result := initialize(self.connection, event)) is not None:
+                    result, self._on_initialize = self._on_initialize(self.connection, event), None  # Called once.
+                    if result is not None:
                         reply(self.connection.send_result(event, result), 0)
                         return True
                 if (task := self._start(self._run_request_handler(event, reply, channel))) is not None:

@@ -52,7 +52,7 @@ async def _answer(ctx: Any, request: ClientRequest) -> Any:
 
 def _call(ctx: Any, method: str, arguments: Mapping[str, Any]) -> Any:
     """Call a method of the context without the warning that it is deprecated: the user's code does not call it."""
-    return inspect.unwrap(getattr(type(ctx), method))(ctx, **arguments)
+    return inspect.unwrap(getattr(ctx.__class__, method))(ctx, **arguments)
 
 
 def unwrap(answer: Answer, parameter: str) -> Any:

@@ -87,17 +87,20 @@ class BaseApp(Registrations, Serving[ServerT], FromAPIs):
         Raises LocalError for an invalid argument; some are checked when the server is created.
         """
         self._set_up_serving(name, version, instructions, settings)
-        self.on_change: list[Callable[[ListKind], None]] = []
-        """Callbacks that are called with the kind of a list that has changed at run time."""
+        self._set_up_notifications()
         self._lifespan, self._coerce, self._json_indent = lifespan, coerce, json_indent
         self._declared, self._capabilities, self._tasks = declare, capabilities, tasks
         self._server_options = {"rate_limits": rate_limits, "cache_hints": cache_hints, "keys": keys}
         self._mounted: list[BaseApp[Any]] = []
         self._extensions: dict[Any, tuple[str, ...]] = {}  # The handler names of each extension package.
-        self._loops: dict[asyncio.AbstractEventLoop, int] = {}  # The event loops that serve it: their open lifespans.
-        self._notifying: set[asyncio.Future[None]] = set()
         results = {row.name: row.result_types for row in self.server_class.revision.rows if isinstance(row, Request)}
         self._registry = Registry(self.types, results, (ToolError, *tool_errors), page_size)
+
+    def _set_up_notifications(self) -> None:
+        self.on_change: list[Callable[[ListKind], None]] = []
+        """Callbacks that are called with the kind of a list that has changed at run time."""
+        self._loops: dict[asyncio.AbstractEventLoop, int] = {}  # The event loops that serve it: their open lifespans.
+        self._notifying: set[asyncio.Future[None]] = set()
 
     def mount(self, app: BaseApp[Any], prefix: str) -> None:
         """Add all tools, resources and prompts of another app, including those that it adds later.

@@ -253,7 +253,7 @@ async def test_route_maps_decide_what_an_operation_becomes() -> None:
     assert template.uri_template == "resource://one_note/{note_id}"
     async with connect(app.server) as client:
         [content] = (await client.read_resource("resource://one_note/a%20b")).contents
-    assert (content.text, requests[0].url.raw_path) == ('{"ok":true}', b"/v1/notes/a%20b")
+    assert (json.loads(content.text), requests[0].url.raw_path) == ({"ok": True}, b"/v1/notes/a%20b")
 
 
 def test_a_function_can_change_what_an_operation_becomes() -> None:

@@ -6,9 +6,10 @@ import inspect
 import re
 from collections.abc import Callable
 from importlib import import_module
-from typing import Any, get_type_hints
+from typing import Annotated, Any, get_type_hints
 
 import pytest
+from pydantic import Field
 
 from mcp_generated import App, connect, tool
 from mcp_generated.v2026_07_28 import Client
@@ -120,6 +121,29 @@ async def test_a_list_as_default_is_not_shared_by_calls() -> None:
 
     results = [await app.call_tool("collect") for _ in range(2)]
     assert [result.structured_content for result in results] == [{"result": 1}, {"result": 1}]
+
+
+async def test_defaults_of_every_kind_are_accepted_without_a_warning(recwarn: pytest.WarningsRecorder) -> None:
+    class Place:
+        def __init__(self, city: str) -> None:
+            self.city = city
+
+    app = App("defaults")
+
+    def visit(
+        place: Place = Place("Rome"),  # noqa: B008  This is what users write.
+        places: list[Place] = [Place("Oslo")],  # noqa: B006, B008
+        unit: Annotated[str, Field(alias="scale", max_length=1)] = "C",
+        days: float = 1,
+        note: Any = None,
+    ) -> str:
+        return f"{place.city} {places[0].city} {unit} {days} {note}"
+
+    visit.__annotations__ = {**visit.__annotations__, "place": Place, "places": list[Place], "note": str}
+    app.tool(visit)
+    result = await app.call_tool("visit")
+    assert result.content == [t.TextContent(text="Rome Oslo C 1 None")]
+    assert [str(warning.message) for warning in recwarn] == []
 
 
 async def test_a_client_of_any_revision_connects_to_an_app(revision: str) -> None:

@@ -103,11 +103,9 @@ class BaseApp(Registrations, Servable, Serving[ServerT], FromAPIs):
 
         Raises TypeError for an unknown keyword, and LocalError for a wrong value.
         """
-        revision = self.server_class.revision
-        check_app(type(self).__name__, revision, lifespan, rate_limits, cache_hints)
+        check_app(type(self).__name__, self.server_class.revision, lifespan, rate_limits, cache_hints)
         self._set_up_serving(name, version, instructions, settings)
-        self.on_change: list[Callable[[ListKind], None]] = []
-        """Callbacks that are called with the kind of a list that has changed at run time."""
+        self.on_change: list[Callable[[ListKind], None]] = []  # Called with the kind of a list that has changed.
         self._lifespan, self._coerce, self._json_indent = lifespan, coerce, json_indent
         self._declared, self._capabilities = declare, capabilities
         self._tasks, self.session_state_store = tasks, session_state_store

@@ -87,9 +87,9 @@ class Signature:
         self.annotations = {
             name: _named(name, hints.get(name, Any), docstring.parameters.get(name)) for name in self.parameters
         }
-        check_defaults(self.parameters, {name: hints.get(name, Any) for name in self.parameters}, description)
         self._keys = [(name, f"a{number}") for number, name in enumerate(self.parameters)]
         self.model = self._model()
+        check_defaults(self.model, [(key, self.parameters[name]) for name, key in self._keys], description)
         self._validate: Callable[..., BaseModel] = self.model.__pydantic_validator__.validate_python
         self._validate_json: Callable[..., BaseModel] = self.model.__pydantic_validator__.validate_json
 

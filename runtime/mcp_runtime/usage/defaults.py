@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterable
 
-from pydantic import TypeAdapter, ValidationError
-from pydantic.errors import PydanticUserError
+from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
 from ..errors import LocalError
@@ -15,29 +13,28 @@ from .rules import shown
 
 
 def check_defaults(
-    parameters: Mapping[str, inspect.Parameter], annotations: Mapping[str, Any], description: str
+    model: type[BaseModel], parameters: Iterable[tuple[str, inspect.Parameter]], description: str
 ) -> None:
     """Raise LocalError for the first default that does not fit the type of its parameter.
 
     None fits every type: `city: str = None` is common, although type checkers reject it.
 
     Args:
-        parameters: The parameters of a function by name.
-        annotations: Their type hints.
+        model: The model of the arguments.
+        parameters: The parameters of a function, by the names of their fields in the model.
         description: What the function becomes, for the message.
     """
-    for name, parameter in parameters.items():
-        default, annotation = parameter.default, annotations[name]
-        if default is parameter.empty or default is None or isinstance(default, FieldInfo) or annotation is Any:
+    arguments = model.model_construct()
+    for field, parameter in parameters:
+        default = parameter.default
+        if default is parameter.empty or default is None or isinstance(default, FieldInfo):
             continue
-        if isinstance(annotation, type) and isinstance(default, annotation):
-            continue  # The usual case, without the cost of a validator.
+        if isinstance(parameter.annotation, type) and isinstance(default, parameter.annotation):
+            continue  # The usual case, and that of classes that are read from JSON only.
         try:
-            TypeAdapter[Any](annotation).validate_python(default)
+            model.__pydantic_validator__.validate_assignment(arguments, field, default)
         except ValidationError as error:
             reason = error.errors(include_url=False)[0]["msg"]
             raise LocalError(
-                f"{description}: the default {shown(default)} of {name!r} does not fit its type: {reason}"
+                f"{description}: the default {shown(default)} of {parameter.name!r} does not fit its type: {reason}"
             ) from None
-        except PydanticUserError:
-            continue  # The type itself is refused elsewhere.

@@ -10,7 +10,7 @@ from functools import cache
 from typing import Any
 
 import pytest
-from support.endpoints import EVERY, HANDSHAKE, STATELESS, Rev, among, hello
+from support.endpoints import ALL_REVISIONS, HANDSHAKE, STATELESS, Rev, among, hello
 from support.processes import end_with_session
 from support.project import ROOT
 
@@ -77,7 +77,7 @@ async def test_a_scenario_without_a_handshake(way: str, rev: Rev, server: str, s
 
 
 @pytest.mark.parametrize("way", ["stdio", "http"])
-@among(EVERY)
+@among(ALL_REVISIONS)
 async def test_the_server_of_the_suite_serves_every_revision(way: str, rev: Rev) -> None:
     async with conversation(way, rev, [SUITE_SERVER, "stdio"], url(way, SUITE_SERVER), {}) as wire:
         if not rev.stateless:

@@ -40,7 +40,7 @@ def test_a_model_uses_tools_in_two_rounds_and_then_answers(weather: Launch) -> N
         '[get_forecast {"latitude": 38.58, "longitude": -121.49}]',
         "Take an umbrella.",
     ]
-    [first, second, third] = model.heard
+    [first, second, third] = model.conversations
     assert first == (Question("what of the weather?"),)
     [_question, asked, given] = second
     assert isinstance(asked, Reply) and isinstance(given, Results)
@@ -70,7 +70,7 @@ def test_what_goes_wrong_with_a_tool_goes_back_to_the_model(weather: Launch, ser
     )
     model = Scripted(wrong, Reply("Sorry."))
     _, said = chat([weather], model, "alerts?")
-    results = model.heard[-1][-1]
+    results = model.conversations[-1][-1]
     assert isinstance(results, Results) and all(each.failed for each in results.results)
     texts = [each.text for each in results.results]
     assert texts == [
@@ -85,7 +85,7 @@ def test_tools_that_two_servers_share_carry_the_name_of_their_server(weather: La
     model = Scripted(calls(("odd_one__get_alerts", {}), ("weather__get_alerts", {"state": "NV"})), Reply("Done."))
     _, said = chat([weather, Launch(ODD_COMMAND)], model, "alerts?")
     assert said[0] == "Tools: weather__get_alerts, get_forecast, odd_one__get_alerts, everything, die"
-    assert model.heard[-1][-1] == Results(
+    assert model.conversations[-1][-1] == Results(
         (Result("c0", "odd alerts \x1b[2J"), Result("c1", "No active alerts for NV."))
     )
 
@@ -106,7 +106,7 @@ def test_servers_of_one_name_are_told_apart() -> None:
 def test_content_that_is_no_text_is_named() -> None:
     model = Scripted(calls(("everything", {})), Reply("I see."))
     chat([Launch(ODD_COMMAND)], model, "look")
-    assert model.heard[-1][-1] == Results(
+    assert model.conversations[-1][-1] == Results(
         (Result("c0", "[image: image/png]\n[audio: audio/wav]\ninside\n[resource: x:2]"),)
     )
 
@@ -138,7 +138,7 @@ def test_a_server_that_dies_fails_its_call_and_not_the_chat(weather: Launch) -> 
     )
     code, said = chat([weather, Launch(ODD_COMMAND)], model, "one", "two")
     assert code == 0 and said[-1] == "It is still dead."
-    last = model.heard[-1][-1]
+    last = model.conversations[-1][-1]
     assert isinstance(last, Results) and "connection is closed" in last.results[0].text
     assert last.results[1].text.startswith("the argument 'latitude'")
 
@@ -167,4 +167,4 @@ def test_a_model_that_fails_does_not_end_the_chat() -> None:
     model = Scripted(calls(("none", {})), RuntimeError("no credit"), Reply("Back again."))
     _, said = chat([Launch(tuple(ECHO))], model, "one", "two")
     assert said[-2:] == ["The model failed: RuntimeError('no credit')", "Back again."]
-    assert model.heard[-1] == (Question("two"),), "the question that failed is forgotten"
+    assert model.conversations[-1] == (Question("two"),), "the question that failed is forgotten"

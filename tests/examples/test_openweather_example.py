@@ -103,7 +103,7 @@ def test_openweather_has_resources_a_template_progress_sampling_and_levels() -> 
     with serving() as fake:
         answers(fake)
         asyncio.run(asyncio.wait_for(conversation(fake), 60))
-        assert {parse_qs(urlsplit(path).query)["appid"][0] for path, _ in fake.asked} == {KEY}
+        assert {parse_qs(urlsplit(path).query)["appid"][0] for path, _ in fake.requests} == {KEY}
 
 
 def test_openweather_says_what_it_lacks() -> None:

@@ -91,7 +91,7 @@ def test_alerts_are_told_with_what_to_do(weather: FakeWeather) -> None:
         "Event: Wind Advisory\nArea: Sacramento\nSeverity: Severe\nDescription: Much rain.\n"
         "Instructions: none given"
     )
-    assert weather.asked == [(ALERTS, "tests/1")]
+    assert weather.requests == [(ALERTS, "tests/1")]
 
 
 def test_a_quiet_state_has_no_alerts(weather: FakeWeather) -> None:
@@ -105,7 +105,7 @@ def test_a_forecast_is_that_of_the_next_five_periods(weather: FakeWeather) -> No
     assert text(result).split("\n---\n") == [
         f"Period {n}:\nTemperature: {50 + n}°F\nWind: 5 mph SW\nForecast: Mostly clear." for n in range(1, 6)
     ]
-    assert [path for path, _ in weather.asked] == [POINT, FORECAST]
+    assert [path for path, _ in weather.requests] == [POINT, FORECAST]
 
 
 def test_the_synchronous_client_gets_the_same(weather: FakeWeather) -> None:
@@ -131,7 +131,7 @@ def test_a_place_that_is_none_is_a_result_that_says_so(
     weather: FakeWeather, tool: str, arguments: dict[str, Any], said: str
 ) -> None:
     assert said in failure(call(weather.url, tool, **arguments))
-    assert all(path.startswith("/points/48.86") for path, _ in weather.asked)
+    assert all(path.startswith("/points/48.86") for path, _ in weather.requests)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from support.checkers import pyright
-from support.endpoints import EVERY, Rev, among, client_of, server_of
+from support.endpoints import ALL_REVISIONS, Rev, among, client_of, server_of
 
 from mcp_generated import v2026_07_28
 from mcp_runtime.bindings.client import BaseClient
@@ -54,7 +54,7 @@ def test_a_deprecated_property_warns_where_it_is_used(every_warning: Any) -> Non
     assert said(every_warning) == ["ClientCapabilities.roots"]
 
 
-@among(EVERY)
+@among(ALL_REVISIONS)
 async def test_what_a_handler_asks_and_logs_warns_in_the_revision_that_deprecates_it(
     rev: Rev, every_warning: Any
 ) -> None:

@@ -58,7 +58,7 @@ def pyright(folder: Path, *targets: str, also: tuple[Path, ...] = ()) -> list[st
     report = json.loads(done.stdout)
     assert report["summary"]["filesAnalyzed"] > 0, done.stdout
     return [
-        f"{Path(each['file']).name}:{each['range']['start']['line'] + 1}: {each['message']} ({each.get('rule')})"
-        for each in report["generalDiagnostics"]
-        if each["severity"] == "error"
+        f"{Path(diagnostic['file']).name}:{diagnostic['range']['start']['line'] + 1}: {diagnostic['message']} ({diagnostic.get('rule')})"
+        for diagnostic in report["generalDiagnostics"]
+        if diagnostic["severity"] == "error"
     ]

@@ -6,7 +6,18 @@ import asyncio
 from typing import Any
 
 import pytest
-from support.endpoints import EVERY, HANDSHAKE, Rev, Tap, among, clause, client_of, raw_server, server_of, wire_to
+from support.endpoints import (
+    ALL_REVISIONS,
+    HANDSHAKE,
+    Rev,
+    Tap,
+    among,
+    clause,
+    client_of,
+    raw_server,
+    server_of,
+    wire_to,
+)
 
 from mcp_runtime.errors import RemoteJSONRPCError, RequestTimeoutError
 from mcp_runtime.session.options import RequestOptions
@@ -45,7 +56,7 @@ def call(rev: Rev, id: Any, name: str) -> dict[str, Any]:
 @clause("2024-11-05/cancellation/01", "2025-03-26/cancellation/01", "draft/cancellation/01")
 @clause("2024-11-05/cancellation/04", "2025-03-26/cancellation/04", "draft/cancellation/04")
 @clause("2024-11-05/cancellation/05", "2025-03-26/cancellation/05", "draft/cancellation/05")
-@among(EVERY)
+@among(ALL_REVISIONS)
 async def test_cancelling_the_awaiting_task_cancels_the_handler(rev: Rev) -> None:
     worker = Worker(rev)
     tap = Tap(server_of(rev, call_tool=worker.call_tool))
@@ -63,7 +74,7 @@ async def test_cancelling_the_awaiting_task_cancels_the_handler(rev: Rev) -> Non
 
 
 @clause("2024-11-05/cancellation/06", "2025-03-26/cancellation/06", "draft/cancellation/06")
-@among(EVERY)
+@among(ALL_REVISIONS)
 async def test_a_cancelled_request_gets_no_answer_and_its_id_is_free(rev: Rev) -> None:
     worker = Worker(rev)
     async with wire_to(server_of(rev, call_tool=worker.call_tool), opened=rev) as wire:
@@ -71,12 +82,12 @@ async def test_a_cancelled_request_gets_no_answer_and_its_id_is_free(rev: Rev) -
         await worker.started.wait()
         wire.send(cancelled(7, reason="changed my mind"))
         await worker.ended.wait()
-        answer = await wire.ask(call(rev, 7, "quick"))
+        answer = await wire.request(call(rev, 7, "quick"))
         assert answer["result"]["content"][0]["text"] == "quick"
 
 
 @clause("2024-11-05/cancellation/02", "2025-03-26/cancellation/02", "draft/cancellation/02")
-@among(EVERY)
+@among(ALL_REVISIONS)
 async def test_a_call_that_has_its_answer_is_not_cancelled(rev: Rev) -> None:
     tap = Tap(server_of(rev, call_tool=Worker(rev).call_tool))
     async with client_of(rev, tap) as client:
@@ -126,13 +137,13 @@ async def test_an_answer_that_comes_after_the_cancellation_is_dropped(rev: Rev) 
 @clause("2024-11-05/cancellation/11", "2025-03-26/cancellation/11", "draft/cancellation/11")
 @clause("2024-11-05/cancellation/12", "2025-03-26/cancellation/12", "draft/cancellation/12")
 @clause("2024-11-05/cancellation/13", "2025-03-26/cancellation/13", "draft/cancellation/13")
-@among(EVERY)
+@among(ALL_REVISIONS)
 async def test_a_cancellation_of_nothing_that_runs_is_ignored(rev: Rev) -> None:
     worker = Worker(rev)
     async with wire_to(server_of(rev, call_tool=worker.call_tool), opened=rev) as wire:
         wire.send(call(rev, 1, "slow"))
         await worker.started.wait()
-        await wire.ask(call(rev, 2, "quick"))
+        await wire.request(call(rev, 2, "quick"))
         malformed: list[dict[str, Any]] = [
             {"jsonrpc": "2.0", "method": "notifications/cancelled"},
             {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {}},
@@ -193,7 +204,7 @@ async def test_cancelling_a_call_cancels_what_its_handler_asks_back(rev: Rev) ->
 
 
 @clause("2024-11-05/cancellation/09", "2025-03-26/cancellation/09", "draft/cancellation/09")
-@among(EVERY)
+@among(ALL_REVISIONS)
 async def test_the_reason_of_a_cancellation_is_logged(rev: Rev, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("DEBUG", "mcp_runtime")
     worker = Worker(rev)
@@ -205,7 +216,7 @@ async def test_the_reason_of_a_cancellation_is_logged(rev: Rev, caplog: pytest.L
     assert "changed my mind" in caplog.text
 
 
-@among(EVERY)
+@among(ALL_REVISIONS)
 @pytest.mark.parametrize("waits", [False, True], ids=["at once", "later"])
 async def test_a_handler_that_waits_for_what_was_cancelled_has_failed(rev: Rev, waits: bool) -> None:
     async def call_tool(ctx: Any, params: Any) -> Any:
@@ -223,7 +234,7 @@ async def test_a_handler_that_waits_for_what_was_cancelled_has_failed(rev: Rev, 
         assert (await client.call_tool(name="quick")).content[0].text == "quick"
 
 
-@among(EVERY)
+@among(ALL_REVISIONS)
 async def test_a_handler_that_outlasts_its_cancellation_leaves_the_id_to_who_has_it_now(rev: Rev) -> None:
     first, second, go = asyncio.Event(), asyncio.Event(), asyncio.Event()
 
@@ -248,7 +259,7 @@ async def test_a_handler_that_outlasts_its_cancellation_leaves_the_id_to_who_has
         wire.send(cancelled(7), call(rev, 7, "slow"))
         await go.wait()
         await asyncio.sleep(0)
-        refusal = await wire.ask(call(rev, 7, "quick"))
+        refusal = await wire.request(call(rev, 7, "quick"))
         assert "is in use" in refusal["error"]["message"]
         answer = await wire.receive()
         assert answer["result"]["content"][0]["text"] == "slow"

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from support.endpoints import (
-    EVERY,
+    ALL_REVISIONS,
     INTERNAL_ERROR,
     INVALID_PARAMS,
     METHOD_NOT_FOUND,
@@ -39,7 +39,7 @@ async def ask(rev: Rev, client: Any) -> Any:
     return result.completion
 
 
-@among(EVERY)
+@among(ALL_REVISIONS)
 async def test_a_hundred_suggestions_arrive_with_how_many_there_are(rev: Rev) -> None:
     values = [f"w{number}" for number in range(100)]
     async with client_of(rev, completing(rev, values=values, total=250, has_more=True)) as client:
@@ -48,14 +48,14 @@ async def test_a_hundred_suggestions_arrive_with_how_many_there_are(rev: Rev) ->
 
 
 @clause("2024-11-05/completion/07", "2025-03-26/completion/12", "draft/completion/12")
-@among(EVERY)
+@among(ALL_REVISIONS)
 async def test_a_client_copes_with_no_suggestions_and_no_totals(rev: Rev) -> None:
     async with client_of(rev, completing(rev, values=[])) as client:
         completion = await ask(rev, client)
     assert (completion.values, completion.total, completion.has_more) == ([], None, None)
 
 
-@among(EVERY)
+@among(ALL_REVISIONS)
 async def test_what_is_completed_arrives_as_it_was_asked(rev: Rev) -> None:
     asked: list[Any] = []
 
@@ -98,7 +98,7 @@ async def test_the_first_revisions_have_no_context(rev: Rev) -> None:
 
 
 @clause("2025-03-26/completion/04", "draft/completion/04")
-@among(EVERY)
+@among(ALL_REVISIONS)
 async def test_a_request_that_does_not_say_what_to_complete_is_refused(rev: Rev) -> None:
     wrong: list[dict[str, Any]] = [
         {"ref": REF},
@@ -109,12 +109,12 @@ async def test_a_request_that_does_not_say_what_to_complete_is_refused(rev: Rev)
     ]
     async with wire_to(completing(rev, values=[]), opened=rev) as wire:
         for id, params in enumerate(wrong):
-            answer = await wire.ask(rev.request(id, "completion/complete", params))
+            answer = await wire.request(rev.request(id, "completion/complete", params))
             assert answer["error"]["code"] == INVALID_PARAMS
 
 
 @clause("2025-03-26/completion/05", "draft/completion/05")
-@among(EVERY)
+@among(ALL_REVISIONS)
 async def test_a_handler_that_fails_is_an_internal_error(rev: Rev) -> None:
     async def complete(ctx: Any, params: Any) -> Any:
         raise KeyError("a secret")
@@ -135,7 +135,7 @@ async def test_without_the_capability_there_is_no_completion(rev: Rev) -> None:
         with pytest.raises(ProtocolViolationError, match="needs the capability 'server.completions'"):
             await ask(rev, client)
     async with wire_to(server_of(rev), opened=rev) as wire:
-        answer = await wire.ask(rev.request(1, "completion/complete", {"ref": REF, "argument": ARGUMENT}))
+        answer = await wire.request(rev.request(1, "completion/complete", {"ref": REF, "argument": ARGUMENT}))
         assert answer["error"]["code"] == METHOD_NOT_FOUND
 
 

@@ -98,7 +98,7 @@ async def test_a_form_holds_only_the_flat_fields_of_the_specification(rev: Rev) 
     opening = asyncio.create_task(client_of(rev, connect, on_elicit=on_elicit).__aenter__())
     await wire.welcome(rev)
     client = await opening
-    answer = await wire.ask(rev.request(1, "elicitation/create", {"message": "?", "requestedSchema": nested}))
+    answer = await wire.request(rev.request(1, "elicitation/create", {"message": "?", "requestedSchema": nested}))
     assert answer["error"]["code"] == INVALID_PARAMS
     await client.close()
 
@@ -160,7 +160,7 @@ async def test_before_that_there_is_nothing_of_it(rev: Rev) -> None:
     asked = await wire.welcome(rev)
     client = await opening
     assert "elicitation" not in asked["params"]["capabilities"]
-    answer = await wire.ask(rev.request(1, "elicitation/create", {"message": "?", "requestedSchema": FORM}))
+    answer = await wire.request(rev.request(1, "elicitation/create", {"message": "?", "requestedSchema": FORM}))
     assert answer["error"]["code"] == METHOD_NOT_FOUND
     await client.close()
 

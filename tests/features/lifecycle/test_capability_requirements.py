@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from support.endpoints import (
-    EVERY,
+    ALL_REVISIONS,
     INVALID_PARAMS,
     Rev,
     among,
@@ -28,7 +28,7 @@ TOOL = {"name": "t", "inputSchema": {"type": "object"}}
 ELICIT, SAMPLE = "elicitation/create", "sampling/createMessage"
 GATED = [rev for rev in since("2025-11-25") if not rev.stateless]
 FREE = [rev for rev in before("2025-11-25") if not rev.stateless]
-STATELESS = [rev for rev in EVERY if rev.stateless]
+STATELESS = [rev for rev in ALL_REVISIONS if rev.stateless]
 
 
 def sample(**more: Any) -> dict[str, Any]:
@@ -108,7 +108,7 @@ async def test_a_client_refuses_what_it_has_not_declared(rev: Rev, case: Case) -
     opening = asyncio.create_task(client_of(rev, connect, capabilities=capabilities, **willing(rev)).__aenter__())
     await wire.welcome(rev)
     client = await opening
-    answer = await wire.ask(rev.request(1, method, asked))
+    answer = await wire.request(rev.request(1, method, asked))
     if missing and missing != "client.sampling.context":  # A client may ignore which context a server would like.
         assert answer["error"]["code"] == INVALID_PARAMS and repr(missing) in answer["error"]["message"]
     else:
@@ -129,9 +129,9 @@ async def test_a_result_asks_only_for_what_the_client_can_do(rev: Rev, case: Cas
     async with wire_to(server_of(rev, call_tool=call_tool)) as wire:
         request = rev.request(1, "tools/call", {"name": "x"})
         request["params"]["_meta"]["io.modelcontextprotocol/clientCapabilities"] = capabilities
-        answer = await wire.ask(request)
+        answer = await wire.request(request)
         request["params"]["_meta"]["io.modelcontextprotocol/clientCapabilities"] = {}
-        nothing = await wire.ask(request)
+        nothing = await wire.request(request)
     assert nothing["error"]["code"] == -32021
     assert set(nothing["error"]["data"]["requiredCapabilities"]) == {method.partition("/")[0]}
     if not missing:

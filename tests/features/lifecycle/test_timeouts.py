@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from support.clock import LoopClock, settle
-from support.endpoints import EVERY, HANDSHAKE, Rev, Tap, among, clause, client_of, raw_server, server_of
+from support.endpoints import ALL_REVISIONS, HANDSHAKE, Rev, Tap, among, clause, client_of, raw_server, server_of
 
 from mcp_runtime.errors import RequestTimeoutError
 from mcp_runtime.protocol.revision import Request
@@ -18,7 +18,7 @@ from mcp_runtime.session.options import RequestOptions
 @clause("2025-03-26/lifecycle/20", "draft/lifecycle/20", "2025-03-26/lifecycle/25", "draft/lifecycle/25")
 @clause("2025-03-26/lifecycle/21", "draft/lifecycle/21")
 @clause("2024-11-05/tools/14", "2025-03-26/tools/15", "draft/tools/19")
-@among(EVERY)
+@among(ALL_REVISIONS)
 async def test_a_call_whose_time_is_over_cancels_the_handler_and_the_next_one_works(rev: Rev) -> None:
     clock, begun, ended = LoopClock(), asyncio.Event(), asyncio.Event()
 
@@ -113,7 +113,7 @@ async def test_a_server_that_never_answers_the_opening_is_left(rev: Rev) -> None
 
 
 @clause("2025-03-26/lifecycle/21", "draft/lifecycle/21")
-@among(EVERY)
+@among(ALL_REVISIONS)
 def test_every_generated_call_takes_options(rev: Rev) -> None:
     client = rev.package.Client
     for row in rev.revision.table("client_to_server").values():
@@ -122,7 +122,7 @@ def test_every_generated_call_takes_options(rev: Rev) -> None:
 
 
 @clause("2024-11-05/lifecycle/22", "2025-03-26/lifecycle/19", "draft/lifecycle/19")
-@among(EVERY)
+@among(ALL_REVISIONS)
 def test_a_call_without_options_ends_after_a_minute(rev: Rev) -> None:
     """On a clock that is set forward, in a loop of its own."""
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from support.endpoints import (
-    EVERY,
+    ALL_REVISIONS,
     HANDSHAKE,
     INTERNAL_ERROR,
     INVALID_PARAMS,
@@ -55,7 +55,7 @@ class Heard:
 
 
 @clause("2024-11-05/logging/01", "2025-03-26/logging/01", "draft/logging/01")
-@among(EVERY)
+@among(ALL_REVISIONS)
 async def test_a_server_that_did_not_declare_it_cannot_log(rev: Rev) -> None:
     async def call_tool(ctx: Any, params: Any) -> Any:
         with pytest.raises(
@@ -70,7 +70,7 @@ async def test_a_server_that_did_not_declare_it_cannot_log(rev: Rev) -> None:
 
 
 @clause("2024-11-05/logging/12", "2025-03-26/logging/12", "draft/logging/12")
-@among(EVERY)
+@among(ALL_REVISIONS)
 async def test_what_json_cannot_say_is_not_logged(rev: Rev) -> None:
     async def call_tool(ctx: Any, params: Any) -> Any:
         for data in (object(), {"deep": [object()]}, "half a pair: \ud800"):
@@ -129,7 +129,7 @@ async def test_the_level_is_that_of_one_client_and_the_handler_hears_of_it(rev: 
 async def test_an_unknown_level_is_refused_and_changes_nothing(rev: Rev) -> None:
     async with wire_to(logging_server(rev), opened=rev) as wire:
         for id, level in enumerate(["loud", "INFO", 3, None]):
-            answer = await wire.ask(rev.request(id, "logging/setLevel", {"level": level}))
+            answer = await wire.request(rev.request(id, "logging/setLevel", {"level": level}))
             assert answer["error"]["code"] == INVALID_PARAMS
         wire.send(rev.request("x", "tools/call", {"name": "x"}))
         assert [(await wire.receive())["params"]["level"] for _ in LEVELS] == LEVELS
@@ -162,5 +162,5 @@ async def test_without_sessions_each_request_says_which_messages_it_wants(rev: R
 async def test_without_sessions_no_level_can_be_set(rev: Rev) -> None:
     assert not hasattr(rev.package.Client, "set_level") and not hasattr(rev.t, "SetLevelRequest")
     async with wire_to(logging_server(rev)) as wire:
-        answer = await wire.ask(rev.request(1, "logging/setLevel", {"level": "info"}))
+        answer = await wire.request(rev.request(1, "logging/setLevel", {"level": "info"}))
         assert answer["error"]["code"] == METHOD_NOT_FOUND

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.endpoints import EVERY, Rev, among, both, clause, client_of, server_of, since, text_of
+from support.endpoints import ALL_REVISIONS, Rev, among, both, clause, client_of, server_of, since, text_of
 
 from mcp_runtime.aio.rate_limit import RateLimit, TokenBucket
 from mcp_runtime.client.tools import ApprovedTools
@@ -40,7 +40,7 @@ def said(rev: Rev, text: str) -> Any:
 
 
 @both("sampling", (1, 1, 1), (7, 7, 7))
-@among(EVERY)
+@among(ALL_REVISIONS)
 async def test_a_person_can_deny_each_request_for_sampling(rev: Rev) -> None:
     heard: list[str] = []
 
@@ -54,7 +54,7 @@ async def test_a_person_can_deny_each_request_for_sampling(rev: Rev) -> None:
 
 
 @both("sampling", (3, 3, 3), (4, 4, 4), (11, 11, 11))
-@among(EVERY)
+@among(ALL_REVISIONS)
 async def test_a_person_sees_and_changes_what_the_model_and_the_server_get_and_no_log_does(
     rev: Rev, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -74,7 +74,7 @@ async def test_a_person_sees_and_changes_what_the_model_and_the_server_get_and_n
 
 
 @both("sampling", (10, 10, 10))
-@among(EVERY)
+@among(ALL_REVISIONS)
 async def test_a_client_limits_how_often_it_samples(rev: Rev) -> None:
     heard: list[str] = []
     allowance = TokenBucket(RateLimit(per_second=0.001, burst=2))
@@ -147,7 +147,7 @@ async def test_a_form_that_asks_for_a_secret_is_a_warning(rev: Rev, caplog: pyte
 @of_draft("elicitation", 1, 6)
 @among(since("2025-06-18"))
 async def test_so_is_one_that_a_handler_puts_into_its_result_itself(rev: Rev, caplog: pytest.LogCaptureFixture) -> None:
-    name, newest = f"password_{rev.id}_{id(caplog)}", EVERY[-1]
+    name, newest = f"password_{rev.id}_{id(caplog)}", ALL_REVISIONS[-1]
     form = {"message": "?", "requestedSchema": {"type": "object", "properties": {name: {"type": "string"}}}}
     asks = {"resultType": "input_required", "inputRequests": {"q": {"method": "elicitation/create", "params": form}}}
 
@@ -165,7 +165,7 @@ async def test_so_is_one_that_a_handler_puts_into_its_result_itself(rev: Rev, ca
 
 
 @both("roots", (6, 6, 6), (8, 8, 8), (9, 9, 9), (10, 10, 10), (11, 11, 11), (19, 19, 19))
-@among(EVERY)
+@among(ALL_REVISIONS)
 async def test_a_client_tells_the_roots_it_permits_that_are_there_and_a_server_stays_inside(
     rev: Rev, tmp_path: Path
 ) -> None:
@@ -190,7 +190,7 @@ async def test_a_client_tells_the_roots_it_permits_that_are_there_and_a_server_s
 
 @both("tools", (1, 1, 1), (4, 4, 4), (11, 12, 16))
 @clause("2025-03-26/tools/07", "draft/tools/07")
-@among(EVERY)
+@among(ALL_REVISIONS)
 async def test_a_person_approves_each_call_of_a_tool_whatever_it_says_of_itself(rev: Rev) -> None:
     called: list[str] = []
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from support.endpoints import (
-    EVERY,
+    ALL_REVISIONS,
     HANDSHAKE,
     INTERNAL_ERROR,
     INVALID_PARAMS,
@@ -51,7 +51,7 @@ async def is_refused(rev: Rev, content: Any) -> bool:
 
 
 @clause("2024-11-05/prompts/03", "2025-03-26/prompts/03", "draft/prompts/03")
-@among(EVERY)
+@among(ALL_REVISIONS)
 async def test_an_image_of_a_prompt_is_base64_and_has_a_mime_type(rev: Rev) -> None:
     assert not await is_refused(rev, {"type": "image", "data": GOOD, "mimeType": "image/png"})
     for data, kind in [*((bad, "image/png") for bad in BAD), (GOOD, "png"), (GOOD, ""), (GOOD, "image/")]:
@@ -67,7 +67,7 @@ async def test_a_sound_of_a_prompt_is_base64_and_has_a_mime_type(rev: Rev) -> No
 
 
 @clause("2024-11-05/prompts/04", "2025-03-26/prompts/05", "draft/prompts/05")
-@among(EVERY)
+@among(ALL_REVISIONS)
 async def test_a_resource_in_a_prompt_has_a_uri(rev: Rev) -> None:
     def embedded(uri: str) -> dict[str, Any]:
         return {"type": "resource", "resource": {"uri": uri, "text": "x", "mimeType": "text/plain"}}
@@ -78,7 +78,7 @@ async def test_a_resource_in_a_prompt_has_a_uri(rev: Rev) -> None:
 
 
 @clause("2024-11-05/prompts/05", "2025-03-26/prompts/06", "draft/prompts/06")
-@among(EVERY)
+@among(ALL_REVISIONS)
 async def test_a_resource_in_a_prompt_has_a_mime_type(rev: Rev) -> None:
     resource = {"uri": "note://a", "text": "x"}
     assert await is_refused(rev, {"type": "resource", "resource": resource})
@@ -86,7 +86,7 @@ async def test_a_resource_in_a_prompt_has_a_mime_type(rev: Rev) -> None:
 
 
 @clause("2024-11-05/resources/07", "2025-03-26/resources/07", "draft/resources/08")
-@among(EVERY)
+@among(ALL_REVISIONS)
 async def test_a_resource_is_asked_for_by_a_uri(rev: Rev) -> None:
     read: list[str] = []
 
@@ -96,14 +96,14 @@ async def test_a_resource_is_asked_for_by_a_uri(rev: Rev) -> None:
 
     async with wire_to(server_of(rev, read_resource=read_resource), opened=rev) as wire:
         for id, uri in enumerate(["", "a", "/etc/passwd", "1a:b", "a b:c", "file:///a\u0000b", "note://a\r\nb"]):
-            answer = await wire.ask(rev.request(id, "resources/read", {"uri": uri}))
+            answer = await wire.request(rev.request(id, "resources/read", {"uri": uri}))
             assert answer["error"]["code"] == INVALID_PARAMS
-        assert "result" in await wire.ask(rev.request("x", "resources/read", {"uri": "note://a?b=1"}))
+        assert "result" in await wire.request(rev.request("x", "resources/read", {"uri": "note://a?b=1"}))
     assert read == ["note://a?b=1"]
 
 
 @clause("2024-11-05/resources/09", "2025-03-26/resources/09", "draft/resources/10")
-@among(EVERY)
+@among(ALL_REVISIONS)
 async def test_binary_contents_are_base64(rev: Rev) -> None:
     async def read_resource(ctx: Any, params: Any) -> Any:
         contents = [{"uri": "x:y", "blob": params.uri[2:]}]
@@ -118,7 +118,7 @@ async def test_binary_contents_are_base64(rev: Rev) -> None:
 
 
 @clause("draft/resources/05")
-@among(EVERY)
+@among(ALL_REVISIONS)
 async def test_every_scheme_of_a_listed_resource_is_one(rev: Rev) -> None:
     listed: list[str] = []
 

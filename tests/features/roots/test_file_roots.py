@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.endpoints import EVERY, HANDSHAKE, STATELESS, Rev, Tap, among, clause, client_of, server_of
+from support.endpoints import ALL_REVISIONS, HANDSHAKE, STATELESS, Rev, Tap, among, clause, client_of, server_of
 
 from mcp_runtime.client.roots import FileRoots
 from mcp_runtime.errors import LocalError
@@ -113,14 +113,14 @@ async def test_without_news_of_changes_each_question_is_answered_anew(rev: Rev, 
 @among(HANDSHAKE)
 async def test_a_client_of_the_newest_revision_tells_servers_of_older_ones(rev: Rev, tmp_path: Path) -> None:
     hearing, folder = Hearing(rev), tmp_path / "folder"
-    newest = EVERY[-1].package.Client
+    newest = ALL_REVISIONS[-1].package.Client
     async with newest.memory(hearing.server, revisions="all", roots=FileRoots(folder, poll_interval=SOON)) as client:
         folder.mkdir()
         await hearing.until("folder")
         assert (await client.call_tool(name="x")).content[0].text == "folder"
 
 
-@among(EVERY)
+@among(ALL_REVISIONS)
 async def test_what_is_declared_is_what_the_revision_has_and_nothing_looks_on_after_the_end(
     rev: Rev, tmp_path: Path
 ) -> None:
@@ -139,4 +139,4 @@ def test_folders_that_cannot_be_watched_are_refused(tmp_path: Path) -> None:
     with pytest.raises(LocalError, match="poll_interval of roots is more than 0 seconds, not 0"):
         FileRoots(tmp_path, poll_interval=0)
     with pytest.raises(LocalError, match="lists its roots in on_list_roots"):
-        client_of(EVERY[0], lambda: None, on_list_roots=on_list_roots, roots=FileRoots(tmp_path))
+        client_of(ALL_REVISIONS[0], lambda: None, on_list_roots=on_list_roots, roots=FileRoots(tmp_path))

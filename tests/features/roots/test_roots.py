@@ -73,7 +73,7 @@ async def test_a_client_that_lists_none_says_so_to_a_server_that_asks_all_the_sa
     opening = asyncio.create_task(client_of(rev, connect).__aenter__())
     await wire.welcome(rev)
     client = await opening
-    assert (await wire.ask(rev.request(1, "roots/list")))["error"]["code"] == METHOD_NOT_FOUND
+    assert (await wire.request(rev.request(1, "roots/list")))["error"]["code"] == METHOD_NOT_FOUND
     await client.close()
 
 

@@ -94,7 +94,7 @@ async def test_content_that_is_no_content_is_refused_on_both_sides(rev: Rev) -> 
     contents: list[Any] = [None, "text", {"type": "text"}, {"type": "smell"}, {"type": "image", "data": "AA=="}]
     for id, content in enumerate(contents):
         params = {"messages": [{"role": "user", "content": content}], "maxTokens": 1}
-        answer = await wire.ask(rev.request(id, "sampling/createMessage", params))
+        answer = await wire.request(rev.request(id, "sampling/createMessage", params))
         assert answer["error"]["code"] == INVALID_PARAMS
     await client.close()
 
@@ -114,7 +114,7 @@ async def test_a_server_that_asks_all_the_same_is_told_that_there_is_no_model(re
     await wire.welcome(rev)
     client = await opening
     params = {"messages": [], "maxTokens": 1}
-    answer = await wire.ask(rev.request(1, "sampling/createMessage", params))
+    answer = await wire.request(rev.request(1, "sampling/createMessage", params))
     assert answer["error"]["code"] == METHOD_NOT_FOUND
     await client.close()
 

@@ -114,7 +114,7 @@ async def test_without_the_capability_nothing_is_watched(rev: Rev) -> None:
             await client.subscribe(uri="test://a")
         assert await client.read_resource(uri="test://a")
     async with wire_to(server, opened=rev) as wire:
-        answer = await wire.ask(rev.request(1, "resources/subscribe", {"uri": "test://a"}))
+        answer = await wire.request(rev.request(1, "resources/subscribe", {"uri": "test://a"}))
         assert answer["error"]["code"] == METHOD_NOT_FOUND
 
 
@@ -133,5 +133,5 @@ async def test_a_handler_of_a_notification_that_fails_ends_nothing(rev: Rev) -> 
 async def test_without_sessions_there_is_no_subscribing_to_one_resource(rev: Rev) -> None:
     assert not hasattr(rev.package.Client, "subscribe") and not hasattr(rev.t, "SubscribeRequest")
     async with wire_to(server_of(rev, {"resources": {"subscribe": True}})) as wire:
-        answer = await wire.ask(rev.request(1, "resources/subscribe", {"uri": "test://a"}))
+        answer = await wire.request(rev.request(1, "resources/subscribe", {"uri": "test://a"}))
         assert answer["error"]["code"] == METHOD_NOT_FOUND

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
-from support.endpoints import EVERY, HANDSHAKE, STATELESS, Rev, among, client_of, raw_server, server_of
+from support.endpoints import ALL_REVISIONS, HANDSHAKE, STATELESS, Rev, among, client_of, raw_server, server_of
 
 import mcp_generated
 from mcp_generated import v2026_07_28
@@ -37,7 +37,7 @@ async def taken(stream: Any, most: int) -> list[Any]:
     return [await anext(stream) for _ in range(most)]
 
 
-@among(EVERY)
+@among(ALL_REVISIONS)
 async def test_a_client_hears_what_it_has_chosen_and_nothing_else(rev: Rev) -> None:
     server = changing(rev)
     async with client_of(rev, server) as client:
@@ -51,7 +51,7 @@ async def test_a_client_hears_what_it_has_chosen_and_nothing_else(rev: Rev) -> N
             await anext(stream)
 
 
-@among(EVERY)
+@among(ALL_REVISIONS)
 async def test_the_newest_client_hears_the_same_of_servers_of_every_revision(rev: Rev) -> None:
     server = changing(rev)
     async with mcp_generated.connect(server) as client, client.listen(resource_updated=["test://a"]) as stream:
@@ -70,7 +70,7 @@ async def test_the_newest_client_hears_the_same_of_servers_of_every_revision(rev
         }
 
 
-@among(EVERY)
+@among(ALL_REVISIONS)
 async def test_a_client_of_every_revision_hears_of_the_newest_server(rev: Rev) -> None:
     server = changing(STATELESS[-1])
     kind = rev.package.Client
@@ -79,7 +79,7 @@ async def test_a_client_of_every_revision_hears_of_the_newest_server(rev: Rev) -
         assert isinstance(await anext(stream), rev.t.ToolListChangedNotification)
 
 
-@among(EVERY)
+@among(ALL_REVISIONS)
 async def test_what_a_server_does_not_declare_is_not_honoured(rev: Rev) -> None:
     server = changing(rev, {"tools": {"listChanged": True}, "resources": {}, "prompts": {}})
     async with client_of(rev, server) as client:
@@ -87,7 +87,7 @@ async def test_what_a_server_does_not_declare_is_not_honoured(rev: Rev) -> None:
             assert stream.acknowledged == {"tool_list_changed": True}
 
 
-@among(EVERY)
+@among(ALL_REVISIONS)
 async def test_changes_that_nobody_took_yet_are_told_once(rev: Rev) -> None:
     server = changing(rev)
     async with client_of(rev, server) as client, client.listen(tool_list_changed=True) as stream:
@@ -122,7 +122,7 @@ async def test_a_resource_is_watched_as_long_as_somebody_listens(rev: Rev) -> No
         assert asked[-1] == "-test://a"
 
 
-@among(EVERY)
+@among(ALL_REVISIONS)
 async def test_the_iteration_ends_with_an_error_where_the_conversation_does(rev: Rev) -> None:
     async with client_of(rev, changing(rev)) as client, client.listen() as stream:
         waiting = asyncio.create_task(anext(stream))
@@ -132,7 +132,7 @@ async def test_the_iteration_ends_with_an_error_where_the_conversation_does(rev:
             await waiting
 
 
-@among(EVERY)
+@among(ALL_REVISIONS)
 async def test_listening_needs_a_conversation_and_can_be_done_once(rev: Rev) -> None:
     client = client_of(rev, changing(rev))
     with pytest.raises(ConnectionClosedError):
@@ -148,7 +148,7 @@ async def test_listening_needs_a_conversation_and_can_be_done_once(rev: Rev) -> 
                 await stream.__aenter__()
 
 
-@among(EVERY)
+@among(ALL_REVISIONS)
 def test_the_synchronous_twin_hears_the_same(rev: Rev) -> None:
     server = changing(rev)
     with rev.package.SyncClient.memory(server) as client, client.listen(tool_list_changed=True) as stream:

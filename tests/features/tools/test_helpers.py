@@ -9,7 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from support.endpoints import EVERY, HANDSHAKE, Rev, Tap, among, clause, client_of, raw_server, server_of, since
+from support.endpoints import ALL_REVISIONS, HANDSHAKE, Rev, Tap, among, clause, client_of, raw_server, server_of, since
 
 from mcp_runtime.client.completion import CompletionSession
 from mcp_runtime.client.model_preferences import choose_model
@@ -75,7 +75,7 @@ async def test_a_server_keeps_the_roots_until_they_change(rev: Rev) -> None:
 
 
 @clause("2024-11-05/sampling/09", "2025-03-26/sampling/09", "draft/sampling/09")
-@among(EVERY)
+@among(ALL_REVISIONS)
 def test_the_first_hint_that_fits_a_model_chooses_it(rev: Rev) -> None:
     models = ["large-2", "small-1", "small-2"]
 
@@ -92,7 +92,7 @@ def test_the_first_hint_that_fits_a_model_chooses_it(rev: Rev) -> None:
 
 @clause("2024-11-05/completion/05", "2025-03-26/completion/10", "draft/completion/10")
 @clause("2024-11-05/completion/06", "2025-03-26/completion/11", "draft/completion/11")
-@among(EVERY)
+@among(ALL_REVISIONS)
 async def test_suggestions_are_asked_for_when_the_user_pauses_and_once_for_the_same_text(rev: Rev) -> None:
     asked: list[str] = []
 
@@ -151,7 +151,7 @@ async def test_structured_content_that_does_not_fit_is_not_taken(rev: Rev) -> No
 
 
 @clause("2024-11-05/tools/15", "2025-03-26/tools/16", "draft/tools/20")
-@among(EVERY)
+@among(ALL_REVISIONS)
 async def test_each_use_of_a_tool_is_written_down(rev: Rev, caplog: pytest.LogCaptureFixture) -> None:
     async def list_tools(ctx: Any, params: Any) -> Any:
         return rev.t.ListToolsResult.model_validate({"tools": [], **(MORE if rev.stateless else {})})

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from support.endpoints import (
-    EVERY,
+    ALL_REVISIONS,
     HANDSHAKE,
     INVALID_PARAMS,
     METHOD_NOT_FOUND,
@@ -42,9 +42,9 @@ def clients(revs: list[Rev], *servers: Any) -> list[Any]:
 
 
 @clause("2024-11-05/lifecycle/09", "2025-03-26/lifecycle/10", "draft/lifecycle/09", "versioning/01")
-@among(EVERY)
+@among(ALL_REVISIONS)
 async def test_a_server_of_every_revision_takes_what_each_client_offers(rev: Rev) -> None:
-    async with rev.package.Client.memory(*map(named, EVERY)) as client:
+    async with rev.package.Client.memory(*map(named, ALL_REVISIONS)) as client:
         assert (await client.call_tool(name="x")).content[0].text == f"{rev} {rev}"
         if not rev.stateless:
             assert client.server.protocol_version == rev.id
@@ -57,7 +57,7 @@ async def test_a_server_of_every_revision_takes_what_each_client_offers(rev: Rev
 async def test_a_server_answers_an_unknown_offer_with_its_newest_revision(rev: Rev, offer: str) -> None:
     servers = [named(each) for each in HANDSHAKE if each.id <= rev.id]
     async with wire_to(*servers) as wire:
-        assert (await wire.ask(hello(offer)))["result"]["protocolVersion"] == rev.id
+        assert (await wire.request(hello(offer)))["result"]["protocolVersion"] == rev.id
 
 
 @clause("2024-11-05/lifecycle/12", "2025-03-26/lifecycle/13", "draft/lifecycle/12")
@@ -89,7 +89,7 @@ async def test_a_server_that_refuses_the_offer_with_an_error_is_an_error_with_it
     assert await wire.receive() is None
 
 
-PAIRS = [(ours, theirs) for ours in range(1, len(EVERY) + 1) for theirs in range(1, len(EVERY) + 1)]
+PAIRS = [(ours, theirs) for ours in range(1, len(ALL_REVISIONS) + 1) for theirs in range(1, len(ALL_REVISIONS) + 1)]
 
 
 @clause("2024-11-05/lifecycle/08", "2025-03-26/lifecycle/09", "draft/lifecycle/08")
@@ -97,9 +97,9 @@ PAIRS = [(ours, theirs) for ours in range(1, len(EVERY) + 1) for theirs in range
 @pytest.mark.parametrize(("ours", "theirs"), PAIRS)
 async def test_two_sides_meet_at_the_newest_revision_that_both_speak(ours: int, theirs: int) -> None:
     """Each side speaks all revisions up to one of its own."""
-    known, servers = EVERY[:ours], [named(rev) for rev in EVERY[:theirs]]
+    known, servers = ALL_REVISIONS[:ours], [named(rev) for rev in ALL_REVISIONS[:theirs]]
     client = await negotiate(*clients(known, *servers))
-    agreed = EVERY[min(ours, theirs) - 1]
+    agreed = ALL_REVISIONS[min(ours, theirs) - 1]
     try:
         assert isinstance(client, agreed.package.Client) and client.revision.id == agreed.id
         result = await client.call_tool(name="x")  # type: ignore[attr-defined]
@@ -120,9 +120,9 @@ async def test_the_newest_revision_of_the_client_is_offered() -> None:
 
 async def test_sides_that_have_no_revision_in_common_part_with_an_error() -> None:
     with pytest.raises(LocalError, match="the server supports '2024-11-05', this client 2025-03-26, 2025-06-18"):
-        await negotiate(*clients(EVERY[1:3], named(EVERY[0])))
+        await negotiate(*clients(ALL_REVISIONS[1:3], named(ALL_REVISIONS[0])))
     with pytest.raises(LocalError, match="does not support 2026-07-28"):
-        await negotiate(*clients(EVERY[4:], named(EVERY[0])))
+        await negotiate(*clients(ALL_REVISIONS[4:], named(ALL_REVISIONS[0])))
 
 
 @clause("2024-11-05/lifecycle/13", "2025-03-26/lifecycle/14", "draft/lifecycle/14", "versioning/01")
@@ -139,7 +139,7 @@ async def test_after_an_older_revision_was_agreed_nothing_newer_is_said() -> Non
     asked = await wire.welcome(oldest, {"tools": {}, "completions": {}, "tasks": {"list": {}}})
     client: Any = await opening
     assert asked["params"]["protocolVersion"] == newest.id and client.revision.id == oldest.id
-    answer = await wire.ask(newest.request(1, "elicitation/create", {"message": "?", "requestedSchema": {}}))
+    answer = await wire.request(newest.request(1, "elicitation/create", {"message": "?", "requestedSchema": {}}))
     assert answer["error"]["code"] == METHOD_NOT_FOUND
     with pytest.raises(ProtocolViolationError, match="is not sent by the client"):
         await client._send_request(newest.package.methods.FromClient.LIST_TASKS, {}, None)

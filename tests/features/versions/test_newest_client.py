@@ -6,7 +6,7 @@ import sys
 from typing import Any
 
 import pytest
-from support.endpoints import EVERY, HANDSHAKE, Rev, among, server_of, since
+from support.endpoints import ALL_REVISIONS, HANDSHAKE, Rev, among, server_of, since
 from support.project import ROOT
 
 import mcp_generated
@@ -41,7 +41,7 @@ class Newest(v2026_07_28.Client):
         self.said.append(params.data)
 
 
-@among(EVERY)
+@among(ALL_REVISIONS)
 async def test_it_calls_a_tool_with_progress_and_log(rev: Rev) -> None:
     async def call_tool(ctx: Any, params: Any) -> Any:
         assert isinstance(params, rev.t.CallToolRequestParams)
@@ -93,19 +93,19 @@ async def test_it_is_asked_for_a_form_by_servers_of_older_revisions(rev: Rev) ->
 
 
 async def test_an_old_client_speaks_to_newer_servers() -> None:
-    old = EVERY[0]
+    old = ALL_REVISIONS[0]
 
     async def call_tool(ctx: Any, params: Any) -> Any:
         return t.CallToolResult(content=[t.ResourceLink(name="n", uri="u:x")])
 
-    for server in (server_of(EVERY[-1], call_tool=call_tool), server_of(EVERY[2], call_tool=_linked)):
+    for server in (server_of(ALL_REVISIONS[-1], call_tool=call_tool), server_of(ALL_REVISIONS[2], call_tool=_linked)):
         async with mcp_generated.connect(server, client=old.package.Client) as client:
             (block,) = (await client.call_tool(name="x")).content
             assert isinstance(block, old.t.TextContent) and block.text == "n: u:x"
 
 
 async def _linked(ctx: Any, params: Any) -> Any:
-    ours = EVERY[2].t
+    ours = ALL_REVISIONS[2].t
     return ours.CallToolResult(content=[ours.ResourceLink(name="n", uri="u:x")])
 
 
@@ -121,7 +121,7 @@ async def test_a_text_that_is_no_url_is_no_target() -> None:
 
 
 def test_the_synchronous_client_does_the_same() -> None:
-    rev = EVERY[1]
+    rev = ALL_REVISIONS[1]
 
     async def call_tool(ctx: Any, params: Any) -> Any:
         return rev.text("hi")

@@ -7,7 +7,7 @@ import sys
 from typing import Any
 
 import pytest
-from support.endpoints import EVERY, HANDSHAKE, Rev, among, client_of, server_of
+from support.endpoints import ALL_REVISIONS, HANDSHAKE, Rev, among, client_of, server_of
 
 from mcp_generated import v2025_11_25, v2026_07_28
 from mcp_runtime.errors import ConversionError
@@ -29,7 +29,7 @@ def to(server: Any) -> Any:
     return memory.connect_in_memory(service_candidates(server_candidates(server)))
 
 
-@among(EVERY)
+@among(ALL_REVISIONS)
 async def test_a_tool_of_the_newest_revision_is_called_by_all(rev: Rev) -> None:
     async def list_tools(ctx: Any, params: Any) -> Any:
         tool = t.Tool(name="say", title="Say it", input_schema=t.ToolInputSchema())
@@ -51,7 +51,7 @@ async def test_a_tool_of_the_newest_revision_is_called_by_all(rev: Rev) -> None:
         assert getattr(result, "structured_content", None) == ({"x": 1} if rev.id >= "2025-06-18" else None)
 
 
-@among(EVERY)
+@among(ALL_REVISIONS)
 async def test_progress_and_log_reach_every_client(rev: Rev) -> None:
     said: list[Any] = []
 
@@ -128,9 +128,9 @@ async def test_what_cannot_be_said_in_the_other_revision_is_refused_with_its_rul
         await client.call_tool(name="x")
 
 
-@among(EVERY)
+@among(ALL_REVISIONS)
 async def test_an_old_handler_serves_newer_clients(rev: Rev) -> None:
-    ours = EVERY[0].t
+    ours = ALL_REVISIONS[0].t
 
     async def call_tool(ctx: Any, params: Any) -> Any:
         assert isinstance(params, ours.CallToolRequestParams)
@@ -139,7 +139,7 @@ async def test_an_old_handler_serves_newer_clients(rev: Rev) -> None:
     async def complete(ctx: Any, params: Any) -> Any:
         return ours.CompleteResult(completion=ours.Completion(values=[str(n) for n in range(150)]))
 
-    async with client_of(rev, to(server_of(EVERY[0], call_tool=call_tool, complete=complete))) as client:
+    async with client_of(rev, to(server_of(ALL_REVISIONS[0], call_tool=call_tool, complete=complete))) as client:
         assert (await client.call_tool(name="x")).content[0].text == "x"
         ref = rev.t.PromptReference(name="p")
         values = (
@@ -180,7 +180,7 @@ async def test_what_only_its_own_revision_has_is_not_declared_to_others() -> Non
         assert declared == {"resources": {"listChanged": True, "subscribe": True}}
 
 
-@among(EVERY)
+@among(ALL_REVISIONS)
 async def test_a_chosen_list_of_revisions_is_served_over_stdio(rev: Rev, tmp_path: Any) -> None:
     script = tmp_path / "server.py"
     script.write_text(

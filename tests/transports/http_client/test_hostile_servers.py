@@ -9,7 +9,20 @@ from typing import Any
 
 import pytest
 from support.clock import LoopClock
-from support.http.raw_server import STREAM, Got, Raw, Write, always, call, reply, result, run, said, serving, text
+from support.http.raw_server import (
+    STREAM,
+    Got,
+    Raw,
+    Write,
+    always,
+    call,
+    reply,
+    result,
+    run,
+    text_result,
+    serving,
+    text,
+)
 
 from mcp_generated import v2025_11_25
 from mcp_runtime.errors import (
@@ -43,15 +56,17 @@ def streams(*parts: Any) -> Raw:
 @pytest.mark.parametrize(
     "raw",
     [
-        streams(lambda got: event(got, said("it"))),
-        streams(b"\xef\xbb\xbf", lambda got: event(got, said("it"))),
-        streams(lambda got: event(got, said("it")).replace(b"\n", b"\r")),
-        streams(lambda got: event(got, said("it")).replace(b"\n", b"\r\n")),
-        streams(KEEP_ALIVE_COMMENT * 100, lambda got: event(got, said("it"))),
-        streams(b"data: not JSON\n\n", lambda got: event(got, said("it"))),
-        streams(b"data:\n\n", b"event: other\ndata: {}\n\n", lambda got: event(got, said("it"))),
-        streams(lambda got: encode(b'{"jsonrpc":"2.0","id":99,"result":{}}'), lambda got: event(got, said("it"))),
-        streams(lambda got: event(got, said("it\u2028it"))),
+        streams(lambda got: event(got, text_result("it"))),
+        streams(b"\xef\xbb\xbf", lambda got: event(got, text_result("it"))),
+        streams(lambda got: event(got, text_result("it")).replace(b"\n", b"\r")),
+        streams(lambda got: event(got, text_result("it")).replace(b"\n", b"\r\n")),
+        streams(KEEP_ALIVE_COMMENT * 100, lambda got: event(got, text_result("it"))),
+        streams(b"data: not JSON\n\n", lambda got: event(got, text_result("it"))),
+        streams(b"data:\n\n", b"event: other\ndata: {}\n\n", lambda got: event(got, text_result("it"))),
+        streams(
+            lambda got: encode(b'{"jsonrpc":"2.0","id":99,"result":{}}'), lambda got: event(got, text_result("it"))
+        ),
+        streams(lambda got: event(got, text_result("it\u2028it"))),
     ],
     ids=["plain", "BOM", "CR", "CRLF", "comments", "garbage", "empty", "wrong-id", "line-separator"],
 )
@@ -161,8 +176,8 @@ def test_a_slow_answer_ends_at_the_deadline_of_the_call_and_the_server_is_told(s
                 await slow
             await told.wait()
             await gone.wait()
-            [told_of] = raw.asked("notifications/cancelled")
-            assert told_of.body["params"]["requestId"] == raw.asked("tools/call")[0].body["id"]
+            [told_of] = raw.requests_of("notifications/cancelled")
+            assert told_of.body["params"]["requestId"] == raw.requests_of("tools/call")[0].body["id"]
 
     run(test())
 
@@ -184,7 +199,7 @@ def test_a_stream_cut_anywhere_is_resumed_without_loss_or_doubling() -> None:
             token = got.body["id"]
             for each in progress:
                 each["params"]["progressToken"] = token  # type: ignore[index]
-            bodies = [b"", *(json.dumps(each).encode() for each in progress), result(got, said(str(token)))]
+            bodies = [b"", *(json.dumps(each).encode() for each in progress), result(got, text_result(str(token)))]
             return [encode(body, id=f"{token}-{number}", retry=0) for number, body in enumerate(bodies)]
 
         async def start(got: Got, write: Write) -> None:
@@ -216,7 +231,7 @@ def test_a_stream_cut_anywhere_is_resumed_without_loss_or_doubling() -> None:
 
             for wave in range(0, 400, 50):
                 await asyncio.gather(*(one(number) for number in range(wave, wave + 50)))
-        resumed = [got for got in raw.asked("GET") if "last-event-id" in got.headers]
+        resumed = [got for got in raw.requests_of("GET") if "last-event-id" in got.headers]
         assert len(resumed) >= 500 and all(got.headers["mcp-session-id"] == "s-1" for got in resumed)
 
     run(test())
@@ -230,7 +245,7 @@ def test_a_stream_that_cannot_be_resumed_fails_its_call_and_no_other() -> None:
                 await write(encode(b"", id="e-1", retry=0))
             else:
                 await asyncio.sleep(0)
-                await write(event(got, said("fine")))
+                await write(event(got, text_result("fine")))
 
         raw = Raw({"tools/call": answer})
         async with serving(raw), v2025_11_25.Client.http(raw.url) as client:

@@ -10,7 +10,20 @@ from typing import Any
 
 import httpx2
 import pytest
-from support.http.raw_server import STREAM, Got, Raw, Write, call, discover, reply, result, run, said, serving, text
+from support.http.raw_server import (
+    STREAM,
+    Got,
+    Raw,
+    Write,
+    call,
+    discover,
+    reply,
+    result,
+    run,
+    text_result,
+    serving,
+    text,
+)
 
 from mcp_generated import v2025_11_25, v2026_07_28
 from mcp_runtime.errors import ConnectionClosedError, HTTPStatusError
@@ -128,7 +141,7 @@ def test_credentials_follow_a_redirect_to_their_own_origin_alone(status: int) ->
             if got.path == "/mcp":
                 await write(reply(b"", status, headers={"location": "/moved" if near else there.url}))
             else:
-                await raw.usual(got, write)
+                await raw.default_answer(got, write)
 
         raw = Raw({"tools/call": redirect})
         reach = HTTPOptions(auth=CREDENTIALS)
@@ -163,7 +176,7 @@ def test_a_client_comes_back_no_sooner_than_it_was_told() -> None:
             if "last-event-id" not in got.headers:
                 return await write(reply(b"", 405))
             back.append(loop.time())
-            await write(STREAM + encode(result(asked[0], said("late"))))
+            await write(STREAM + encode(result(asked[0], text_result("late"))))
 
         raw = Raw({"tools/call": part, "GET": resume})
         async with serving(raw), v2025_11_25.Client.http(raw.url) as client:
@@ -192,7 +205,7 @@ def test_a_server_that_does_not_say_whether_it_took_a_notification_is_not_waited
 def test_a_client_without_sessions_takes_both_kinds_of_answer(kind: str) -> None:
     async def test() -> None:
         async def answer(got: Got, write: Write) -> None:
-            done: Any = {"resultType": "complete", **said(kind)}
+            done: Any = {"resultType": "complete", **text_result(kind)}
             await write(reply(result(got, done)) if kind == "JSON" else STREAM + encode(result(got, done)))
 
         raw = Raw({"server/discover": discover, "tools/call": answer})

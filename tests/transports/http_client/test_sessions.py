@@ -22,7 +22,7 @@ from support.http.raw_server import (
     reply,
     result,
     run,
-    said,
+    text_result,
     serving,
     text,
 )
@@ -52,7 +52,7 @@ def test_a_lost_session_is_opened_again_once_without_the_old_id_and_the_calls_go
             if got.headers["mcp-session-id"] != raw.session:
                 await write(reply(b"", 404))
             else:
-                await raw.usual(got, write)
+                await raw.default_answer(got, write)
 
         raw.answers["tools/call"] = check
         async with serving(raw), v2025_11_25.Client.http(raw.url) as client:
@@ -60,10 +60,10 @@ def test_a_lost_session_is_opened_again_once_without_the_old_id_and_the_calls_go
             raw.session = "s-2"
             answers = await asyncio.gather(*(client.call_tool(name="x") for _ in range(5)))
             assert [text(each) for each in answers] == ["usual"] * 5
-        opened = raw.asked("initialize")
+        opened = raw.requests_of("initialize")
         assert len(opened) == 2 and not any("mcp-session-id" in got.headers for got in opened)
-        assert [got.headers["mcp-session-id"] for got in raw.asked("notifications/initialized")] == ["s-1", "s-2"]
-        assert [got.headers["mcp-session-id"] for got in raw.asked("DELETE")] == ["s-2"]
+        assert [got.headers["mcp-session-id"] for got in raw.requests_of("notifications/initialized")] == ["s-1", "s-2"]
+        assert [got.headers["mcp-session-id"] for got in raw.requests_of("DELETE")] == ["s-2"]
 
     run(test())
 
@@ -107,15 +107,15 @@ def test_what_the_server_says_by_itself_is_answered_and_its_stream_is_opened_aga
 
         async def heard(got: Got, write: Write) -> None:
             await write(reply(b"", 202))
-            if len(raw.asked("answer")) == 2:
+            if len(raw.requests_of("answer")) == 2:
                 answered.set()
 
         raw = Raw({"GET": speak, "answer": heard})
         async with serving(raw), Asked.http(raw.url) as client:
             await answered.wait()
             assert text(await client.call_tool(name="x")) == "usual"
-        assert [got.body["id"] for got in raw.asked("answer")] == ["q1", "q2"]
-        assert all(got.headers["mcp-session-id"] == "s-1" for got in raw.asked("answer"))
+        assert [got.body["id"] for got in raw.requests_of("answer")] == ["q1", "q2"]
+        assert all(got.headers["mcp-session-id"] == "s-1" for got in raw.requests_of("answer"))
 
     run(test())
 
@@ -162,7 +162,7 @@ def test_a_server_with_a_handshake_is_found_out() -> None:
             assert text(await client.call_tool(name="x")) == "usual"
             await client.close()
             await client.close()
-        [asked] = raw.asked("tools/call")
+        [asked] = raw.requests_of("tools/call")
         assert asked.headers["mcp-protocol-version"] == NEWEST_WITH_SESSIONS and "mcp-method" not in asked.headers
 
     run(test())
@@ -173,7 +173,7 @@ def test_a_client_that_speaks_an_older_revision_keeps_the_session_from_the_first
         raw = Raw()
         async with serving(raw), v2026_07_28.Client.http(raw.url, revisions=[NEWEST_WITH_SESSIONS]) as client:
             assert text(await client.call_tool(name="x")) == "usual"
-        [opened], [asked] = raw.asked("notifications/initialized"), raw.asked("tools/call")
+        [opened], [asked] = raw.requests_of("notifications/initialized"), raw.requests_of("tools/call")
         assert opened.headers["mcp-session-id"] == asked.headers["mcp-session-id"] == "s-1"
 
     run(test())
@@ -186,7 +186,7 @@ def test_a_server_that_refuses_what_it_says_it_speaks_is_asked_once_more_and_no_
     known = {"supportedVersions": ["2026-07-28"], "capabilities": {}, "resultType": "complete", "ttlMs": 0}
 
     async def discover(got: Got, write: Write) -> None:
-        if len(raw.asked("server/discover")) <= times:
+        if len(raw.requests_of("server/discover")) <= times:
             await write(reply(json.dumps({"jsonrpc": "2.0", "id": got.body["id"], "error": refused}).encode(), 400))
         else:
             await write(reply(result(got, {**known, "cacheScope": "private"})))
@@ -198,7 +198,7 @@ def test_a_server_that_refuses_what_it_says_it_speaks_is_asked_once_more_and_no_
             with nullcontext() if times == 1 else pytest.raises(RemoteJSONRPCError, match="no"):
                 async with v2026_07_28.Client.http(raw.url):
                     pass
-        assert len(raw.asked("server/discover")) == 2
+        assert len(raw.requests_of("server/discover")) == 2
 
     run(test())
 
@@ -220,7 +220,7 @@ def test_no_secret_reaches_a_log_or_an_error(caplog: pytest.LogCaptureFixture) -
         with pytest.raises(HTTPStatusError) as caught:
             await call(raw, http=HTTPOptions(headers={"Authorization": "Bearer secret-token"}))
         assert "secret" not in str(caught.value)
-        assert raw.asked("tools/call")[0].headers["authorization"] == "Bearer secret-token"
+        assert raw.requests_of("tools/call")[0].headers["authorization"] == "Bearer secret-token"
 
     with caplog.at_level(logging.DEBUG, "mcp_runtime"):
         run(test())
@@ -268,7 +268,7 @@ def test_a_call_refused_for_its_headers_is_sent_again_after_the_tools_are_listed
 
     async def check(got: Got, write: Write) -> None:
         if got.headers.get("mcp-param-a") == got.body["params"]["arguments"]["a"]:
-            await write(reply(result(got, {**said("fine"), "resultType": "complete"})))
+            await write(reply(result(got, {**text_result("fine"), "resultType": "complete"})))
             return
         error = {"code": -32020, "message": "Header mismatch"}
         await write(reply(json.dumps({"jsonrpc": "2.0", "id": got.body["id"], "error": error}).encode(), 400))
@@ -300,7 +300,7 @@ def test_a_client_is_closed_from_another_task_while_a_call_waits() -> None:
             await asyncio.gather(asyncio.create_task(client.close()), asyncio.create_task(client.close()))
             with pytest.raises(ConnectionClosedError):
                 await call
-        assert len(raw.asked("DELETE")) == 1
+        assert len(raw.requests_of("DELETE")) == 1
 
     run(test())
 
@@ -333,6 +333,6 @@ def test_the_calls_of_an_older_server_fail_when_its_stream_ends() -> None:
                 await client.call_tool(name="x", options=RequestOptions(timeout=None))
             with pytest.raises(ConnectionClosedError):
                 await client.call_tool(name="x")
-        assert raw.asked("tools/call")[0].path == "/messages?session=1"
+        assert raw.requests_of("tools/call")[0].path == "/messages?session=1"
 
     run(test())

@@ -14,7 +14,7 @@ from typing import Any
 
 import httpx2
 import pytest
-from support.endpoints import EVERY, HANDSHAKE, STATELESS, Rev, among, server_of, since
+from support.endpoints import ALL_REVISIONS, HANDSHAKE, STATELESS, Rev, among, server_of, since
 from support.http.asgi_client import BOTH, Web, web
 from support.http.sockets import Caller, listening
 
@@ -41,7 +41,7 @@ def call(rev: Rev, name: str = "echo", id: Any = 1) -> dict[str, Any]:
 # ---- DNS rebinding: CVE-2025-66416, CVE-2025-66414, CVE-2026-34742 --------------------------------------------------
 
 
-@among(EVERY)
+@among(ALL_REVISIONS)
 @pytest.mark.clause("2024-11-05/transports/05", "2025-03-26/transports/07", "draft/transports/07")
 @pytest.mark.parametrize("headers", [*({"host": each} for each in REBOUND), {"origin": "http://evil.example"}], ids=str)
 @pytest.mark.advisory(
@@ -89,7 +89,7 @@ KILLING = [
 ]
 
 
-@among(EVERY)
+@among(ALL_REVISIONS)
 @pytest.mark.advisory("CVE-2025-53366", "GHSA-3qhf-m339-9g5v")
 async def test_no_request_ends_the_server_or_another_session(rev: Rev) -> None:
     async with web(rev, echo(rev)) as bystander:
@@ -128,9 +128,9 @@ async def test_a_client_that_resets_its_connection_in_its_request_does_not_end_t
 @pytest.mark.advisory("CVE-2026-25536", "GHSA-345p-7cg4-v4c7")
 async def test_the_clients_of_one_server_object_never_hear_each_other() -> None:
     """All use the same ids at the same time, over one application and over two, of one server object."""
-    server = echo(EVERY[-1])
+    server = echo(ALL_REVISIONS[-1])
     apps = [server.asgi(), server.asgi()]
-    clients = [Web(app, rev) for app in apps for rev in EVERY for _ in range(5)]
+    clients = [Web(app, rev) for app in apps for rev in ALL_REVISIONS for _ in range(5)]
     for client in clients:
         if not client.rev.stateless:
             await client.open()
@@ -212,7 +212,7 @@ async def test_no_schema_of_a_server_makes_a_client_fetch_anything(rev: Rev, pla
 # ---- keys in another case: CVE-2026-27896 ---------------------------------------------------------------------------
 
 
-@among(EVERY)
+@among(ALL_REVISIONS)
 @pytest.mark.advisory("CVE-2026-27896")
 async def test_a_key_in_another_case_is_not_taken_for_the_key(rev: Rev) -> None:
     async with web(rev, echo(rev)) as client:

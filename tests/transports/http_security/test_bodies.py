@@ -6,10 +6,10 @@ import asyncio
 from typing import Any
 
 import pytest
-from support.http.raw_client import ALONE, PARSERS, SESSIONS, Way, address, call, entered
+from support.http.raw_client import STATELESS_REVISION, PARSERS, SESSIONS, RawClient, address, call, entered
 
 pytestmark = pytest.mark.parametrize("parser", PARSERS)
-both = pytest.mark.parametrize("spoken", [SESSIONS, ALONE])
+both = pytest.mark.parametrize("spoken", [SESSIONS, STATELESS_REVISION])
 
 
 @both
@@ -49,16 +49,16 @@ async def test_what_is_no_message_is_refused_and_runs_nothing(parser: str, spoke
     """CVE-2025-53366: a request that is not valid must not end the server."""
     way = await _way(parser, spoken)
     before = (await way.status())["echoed"]
-    answer = await way.ask(body, mcp_method="tools/call", mcp_name="echo")
+    answer = await way.request(body, mcp_method="tools/call", mcp_name="echo")
     assert answer.status in (200, 400) and answer.json["error"]["code"] in (-32700, -32600, -32602)
     assert answer.status == 400 or body.startswith(b'{"jsonrpc":"2.0","id":1')
     assert (await way.status())["echoed"] == before
 
 
-_ways: dict[tuple[str, str], Way] = {}
+_ways: dict[tuple[str, str], RawClient] = {}
 
 
-async def _way(parser: str, spoken: str) -> Way:
+async def _way(parser: str, spoken: str) -> RawClient:
     if (parser, spoken) not in _ways:
         _ways[parser, spoken] = await entered(address(parser), spoken)
     return _ways[parser, spoken]
@@ -70,12 +70,12 @@ async def test_ids_come_back_as_they_were(parser: str, spoken: str) -> None:
     way = await _way(parser, spoken)
     ids: list[Any] = [0, -1, "", "é\u2028", "1", 1, 2**53 - 1, 2**63 - 1, "x" * 1024]
     for id in ids:
-        answer = await way.ask(call(id, "echo"))
+        answer = await way.request(call(id, "echo"))
         assert answer.json["id"] == id and type(answer.json["id"]) is type(id)
     for id in (2**63, 10**30):
-        answer = await way.ask(call(id, "echo"))
+        answer = await way.request(call(id, "echo"))
         assert answer.json.get("id") == id or "error" in answer.json
-    answer = await way.ask(call("x" * 65536, "echo"))
+    answer = await way.request(call("x" * 65536, "echo"))
     assert answer.status == 400 and "id" not in answer.json
 
 
@@ -89,10 +89,10 @@ async def test_keys_in_another_case_are_other_keys(parser: str, spoken: str) -> 
     folded = {"ID": "id", "Method": "method", "JSONRPC": "jsonrpc"}
     for wrong, right in folded.items():
         body = {wrong if key == right else key: value for key, value in good.items()}
-        answer = await way.ask(body, mcp_method="tools/call", mcp_name="echo")
+        answer = await way.request(body, mcp_method="tools/call", mcp_name="echo")
         assert answer.status in (202, 400)
     named = {**good, "params": {"Name": "echo", "\u017fame": "echo"}}
-    answer = await way.ask(named, mcp_method="tools/call", mcp_name="echo")
+    answer = await way.request(named, mcp_method="tools/call", mcp_name="echo")
     assert "error" in answer.json
     assert (await way.status())["echoed"] == before
 
@@ -101,7 +101,7 @@ async def test_keys_in_another_case_are_other_keys(parser: str, spoken: str) -> 
 @pytest.mark.fault("1.2/14", "1.3/18")
 async def test_a_fault_of_a_handler_tells_nothing_of_the_inside(parser: str, spoken: str) -> None:
     way = await _way(parser, spoken)
-    answer = await way.ask(call(1, "raise"))
+    answer = await way.request(call(1, "raise"))
     assert answer.json["error"]["message"] == "internal error" and b"hunter2" not in answer.body
 
 

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
-from support.http.raw_client import PARSERS, SESSIONS, Socket, Way, address, call, opened, posted, request
+from support.http.raw_client import PARSERS, SESSIONS, Socket, RawClient, address, call, opened, posted, request
 
 from mcp_runtime.protocol.sse import SSEDecoder
 from mcp_runtime.transports.http_server.run import serve_with_uvicorn
@@ -25,49 +25,49 @@ def row(number: int, test: Any, revisions: tuple[str, ...] = TWO) -> Any:
     return pytest.param(test, marks=pytest.mark.clause(*clauses), id=f"{number:02}-{test.__name__}")
 
 
-async def one_path_serves_post_and_get(way: Way) -> None:
-    assert (await way.ask(call(1, "echo"))).status == 200
+async def one_path_serves_post_and_get(way: RawClient) -> None:
+    assert (await way.request(call(1, "echo"))).status == 200
     stream = await _listening(way)
     stream.cut()
-    refused = await way.ask(b"", "PUT")
+    refused = await way.request(b"", "PUT")
     assert (refused.status, refused.headers["allow"]) == (405, "GET, POST, DELETE")
 
 
-async def notifications_and_answers_get_202_and_no_body(way: Way) -> None:
+async def notifications_and_answers_get_202_and_no_body(way: RawClient) -> None:
     for body in ({"jsonrpc": "2.0", "method": "notifications/x"}, {"jsonrpc": "2.0", "id": 9, "result": {}}):
-        answer = await way.ask(body)
+        answer = await way.request(body)
         assert (answer.status, answer.body) == (202, b"")
 
 
-async def what_is_not_accepted_gets_an_error_status(way: Way) -> None:
+async def what_is_not_accepted_gets_an_error_status(way: RawClient) -> None:
     for body in (b"{", {"jsonrpc": "2.0", "method": 5}, {"id": 1}):
-        assert 400 <= (await way.ask(body)).status < 500
-    assert (await way.ask({"jsonrpc": "2.0", "method": "x"}, mcp_session_id="gone")).status == 404
+        assert 400 <= (await way.request(body)).status < 500
+    assert (await way.request({"jsonrpc": "2.0", "method": "x"}, mcp_session_id="gone")).status == 404
 
 
-async def a_request_is_answered_by_a_stream_or_by_json(way: Way) -> None:
-    plain = await way.ask(call(1, "echo"))
-    stream = await way.ask(call(2, "steps", progress=2, steps=1))
+async def a_request_is_answered_by_a_stream_or_by_json(way: RawClient) -> None:
+    plain = await way.request(call(1, "echo"))
+    stream = await way.request(call(2, "steps", progress=2, steps=1))
     assert [each.headers["content-type"] for each in (plain, stream)] == ["application/json", "text/event-stream"]
 
 
-async def a_stream_has_what_is_about_its_request_then_its_answer_then_ends(way: Way) -> None:
-    one, two = await asyncio.gather(*(way.ask(call(id, "steps", progress=id, steps=9)) for id in (1, 2)))
+async def a_stream_has_what_is_about_its_request_then_its_answer_then_ends(way: RawClient) -> None:
+    one, two = await asyncio.gather(*(way.request(call(id, "steps", progress=id, steps=9)) for id in (1, 2)))
     for id, answer in ((1, one), (2, two)):  # `ask` reads to the end of the stream.
-        assert [each["params"]["progressToken"] for each in answer.said[:-1]] == [id] * 9
-        assert answer.said[-1]["id"] == id
+        assert [each["params"]["progressToken"] for each in answer.json_messages[:-1]] == [id] * 9
+        assert answer.json_messages[-1]["id"] == id
 
 
-async def a_get_gives_a_stream_of_what_belongs_to_no_request(way: Way) -> None:
+async def a_get_gives_a_stream_of_what_belongs_to_no_request(way: RawClient) -> None:
     stream = await _listening(way)
-    answers = [await way.ask(call(1, "change")), await way.ask(call(2, "echo"))]
+    answers = [await way.request(call(1, "change")), await way.request(call(2, "echo"))]
     (heard,) = await stream.messages(1)
     assert "id" not in heard and heard["method"] == "notifications/tools/list_changed"
     assert [answer.json["id"] for answer in answers] == [1, 2]
     stream.cut()
 
 
-async def a_message_goes_on_one_stream_alone(way: Way) -> None:
+async def a_message_goes_on_one_stream_alone(way: RawClient) -> None:
     first = await _listening(way)
     second = await _listening(way)
     await way.call(1, "change")
@@ -79,30 +79,30 @@ async def a_message_goes_on_one_stream_alone(way: Way) -> None:
     second.cut()
 
 
-async def ids_of_events_are_unique_in_a_session(way: Way) -> None:
-    answers = [await way.ask(call(id, "steps", progress=id, steps=9)) for id in range(5)]
+async def ids_of_events_are_unique_in_a_session(way: RawClient) -> None:
+    answers = [await way.request(call(id, "steps", progress=id, steps=9)) for id in range(5)]
     ids = [event.id for answer in answers for event in answer.events if event.data]
     assert len(ids) == 50 == len(set(ids)) and all(ids)
 
 
-async def a_session_id_is_visible_ascii_that_nobody_can_guess(way: Way) -> None:
+async def a_session_id_is_visible_ascii_that_nobody_can_guess(way: RawClient) -> None:
     ids = {str((await opened(way.where)).session) for _ in range(10)}
     assert len(ids) == 10 and all(len(id) >= 32 and all("!" <= each <= "~" for each in id) for id in ids)
 
 
-async def a_request_that_names_no_session_is_a_bad_one(way: Way) -> None:
-    assert (await way.ask(call(1, "echo"), mcp_session_id=None)).status == 400
+async def a_request_that_names_no_session_is_a_bad_one(way: RawClient) -> None:
+    assert (await way.request(call(1, "echo"), mcp_session_id=None)).status == 400
 
 
-async def without_a_version_the_one_that_was_agreed_holds(way: Way) -> None:
-    assert (await way.ask(call(1, "echo"), mcp_protocol_version=None)).status == 200
+async def without_a_version_the_one_that_was_agreed_holds(way: RawClient) -> None:
+    assert (await way.request(call(1, "echo"), mcp_protocol_version=None)).status == 200
 
 
-async def only_this_machine_is_listened_to(way: Way) -> None:
+async def only_this_machine_is_listened_to(way: RawClient) -> None:
     assert inspect.signature(serve_with_uvicorn).parameters["host"].default == "127.0.0.1"
 
 
-async def the_older_pair_tells_first_where_to_post(way: Way) -> None:
+async def the_older_pair_tells_first_where_to_post(way: RawClient) -> None:
     listening = await Socket.to(way.where)
     await listening.write(posted(way.where, b"", {":path": "/sse", "accept": "text/event-stream"}, "GET"))
     assert (await listening.head())[0] == 200
@@ -120,7 +120,7 @@ async def the_older_pair_tells_first_where_to_post(way: Way) -> None:
     connection.cut()
 
 
-async def _listening(way: Way) -> Socket:
+async def _listening(way: RawClient) -> Socket:
     stream = await Socket.to(way.where)
     await stream.write(way.bytes(b"", "GET", accept="text/event-stream"))
     assert (await stream.head())[0] == 200
@@ -150,5 +150,7 @@ OF_SERVERS = [
 @pytest.mark.parametrize("parser", PARSERS)
 @pytest.mark.parametrize("spoken", ["2025-03-26", "2025-06-18", SESSIONS])
 @pytest.mark.parametrize("test", OF_SERVERS)
-async def test_a_server_keeps_the_clause(test: Callable[[Way], Awaitable[None]], spoken: str, parser: str) -> None:
+async def test_a_server_keeps_the_clause(
+    test: Callable[[RawClient], Awaitable[None]], spoken: str, parser: str
+) -> None:
     await test(await opened(address(parser), spoken))

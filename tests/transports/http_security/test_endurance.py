@@ -8,11 +8,11 @@ import time
 
 import pytest
 from support.http.raw_client import (
-    ALONE,
+    STATELESS_REVISION,
     PARSERS,
     SESSIONS,
     Socket,
-    Way,
+    RawClient,
     address,
     call,
     ended,
@@ -30,7 +30,7 @@ parsers = pytest.mark.parametrize("parser", PARSERS)
 
 @pytest.mark.long
 @parsers
-@pytest.mark.parametrize("spoken", [SESSIONS, ALONE])
+@pytest.mark.parametrize("spoken", [SESSIONS, STATELESS_REVISION])
 @pytest.mark.fault("1.5/01")
 async def test_slow_heads_bodies_and_readers_leave_a_healthy_client_alone(
     parser: str, spoken: str, capsys: pytest.CaptureFixture[str]
@@ -62,7 +62,7 @@ async def test_slow_heads_bodies_and_readers_leave_a_healthy_client_alone(
 @pytest.mark.fault("1.4/10", "1.5/09")
 async def test_the_server_ends_in_time_with_streams_and_calls_open(parser: str) -> None:
     server, where = launched(parser)
-    session, alone = await opened(where), Way(where, None)
+    session, alone = await opened(where), RawClient(where, None)
     listen = request("sub", "subscriptions/listen", {"notifications": {"toolsListChanged": True}})
     asked = {
         "standing": session.bytes(b"", "GET"),

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from support.http.raw_client import PARSERS, Socket, address, opened
-from support.http.raw_server import STREAM, Got, Raw, Write, reply, result, said, serving, text
+from support.http.raw_server import STREAM, Got, Raw, Write, reply, result, text_result, serving, text
 
 from mcp_generated import v2025_11_25
 from mcp_generated.v2025_11_25 import types as t
@@ -65,7 +65,7 @@ async def test_two_hundred_thousand_notifications_leave_nothing_in_a_client(stan
                 blocks.append(sys.getallocatedblocks())
         flooded.set()
         if "id" in (got.body or {}):
-            await write(encode(result(got, said("through"))))
+            await write(encode(result(got, text_result("through"))))
         else:
             await asyncio.Event().wait()
 
@@ -119,4 +119,4 @@ async def test_twenty_thousand_requests_of_a_server_are_worked_on_and_answered_a
         assert begun < answered + AT_ONCE + 300 and most <= 32
         raw.answers.pop("GET")
         assert text(await client.call_tool(name="x", options=RequestOptions(timeout=30))) == "usual"
-    assert not raw.asked("answer")[0].body.get("error")
+    assert not raw.requests_of("answer")[0].body.get("error")

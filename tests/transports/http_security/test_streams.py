@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 from support.http.raw_client import (
-    ALONE,
+    STATELESS_REVISION,
     PARSERS,
     SESSIONS,
     Answer,
     Reader,
     Socket,
-    Way,
+    RawClient,
     address,
     call,
     entered,
@@ -49,7 +49,7 @@ async def test_a_stream_cut_anywhere_goes_on_without_loss_or_repetition(parser: 
         while not whole:
             cuts += 1
             whole = await reader.resume(chance.randrange(1, 1500))
-        assert steps(reader.said) == [*range(1, STEPS + 1), number]
+        assert steps(reader.messages) == [*range(1, STEPS + 1), number]
         assert len(set(reader.ids)) == len(reader.ids)
 
 
@@ -69,7 +69,7 @@ async def test_the_standing_stream_cut_anywhere_goes_on_without_loss_or_repetiti
         await way.call("change", "change")
     await reader.resume(enough=40)
     assert [int(id.rpartition("-")[2]) for id in reader.ids] == list(range(1, 41))
-    assert {each["method"] for each in reader.said} == {"notifications/tools/list_changed"}
+    assert {each["method"] for each in reader.messages} == {"notifications/tools/list_changed"}
 
 
 @pytest.mark.long
@@ -91,8 +91,8 @@ async def test_a_thousand_clients_that_all_use_one_id_get_their_own_answers(pars
                 await reader.read(way.bytes(body), None)
             elif not await reader.read(way.bytes(body), 150 + number % 300):
                 await reader.resume()
-            assert steps(reader.said) == [1, 2, 3, 1]
-            assert reader.said[-1]["result"]["content"][0]["text"] == f"for {number}"
+            assert steps(reader.messages) == [1, 2, 3, 1]
+            assert reader.messages[-1]["result"]["content"][0]["text"] == f"for {number}"
 
     await asyncio.gather(*(client(number) for number in range(1000)))
 
@@ -107,7 +107,7 @@ async def test_nobody_resumes_the_stream_of_another(parser: str) -> None:
     await reader.read(mine.bytes(call(1, "steps", progress=1, steps=2)), None)
     stream = reader.last.rpartition("-")[0]
     for last in (reader.last, f"{stream}-0", f"{stream}-999999999999999", f"{stream}--1", "-1", "garbage", "x" * 4096):
-        answer = await theirs.ask(b"", "GET", last_event_id=last)
+        answer = await theirs.request(b"", "GET", last_event_id=last)
         assert answer.status == 400 and b"steps" not in answer.body
     assert len(stream) >= 20
     other = Reader(mine)
@@ -127,29 +127,29 @@ async def test_a_server_that_was_killed_knows_no_session_and_serves_new_ones(par
         await connection.answer()
     again, where = launched(parser, int(where.rpartition(":")[2]))
     try:
-        assert (await way.ask(call(2, "echo"))).status == 404
+        assert (await way.request(call(2, "echo"))).status == 404
         assert await (await opened(where)).call(1, "echo", text="new") == "new"
     finally:
         again.process.kill()
         again.process.wait(20)
 
 
-@pytest.mark.parametrize("spoken", [SESSIONS, ALONE])
+@pytest.mark.parametrize("spoken", [SESSIONS, STATELESS_REVISION])
 async def test_three_mebibytes_pass_in_both_directions(parser: str, spoken: str) -> None:
     way = await entered(address(parser), spoken)
     large = "x" * (3 << 20)
     assert await way.call(1, "echo", text=large) == large
     assert len(await way.call(2, "big")) == 3 << 20
-    answer = await way.ask(call(3, "big"), accept="text/event-stream")
-    assert len(answer.said[-1]["result"]["content"][0]["text"]) == 3 << 20
+    answer = await way.request(call(3, "big"), accept="text/event-stream")
+    assert len(answer.json_messages[-1]["result"]["content"][0]["text"]) == 3 << 20
     if way.session is not None:
         reader = Reader(way)
         assert not await reader.read(way.bytes(call(4, "big"), accept="text/event-stream"), 1 << 20)
         await reader.resume()
-        assert [len(each["result"]["content"][0]["text"]) for each in reader.said] == [3 << 20]
+        assert [len(each["result"]["content"][0]["text"]) for each in reader.messages] == [3 << 20]
 
 
-@pytest.mark.parametrize("spoken", [SESSIONS, ALONE])
+@pytest.mark.parametrize("spoken", [SESSIONS, STATELESS_REVISION])
 @pytest.mark.fault("1.5/03")
 @pytest.mark.transport_rule("2026-07-28/17")
 async def test_a_connection_that_is_lost_harms_its_own_call_alone(parser: str, spoken: str) -> None:
@@ -162,16 +162,16 @@ async def test_a_connection_that_is_lost_harms_its_own_call_alone(parser: str, s
     calls = asyncio.gather(*(way.call(number, "echo", text=str(number)) for number in range(1, 10)))
     lost.cut()
     assert await calls == [str(number) for number in range(1, 10)]
-    if spoken == ALONE:
+    if spoken == STATELESS_REVISION:
         await way.until(waiting=waiting, cancelled=cancelled + 1)
     else:
         assert (await way.status())["waiting"] == waiting + 1
-        assert (await way.ask(b"", "DELETE")).status == 204
+        assert (await way.request(b"", "DELETE")).status == 204
         other = await opened(way.where)
         await other.until(waiting=waiting)
 
 
-@pytest.mark.parametrize("spoken", [SESSIONS, ALONE])
+@pytest.mark.parametrize("spoken", [SESSIONS, STATELESS_REVISION])
 @pytest.mark.fault("1.5/02")
 @pytest.mark.advisory("CVE-2025-53365", "GHSA-j975-95f5-7wqh")
 async def test_connections_that_are_reset_at_any_time_leave_the_server_well(parser: str, spoken: str) -> None:
@@ -202,10 +202,10 @@ async def test_deleting_a_session_ends_what_it_was_doing(parser: str) -> None:
     await streams[1].write(way.bytes(call(2, "wait"), accept="text/event-stream"))
     await streams[2].write(way.bytes(b"", "GET"))
     await way.until(waiting=waiting + 2)
-    assert (await way.ask(b"", "DELETE")).status == 204
+    assert (await way.request(b"", "DELETE")).status == 204
     answers: list[Answer] = [await each.answer() for each in streams]
     assert [each.status for each in answers] == [404, 200, 200]
-    assert answers[0].json["id"] == 1 and not any(each.said for each in answers[1:])
+    assert answers[0].json["id"] == 1 and not any(each.json_messages for each in answers[1:])
     for each in streams:
         each.cut()
     await (await opened(way.where)).until(waiting=waiting)
@@ -219,9 +219,9 @@ async def test_cancelling_reaches_no_other_session(parser: str) -> None:
     await connection.write(mine.bytes(call(7, "wait")))
     await mine.until(waiting=before["waiting"] + 1)
     stop: dict[str, Any] = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 7}}
-    assert (await theirs.ask(stop)).status == 202
+    assert (await theirs.request(stop)).status == 202
     assert (await theirs.status())["cancelled"] == before["cancelled"]
-    assert (await mine.ask(stop)).status == 202
+    assert (await mine.request(stop)).status == 202
     await mine.until(waiting=before["waiting"], cancelled=before["cancelled"] + 1)
     answer = await connection.answer()
     assert (answer.status, answer.body) == (200, b"")  # Who has cancelled wants no answer, but the request ends.
@@ -231,7 +231,7 @@ async def test_cancelling_reaches_no_other_session(parser: str) -> None:
 @pytest.mark.fault("1.4/10")
 @pytest.mark.transport_rule("2026-07-28/12")
 async def test_who_listens_without_a_session_hears_first_what_was_agreed(parser: str) -> None:
-    way = Way(address(parser), None)
+    way = RawClient(address(parser), None)
     connection = await Socket.to(way.where)
     wanted = {"notifications": {"toolsListChanged": True}}
     await connection.write(way.bytes(request("sub", "subscriptions/listen", wanted)))

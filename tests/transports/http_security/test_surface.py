@@ -7,12 +7,12 @@ import gzip
 
 import pytest
 from support.http.raw_client import (
-    ALONE,
+    STATELESS_REVISION,
     PARSERS,
     SESSIONS,
     Answer,
     Socket,
-    Way,
+    RawClient,
     address,
     call,
     entered,
@@ -22,7 +22,7 @@ from support.http.raw_client import (
 )
 
 pytestmark = pytest.mark.parametrize("parser", PARSERS)
-both = pytest.mark.parametrize("spoken", [SESSIONS, ALONE])
+both = pytest.mark.parametrize("spoken", [SESSIONS, STATELESS_REVISION])
 EVIL = [
     "http://evil.example",
     "https://evil.example",
@@ -45,7 +45,7 @@ HOSTS = [
 ]
 
 
-async def healthy(way: Way) -> None:
+async def healthy(way: RawClient) -> None:
     """The server goes on."""
     assert await way.call("well", "echo", text="well") == "well"
 
@@ -65,9 +65,9 @@ async def test_a_page_that_is_not_of_this_machine_may_not_call(parser: str, spok
     way = await entered(address(parser), spoken)
     for method in ("POST",) if way.session is None else ("POST", "GET", "DELETE"):
         for origin in EVIL:
-            refused(await way.ask(call(1, "echo"), method, origin=origin), 403)
+            refused(await way.request(call(1, "echo"), method, origin=origin), 403)
     for origin in ("http://localhost", "http://127.0.0.1:6274", "https://localhost:8443", "http://[::1]:3000"):
-        assert (await way.ask(call(1, "echo"), origin=origin)).status == 200
+        assert (await way.request(call(1, "echo"), origin=origin)).status == 200
     await healthy(way)
 
 
@@ -89,13 +89,15 @@ async def test_a_name_that_was_rebound_to_this_machine_is_not_answered(parser: s
     way = await entered(address(parser), spoken)
     for host in HOSTS:
         for method in ("POST", "GET", "DELETE"):
-            refused(await way.ask(call(1, "echo"), method, host=host), 421, 400)
+            refused(await way.request(call(1, "echo"), method, host=host), 421, 400)
         for path in ("/sse", "/messages?session_id=x"):
             for method in ("GET", "POST"):
-                refused(await way.ask(call(1, "echo"), method, host=host, **{":path": path}), 421, 400)
-                refused(await way.ask(call(1, "echo"), method, origin="http://evil.example", **{":path": path}), 403)
-    refused(await way.ask(call(1, "echo"), host=None), 400)
-    refused(await way.ask(call(1, "echo"), host=f"{way.where}\r\nhost: {way.where}"), 400)
+                refused(await way.request(call(1, "echo"), method, host=host, **{":path": path}), 421, 400)
+                refused(
+                    await way.request(call(1, "echo"), method, origin="http://evil.example", **{":path": path}), 403
+                )
+    refused(await way.request(call(1, "echo"), host=None), 400)
+    refused(await way.request(call(1, "echo"), host=f"{way.where}\r\nhost: {way.where}"), 400)
     await healthy(way)
 
 
@@ -113,9 +115,9 @@ async def test_what_no_browser_has_to_ask_for_first_is_not_taken(parser: str, sp
         None,
     )
     for kind in kinds:
-        refused(await way.ask(call(1, "echo"), content_type=kind), 415)
+        refused(await way.request(call(1, "echo"), content_type=kind), 415)
     for kind in ("Application/JSON", "application/json; charset=utf-8"):
-        assert (await way.ask(call(1, "echo"), content_type=kind)).status == 200
+        assert (await way.request(call(1, "echo"), content_type=kind)).status == 200
 
 
 @both
@@ -123,7 +125,7 @@ async def test_what_no_browser_has_to_ask_for_first_is_not_taken(parser: str, sp
 async def test_a_preflight_grants_nothing(parser: str, spoken: str) -> None:
     way = await entered(address(parser), spoken)
     asked = {"origin": "http://evil.example", "access_control_request_method": "POST"}
-    answer = await way.ask(b"", "OPTIONS", **asked)
+    answer = await way.request(b"", "OPTIONS", **asked)
     refused(answer, 403, 405)
     assert not any(name.startswith("access-control") for name in answer.headers)
 
@@ -143,8 +145,8 @@ async def test_accept_headers_of_every_kind_are_served_or_refused(parser: str, s
         ";;;,,,": (406,),
         "x/" + "y" * 10_000: (406, 431),
     }.items():
-        assert (await way.ask(call(1, "echo"), accept=accept)).status in statuses, accept
-    assert (await way.ask(call(1, "echo"), accept=None)).status in (200, 406)
+        assert (await way.request(call(1, "echo"), accept=accept)).status in statuses, accept
+    assert (await way.request(call(1, "echo"), accept=None)).status in (200, 406)
 
 
 @both
@@ -153,7 +155,7 @@ async def test_accept_headers_of_every_kind_are_served_or_refused(parser: str, s
 async def test_a_version_that_is_not_served_is_a_bad_request(parser: str, spoken: str) -> None:
     way = await entered(address(parser), spoken)
     for version in ("1999-01-01", "garbage", "x" * 8192, "2025-11-25, 2026-07-28"):
-        answer = await way.ask(call(1, "echo"), mcp_protocol_version=version)
+        answer = await way.request(call(1, "echo"), mcp_protocol_version=version)
         refused(answer, 400)
     await healthy(way)
 
@@ -169,7 +171,7 @@ async def test_other_methods_and_paths_are_refused_without_redirects(parser: str
         assert status in (400, 405) and (status == 400 or headers["allow"] == "GET, POST, DELETE")
         connection.cut()
     for path in ("/", "/mcp/", "//evil.example/mcp", "/mcp/../x", "/mcp%00", "/MCP"):
-        answer = await way.ask(call(1, "echo"), **{":path": path})
+        answer = await way.request(call(1, "echo"), **{":path": path})
         refused(answer, 404, 400)
         assert "location" not in answer.headers
 
@@ -202,13 +204,13 @@ async def test_a_request_that_is_none_is_refused_or_its_connection_closed(parser
     except (asyncio.IncompleteReadError, ConnectionError):
         pass  # Closed without an answer.
     connection.cut()
-    await healthy(Way(where, None))
+    await healthy(RawClient(where, None))
 
 
 @pytest.mark.fault("1.3/13")
 async def test_a_request_with_two_kinds_of_length_cannot_smuggle_another(parser: str) -> None:
     where = address(parser)
-    way = Way(where, None)
+    way = RawClient(where, None)
     before = (await way.status())["echoed"]
     smuggled = way.bytes(call("smuggled", "echo"))
     head = f"POST /mcp HTTP/1.1\r\nhost: {where}\r\ncontent-type: application/json\r\ncontent-length: 4\r\ntransfer-encoding: chunked\r\n\r\n"
@@ -227,12 +229,12 @@ async def test_a_request_with_two_kinds_of_length_cannot_smuggle_another(parser:
 async def test_a_body_that_is_packed_is_not_unpacked(parser: str, spoken: str) -> None:
     way = await entered(address(parser), spoken)
     bomb = gzip.compress(b"0" * (1 << 24))
-    refused(await way.ask(bomb, content_encoding="gzip", content_type="application/json"), 415)
+    refused(await way.request(bomb, content_encoding="gzip", content_type="application/json"), 415)
     await healthy(way)
 
 
 async def test_a_body_without_a_length_is_refused_while_it_grows(parser: str) -> None:
-    way = Way(address(parser), None)
+    way = RawClient(address(parser), None)
     head = way.bytes(b"", content_length=None, transfer_encoding="chunked", mcp_method="tools/call", mcp_name="echo")
     connection = await Socket.to(way.where)
     await connection.write(head)
@@ -268,7 +270,7 @@ async def test_sessions_cannot_be_guessed_or_used_after_their_end(parser: str) -
         await connection.write(data)
         assert (await connection.answer()).status == status
         connection.cut()
-    assert (await way.ask(b"", "DELETE")).status == 204
+    assert (await way.request(b"", "DELETE")).status == 204
     for method in ("POST", "GET", "DELETE"):
-        assert (await way.ask(request(1, "ping"), method)).status == 404
+        assert (await way.request(request(1, "ping"), method)).status == 404
     await healthy(ways[1])

@@ -60,7 +60,7 @@ async def test_sessions_that_nobody_comes_back_to_are_given_back_with_their_memo
         assert (await client.open()).status == 200
         if number % 4 == 0:
             body = rev.request(1, "tools/call", {"name": "echo", "_meta": {"progressToken": "t"}})
-            assert (await client.answered(body=body)).said[-1]["id"] == 1
+            assert (await client.answered(body=body)).json_messages[-1]["id"] == 1
 
     async def crowd(many: int) -> None:
         for number in range(many):
@@ -178,7 +178,7 @@ async def test_a_stream_that_is_open_holds_one_task_and_shares_its_timer() -> No
     for client in clients:
         await client.open()
     before = await held()
-    streams = [client.ask("GET") for client in clients]
+    streams = [client.request("GET") for client in clients]
     for stream in streams:
         await stream.until(lambda answer: answer.events)
     after = await held()
@@ -202,10 +202,10 @@ async def test_answers_that_can_still_be_resumed_are_kept_for_a_session_within_l
     await client.open()
     named = {"name": "echo", "arguments": {"text": "x" * length}, "_meta": {"progressToken": "t"}}
     answers = [await client.answered(body=rev.request(n, "tools/call", named)) for n in range(80)]
-    assert all(answer.said[-1]["id"] == n for n, answer in enumerate(answers))
+    assert all(answer.json_messages[-1]["id"] == n for n, answer in enumerate(answers))
     later = await client.answered(body=rev.request(99, "tools/call", named))
     resumed = [await client.answered("GET", headers={"last-event-id": answer.events[0].id}) for answer in answers]
     assert [answer.status for answer in resumed] == [400] * (80 - kept) + [200] * kept
-    assert resumed[-1].said[-1] == answers[-1].said[-1] and later.status == 200
+    assert resumed[-1].json_messages[-1] == answers[-1].json_messages[-1] and later.status == 200
     await app.close()
     assert not events._streams

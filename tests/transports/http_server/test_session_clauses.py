@@ -11,7 +11,7 @@ from support.clock import LoopClock
 from support.endpoints import HANDSHAKE, Rev, among, clause, since
 from support.http.asgi_client import Web, web
 from support.http.progress import EVENTS, call, ids, served
-from support.http.raw_server import Got, Raw, reply, result, said, serving
+from support.http.raw_server import Got, Raw, reply, result, text_result, serving
 
 from mcp_runtime.errors import MCPError
 from mcp_runtime.session.options import RequestOptions
@@ -34,7 +34,7 @@ def both(*numbers: int) -> pytest.MarkDecorator:
 async def test_one_path_serves_post_and_get_and_says_so_to_others(rev: Rev) -> None:
     async with web(rev, served(rev)) as client:
         assert (await client.answered(body=call(rev, loud=False))).status == 200
-        listening = client.ask("GET", headers={"accept": EVENTS})
+        listening = client.request("GET", headers={"accept": EVENTS})
         await listening.until(lambda answer: answer.status)
         assert (listening.status, listening.headers["content-type"]) == (200, EVENTS)
         await listening.leave()
@@ -96,7 +96,7 @@ async def test_a_request_is_answered_by_json_or_by_a_stream_that_ends_with_its_a
         assert (plain.headers["content-type"], plain.json["id"]) == (JSON, 1)
         streamed = await client.answered(body=call(rev, 2))
         assert streamed.headers["content-type"] == EVENTS
-        assert ids(streamed) == [2] and streamed.said[-1]["id"] == 2
+        assert ids(streamed) == [2] and streamed.json_messages[-1]["id"] == 2
 
 
 @among(SESSIONS)
@@ -105,8 +105,8 @@ async def test_each_message_goes_to_one_stream_and_to_the_one_it_belongs_to(rev:
     go = asyncio.Event()
     server = served(rev, go)
     async with web(rev, server) as client:
-        standing = client.ask("GET")
-        one, two = (client.ask(body=call(rev, id, "wait")) for id in (1, 2))
+        standing = client.request("GET")
+        one, two = (client.request(body=call(rev, id, "wait")) for id in (1, 2))
         await one.messages(1)
         await two.messages(1)
         assert not one.task.done() and not two.task.done(), "a stream stays open until its answer is there"
@@ -115,9 +115,9 @@ async def test_each_message_goes_to_one_stream_and_to_the_one_it_belongs_to(rev:
         go.set()
         for id, answer in ((1, one), (2, two)):
             await answer.whole()
-            assert ids(answer) == [id] and answer.said[0]["params"]["progressToken"] == f"t{id}"
-            assert len(answer.said) == 2
-        assert [message["method"] for message in standing.said] == ["notifications/tools/list_changed"]
+            assert ids(answer) == [id] and answer.json_messages[0]["params"]["progressToken"] == f"t{id}"
+            assert len(answer.json_messages) == 2
+        assert [message["method"] for message in standing.json_messages] == ["notifications/tools/list_changed"]
         await standing.leave()
 
 
@@ -126,7 +126,7 @@ async def test_each_message_goes_to_one_stream_and_to_the_one_it_belongs_to(rev:
 async def test_who_leaves_cancels_nothing_and_hears_on_return_its_own_stream_alone(rev: Rev) -> None:
     go, ended = asyncio.Event(), asyncio.Event()
     async with web(rev, served(rev, go, ended)) as client:
-        one, two = (client.ask(body=call(rev, id, "wait")) for id in (1, 2))
+        one, two = (client.request(body=call(rev, id, "wait")) for id in (1, 2))
         await two.messages(1)
         await one.messages(1)
         await one.leave()
@@ -186,7 +186,7 @@ async def test_a_foreign_page_is_forbidden_and_an_event_tells_its_stream(rev: Re
 async def test_the_older_pair_first_says_where_to_post_and_answers_on_its_stream() -> None:
     rev = HANDSHAKE[0]
     client = Web(served(rev).asgi(path="/mcp", legacy_sse=True), rev)
-    stream = client.ask("GET", headers={"accept": EVENTS}, path="/sse")
+    stream = client.request("GET", headers={"accept": EVENTS}, path="/sse")
     await stream.until(lambda answer: answer.events)
     first = stream.events[0]
     path, _, query = first.data.decode().partition("?")
@@ -242,7 +242,7 @@ async def test_what_a_client_sends(rev: Rev, holds: Seen) -> None:
             begun.set()
             await write(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n: \n\n")
             await asyncio.Event().wait()
-        await write(reply(result(got, said("done"))))
+        await write(reply(result(got, text_result("done"))))
 
     raw = Raw({"tools/call": slow})
     async with serving(raw), rev.package.Client.http(raw.url) as client:
@@ -253,7 +253,7 @@ async def test_what_a_client_sends(rev: Rev, holds: Seen) -> None:
         with pytest.raises(MCPError):
             await slow_call
         async with asyncio.timeout(10):
-            while not raw.asked("notifications/cancelled") or not raw.asked("GET"):
+            while not raw.requests_of("notifications/cancelled") or not raw.requests_of("GET"):
                 await asyncio.sleep(0.01)
     assert begun.is_set() and holds(rev, raw.seen), [(got.rpc, got.headers) for got in raw.seen]
 
@@ -263,7 +263,7 @@ async def test_what_a_client_sends(rev: Rev, holds: Seen) -> None:
 @pytest.mark.parametrize("kind", [JSON, EVENTS])
 async def test_a_client_takes_both_kinds_of_answer(rev: Rev, kind: str) -> None:
     async def answer(got: Got, write: Any) -> None:
-        data = result(got, said("done"))
+        data = result(got, text_result("done"))
         await write(reply(data if kind == JSON else b"data: " + data + b"\n\n", kind=kind))
 
     raw = Raw({"tools/call": answer})
@@ -280,9 +280,9 @@ async def test_a_client_whose_session_is_gone_opens_another_without_its_id(rev: 
         if got.headers["mcp-session-id"] == "s-1":
             raw.session = "s-2"
             return await write(reply(b"", 404))
-        await write(reply(result(got, said("done"))))
+        await write(reply(result(got, text_result("done"))))
 
     raw.answers["tools/call"] = gone
     async with serving(raw), rev.package.Client.http(raw.url) as client:
         assert (await client.call_tool(name="x")).content[0].text == "done"
-    assert ["mcp-session-id" in got.headers for got in raw.asked("initialize")] == [False, False]
+    assert ["mcp-session-id" in got.headers for got in raw.requests_of("initialize")] == [False, False]

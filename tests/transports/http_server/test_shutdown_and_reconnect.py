@@ -14,7 +14,7 @@ from typing import Any
 
 import httpx2
 import pytest
-from support.endpoints import EVERY, HANDSHAKE, STATELESS, Rev, among, server_of, since
+from support.endpoints import ALL_REVISIONS, HANDSHAKE, STATELESS, Rev, among, server_of, since
 from support.http.sockets import Caller, Proxy, listening, proxied
 
 from mcp_runtime.errors import MCPError
@@ -184,7 +184,7 @@ def at(url: str, rev: Rev) -> str:
     return url if rev.revision.http.streamable else url.replace("/mcp", "/sse")
 
 
-@among(EVERY)
+@among(ALL_REVISIONS)
 @parsers
 @pytest.mark.transport_rule("2026-07-28/14")
 async def test_a_proxy_that_drops_silent_connections_finds_none(rev: Rev, http: str) -> None:
@@ -284,7 +284,7 @@ async def test_what_a_server_accepts_sends_each_part_at_once() -> None:
             assert client and accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
 
 
-@among(EVERY[-1:])
+@among(ALL_REVISIONS[-1:])
 @pytest.mark.clause("2024-11-05/transports/06", "2025-03-26/transports/08", "draft/transports/08")
 @pytest.mark.transport_rule("2026-07-28/03")
 async def test_a_server_listens_on_the_loopback_where_nothing_else_is_said(rev: Rev) -> None:

@@ -11,8 +11,8 @@ import pytest
 from support.endpoints import STATELESS, Rev, among, server_of
 from support.http.asgi_client import BOTH, web
 from support.http.progress import EVENTS, call, ids, served
-from support.http.raw_server import Got, Raw, discover, reply, result, said, serving
-from support.http.stateless_headers import REFUSED, TAKEN
+from support.http.raw_server import Got, Raw, discover, reply, result, text_result, serving
+from support.http.stateless_headers import REFUSED, ACCEPTED
 
 from mcp_runtime.errors import MCPError
 from mcp_runtime.http.origins import OriginPolicy
@@ -37,7 +37,7 @@ async def test_a_request_that_breaks_a_rule_runs_nothing(rev: Rev, headers: Any,
 
 
 @among(STATELESS)
-@pytest.mark.parametrize("headers", TAKEN)
+@pytest.mark.parametrize("headers", ACCEPTED)
 @pytest.mark.transport_rule("2026-07-28/35")
 async def test_a_request_that_keeps_the_rules_is_answered(rev: Rev, headers: Any) -> None:
     async with web(rev, served(rev)) as client:
@@ -68,7 +68,7 @@ async def test_a_stream_holds_what_belongs_to_its_request_and_ends_with_its_answ
     async with web(rev, served(rev)) as client:
         answer = await client.answered(body=call(rev))
         assert answer.headers["content-type"] == EVENTS and answer.headers["x-accel-buffering"] == "no"
-        assert ids(answer) == [1] and "id" in answer.said[-1] and not any(event.id for event in answer.events)
+        assert ids(answer) == [1] and "id" in answer.json_messages[-1] and not any(event.id for event in answer.events)
 
 
 @among(STATELESS)
@@ -94,8 +94,8 @@ async def test_what_a_server_asks_is_in_a_result_and_never_a_request(rev: Rev) -
     body["params"]["_meta"]["io.modelcontextprotocol/clientCapabilities"] = {"elicitation": {"form": {}}}
     async with web(rev, server_of(rev, call_tool=call_tool)) as client:
         answer = await client.answered(body=body)
-        assert [message.get("method") for message in answer.said] == ["notifications/progress", None]
-        asked = answer.said[-1]["result"]
+        assert [message.get("method") for message in answer.json_messages] == ["notifications/progress", None]
+        asked = answer.json_messages[-1]["result"]
         assert asked["resultType"] == "input_required"
         assert [each["method"] for each in asked["inputRequests"].values()] == ["elicitation/create"]
 
@@ -106,10 +106,10 @@ async def test_who_listens_while_nothing_happens_gets_comments_and_the_end_is_sa
     server = server_of(rev, capabilities={"tools": {"listChanged": True}})
     wanted = {"notifications": {"toolsListChanged": True}}
     async with web(rev, server, limits=HTTPLimits(keep_alive=0.02)) as client:
-        listening = client.ask(body=rev.request("sub", "subscriptions/listen", wanted))
+        listening = client.request(body=rev.request("sub", "subscriptions/listen", wanted))
         await listening.messages(1)
         await listening.until(lambda answer: answer.content.count(KEEP_ALIVE_COMMENT) >= 3)
-        assert len(listening.said) == 1, "comments are no events"
+        assert len(listening.json_messages) == 1, "comments are no events"
         await client.app.close()
         assert ids(await listening.whole()) == ["sub"]
 
@@ -147,7 +147,7 @@ async def test_what_a_client_sends(rev: Rev, holds: Callable[[Got, Rev], bool]) 
     async def slow(got: Got, write: Any) -> None:
         if got.body["params"]["name"] == "slow":
             await asyncio.Event().wait()
-        done = {"resultType": "complete", **said("done")}
+        done = {"resultType": "complete", **text_result("done")}
         await write(reply(result(got, done), headers={"mcp-session-id": "ignored"}))
 
     raw = Raw({"server/discover": discover, "tools/call": slow, "resources/read": refuse, "tools/list": refuse})

@@ -14,7 +14,7 @@ from mcp_runtime.errors import ConnectionClosedError
 
 
 def call(client: Web, name: str) -> Answer:
-    return client.ask(body=client.rev.request(1, "tools/call", {"name": name}))
+    return client.request(body=client.rev.request(1, "tools/call", {"name": name}))
 
 
 class Handler:

@@ -35,7 +35,7 @@ def call(rev: Rev, id: int = 1) -> dict[str, Any]:
 
 
 def steps(answer: Answer) -> list[Any]:
-    return [message["params"]["progress"] if "method" in message else message["id"] for message in answer.said]
+    return [message["params"]["progress"] if "method" in message else message["id"] for message in answer.json_messages]
 
 
 @among(HANDSHAKE)
@@ -43,7 +43,7 @@ def steps(answer: Answer) -> list[Any]:
 async def test_an_interrupted_stream_goes_on_where_it_was(rev: Rev) -> None:
     go = asyncio.Event()
     async with web(rev, counting(rev, go)) as client:
-        answer = client.ask(body=call(rev))
+        answer = client.request(body=call(rev))
         await answer.messages(2)
         await answer.leave()
         go.set()
@@ -57,7 +57,7 @@ async def test_an_interrupted_stream_goes_on_where_it_was(rev: Rev) -> None:
 async def test_only_the_interrupted_stream_is_replayed(rev: Rev) -> None:
     go = asyncio.Event()
     async with web(rev, counting(rev, go)) as client:
-        one, two = client.ask(body=call(rev, 1)), client.ask(body=call(rev, 2))
+        one, two = client.request(body=call(rev, 1)), client.request(body=call(rev, 2))
         await one.messages(2)
         await two.messages(2)
         await one.leave()
@@ -78,7 +78,7 @@ async def test_the_streams_of_one_session_are_unknown_to_another(rev: Rev) -> No
         await theirs.open()
         for last in (answer.events[0].id, "nothing-1", "garbage"):
             stolen = await theirs.answered("GET", headers={"last-event-id": last})
-            assert stolen.status == 400 and stolen.said[:0] == []
+            assert stolen.status == 400 and stolen.json_messages[:0] == []
 
 
 @among(PRIMED)
@@ -93,10 +93,10 @@ async def test_a_server_may_end_a_connection_and_the_client_comes_back_for_the_a
 
     async with web(rev, server_of(rev, call_tool=call_tool)) as client:
         answer = await client.answered(body=call(rev))
-        assert answer.said == [] and answer.events[0].id and b"retry: " in answer.content
+        assert answer.json_messages == [] and answer.events[0].id and b"retry: " in answer.content
         go.set()
         resumed = await client.answered("GET", headers={"last-event-id": answer.events[0].id})
-        assert resumed.said[0]["id"] == 1
+        assert resumed.json_messages[0]["id"] == 1
 
 
 @among(HANDSHAKE)
@@ -104,15 +104,15 @@ async def test_what_belongs_to_no_request_goes_on_the_stream_of_a_get(rev: Rev) 
     server = server_of(rev, capabilities=CHANGES)
     async with web(rev, server) as client:
         await server.notify_tool_list_changed()
-        listening = client.ask("GET")
+        listening = client.request("GET")
         await listening.messages(1)
         await server.notify_resource_list_changed()
         heard = await listening.messages(2)
         assert [message["method"].split("/")[1] for message in heard] == ["tools", "resources"]
-        newer = client.ask("GET")
+        newer = client.request("GET")
         await listening.whole()
         await server.notify_tool_list_changed()
-        assert len(await newer.messages(1)) == 1 and len(listening.said) == 2
+        assert len(await newer.messages(1)) == 1 and len(listening.json_messages) == 2
         await newer.leave()
 
 
@@ -121,7 +121,7 @@ async def test_only_who_watches_a_resource_hears_of_its_changes(rev: Rev) -> Non
     server = server_of(rev, capabilities=CHANGES)
     async with web(rev, server) as client:
         assert (await client.answered(body=rev.request(1, "resources/subscribe", {"uri": "x://1"}))).status == 200
-        listening = client.ask("GET")
+        listening = client.request("GET")
         await server.notify_resource_updated(uri="x://2")
         await server.notify_resource_updated(uri="x://1")
         (heard,) = await listening.messages(1)
@@ -142,7 +142,7 @@ async def test_a_handler_asks_the_client_on_its_own_stream(rev: Rev) -> None:
     async with web(rev, server_of(rev, call_tool=call_tool)) as client:
         app_session = client.app._sessions._open[client.session].session
         app_session.connection.negotiated(rev.revision, {"roots": {}})
-        answer = client.ask(body=call(rev))
+        answer = client.request(body=call(rev))
         (asked,) = await answer.messages(1)
         assert asked["method"] == "roots/list"
         roots = {"jsonrpc": "2.0", "id": asked["id"], "result": {"roots": [{"uri": "file:///a"}]}}
@@ -156,7 +156,7 @@ async def test_who_listens_hears_first_what_was_agreed_and_then_of_that_alone(re
     server = server_of(rev, capabilities=CHANGES)
     wanted = {"toolsListChanged": True, "promptsListChanged": True, "resourceSubscriptions": ["x://1"]}
     async with web(rev, server) as client:
-        listening = client.ask(body=rev.request("sub", "subscriptions/listen", {"notifications": wanted}))
+        listening = client.request(body=rev.request("sub", "subscriptions/listen", {"notifications": wanted}))
         (agreed,) = await listening.messages(1)
         assert agreed["method"] == "notifications/subscriptions/acknowledged"
         del wanted["promptsListChanged"]
@@ -173,7 +173,7 @@ async def test_who_listens_hears_first_what_was_agreed_and_then_of_that_alone(re
         ids = {message["params"]["_meta"]["io.modelcontextprotocol/subscriptionId"] for message in heard}
         assert ids == {"sub"}
         await client.app.close()
-        ended = (await listening.whole()).said[-1]
+        ended = (await listening.whole()).json_messages[-1]
         assert ended["id"] == "sub" and ended["result"]["_meta"]["io.modelcontextprotocol/subscriptionId"] == "sub"
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.endpoints import EVERY, HANDSHAKE, Rev, among, clause, client_of, linked_streams, server_of
+from support.endpoints import ALL_REVISIONS, HANDSHAKE, Rev, among, clause, client_of, linked_streams, server_of
 
 from mcp_generated import REVISIONS
 from mcp_runtime.bindings.server import serve
@@ -67,7 +67,7 @@ def echo_client(rev: Rev, **settings: Any) -> Any:
 @clause("2024-11-05/transports/02", "2025-03-26/transports/03", "draft/transports/03")
 @clause("2024-11-05/transports/03", "2025-03-26/transports/04", "draft/transports/04")
 @clause("2025-03-26/transports/01", "draft/transports/01")
-@among(EVERY)
+@among(ALL_REVISIONS)
 async def test_any_text_goes_through_and_what_a_tool_prints_does_not(rev: Rev) -> None:
     said: list[str] = []
     async with echo_client(rev, stderr=said.append) as client:
@@ -135,7 +135,7 @@ async def test_a_server_that_does_not_listen_is_ended(rev: Rev, tmp_path: Path) 
 
 
 @clause("2024-11-05/transports/12", "2025-03-26/transports/40", "draft/transports/44")
-@among(EVERY)
+@among(ALL_REVISIONS)
 async def test_a_transport_of_ones_own_carries_the_same_conversation(rev: Rev) -> None:
     """Over a pair of sockets, each message with its length before it."""
 

@@ -62,7 +62,7 @@ def imports(path: Path, module: str) -> set[str]:
 
 @cache
 def import_graph(package: str) -> Graph:
-    """Return which modules of a package each of its modules imports; a submodule stands for itself, not for its package."""
+    """Return which modules of a package its modules import; a submodule stands for itself, not for its package."""
     paths = modules(package)
     graph: dict[str, set[str]] = {}
     for module, path in paths.items():

@@ -1,4 +1,4 @@
-"""An authorization server goes in; who uses it comes out: a person at a browser, and a client that knows the protocol."""
+"""Users of an authorization server: a person at a browser, and a client that knows the protocol."""
 
 from __future__ import annotations
 

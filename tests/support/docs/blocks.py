@@ -3,7 +3,7 @@
 An HTML comment directly above a Python block controls how it runs:
 
 * `<!-- test: file=server.py -->` writes the block to a file and runs it as a child process with closed standard input.
-* `<!-- test: file=server.py stop=listening -->` runs a server over HTTP until it accepts connections, then sends SIGTERM.
+* `<!-- test: file=server.py stop=listening -->` runs a server over HTTP until it listens, then sends SIGTERM.
 * `<!-- test: continues -->` runs the block after the one above it, in the same folder and the same namespace;
   `continues=server.py` does so after the block that wrote that file.
 * `<!-- test: context=client -->` provides the names of `contexts.client` to the block.

@@ -1,7 +1,7 @@
 """Names that code blocks of the documentation use without defining them, as real objects.
 
-Each context is an asynchronous context manager that fills the namespace of a block. What it does after its `yield` checks
-the result of the block.
+Each context is an asynchronous context manager that fills the namespace of a block. What it does after its `yield`
+checks the result of the block.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""An ASGI application goes in, its URL on a real socket comes out, and proxies that cut, hold back or drop connections."""
+"""ASGI applications served on a real socket, and proxies that cut, hold back or drop connections."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""A revision and a server's command, or its URL, go in; what the official Python SDK's client saw of examples/everything/
-app.py comes out as JSON. Runs in an environment that holds that SDK, version 1 or 2, and nothing of ours."""
+"""Print as JSON what the official Python SDK's client sees of examples/everything/app.py, at a revision, by its command
+or URL. Runs in an environment that holds that SDK, version 1 or 2, and nothing of ours."""
 
 from __future__ import annotations
 

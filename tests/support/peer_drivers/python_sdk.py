@@ -1,4 +1,4 @@
-"""A revision and a server's command, or its URL, go in; what the official Python SDK's client saw of it comes out as JSON.
+"""Print as JSON what the official Python SDK's client sees of a server, at a revision, by its command or its URL.
 
 Runs in an environment that holds that SDK, version 1 or 2, and nothing of ours. Answers are printed as they are on the
 wire, errors as `{"error": {"code": …, "message": …}}`.

@@ -1,4 +1,4 @@
-"""The URL of our protected example goes in; what the official Python client, which logs in there, got comes out as JSON."""
+"""Print as JSON what the official Python client gets from our protected example, where it logs in."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An app opens a conversation, and is shown the call of a tool; its questions are answered. A host of the apps extension."""
+"""A host of the apps extension: it shows an app the call of a tool, and answers its questions."""
 
 from __future__ import annotations
 

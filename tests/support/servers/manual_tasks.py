@@ -1,4 +1,4 @@
-"""Calls of tools come in, each becomes a task; one asks for input before it is done. A server of the tasks extension."""
+"""A server of the tasks extension: calls of tools become tasks; one asks for input before it is done."""
 
 from __future__ import annotations
 

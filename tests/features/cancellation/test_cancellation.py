@@ -69,8 +69,8 @@ async def test_cancelling_the_awaiting_task_cancels_the_handler(rev: Rev) -> Non
         await worker.ended.wait()
         assert worker.cancelled
         assert (await client.call_tool(name="quick")).content[0].text == "quick"
-    [asked, *_] = [message["id"] for message in tap.sent if message["method"] == "tools/call"]
-    assert [m["params"]["requestId"] for m in tap.sent if m["method"] == "notifications/cancelled"] == [asked]
+    [call_id, *_] = [message["id"] for message in tap.sent if message["method"] == "tools/call"]
+    assert [m["params"]["requestId"] for m in tap.sent if m["method"] == "notifications/cancelled"] == [call_id]
 
 
 @clause("2024-11-05/cancellation/06", "2025-03-26/cancellation/06", "draft/cancellation/06")
@@ -99,15 +99,15 @@ async def test_a_call_that_has_its_answer_is_not_cancelled(rev: Rev) -> None:
 
 @clause("2024-11-05/cancellation/03", "2025-03-26/cancellation/03", "draft/cancellation/03")
 @among(HANDSHAKE)
-@pytest.mark.parametrize("way", ["cancel", "timeout"])
-async def test_the_client_never_cancels_the_opening_request(rev: Rev, way: str) -> None:
+@pytest.mark.parametrize("cause", ["cancel", "timeout"])
+async def test_the_client_never_cancels_the_opening_request(rev: Rev, cause: str) -> None:
     wire, connect = raw_server()
-    opening = RequestOptions(timeout=0.01 if way == "timeout" else 60)
+    opening = RequestOptions(timeout=0.01 if cause == "timeout" else 60)
     task = asyncio.create_task(client_of(rev, connect, connect_options=opening).__aenter__())
     assert (await wire.receive())["method"] == "initialize"
-    if way == "cancel":
+    if cause == "cancel":
         task.cancel()
-    with pytest.raises(RequestTimeoutError if way == "timeout" else asyncio.CancelledError):
+    with pytest.raises(RequestTimeoutError if cause == "timeout" else asyncio.CancelledError):
         await task
     assert await wire.receive() is None
 
@@ -121,15 +121,15 @@ async def test_an_answer_that_comes_after_the_cancellation_is_dropped(rev: Rev) 
     await wire.welcome(rev, {"tools": {}})
     client = await opening
     task = asyncio.create_task(client.call_tool(name="slow"))
-    asked = await wire.receive()
+    request = await wire.receive()
     task.cancel()
     assert (await wire.receive())["method"] == "notifications/cancelled"
-    wire.send({"jsonrpc": "2.0", "id": asked["id"], "result": {"content": []}})
+    wire.send({"jsonrpc": "2.0", "id": request["id"], "result": {"content": []}})
     ping = asyncio.create_task(client.ping())
     probe = await wire.receive()
     wire.send({"jsonrpc": "2.0", "id": probe["id"], "result": {}})
     await ping
-    assert task.cancelled() and probe["id"] != asked["id"]
+    assert task.cancelled() and probe["id"] != request["id"]
     await client.close()
 
 
@@ -222,11 +222,11 @@ async def test_a_handler_that_waits_for_what_was_cancelled_has_failed(rev: Rev, 
     async def call_tool(ctx: Any, params: Any) -> Any:
         if params.name == "quick":
             return rev.text("quick")
-        given_up = asyncio.get_running_loop().create_future()
-        given_up.cancel()
+        cancelled = asyncio.get_running_loop().create_future()
+        cancelled.cancel()
         if waits:
             await asyncio.sleep(0)
-        return await given_up
+        return await cancelled
 
     async with client_of(rev, server_of(rev, call_tool=call_tool)) as client:
         with pytest.raises(RemoteJSONRPCError, match="internal error"):

@@ -85,8 +85,8 @@ async def test_overriding_a_method_declares_its_capability(
 async def test_overriding_subscribe_declares_it_beside_what_is_given_by_hand(rev: Rev) -> None:
     async def subscribe(ctx: Any, params: Any) -> Any: ...
 
-    given = {"resources": {"listChanged": True}, "logging": {}}
-    async with client_of(rev, server_of(rev, given, subscribe=subscribe)) as client:
+    capabilities = {"resources": {"listChanged": True}, "logging": {}}
+    async with client_of(rev, server_of(rev, capabilities, subscribe=subscribe)) as client:
         declared = client.server.capabilities.model_dump()
     assert declared == {"resources": {"subscribe": True, "listChanged": True}, "logging": {}}
 
@@ -101,10 +101,10 @@ async def test_a_declared_feature_without_its_handler_is_refused_as_not_served(r
 @clause("2024-11-05/lifecycle/14", "2025-03-26/lifecycle/15", "draft/lifecycle/15")
 @among(HANDSHAKE)
 async def test_a_notification_that_was_not_declared_is_not_heard(rev: Rev) -> None:
-    heard: list[str] = []
+    notifications: list[str] = []
 
     async def on_tool_list_changed(ctx: Any, params: Any) -> None:
-        heard.append("changed")
+        notifications.append("changed")
 
     wire, connect = raw_server()
     opening = asyncio.create_task(client_of(rev, connect, on_tool_list_changed=on_tool_list_changed).__aenter__())
@@ -112,7 +112,7 @@ async def test_a_notification_that_was_not_declared_is_not_heard(rev: Rev) -> No
     client = await opening
     wire.send({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"})
     assert (await wire.request(rev.request(1, "ping")))["result"] == {}
-    assert heard == []
+    assert notifications == []
     await client.close()
 
 

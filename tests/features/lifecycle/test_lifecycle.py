@@ -141,9 +141,9 @@ def test_a_server_sends_only_pings_and_log_messages_before_initialized(rev: Rev)
     rows = rev.package.methods.FromServer
     peer = Connection(rev.revision, "server", local_capabilities={"logging": {}, "tools": {"listChanged": True}})
     peer.receive(b'{"jsonrpc":"2.0","id":1,"method":"ping"}')
-    asked: Any = peer.receive(json.dumps(hello(rev.id)).encode())
+    request: Any = peer.receive(json.dumps(hello(rev.id)).encode())
     peer.negotiated(rev.revision, {"roots": {}, "sampling": {}, "elicitation": {}})
-    peer.send_result(asked, rev.t.InitializeResult.model_validate(_result(rev)))
+    peer.send_result(request, rev.t.InitializeResult.model_validate(_result(rev)))
     assert peer.send_request(1, rows.PING, {})
     assert peer.send_notification(rows.LOGGING_MESSAGE, {"level": "info", "data": "hello"})
     for row in (rows.LIST_ROOTS, rows.CREATE_MESSAGE):
@@ -165,9 +165,9 @@ def _result(rev: Rev) -> dict[str, Any]:
 async def test_after_a_failed_opening_the_client_says_nothing_and_leaves(rev: Rev, answer: str) -> None:
     wire, connect = raw_server()
     opening = asyncio.create_task(client_of(rev, connect).__aenter__())
-    asked = await wire.receive()
+    request = await wire.receive()
     error = {"error": {"code": -32603, "message": "out of order"}}
-    wire.send({"jsonrpc": "2.0", "id": asked["id"]} | (error if answer == "error" else {"result": {}}))
+    wire.send({"jsonrpc": "2.0", "id": request["id"]} | (error if answer == "error" else {"result": {}}))
     with pytest.raises(RemoteJSONRPCError if answer == "error" else InvalidResponseError):
         await opening
     assert await wire.receive() is None

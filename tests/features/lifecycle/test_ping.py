@@ -71,9 +71,9 @@ async def test_a_client_that_keeps_alive_asks_again_and_again(rev: Rev) -> None:
     await wire.welcome(rev)
     client = await opening
     for _ in range(3):
-        asked = await wire.receive()
-        assert asked["method"] == "ping"
-        wire.send({"jsonrpc": "2.0", "id": asked["id"], "result": {}})
+        request = await wire.receive()
+        assert request["method"] == "ping"
+        wire.send({"jsonrpc": "2.0", "id": request["id"], "result": {}})
     await client.close()
 
 

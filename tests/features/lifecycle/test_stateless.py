@@ -34,11 +34,11 @@ def served(rev: Rev, **settings: Any) -> Any:
 @among(STATELESS)
 async def test_a_client_discovers_what_the_server_is(rev: Rev) -> None:
     async with client_of(rev, served(rev, instructions="Call x.")) as client:
-        for found in (client.server, await client.discover()):
-            assert isinstance(found, rev.t.DiscoverResult)
-            assert found.supported_versions == [rev.id]
-            assert found.capabilities.model_dump() == {"tools": {}} and found.instructions == "Call x."
-            assert found.model_dump()["_meta"][f"{META}serverInfo"] == {"name": "served", "version": "1"}
+        for discovered in (client.server, await client.discover()):
+            assert isinstance(discovered, rev.t.DiscoverResult)
+            assert discovered.supported_versions == [rev.id]
+            assert discovered.capabilities.model_dump() == {"tools": {}} and discovered.instructions == "Call x."
+            assert discovered.model_dump()["_meta"][f"{META}serverInfo"] == {"name": "served", "version": "1"}
 
 
 @among(STATELESS)
@@ -84,8 +84,8 @@ async def test_nothing_is_remembered_between_two_requests(rev: Rev) -> None:
     async with wire_to(served(rev)) as wire:
         for id, capabilities in enumerate([{"roots": {}}, {}, {"sampling": {}, "elicitation": {}}]):
             request = rev.request(id, "tools/call", {"name": "x", "_meta": {f"{META}clientCapabilities": capabilities}})
-            said = (await wire.request(request))["result"]["content"][0]["text"]
-            assert said == f"raw {sorted(capabilities)}"
+            text = (await wire.request(request))["result"]["content"][0]["text"]
+            assert text == f"raw {sorted(capabilities)}"
 
 
 @among(STATELESS)

@@ -20,12 +20,12 @@ from mcp_runtime.session.options import RequestOptions
 @clause("2024-11-05/tools/14", "2025-03-26/tools/15", "draft/tools/19")
 @among(ALL_REVISIONS)
 async def test_a_call_whose_time_is_over_cancels_the_handler_and_the_next_one_works(rev: Rev) -> None:
-    clock, begun, ended = LoopClock(), asyncio.Event(), asyncio.Event()
+    clock, started, ended = LoopClock(), asyncio.Event(), asyncio.Event()
 
     async def call_tool(ctx: Any, params: Any) -> Any:
         if params.name == "quick":
             return rev.text("quick")
-        begun.set()
+        started.set()
         try:
             await asyncio.Event().wait()
         finally:
@@ -34,7 +34,7 @@ async def test_a_call_whose_time_is_over_cancels_the_handler_and_the_next_one_wo
     tap = Tap(server_of(rev, call_tool=call_tool))
     async with client_of(rev, tap) as client:
         hangs = asyncio.create_task(client.call_tool(name="hangs", options=RequestOptions(timeout=5)))
-        await begun.wait()
+        await started.wait()
         clock.forward(5)
         with pytest.raises(RequestTimeoutError, match="'tools/call': no response within 5 s"):
             await hangs
@@ -79,10 +79,10 @@ async def test_calls_in_flight_together_each_end_at_their_own_time(rev: Rev) -> 
 
 @among(HANDSHAKE)
 async def test_a_handler_that_asks_the_client_has_timeouts_too(rev: Rev) -> None:
-    clock, begun, ended = LoopClock(), asyncio.Event(), asyncio.Event()
+    clock, started, ended = LoopClock(), asyncio.Event(), asyncio.Event()
 
     async def on_list_roots(ctx: Any, params: Any) -> Any:
-        begun.set()
+        started.set()
         try:
             await asyncio.Event().wait()
         finally:
@@ -90,7 +90,7 @@ async def test_a_handler_that_asks_the_client_has_timeouts_too(rev: Rev) -> None
 
     async def call_tool(ctx: Any, params: Any) -> Any:
         request = asyncio.ensure_future(ctx.list_roots(options=RequestOptions(timeout=5)))
-        await begun.wait()
+        await started.wait()
         clock.forward(5)
         with pytest.raises(RequestTimeoutError):
             await request

@@ -77,8 +77,8 @@ async def test_handlers_that_have_ended_leave_room_for_others_and_nothing_of_the
 
     async with client_of(rev, server_of(rev, call_tool=call_tool)) as client:
         for turn in range(5):
-            results = await asyncio.gather(*(client.call_tool(name=f"{turn} {each}") for each in range(6)))
-            assert [result.content[0].text for result in results] == [f"{turn} {each}" for each in range(6)]
+            results = await asyncio.gather(*(client.call_tool(name=f"{turn} {number}") for number in range(6)))
+            assert [result.content[0].text for result in results] == [f"{turn} {number}" for number in range(6)]
         await settle()
         gc.collect()
-        assert [each for each in gc.get_objects() if isinstance(each, (RequestReceived, RunningRequest))] == []
+        assert [leaked for leaked in gc.get_objects() if isinstance(leaked, (RequestReceived, RunningRequest))] == []

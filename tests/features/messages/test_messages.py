@@ -1,4 +1,4 @@
-"""The envelope: what is a message and what is not, ids as they came, batches where there are any, further fields kept."""
+"""The envelope: what is a message and what is not, ids as they came, batches where there are any, further fields."""
 
 from __future__ import annotations
 
@@ -101,8 +101,8 @@ async def test_the_ids_1_and_text_1_are_two_requests_and_keep_their_type(rev: Re
     async with wire_to(server_of(rev, call_tool=call_tool), opened=rev) as wire:
         wire.send(call(rev, 1, "number"), call(rev, "1", "text"))
         answers = [await wire.receive(), await wire.receive()]
-    said = {type(answer["id"]): answer["result"]["content"][0]["text"] for answer in answers}
-    assert said == {int: "number 1", str: "text '1'"}
+    texts = {type(answer["id"]): answer["result"]["content"][0]["text"] for answer in answers}
+    assert texts == {int: "number 1", str: "text '1'"}
 
 
 @clause("2025-03-26/basic/05", "draft/basic/05", "2024-11-05/messages/04")
@@ -150,8 +150,8 @@ async def test_an_answer_is_a_result_or_an_error_with_a_code_and_a_message(rev: 
     ]
     for answer in broken:
         task = asyncio.create_task(client.call_tool(name="x"))
-        asked = await wire.receive()
-        wire.send({"jsonrpc": "2.0", "id": asked["id"]} | answer)
+        request = await wire.receive()
+        wire.send({"jsonrpc": "2.0", "id": request["id"]} | answer)
         with pytest.raises(InvalidResponseError):
             await task
     task = asyncio.create_task(client.call_tool(name="x"))
@@ -182,8 +182,8 @@ async def test_a_notification_has_no_id(rev: Rev) -> None:
     async with client_of(rev, tap, capabilities={"roots": {"listChanged": True}}) as client:
         await client.notify_roots_list_changed()
         await client.call_tool(name="x")
-    told = [m for m in tap.sent + tap.received if m.get("method", "").startswith("notifications/")]
-    assert len(told) == 4 and not [message for message in told if "id" in message]
+    notifications = [m for m in tap.sent + tap.received if m.get("method", "").startswith("notifications/")]
+    assert len(notifications) == 4 and not [message for message in notifications if "id" in message]
 
 
 @among(ALL_REVISIONS)
@@ -235,8 +235,8 @@ async def test_a_client_takes_batches_too(rev: Rev) -> None:
     await wire.welcome(rev, {"tools": {}})
     client = await opening
     task = asyncio.create_task(client.call_tool(name="x"))
-    asked = await wire.receive()
-    wire.send([rev.request(1, "ping"), {"jsonrpc": "2.0", "id": asked["id"], "result": {"content": []}}])
+    request = await wire.receive()
+    wire.send([rev.request(1, "ping"), {"jsonrpc": "2.0", "id": request["id"], "result": {"content": []}}])
     assert (await task).content == []
     assert await wire.receive() == [{"jsonrpc": "2.0", "id": 1, "result": {}}]
     await client.close()

@@ -1,4 +1,4 @@
-"""Clauses that a library can only help with: what an app gives for them, for clients with a handshake and without one."""
+"""Clauses that a library can only help with: what an app does for them, for clients with and without a handshake."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ async def test_an_https_resource_is_one_that_clients_can_fetch_and_others_have_a
     assert not caplog.messages
 
     @app.resource("https://example.com/press/{number}/secret")
-    def unsaid(number: str) -> str:
+    def number_of_press_release(number: str) -> str:
         return number
 
     [warning] = caplog.messages
@@ -102,10 +102,10 @@ async def test_an_https_resource_is_one_that_clients_can_fetch_and_others_have_a
         app.resource("press://2", public=True)(index)
 
     async with rev.package.Client.memory(app.server, revisions="all") as client:
-        uris = [each.uri for each in (await client.list_resources()).resources]
+        uris = [resource.uri for resource in (await client.list_resources()).resources]
         assert [uri for uri in uris if is_https_url(uri)] == ["https://example.com/press/1"]
-        said = {uri: (await client.read_resource(uri=uri)).contents[0].text for uri in uris}  # Who cannot, may ask.
-        assert said == {"press://index": "1, 2", "https://example.com/press/1": "release 1"}
+        texts = {uri: (await client.read_resource(uri=uri)).contents[0].text for uri in uris}  # Who cannot, may ask.
+        assert texts == {"press://index": "1, 2", "https://example.com/press/1": "release 1"}
 
 
 @pytest.mark.parametrize("uri", ["http://example.com/a", "https:///a", "https:a", "https://[a", "file:///https://a"])

@@ -62,11 +62,11 @@ async def test_completions_have_a_rate_without_being_told(rev: Rev) -> None:
     async def complete(ctx: Any, params: Any) -> Any:
         return rev.t.CompleteResult(completion=rev.t.Completion(values=[]))
 
-    asked = {"ref": rev.t.PromptReference(name="p"), "argument": rev.t.CompletionArgument(name="a", value="")}
+    arguments = {"ref": rev.t.PromptReference(name="p"), "argument": rev.t.CompletionArgument(name="a", value="")}
     async with client_of(rev, server_of(rev, complete=complete)) as client:
         with pytest.raises(RemoteJSONRPCError, match="too many"):
             for _ in range(20_000):
-                await client.complete(**asked)
+                await client.complete(**arguments)
 
 
 @clause("2024-11-05/logging/04", "2025-03-26/logging/04", "draft/logging/04")
@@ -83,8 +83,10 @@ async def test_a_flood_of_log_messages_is_thinned_out(rev: Rev) -> None:
     tap = Tap(server_of(rev, {"logging": {}}, call_tool=call_tool))
     async with client_of(rev, tap) as client:
         await client.call_tool(name="x", options=wants)
-    said = [each["params"]["data"] for each in tap.received if each.get("method") == "notifications/message"]
-    assert said == [0, 1, 2, 3, 4]
+    numbers = [
+        message["params"]["data"] for message in tap.received if message.get("method") == "notifications/message"
+    ]
+    assert numbers == [0, 1, 2, 3, 4]
 
 
 @clause("2024-11-05/progress/07", "2025-03-26/progress/08", "draft/progress/08")
@@ -97,5 +99,7 @@ async def test_a_flood_of_progress_is_thinned_out_and_its_end_is_told(rev: Rev) 
 
     seen: list[float] = []
     async with client_of(rev, server_of(rev, call_tool=call_tool)) as client:
-        await client.call_tool(name="x", options=RequestOptions(on_progress=lambda told: seen.append(told.progress)))
+        await client.call_tool(
+            name="x", options=RequestOptions(on_progress=lambda update: seen.append(update.progress))
+        )
     assert seen[:200] == list(range(200)) and seen[-1] == 10_000 and len(seen) < 10_000

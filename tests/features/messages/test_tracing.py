@@ -1,4 +1,4 @@
-"""Traces of OpenTelemetry that go on from a client to its server, over every revision and both ways to ask the client."""
+"""Traces of OpenTelemetry that go on from a client to its server, over all revisions and both forms of requests."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ def telling(rev: Rev, **more: Any) -> Any:
 
 
 async def text(client: Any, **settings: Any) -> str:
-    said: str = (await client.call_tool(name="x", **settings)).content[0].text
-    return said
+    answer: str = (await client.call_tool(name="x", **settings)).content[0].text
+    return answer
 
 
 @among(ALL_REVISIONS)
@@ -81,14 +81,14 @@ async def test_a_handler_that_asks_its_client_takes_the_trace_with_it(rev: Rev) 
             await ctx.list_roots()
             return rev.text(where())
 
-    heard: list[str] = []
+    spans: list[str] = []
 
     async def on_list_roots(ctx: Any, params: Any) -> Any:
-        heard.append(where())
+        spans.append(where())
         return rev.t.ListRootsResult(roots=[])
 
     async with client_of(rev, server_of(rev, call_tool=call_tool), on_list_roots=on_list_roots) as client:
-        assert [await text(client)] == heard
+        assert [await text(client)] == spans
 
 
 @among(STATELESS)
@@ -120,7 +120,7 @@ async def test_it_is_on_the_wire_as_w3c_has_it_and_what_a_caller_gives_goes_firs
             await text(client, options=RequestOptions(meta={"traceparent": f"00-{TRACE}-{SPAN[::-1]}-00"}))
         finally:
             context.detach(token)
-    metas = [each["params"].get("_meta", {}) for each in tap.sent if each.get("method") == "tools/call"]
+    metas = [message["params"].get("_meta", {}) for message in tap.sent if message.get("method") == "tools/call"]
     assert "traceparent" not in metas[0]
     assert metas[1]["traceparent"] == f"00-{TRACE}-{SPAN}-01" and metas[1]["tracestate"] == "vendor=1"
     assert metas[2]["traceparent"] == f"00-{TRACE}-{SPAN[::-1]}-00"
@@ -130,8 +130,8 @@ async def test_it_is_on_the_wire_as_w3c_has_it_and_what_a_caller_gives_goes_firs
 async def test_what_is_no_trace_is_none(rev: Rev) -> None:
     async with wire_to(telling(rev), opened=rev) as wire:
         wrong: list[Any] = ["", "00", f"00-{'0' * 32}-{SPAN}-01", f"ff-{TRACE}-{SPAN}-01", 7, None, {}, "x" * 10_000]
-        for id, each in enumerate(wrong):
-            meta = {"traceparent": each, "baggage": "a" * 10_000}
+        for id, traceparent in enumerate(wrong):
+            meta = {"traceparent": traceparent, "baggage": "a" * 10_000}
             answer = await wire.request(rev.request(id, "tools/call", {"name": "x", "_meta": meta}))
             assert answer["result"]["content"][0]["text"] == where()
         meta = {"traceparent": f"00-{TRACE}-{SPAN}-01", "baggage": "a=1"}

@@ -44,8 +44,8 @@ async def is_refused(rev: Rev, content: Any) -> bool:
     async with client_of(rev, prompting(rev, content)) as client:
         try:
             await client.get_prompt(name="x")
-        except RemoteJSONRPCError as fault:
-            assert fault.code == INTERNAL_ERROR
+        except RemoteJSONRPCError as error:
+            assert error.code == INTERNAL_ERROR
             return True
     return False
 
@@ -123,13 +123,13 @@ async def test_every_scheme_of_a_listed_resource_is_one(rev: Rev) -> None:
     listed: list[str] = []
 
     async def list_resources(ctx: Any, params: Any) -> Any:
-        found = [{"uri": uri, "name": "x"} for uri in listed]
-        return rev.t.ListResourcesResult.model_validate({"resources": found, **more(rev)})
+        resources = [{"uri": uri, "name": "x"} for uri in listed]
+        return rev.t.ListResourcesResult.model_validate({"resources": resources, **more(rev)})
 
     async with client_of(rev, server_of(rev, list_resources=list_resources)) as client:
         for uri in ("my-own+scheme.2:x", "git://a/b", "urn:isbn:1"):
             listed[:] = [uri]
-            assert [each.uri for each in (await client.list_resources()).resources] == [uri]
+            assert [resource.uri for resource in (await client.list_resources()).resources] == [uri]
         for uri in ("no scheme", "2my:x", "my_own:x", ":x"):
             listed[:] = [uri]
             with pytest.raises(RemoteJSONRPCError):
@@ -154,8 +154,8 @@ async def test_a_root_that_is_no_local_file_or_leads_elsewhere_is_not_told(rev: 
     async def call_tool(ctx: Any, params: Any) -> Any:
         try:
             return rev.text(" ".join(root.uri for root in (await ctx.list_roots()).roots))
-        except RemoteJSONRPCError as fault:
-            return rev.text(str(fault.code))
+        except RemoteJSONRPCError as error:
+            return rev.text(str(error.code))
 
     async with client_of(rev, server_of(rev, call_tool=call_tool), on_list_roots=on_list_roots) as client:
         for uri in ROOTS:
@@ -174,9 +174,9 @@ MISFITS: list[dict[str, Any]] = [{}, {"name": ""}, {"name": 5}, {"name": "Ada", 
 
 
 async def elicit(rev: Rev, ctx: Any) -> Any:
-    given = {"message": "Who?", "requestedSchema": FORM}
+    params = {"message": "Who?", "requestedSchema": FORM}
     if hasattr(rev.t, "ElicitRequestFormParams"):
-        return await ctx.elicit(rev.t.ElicitRequestFormParams.model_validate(given))
+        return await ctx.elicit(rev.t.ElicitRequestFormParams.model_validate(params))
     return await ctx.elicit(message="Who?", requested_schema=rev.t.RequestedSchema.model_validate(FORM))
 
 
@@ -192,8 +192,8 @@ async def test_what_a_user_fills_in_is_checked_on_both_sides(rev: Rev) -> None:
     async def call_tool(ctx: Any, params: Any) -> Any:
         try:
             return rev.text(str((await elicit(rev, ctx)).content))
-        except (RemoteJSONRPCError, InvalidResponseError) as fault:
-            return rev.text(type(fault).__name__)
+        except (RemoteJSONRPCError, InvalidResponseError) as error:
+            return rev.text(type(error).__name__)
 
     server = server_of(rev, call_tool=call_tool)
     async with client_of(rev, server, on_elicit=on_elicit) as client:
@@ -206,9 +206,9 @@ async def test_what_a_user_fills_in_is_checked_on_both_sides(rev: Rev) -> None:
         await wire.shake_hands(rev, {"elicitation": {}})
         for id, misfit in enumerate(MISFITS):
             wire.send(rev.request(id, "tools/call", {"name": "x"}))
-            asked = await wire.receive()
+            request = await wire.receive()
             result = {"action": "accept", "content": misfit}
-            wire.send({"jsonrpc": "2.0", "id": asked["id"], "result": result})
+            wire.send({"jsonrpc": "2.0", "id": request["id"], "result": result})
             assert (await wire.receive())["result"]["content"][0]["text"] == "InvalidResponseError"
 
 
@@ -219,7 +219,7 @@ def test_where_forms_cannot_be_checked_that_is_said_once(
     guards._warn_once.cache_clear()
     rev = since("2025-06-18")[0]
     for number in range(3):
-        asked = {"requestedSchema": {"type": "object", "properties": {f"absent{number}": {"type": "string"}}}}
-        guards.check_form_answer(asked, rev.t.ElicitResult(action="accept", content={}))
-    warnings = [each.getMessage() for each in caplog.records if each.levelno == logging.WARNING]
+        form = {"requestedSchema": {"type": "object", "properties": {f"absent{number}": {"type": "string"}}}}
+        guards.check_form_answer(form, rev.t.ElicitResult(action="accept", content={}))
+    warnings = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
     assert len(warnings) == 1 and "forms are not checked" in warnings[0] and "jsonschema-rs" in warnings[0]

@@ -28,7 +28,7 @@ from mcp_runtime.session.options import RequestOptions
 from mcp_runtime.session.pending import Progress
 
 
-def told(token: Any, progress: float) -> dict[str, Any]:
+def progress_of(token: Any, progress: float) -> dict[str, Any]:
     params = {"progressToken": token, "progress": progress}
     return {"jsonrpc": "2.0", "method": "notifications/progress", "params": params}
 
@@ -81,8 +81,8 @@ async def test_a_token_is_a_string_or_an_integer_and_comes_back_as_it_was(rev: R
     async with wire_to(steps(rev, 1), opened=rev) as wire:
         for id, token in enumerate(["7", 7, "", "ü"]):
             wire.send(rev.request(id, "tools/call", {"name": "x", "_meta": {"progressToken": token}}))
-            found = (await wire.receive())["params"]["progressToken"]
-            assert found == token and type(found) is type(token)
+            progress_token = (await wire.receive())["params"]["progressToken"]
+            assert progress_token == token and type(progress_token) is type(token)
             assert "result" in await wire.receive()
 
 
@@ -135,10 +135,10 @@ async def calling(rev: Rev, options: RequestOptions) -> tuple[Any, Any, asyncio.
 @among(HANDSHAKE)
 async def test_progress_that_does_not_grow_is_dropped(rev: Rev) -> None:
     seen: list[float] = []
-    wire, client, task, asked = await calling(rev, RequestOptions(on_progress=lambda p: seen.append(p.progress)))
-    token = asked["params"]["_meta"]["progressToken"]
-    wire.send(*(told(token, value) for value in (1, 1, 0.5, 2, -3, 2.5)))
-    wire.send({"jsonrpc": "2.0", "id": asked["id"], "result": {"content": []}})
+    wire, client, task, request = await calling(rev, RequestOptions(on_progress=lambda p: seen.append(p.progress)))
+    token = request["params"]["_meta"]["progressToken"]
+    wire.send(*(progress_of(token, value) for value in (1, 1, 0.5, 2, -3, 2.5)))
+    wire.send({"jsonrpc": "2.0", "id": request["id"], "result": {"content": []}})
     await task
     assert seen == [1, 2, 2.5]
     await client.close()
@@ -148,10 +148,10 @@ async def test_progress_that_does_not_grow_is_dropped(rev: Rev) -> None:
 @among(HANDSHAKE)
 async def test_progress_of_an_unknown_or_answered_call_is_dropped(rev: Rev) -> None:
     seen: list[float] = []
-    wire, client, task, asked = await calling(rev, RequestOptions(on_progress=lambda p: seen.append(p.progress)))
-    token = asked["params"]["_meta"]["progressToken"]
-    wire.send(told("unknown", 1), told(str(token), 2), told(token, 3))
-    wire.send({"jsonrpc": "2.0", "id": asked["id"], "result": {"content": []}}, told(token, 4))
+    wire, client, task, request = await calling(rev, RequestOptions(on_progress=lambda p: seen.append(p.progress)))
+    token = request["params"]["_meta"]["progressToken"]
+    wire.send(progress_of("unknown", 1), progress_of(str(token), 2), progress_of(token, 3))
+    wire.send({"jsonrpc": "2.0", "id": request["id"], "result": {"content": []}}, progress_of(token, 4))
     await task
     ping = asyncio.create_task(client.ping())
     wire.send({"jsonrpc": "2.0", "id": (await wire.receive())["id"], "result": {}})
@@ -237,8 +237,8 @@ async def test_progress_that_does_not_grow_is_not_even_sent(rev: Rev) -> None:
     tap = Tap(steps(rev, 1, 1, 0.5, 2))
     async with client_of(rev, tap) as client:
         await client.call_tool(name="x", options=RequestOptions(on_progress=lambda progress: None))
-    told = [m["params"]["progress"] for m in tap.received if m.get("method") == "notifications/progress"]
-    assert told == [1, 2]
+    values = [m["params"]["progress"] for m in tap.received if m.get("method") == "notifications/progress"]
+    assert values == [1, 2]
 
 
 @clause("2024-11-05/progress/05", "2025-03-26/progress/06", "draft/progress/06")

@@ -55,9 +55,9 @@ async def test_an_embedded_resource_without_text_and_bytes_is_no_answer(rev: Rev
     ):
         task = asyncio.create_task(client.get_prompt(name="x"))
         content = {"type": "resource", "resource": resource}
-        asked = await wire.receive()
+        request = await wire.receive()
         result = {"messages": [{"role": "user", "content": content}]}
-        wire.send({"jsonrpc": "2.0", "id": asked["id"], "result": result})
+        wire.send({"jsonrpc": "2.0", "id": request["id"], "result": result})
         with pytest.raises(InvalidResponseError, match="'prompts/get' .*messages.0.content"):
             await task
     await client.close()

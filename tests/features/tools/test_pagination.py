@@ -56,7 +56,7 @@ KINDS: list[Kind] = [
     ),
     ("list_prompts", "iter_prompts", "ListPromptsResult", "prompts", prompt),
 ]
-each_kind = pytest.mark.parametrize("kind", KINDS, ids=[kind[3] for kind in KINDS])
+by_kind = pytest.mark.parametrize("kind", KINDS, ids=[kind[3] for kind in KINDS])
 
 
 def paged(rev: Rev, kind: Kind, pages: dict[str | None, tuple[list[str], str | None]]) -> Any:
@@ -67,8 +67,8 @@ def paged(rev: Rev, kind: Kind, pages: dict[str | None, tuple[list[str], str | N
         if params.cursor not in pages:
             raise JSONRPCError(INVALID_PARAMS, "no page is there")
         names, following = pages[params.cursor]
-        found = {items: [make(rev, name) for name in names], "next_cursor": following}
-        return getattr(rev.t, result)(**found)
+        fields = {items: [make(rev, name) for name in names], "next_cursor": following}
+        return getattr(rev.t, result)(**fields)
 
     return server_of(rev, **{handler: handle})
 
@@ -78,7 +78,7 @@ def paged(rev: Rev, kind: Kind, pages: dict[str | None, tuple[list[str], str | N
 @clause("2024-11-05/pagination/04", "2025-03-26/pagination/04", "draft/pagination/04")
 @clause("2024-11-05/pagination/06", "2025-03-26/pagination/06", "draft/pagination/06")
 @clause("2024-11-05/pagination/07", "2025-03-26/pagination/07", "draft/pagination/07")
-@each_kind
+@by_kind
 @among(ALL_REVISIONS)
 async def test_the_iterator_follows_every_cursor_as_it_came_over_pages_of_any_size(rev: Rev, kind: Kind) -> None:
     pages: dict[str | None, tuple[list[str], str | None]] = {}
@@ -88,14 +88,14 @@ async def test_the_iterator_follows_every_cursor_as_it_came_over_pages_of_any_si
     async with client_of(rev, tap) as client:
         names = [item.name async for item in getattr(client, kind[1])()]
     assert names == [name for names, _ in pages.values() for name in names]
-    asked = [
+    requests = [
         message["params"] for message in tap.sent if message.get("method", "").endswith("/list") and "params" in message
     ]
-    assert [params["cursor"] for params in asked if "cursor" in params] == CURSORS
+    assert [params["cursor"] for params in requests if "cursor" in params] == CURSORS
 
 
 @clause("2024-11-05/pagination/05", "2025-03-26/pagination/05", "draft/pagination/05")
-@each_kind
+@by_kind
 @among(ALL_REVISIONS)
 async def test_a_list_without_pages_is_one_page(rev: Rev, kind: Kind) -> None:
     async with client_of(rev, paged(rev, kind, {None: (["one", "two"], None)})) as client:
@@ -105,14 +105,14 @@ async def test_a_list_without_pages_is_one_page(rev: Rev, kind: Kind) -> None:
 
 @clause("2024-11-05/pagination/03", "2025-03-26/pagination/03", "draft/pagination/03")
 @clause("2024-11-05/pagination/09", "2025-03-26/pagination/09", "draft/pagination/09")
-@each_kind
+@by_kind
 @among(ALL_REVISIONS)
 async def test_a_bad_cursor_is_refused_and_ends_nothing(rev: Rev, kind: Kind) -> None:
     items = [kind[4](rev, str(number)) for number in range(5)]
 
     async def handle(ctx: Any, params: Any) -> Any:
-        found, following = paginate(items, params.cursor, 2)
-        return getattr(rev.t, kind[2])(**{kind[3]: found, "next_cursor": following})
+        page, following = paginate(items, params.cursor, 2)
+        return getattr(rev.t, kind[2])(**{kind[3]: page, "next_cursor": following})
 
     async with client_of(rev, server_of(rev, **{kind[0]: handle})) as client:
         for cursor in [*CURSORS, "MTA=", "ZnJvbSA5OQ=="]:
@@ -137,8 +137,8 @@ async def test_a_cursor_stays_good_when_the_list_grows(rev: Rev) -> None:
     items = [tool(rev, str(number)) for number in range(4)]
 
     async def list_tools(ctx: Any, params: Any) -> Any:
-        found, following = paginate(items, params.cursor, 2)
-        return rev.t.ListToolsResult(tools=found, next_cursor=following)
+        page, following = paginate(items, params.cursor, 2)
+        return rev.t.ListToolsResult(tools=page, next_cursor=following)
 
     async with client_of(rev, server_of(rev, list_tools=list_tools)) as client:
         cursor = (await client.list_tools()).next_cursor

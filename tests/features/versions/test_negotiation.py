@@ -1,4 +1,4 @@
-"""Which revision a conversation is in: the client offers one, the server takes it or names another, to take or leave."""
+"""The revision of a conversation: the client offers one, the server takes it or names another, to take or leave."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ async def test_a_server_of_every_revision_takes_what_each_client_offers(rev: Rev
 @pytest.mark.parametrize("offer", ["1999-01-01", "2099-01-01", "", "2024-11-05 "])
 @among(HANDSHAKE)
 async def test_a_server_answers_an_unknown_offer_with_its_newest_revision(rev: Rev, offer: str) -> None:
-    servers = [named(each) for each in HANDSHAKE if each.id <= rev.id]
+    servers = [named(supported) for supported in HANDSHAKE if supported.id <= rev.id]
     async with wire_to(*servers) as wire:
         assert (await wire.request(hello(offer)))["result"]["protocolVersion"] == rev.id
 
@@ -66,9 +66,9 @@ async def test_a_server_answers_an_unknown_offer_with_its_newest_revision(rev: R
 async def test_a_client_leaves_a_server_whose_revision_it_does_not_speak(rev: Rev) -> None:
     wire, connect = raw_server()
     opening = asyncio.create_task(client_of(rev, connect).__aenter__())
-    asked = await wire.receive()
-    said = {"protocolVersion": "1999-01-01", "capabilities": {}, "serverInfo": {"name": "old", "version": "1"}}
-    wire.send({"jsonrpc": "2.0", "id": asked["id"], "result": said})
+    request = await wire.receive()
+    result = {"protocolVersion": "1999-01-01", "capabilities": {}, "serverInfo": {"name": "old", "version": "1"}}
+    wire.send({"jsonrpc": "2.0", "id": request["id"], "result": result})
     with pytest.raises(LocalError, match=f"the server supports '1999-01-01', this client {rev}"):
         await opening
     assert await wire.receive() is None
@@ -79,26 +79,28 @@ async def test_a_client_leaves_a_server_whose_revision_it_does_not_speak(rev: Re
 async def test_a_server_that_refuses_the_offer_with_an_error_is_an_error_with_its_data(rev: Rev) -> None:
     wire, connect = raw_server()
     opening = asyncio.create_task(client_of(rev, connect).__aenter__())
-    asked = await wire.receive()
+    request = await wire.receive()
     data = {"supported": ["1999-01-01"], "requested": rev.id}
     error = {"code": INVALID_PARAMS, "message": "Unsupported protocol version", "data": data}
-    wire.send({"jsonrpc": "2.0", "id": asked["id"], "error": error})
+    wire.send({"jsonrpc": "2.0", "id": request["id"], "error": error})
     with pytest.raises(RemoteJSONRPCError) as caught:
         await opening
     assert (caught.value.code, caught.value.data) == (INVALID_PARAMS, data)
     assert await wire.receive() is None
 
 
-PAIRS = [(ours, theirs) for ours in range(1, len(ALL_REVISIONS) + 1) for theirs in range(1, len(ALL_REVISIONS) + 1)]
+COMBINATIONS = [
+    (ours, theirs) for ours in range(1, len(ALL_REVISIONS) + 1) for theirs in range(1, len(ALL_REVISIONS) + 1)
+]
 
 
 @clause("2024-11-05/lifecycle/08", "2025-03-26/lifecycle/09", "draft/lifecycle/08")
 @clause("2024-11-05/lifecycle/11", "2025-03-26/lifecycle/12", "draft/lifecycle/11", "versioning/01")
-@pytest.mark.parametrize(("ours", "theirs"), PAIRS)
+@pytest.mark.parametrize(("ours", "theirs"), COMBINATIONS)
 async def test_two_sides_meet_at_the_newest_revision_that_both_speak(ours: int, theirs: int) -> None:
     """Each side speaks all revisions up to one of its own."""
-    known, servers = ALL_REVISIONS[:ours], [named(rev) for rev in ALL_REVISIONS[:theirs]]
-    client = await negotiate(*clients(known, *servers))
+    supported, servers = ALL_REVISIONS[:ours], [named(rev) for rev in ALL_REVISIONS[:theirs]]
+    client = await negotiate(*clients(supported, *servers))
     agreed = ALL_REVISIONS[min(ours, theirs) - 1]
     try:
         assert isinstance(client, agreed.package.Client) and client.revision.id == agreed.id
@@ -136,9 +138,9 @@ async def test_after_an_older_revision_was_agreed_nothing_newer_is_said() -> Non
     wire, connect = raw_server()
     candidates = [client_of(oldest, connect), client_of(newest, connect, on_elicit=on_elicit)]
     opening = asyncio.create_task(negotiate(*candidates))
-    asked = await wire.welcome(oldest, {"tools": {}, "completions": {}, "tasks": {"list": {}}})
+    initialize = await wire.welcome(oldest, {"tools": {}, "completions": {}, "tasks": {"list": {}}})
     client: Any = await opening
-    assert asked["params"]["protocolVersion"] == newest.id and client.revision.id == oldest.id
+    assert initialize["params"]["protocolVersion"] == newest.id and client.revision.id == oldest.id
     answer = await wire.request(newest.request(1, "elicitation/create", {"message": "?", "requestedSchema": {}}))
     assert answer["error"]["code"] == METHOD_NOT_FOUND
     with pytest.raises(ProtocolViolationError, match="is not sent by the client"):

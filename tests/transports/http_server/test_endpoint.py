@@ -256,10 +256,10 @@ async def test_arguments_that_headers_repeat_have_to_agree_with_them(rev: Rev) -
 @among(STATELESS)
 @pytest.mark.transport_rule("2026-07-28/17")
 async def test_a_client_that_leaves_cancels_its_request(rev: Rev) -> None:
-    begun, cancelled = asyncio.Event(), asyncio.Event()
+    started, cancelled = asyncio.Event(), asyncio.Event()
 
     async def call_tool(ctx: Any, params: Any) -> Any:
-        begun.set()
+        started.set()
         try:
             await asyncio.Event().wait()
         finally:
@@ -267,7 +267,7 @@ async def test_a_client_that_leaves_cancels_its_request(rev: Rev) -> None:
 
     async with web(rev, server_of(rev, call_tool=call_tool)) as client:
         answer = client.request(body=call(rev))
-        await begun.wait()
+        await started.wait()
         await answer.leave()
         async with asyncio.timeout(20):
             await cancelled.wait()
@@ -275,17 +275,17 @@ async def test_a_client_that_leaves_cancels_its_request(rev: Rev) -> None:
 
 @among(HANDSHAKE)
 async def test_a_client_of_a_session_that_leaves_cancels_nothing(rev: Rev) -> None:
-    begun, go, done = asyncio.Event(), asyncio.Event(), asyncio.Event()
+    started, go, done = asyncio.Event(), asyncio.Event(), asyncio.Event()
 
     async def call_tool(ctx: Any, params: Any) -> Any:
-        begun.set()
+        started.set()
         await go.wait()
         done.set()
         return rev.text("done")
 
     async with web(rev, server_of(rev, call_tool=call_tool)) as client:
         answer = client.request(body=call(rev))
-        await begun.wait()
+        await started.wait()
         answer._disconnected.set()
         go.set()
         async with asyncio.timeout(20):
@@ -297,7 +297,7 @@ async def test_a_batch_is_answered_in_one_body(rev: Rev) -> None:
     async with web(rev, echo(rev)) as client:
         answer = await client.answered(body=[call(rev, id=1), call(rev, id="1"), {"jsonrpc": "2.0", "method": "x"}])  # type: ignore[arg-type]
         if rev.revision.batches:
-            assert sorted(str(each["id"]) for each in answer.json) == ["1", "1"]
+            assert sorted(str(response["id"]) for response in answer.json) == ["1", "1"]
         else:
             assert answer.status == 400
         many = await client.answered(body=[call(rev, id=number) for number in range(101)])  # type: ignore[arg-type]

@@ -11,8 +11,8 @@ import pytest
 from support.endpoints import STATELESS, Rev, among, server_of
 from support.http.asgi_client import BOTH, web
 from support.http.progress import EVENTS, call, ids, served
-from support.http.raw_server import Got, Raw, discover, reply, result, text_result, serving
-from support.http.stateless_headers import REFUSED, ACCEPTED
+from support.http.raw_server import Got, Raw, discover, reply, result, serving, text_result
+from support.http.stateless_headers import ACCEPTED, REFUSED
 
 from mcp_runtime.errors import MCPError
 from mcp_runtime.http.origins import OriginPolicy
@@ -51,8 +51,8 @@ async def test_other_bodies_than_requests_and_notifications_are_refused(rev: Rev
         for body in ({"jsonrpc": "2.0", "id": 1, "result": {}}, [call(rev)]):
             sent: Any = body
             assert (await client.answered(body=sent, headers={"mcp-protocol-version": rev.id})).status == 400
-        told = {"jsonrpc": "2.0", "method": "notifications/x", "params": {"_meta": rev.meta()}}
-        answer = await client.answered(body=told)
+        notification = {"jsonrpc": "2.0", "method": "notifications/x", "params": {"_meta": rev.meta()}}
+        answer = await client.answered(body=notification)
         assert (answer.status, answer.content) == (202, b"")
         absent = await client.answered(body=rev.request(1, "no/such"))
         assert (absent.status, absent.json["error"]["code"]) == (404, NO_METHOD)
@@ -95,18 +95,18 @@ async def test_what_a_server_asks_is_in_a_result_and_never_a_request(rev: Rev) -
     async with web(rev, server_of(rev, call_tool=call_tool)) as client:
         answer = await client.answered(body=body)
         assert [message.get("method") for message in answer.json_messages] == ["notifications/progress", None]
-        asked = answer.json_messages[-1]["result"]
-        assert asked["resultType"] == "input_required"
-        assert [each["method"] for each in asked["inputRequests"].values()] == ["elicitation/create"]
+        result = answer.json_messages[-1]["result"]
+        assert result["resultType"] == "input_required"
+        assert [request["method"] for request in result["inputRequests"].values()] == ["elicitation/create"]
 
 
 @among(STATELESS)
 @pytest.mark.transport_rule("2026-07-28/14")
 async def test_who_listens_while_nothing_happens_gets_comments_and_the_end_is_said(rev: Rev) -> None:
     server = server_of(rev, capabilities={"tools": {"listChanged": True}})
-    wanted = {"notifications": {"toolsListChanged": True}}
+    params = {"notifications": {"toolsListChanged": True}}
     async with web(rev, server, limits=HTTPLimits(keep_alive=0.02)) as client:
-        listening = client.request(body=rev.request("sub", "subscriptions/listen", wanted))
+        listening = client.request(body=rev.request("sub", "subscriptions/listen", params))
         await listening.messages(1)
         await listening.until(lambda answer: answer.content.count(KEEP_ALIVE_COMMENT) >= 3)
         assert len(listening.json_messages) == 1, "comments are no events"

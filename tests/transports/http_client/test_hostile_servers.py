@@ -197,13 +197,9 @@ def test_a_stream_cut_anywhere_is_resumed_without_loss_or_doubling() -> None:
 
         def events(got: Got) -> list[bytes]:
             token = got.body["id"]
-            for message in progress:
-                message["params"]["progressToken"] = token  # type: ignore[index]
-            bodies = [
-                b"",
-                *(json.dumps(message).encode() for message in progress),
-                result(got, text_result(str(token))),
-            ]
+            for update in progress:
+                update["params"]["progressToken"] = token  # type: ignore[index]
+            bodies = [b"", *(json.dumps(update).encode() for update in progress), result(got, text_result(str(token)))]
             return [encode(body, id=f"{token}-{number}", retry=0) for number, body in enumerate(bodies)]
 
         async def start(got: Got, write: Write) -> None:
